@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         StepTurned,
         VariableEdited,
     )
+    from callsheet.api.explaining import Explanation, FailureReport, RunDifference, RunMoment
     from callsheet.api.findings import Findings
     from callsheet.api.handle import RunHandle
     from callsheet.api.models import (
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
         ReplanRequest,
     )
     from callsheet.api.oneshot import arun, compile, run, verify  # noqa: A004 - callsheet.compile
-    from callsheet.api.plan import Plan, parse
+    from callsheet.api.plan import Plan, diff_plans, parse
     from callsheet.api.plan_tools import PlanProposal, PlanTools
     from callsheet.api.planning import PlanRequest
     from callsheet.api.policies import load_policy
@@ -112,7 +113,8 @@ _NAMES = {
         "ReplanRequest",
     ),
     "callsheet.api.oneshot": ("arun", "compile", "run", "verify"),
-    "callsheet.api.plan": ("Plan", "parse"),
+    "callsheet.api.explaining": ("Explanation", "FailureReport", "RunDifference", "RunMoment"),
+    "callsheet.api.plan": ("Plan", "diff_plans", "parse"),
     "callsheet.api.plan_tools": ("PlanProposal", "PlanTools"),
     "callsheet.api.planning": ("PlanRequest",),
     "callsheet.api.policies": ("load_policy",),
@@ -163,6 +165,8 @@ __all__ = [
     "DoubtfulCall",
     "DryRun",
     "Effect",
+    "Explanation",
+    "FailureReport",
     "Findings",
     "Journal",
     "JournalEvent",
@@ -195,11 +199,13 @@ __all__ = [
     "Refusal",
     "ReplanRequest",
     "Replanned",
+    "RunDifference",
     "RunEnded",
     "RunEvent",
     "RunFailed",
     "RunHandle",
     "RunInterrupted",
+    "RunMoment",
     "RunResult",
     "RunStatus",
     "Runtime",
@@ -223,6 +229,7 @@ __all__ = [
     "arun",
     "calc",
     "compile",
+    "diff_plans",
     "format_text",
     "load_policy",
     "open_model",

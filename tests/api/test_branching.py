@@ -137,3 +137,58 @@ S4: @RESPOND ("it is $got")
     with LabelStore.beside(tmp_path / "journal.db") as store:
         noted = {entry.root: str(entry.label) for entry in store.entries()}
     assert noted[notes_of("r2")] == noted[notes_of("r1")] == "U/priv"
+
+
+def test_recorded_runs_are_explained(runtime: Runtime) -> None:
+    runtime.fork_sync("r1", 3, variables={"seen": 7}, effects=True, new_id="r2")
+    sources = runtime.why_sync("r1", "answer")
+    assert [(place.variable, place.made, place.step) for place in sources.places] == [
+        ("answer", "answer", "S3"),
+        ("sent", "step", "S2"),
+        ("seen", "step", "S1"),
+        ("n", "input", None),
+    ]
+    assert [flow.place for flow in sources.places[1].flows] == [2]
+    assert str(sources).splitlines()[0].startswith("answer")
+    reached = runtime.why_sync("r1", "n", forward=True)
+    assert [(call.call.key, call.call.tool, call.argument) for call in reached.calls] == [
+        ("S1.0.1", "LOOK", "at"),
+        ("S2.0.1", "SEND", "text"),
+    ]
+    moment = runtime.at_sync("r1", 3)
+    assert (moment.status, moment.turn, dict(moment.pending)) == ("running", "S2", {"S2.0.1": "SEND"})
+    assert moment.variables == {"n": 1, "seen": 10}
+    difference = runtime.diff_sync("r1", "r2")
+    assert (difference.is_equal, difference.is_same_plan, difference.inputs) == (False, True, {})
+    first = difference.visits[0]
+    assert first.a is not None and first.b is not None  # noqa: PT018 - one thing
+    assert (first.a.step, first.a.value, first.b.value) == ("S2", "SAW 10", "SAW 7")
+    with pytest.raises(CallsheetError, match="JRN042"):
+        runtime.blame_sync("r1")
+    with pytest.raises(CallsheetError, match="JRN041"):
+        runtime.at_sync("r1", 99)
+    with pytest.raises(CallsheetError, match="JRN040"):
+        runtime.why_sync("r1", "nothing")
+
+
+def test_failure_is_blamed_on_its_cause(tmp_path: Path) -> None:
+    def read(name: str) -> str:
+        raise ValueError(f"no {name}")
+
+    def send(text: str) -> str:
+        raise ValueError("refused")
+
+    runtime = Runtime(tools=[read, send], journal=tmp_path / "journal.db")
+    text = 'S1: @READ (name="x") > $a\nS2: @SEND (text=$a) ON_FAIL TERMINATE ("no")'
+    runtime.run_sync(text + "\nS3: @RESPOND ($a)", run_id="r")
+    report = runtime.blame_sync("r")
+    cause = report.causes[0]
+    assert (report.step, report.call, cause.what, cause.variable, cause.step) == (
+        "S2",
+        "S2.0.1",
+        "error",
+        "a",
+        "S1",
+    )
+    assert cause.call == "S1.0.1"
+    assert "no x" in (cause.error or "")

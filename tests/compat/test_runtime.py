@@ -158,6 +158,21 @@ async def test_sync_callbacks_are_accepted() -> None:
     assert plan is not None
 
 
+async def test_answer_that_is_no_category_fails_as_in_run() -> None:
+    """The model is asked once more; then the step fails, and its error takes the place of the category."""
+    plan = plan_of('S1: @LLM_CLASSIFY ("late", categories=["bug", "wish"]) > $kind\nS2: @RESPOND ($kind)')
+    asked: list[Any] = []
+
+    async def model(messages: Any) -> str:
+        asked.append(messages)
+        return "Category: Bug." if len(asked) == 4 else "neither"
+
+    wrong = await LTPRuntime().execute(plan, Callbacks().tool, model)
+    right = await LTPRuntime().execute(plan, Callbacks().tool, model)
+    assert "does not have the requested form" in wrong["response"]
+    assert (right["response"], len(asked)) == ("bug", 4)
+
+
 async def test_none_of_failed_compilation_is_reported() -> None:
     with pytest.raises(ValueError, match="the plan is None"):
         await LTPRuntime().execute(None, Callbacks().tool, Callbacks().model)  # type: ignore[arg-type]

@@ -27,7 +27,8 @@ from callsheet.frontends.spelling import Syntax as Spelling
 from callsheet.frontends.spelling import read_as, read_plan_text
 from callsheet.ir import Order, Step, plan_from_json, plan_hash, plan_to_json
 from callsheet.ir import Plan as Steps
-from callsheet.ir.diff import PlanDiff, diff_plans
+from callsheet.ir import diff as differences
+from callsheet.ir.diff import PlanDiff
 
 Syntax: TypeAlias = Literal["auto", "ltp", "micro", "dag"]
 """A syntax of plans; `auto` detects Micro-CLI and JSON plans, and reads everything else as LTP text.
@@ -191,7 +192,7 @@ class Plan:
         >>> [(change.part.value, change.name) for change in step.changes]
         [('argument', 'query')]
         """
-        return diff_plans(self.ir, wanted("new", new, Plan, "a Plan").ir)
+        return differences.diff_plans(self.ir, wanted("new", new, Plan, "a Plan").ir)
 
     # ------------------------------------------------------------ writing
 
@@ -274,6 +275,15 @@ def as_plan(given: PlanLike, inputs: Collection[str] = ()) -> Plan:
     if not isinstance(cast("object", given), os.PathLike):
         raise wrong("plan", given, "a Plan, its text or its path")
     return Plan.load(given, inputs=inputs)
+
+
+def diff_plans(old: PlanLike, new: PlanLike) -> PlanDiff:
+    """The differences from one plan to another, each a Plan, its text or its path; the same as `Plan.diff`.
+
+    >>> diff_plans('search "tea" > hits', 'search "green tea" > hits').is_same
+    False
+    """
+    return as_plan(old).diff(as_plan(new))
 
 
 def parse(text: str, *, name: str = "<plan>", syntax: Syntax = "auto", inputs: Collection[str] = ()) -> Plan:

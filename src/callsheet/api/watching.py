@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import Any
 
-from callsheet.api.exporting import Exporting
+from callsheet.api.explaining import Explaining
 from callsheet.api.session import Session
 from callsheet.diagnostics.wrong_type import wanted
 from callsheet.store import RunStatus
@@ -75,7 +75,7 @@ class RecordedRun:
     forked_at: int | None = None
 
 
-class Watching(Exporting):
+class Watching(Explaining):
     """The part of `Runtime` that lists, follows and searches recorded runs."""
 
     async def runs(self, *, status: str | None = None, limit: int | None = None) -> list[RecordedRun]:

@@ -81,7 +81,7 @@ class LTPRuntime:
         events = Events(ir, listeners)
         ports = Ports(
             route=_executor_routes(to_async(tool_executor), namespace),
-            model=ModelOperations(to_async(llm_fn), strict=False),
+            model=ModelOperations(to_async(llm_fn)),
             agent=None if agent_fn is None else _agent_port(to_async(agent_fn)),
             compiler=_compile_port(to_async(llm_fn), events),
         )

@@ -10,6 +10,7 @@ from callsheet.apps.rendering.fork_origin import ForkOrigin, origin_of
 from callsheet.apps.rendering.values import preview
 
 if TYPE_CHECKING:
+    from callsheet.api.explaining import RunDifference
     from callsheet.store.journal import Journal
     from callsheet.store.runs import RunInfo
     from callsheet.trace.comparing import Compared, VisitDifference
@@ -23,9 +24,9 @@ _MOST_PLACES = 3
 
 def diff_json(journal: Journal, a: RunInfo, b: RunInfo) -> dict[str, Any]:
     """The differences of two complete runs, as data; raises JournalError for unreadable events."""
-    from callsheet.trace.comparing import compare_runs  # noqa: PLC0415 - brings the store
+    from callsheet.api.explaining import diff_runs  # noqa: PLC0415 - brings the store
 
-    return compared_json(a, b, origins_of(journal, a, b), compare_runs(journal, a, b, None))
+    return compared_json(diff_runs(journal, a.run_id, b.run_id), origins_of(journal, a, b))
 
 
 def origins_of(journal: Journal, a: RunInfo, b: RunInfo) -> list[ForkOrigin | None]:
@@ -33,17 +34,16 @@ def origins_of(journal: Journal, a: RunInfo, b: RunInfo) -> list[ForkOrigin | No
     return [origin_of(next(iter(journal.events(info.run_id))).body) for info in (a, b)]
 
 
-def compared_json(
-    a: RunInfo, b: RunInfo, origins: list[ForkOrigin | None], compared: Compared
-) -> dict[str, Any]:
+def compared_json(difference: RunDifference, origins: list[ForkOrigin | None]) -> dict[str, Any]:
     """The differences of two runs, as data."""
+    compared = difference.compared
     froms = [None if origin is None else origin.to_json() for origin in origins]
     pairs = [_pair_json(one) for one in compared.differences]
     return {
-        "a": a.run_id,
-        "b": b.run_id,
-        "same_plan": a.plan_hash == b.plan_hash,
-        "equal": not (compared.inputs or compared.differences),
+        "a": difference.a.run_id,
+        "b": difference.b.run_id,
+        "same_plan": difference.is_same_plan,
+        "equal": difference.is_equal,
         "from": {"a": froms[0], "b": froms[1]},
         "inputs": {name: {"a": mine, "b": theirs} for name, (mine, theirs) in compared.inputs.items()},
         "alike": compared.alike,

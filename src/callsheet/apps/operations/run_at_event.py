@@ -7,49 +7,26 @@ from typing import TYPE_CHECKING, Any
 from callsheet.apps.rendering.timestamps import iso
 
 if TYPE_CHECKING:
-    from callsheet.store.events import Event
-    from callsheet.store.folded import Folded
-    from callsheet.store.runs import RunInfo
+    from callsheet.api.explaining import RunMoment
 
 
-def check_event(info: RunInfo, seq: int) -> None:
-    """Raise JournalError (JRN041) for an event that a run does not have."""
-    from callsheet.store.errors import JournalError  # noqa: PLC0415 - brings the store
-
-    if not 1 <= seq <= info.events:
-        raise JournalError(
-            "JRN041", f"the run has no event {seq}", f"its events have the numbers 1 to {info.events}"
-        )
-
-
-def status_then(folded: Folded) -> str:
-    """The status at the event: `running`, or the final status."""
-    result = folded.machine.result
-    return "running" if result is None else str(result.status)
-
-
-def run_at_event_json(run_id: str, event: Event, folded: Folded) -> dict[str, Any]:
+def run_at_event_json(moment: RunMoment) -> dict[str, Any]:
     """The run after an event as a JSON object."""
-    machine = folded.machine
-    result = machine.result
-    steps, schedule = machine.program.steps, machine.schedule
-    turn = None
-    if schedule is None and result is None and machine.pc < len(steps):
-        turn = steps[machine.pc].id
+    event, done, failed = moment.event, moment.done, moment.failed
     return {
-        "run_id": run_id,
+        "run_id": moment.run_id,
         "event": {"seq": event.seq, "type": str(event.type), "key": event.key, "time": iso(event.ts)},
-        "status": status_then(folded),
-        "turn": turn,
-        "done": None if schedule is None else [steps[n].id for n in sorted(schedule.numbers_done())],
-        "failed": None if schedule is None else {steps[n].id: why for n, why in schedule.failures.items()},
+        "status": moment.status,
+        "turn": moment.turn,
+        "done": None if done is None else list(done),
+        "failed": None if failed is None else dict(failed),
         "open": [
             {"key": c.key, "kind": type(c).__name__, "tool": getattr(c, "tool", None)}
-            for c in folded.waiting.values()
+            for c in moment.folded.waiting.values()
         ],
-        "variables": machine.variables(),
-        "visits": {code.id: n for code, n in zip(steps, machine.visits, strict=True) if n},
-        "response": None if result is None else result.response,
-        "error": None if result is None else result.error,
-        "usage": folded.usage().to_json(),
+        "variables": dict(moment.variables),
+        "visits": dict(moment.visits),
+        "response": moment.response,
+        "error": moment.error,
+        "usage": moment.usage.to_json(),
     }

@@ -11,12 +11,12 @@ from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.inspection.gc_control import without_gc
 from callsheet.apps.cli.output import ignoring_broken_pipe, print_json, print_text
-from callsheet.apps.operations.run_at_event import check_event, run_at_event_json, status_then
+from callsheet.apps.operations.run_at_event import run_at_event_json
 from callsheet.apps.rendering.timestamps import iso
 from callsheet.apps.rendering.values import preview
 
 if TYPE_CHECKING:
-    from callsheet.store.events import Event
+    from callsheet.api.explaining import RunMoment
     from callsheet.store.folded import Folded
 
 
@@ -36,33 +36,33 @@ def at(run: str, seq: int, journal: Path | None, as_json: bool) -> int:
     Example:
       callsheet at last 8
     """
-    from callsheet.trace.state_at import state_at_event  # noqa: PLC0415 - imports the store
+    from callsheet.api.explaining import run_at  # noqa: PLC0415 - imports the store
 
     with journals.open_to_read(journal) as opened:
-        info = opened.find_run(run)
-        check_event(info, seq)
-        event, folded = state_at_event(opened, info, seq)
+        moment = run_at(opened, run, seq)
+        events = opened.find_run(moment.run_id).events
     with ignoring_broken_pipe():
         if as_json:
-            print_json(run_at_event_json(info.run_id, event, folded))
+            print_json(run_at_event_json(moment))
         else:
-            _print(info.run_id, info.events, event, folded)
+            _print(moment, events)
     return Exit.OK
 
 
-def _print(run_id: str, events: int, event: Event, folded: Folded) -> None:
+def _print(moment: RunMoment, events: int) -> None:
+    event, folded = moment.event, moment.folded
     key = f" {event.key}" if event.key else ""
-    print_text(f"run      {run_id} after event {event.seq} of {events}: {event.type}{key}, {iso(event.ts)}")
-    print_text(f"status   {status_then(folded)}, {_position(folded)}")
-    print_text(f"used     {folded.usage().describe()}")
+    told = f"event {event.seq} of {events}: {event.type}{key}, {iso(event.ts)}"
+    print_text(f"run      {moment.run_id} after {told}")
+    print_text(f"status   {moment.status}, {_position(folded)}")
+    print_text(f"used     {moment.usage.describe()}")
     for command in folded.waiting.values():
         print_text(f"pending  {command.key}  {_describe_command(command)}")
-    variables = [f"${name} = {preview(value, 100)}" for name, value in folded.machine.variables().items()]
+    variables = [f"${name} = {preview(value, 100)}" for name, value in moment.variables.items()]
     if variables:
         print_text("\n".join(variables))
-    result = folded.machine.result
-    if result is not None:
-        print_text(f"{'answer' if result.error is None else 'error'}: {result.error or result.response}")
+    if folded.machine.result is not None:
+        print_text(f"{'answer' if moment.error is None else 'error'}: {moment.error or moment.response}")
 
 
 def _position(folded: Folded) -> str:

@@ -11,10 +11,11 @@ from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.inspection.gc_control import without_gc
 from callsheet.apps.cli.output import ignoring_broken_pipe, print_json, print_text
+from callsheet.apps.operations.slices import flow_json
 from callsheet.apps.rendering.values import preview
-from callsheet.machine.remarks import SAME_PLACE
 
 if TYPE_CHECKING:
+    from callsheet.api.explaining import FailureReport, FaultyValue
     from callsheet.trace.blame import Blame, Suspect
     from callsheet.trace.lineage.lineage import Lineage
 
@@ -39,37 +40,31 @@ def blame(run: str, journal: Path | None, as_json: bool) -> int:
     that flowed into the failed step it is the first error, otherwise the first value that could not be cast,
     otherwise a value that was not set or was empty.
     """
-    from callsheet.apps.operations.lineages import lineage_in  # noqa: PLC0415 - imports the store
-    from callsheet.store.errors import JournalError  # noqa: PLC0415 - as above
-    from callsheet.trace.blame import blame_of  # noqa: PLC0415 - as above
+    from callsheet.api.explaining import blame_run  # noqa: PLC0415 - imports the store
 
     with journals.open_to_read(journal) as opened:
-        info = opened.find_run(run)
-        lineage = lineage_in(opened, info)
-    blamed = blame_of(lineage)
-    if blamed is None:
-        help_text = f"to see where a value came from: callsheet why {info.run_id} VAR"
-        raise JournalError("JRN042", f"run {info.run_id} has not failed", help_text)
+        report = blame_run(opened, run)
     with ignoring_broken_pipe():
         if as_json:
-            print_json(_json(info.run_id, lineage, blamed))
+            print_json(_json(report))
         else:
-            _print(lineage, blamed)
+            _print(report)
     return Exit.OK
 
 
-def _print(lineage: Lineage, blamed: Blame) -> None:
+def _print(report: FailureReport) -> None:
     from callsheet.trace.lineage.lineage import NONE  # noqa: PLC0415 - as above
     from callsheet.views.lineage import visit_line  # noqa: PLC0415 - as above
 
+    lineage, blamed = report.lineage, report.blame
     if blamed.visit == NONE:
         print_text(f"no step failed; the run ended with: {preview(blamed.error, 300)}")
         return
     print_text(f"failed        {visit_line(lineage, lineage.visits[blamed.visit])}, event {blamed.seq}")
     print_text(f"              {preview(blamed.error, 300)}")
     if blamed.key:
-        print_text(f"              call {blamed.key}: {preview(_arguments(lineage, blamed.key), 300)}")
-        _print_traceback(lineage, blamed.key)
+        print_text(f"              call {blamed.key}: {preview(report.arguments, 300)}")
+        _print_traceback(report.traceback)
     if not blamed.suspects:
         print_text("likely cause  the step itself: none of its inputs was empty, an error or a failed cast")
         return
@@ -80,6 +75,7 @@ def _print(lineage: Lineage, blamed: Blame) -> None:
 
 
 def _print_suspect(lineage: Lineage, blamed: Blame, suspect: Suspect, label: str) -> None:
+    from callsheet.api.explaining import traceback_of  # noqa: PLC0415 - as above
     from callsheet.trace.lineage.lineage import NONE  # noqa: PLC0415 - as above
     from callsheet.views.lineage import node_line, place  # noqa: PLC0415 - as above
 
@@ -93,7 +89,7 @@ def _print_suspect(lineage: Lineage, blamed: Blame, suspect: Suspect, label: str
             f"its call {suspect.key} failed at event {suspect.seq}: {lineage.outcomes[suspect.key].value}"
         )
     print_text(f"              {preview(phrase, 300)}")
-    _print_traceback(lineage, suspect.key)
+    _print_traceback(traceback_of(lineage, suspect.key))
     path = [place(flow.name, flow.node.path) for flow in suspect.path]
     last = suspect.path[-1]
     into = f"its argument {last.argument}" if last.argument else str(last.role)
@@ -101,76 +97,44 @@ def _print_suspect(lineage: Lineage, blamed: Blame, suspect: Suspect, label: str
     print_text(f"              {' → '.join(path)} → {step}, {into}")
 
 
-def _traceback(lineage: Lineage, key: str) -> str:
-    """Where the tool's code raised the error of a call; empty if it did not."""
-    outcome = lineage.outcomes.get(key)
-    text = "" if outcome is None else outcome.traceback
-    same = text.removeprefix(SAME_PLACE)
-    return _traceback(lineage, same) or text if same not in (text, key) else text
-
-
-def _print_traceback(lineage: Lineage, key: str) -> None:
+def _print_traceback(text: str | None) -> None:
     from callsheet.views.columns import printable_lines  # noqa: PLC0415 - as above
 
-    for line in printable_lines(_traceback(lineage, key).splitlines()):
+    for line in printable_lines((text or "").splitlines()):
         print_text(f"              {line}")
 
 
-def _arguments(lineage: Lineage, key: str) -> dict[str, Any]:
-    """The arguments of a call by name; positional inputs of models and agents have their numbers as names."""
-    command: Any = lineage.commands[key]
-    inputs = enumerate(getattr(command, "inputs", ()))
-    return {**{str(number): value for number, value in inputs}, **getattr(command, "args", {})}
-
-
-def _json(run_id: str, lineage: Lineage, blamed: Blame) -> dict[str, Any]:
-    from callsheet.trace.lineage.lineage import NONE  # noqa: PLC0415 - as above
-
-    visit = None if blamed.visit == NONE else lineage.visits[blamed.visit]
-    suspects = [_suspect_json(lineage, suspect) for suspect in blamed.suspects]
+def _json(report: FailureReport) -> dict[str, Any]:
+    causes = [_cause_json(cause) for cause in report.causes]
     return {
-        "run_id": run_id,
+        "run_id": report.run_id,
         "failed": None
-        if visit is None
+        if report.step is None
         else {
-            "step": lineage.code(visit).id,
-            "visit": visit.visit,
-            "event": blamed.seq,
-            "call": blamed.key or None,
-            "preview": preview(_arguments(lineage, blamed.key), 200) if blamed.key else None,
-            "traceback": _traceback(lineage, blamed.key) or None,
+            "step": report.step,
+            "visit": report.visit,
+            "event": report.event,
+            "call": report.call,
+            "preview": preview(report.arguments, 200) if report.call else None,
+            "traceback": report.traceback,
         },
-        "error": blamed.error,
-        "likely_cause": suspects[0] if suspects else None,
+        "error": report.error,
+        "likely_cause": causes[0] if causes else None,
         "method": "backward slice: the first error, else odd cast, else what is not set, else empty",
-        "evidence": suspects,
+        "evidence": causes,
     }
 
 
-def _suspect_json(lineage: Lineage, suspect: Suspect) -> dict[str, Any]:
-    from callsheet.trace.lineage.lineage import NONE  # noqa: PLC0415 - as above
-    from callsheet.trace.lineage.slices import value_at  # noqa: PLC0415 - as above
-
-    node = suspect.node
-    made_by = NONE if node.write == NONE else lineage.writes[node.write].visit
+def _cause_json(cause: FaultyValue) -> dict[str, Any]:
     return {
-        "what": str(suspect.odd),
-        "variable": suspect.name,
-        "path": list(node.path),
-        "preview": preview(value_at(lineage, node), 200),
-        "step": None if made_by == NONE else lineage.code(lineage.visits[made_by]).id,
-        "event": suspect.seq,
-        "call": suspect.key or None,
-        "error": lineage.outcomes[suspect.key].value if suspect.key else None,
-        "traceback": _traceback(lineage, suspect.key) or None,
-        "way": [
-            {
-                "variable": flow.name,
-                "path": list(flow.node.path),
-                "role": str(flow.role),
-                "argument": flow.argument or None,
-                "item": flow.item,
-            }
-            for flow in suspect.path
-        ],
+        "what": cause.what,
+        "variable": cause.variable,
+        "path": list(cause.path),
+        "preview": preview(cause.value, 200),
+        "step": cause.step,
+        "event": cause.event,
+        "call": cause.call,
+        "error": cause.error,
+        "traceback": cause.traceback,
+        "way": [flow_json(flow) for flow in cause.way],
     }

@@ -67,16 +67,14 @@ def diff_of_runs(
       callsheet diff monday tuesday
       callsheet diff monday last --times --noise 50%
     """
-    from callsheet.trace.comparing import compare_runs  # noqa: PLC0415 - imports the store
+    from callsheet.api.explaining import diff_runs  # noqa: PLC0415 - imports the store
 
     _reject_plan_files(old, new)
     with journals.open_to_read(journal) as opened:
-        a, b = opened.find_run(old), opened.find_run(new)
-        compared = compare_runs(opened, a, b, None if compare_all or as_json else MAX_LINES)
+        difference = diff_runs(opened, old, new, None if compare_all or as_json else MAX_LINES)
+        a, b, compared = difference.a, difference.b, difference.compared
         origins = origins_of(opened, a, b)
         time_differences = _times(opened, a, b, noise) if with_times else None
-    is_same_plan = a.plan_hash == b.plan_hash
-    differs = bool(compared.inputs or compared.differences)
     with ignoring_broken_pipe():
         if as_json:
             times = (
@@ -84,11 +82,10 @@ def diff_of_runs(
                 if time_differences is None
                 else {"times": [difference._asdict() for difference in time_differences]}
             )
-            print_json({**compared_json(a, b, origins, compared), **times})
+            print_json({**compared_json(difference, origins), **times})
         else:
-            print_text(
-                f"A {a.run_id}, B {b.run_id}, {'the same plan' if is_same_plan else 'different plans'}"
-            )
+            plans = "the same plan" if difference.is_same_plan else "different plans"
+            print_text(f"A {a.run_id}, B {b.run_id}, {plans}")
             for name, origin in zip("AB", origins, strict=True):
                 if origin is not None:
                     print_text(f"{name} is    {origin.describe()}")
@@ -96,7 +93,7 @@ def diff_of_runs(
                 print_text(line)
             if time_differences is not None:
                 _print_times(time_differences, noise)
-    return Exit.FAILED if exit_code and differs else Exit.OK
+    return Exit.FAILED if exit_code and not difference.is_equal else Exit.OK
 
 
 def _times(journal: Journal, a: RunInfo, b: RunInfo, noise: float) -> list[Slower]:

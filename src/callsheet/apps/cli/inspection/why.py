@@ -11,11 +11,10 @@ from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.inspection.gc_control import without_gc
 from callsheet.apps.cli.output import ignoring_broken_pipe, print_json, print_text
-from callsheet.apps.operations.slices import has_more, slice_json
+from callsheet.apps.operations.slices import slice_json
 
 if TYPE_CHECKING:
-    from callsheet.trace.lineage.lineage import Lineage
-    from callsheet.trace.lineage.slices import Graph, Node
+    from callsheet.api.explaining import Explanation
 
 _MAX_NODES = 2_000
 """The number of nodes that are visited for a tree, which shows the nearest ones."""
@@ -59,34 +58,31 @@ def why(
       callsheet why last answer
       callsheet why last orders.0.total --forward
     """
-    from callsheet.apps.operations.lineages import sliced  # noqa: PLC0415 - imports the store
+    from callsheet.api.explaining import explain_value  # noqa: PLC0415 - imports the store
 
-    bounds = (None if with_all else _MAX_IN_JSON, None) if as_json else (_MAX_NODES, depth)
+    most, down = (None if with_all else _MAX_IN_JSON, None) if as_json else (_MAX_NODES, depth)
     with journals.open_to_read(journal) as opened:
-        info = opened.find_run(run)
-        lineage, start, graph = sliced(opened, info, variable, bounds, is_forward=is_forward)
+        found = explain_value(opened, run, variable, forward=is_forward, most=most, depth=down)
     with ignoring_broken_pipe():
         if as_json:
-            print_json(slice_json(info.run_id, lineage, graph, start, is_forward=is_forward))
+            print_json(slice_json(found))
         else:
-            _print(lineage, graph, start, depth, is_forward=is_forward)
+            _print(found, depth)
     return Exit.OK
 
 
-def _print(lineage: Lineage, graph: Graph, start: Node, depth: int, *, is_forward: bool) -> None:
+def _print(found: Explanation, depth: int) -> None:
     from callsheet.trace.lineage.reach import reached_by  # noqa: PLC0415 - as above
-    from callsheet.views.lineage import reached_line, where_lines, why_lines  # noqa: PLC0415 - as above
+    from callsheet.views.lineage import reached_line  # noqa: PLC0415 - as above
 
-    lines = (where_lines if is_forward else why_lines)(lineage, graph, start, depth)
-    for line in lines:
+    for line in found.lines(depth):
         print_text(line)
-    if not is_forward:
+    if not found.is_forward:
         return
-    calls = reached_by(lineage, graph)
-    is_cut = any(has_more(graph, flows) for flows in graph.values())
-    reach = " up to this depth; increase --depth for more" if is_cut else ""
+    calls = reached_by(found.lineage, found.graph)
+    reach = " up to this depth; increase --depth for more" if found.is_cut else ""
     print_text(f"\n{len(calls)} call{'' if len(calls) == 1 else 's'} received it{reach}")
     for call in calls[:_MAX_CALLS]:
-        print_text(f"  {reached_line(lineage, call)}")
+        print_text(f"  {reached_line(found.lineage, call)}")
     if len(calls) > _MAX_CALLS:
         print_text(f"  … and {len(calls) - _MAX_CALLS} more (--json --all lists all)")

@@ -9,20 +9,19 @@ from typing import Any
 
 from starlette.responses import Response, StreamingResponse
 
+from callsheet.api.explaining import explain_value, run_at
 from callsheet.apps.http import bodies, responses
 from callsheet.apps.http.endpoint import ApiRequest, Empty, Endpoint, ResponseSpec, json_response
 from callsheet.apps.http.problems import Problem, json_bytes
 from callsheet.apps.http.state import State
 from callsheet.apps.operations.differences import diff_json
-from callsheet.apps.operations.lineages import sliced
-from callsheet.apps.operations.run_at_event import check_event, run_at_event_json
+from callsheet.apps.operations.run_at_event import run_at_event_json
 from callsheet.apps.operations.slices import slice_json
 from callsheet.apps.rendering.events import event_json
 from callsheet.runtime.lctl_export import lctl_of
 from callsheet.runtime.reporting import MADE_BY, report_document, report_page
 from callsheet.store.events import Event
 from callsheet.trace.lctl.write import to_data, write
-from callsheet.trace.state_at import state_at_event
 from callsheet.views.report.build import Showing
 from callsheet.views.report.document import Document
 
@@ -37,11 +36,9 @@ async def why(req: ApiRequest[Empty, bodies.WhyQuery]) -> Response:
     host, run_id, query = req.state.host, req.path["run_id"], req.query
 
     def read() -> dict[str, Any]:
-        info = host.info(run_id)
-        lineage, start, graph = sliced(
-            host.journal, info, query.variable, (query.limit, None), is_forward=query.forward
-        )
-        return slice_json(run_id, lineage, graph, start, is_forward=query.forward)
+        host.info(run_id)
+        found = explain_value(host.journal, run_id, query.variable, forward=query.forward, most=query.limit)
+        return slice_json(found)
 
     return json_response(await host.beside(read))
 
@@ -52,9 +49,8 @@ async def at(req: ApiRequest[Empty, Empty]) -> Response:
     seq = number(req.path["seq"])
 
     def read() -> dict[str, Any]:
-        info = host.info(run_id)
-        check_event(info, seq)
-        return run_at_event_json(run_id, *state_at_event(host.journal, info, seq))
+        host.info(run_id)
+        return run_at_event_json(run_at(host.journal, run_id, seq))
 
     return json_response(await host.beside(read))
 

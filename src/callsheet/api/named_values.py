@@ -1,4 +1,7 @@
-"""Lineages and slices of recorded runs, for the commands that explain where a value came from."""
+"""Lineages and slices of recorded runs, for places that are named as `rows.0.amount`.
+
+In: a journal, a run, the name of a place. Out: the slice, or an error that names what there is.
+"""
 
 from __future__ import annotations
 
