@@ -28,6 +28,7 @@ from callsheet import (
     StepDiverted,
     StepFailed,
     StepFinished,
+    StepRemarked,
     StepRetrying,
     StepSkipped,
     StepStarted,
@@ -131,9 +132,9 @@ async def test_events_include_failures() -> None:
     runtime = Runtime([broken], compiler=lambda _: "S1: @RESPOND ('done')")
     story = await events_of(runtime.start(plan))
     kinds = [type(event) for event in story]
-    assert kinds[:3] == [StepStarted, StepFailed, StepDiverted]
+    assert kinds[:4] == [StepStarted, StepRemarked, StepFailed, StepDiverted]
     assert CastFailed in kinds
-    diverted = story[2]
+    diverted = story[3]
     assert isinstance(diverted, StepDiverted)
     assert diverted.target == "S3"
     at = kinds.index(Replanned)
