@@ -28,6 +28,7 @@ from callsheet import (
     StepDiverted,
     StepFailed,
     StepFinished,
+    StepRemarked,
     StepRetrying,
     StepSkipped,
     StepStarted,
@@ -75,7 +76,7 @@ async def test_events_of_step_are_typed() -> None:
     def flaky() -> str:
         outcome = next(attempts)
         if isinstance(outcome, Exception):
-            raise outcome
+            raise ToolFailed(str(outcome))
         return outcome
 
     plan = "S1: @FLAKY () > $n:int ON_FAIL @RETRY(1)\nS2: ?IF ($n > 30) THEN GOTO S1\nS3: @RESPOND ($n)"
@@ -84,7 +85,7 @@ async def test_events_of_step_are_typed() -> None:
     place = {"run_id": "r1", "replayed": False}
     assert story == [
         StepStarted(**place, number=1, step="S1", action="@FLAKY"),
-        StepRetrying(**place, number=2, step="S1", action="@FLAKY", error="OSError: busy", attempt=2),
+        StepRetrying(**place, number=2, step="S1", action="@FLAKY", error="busy", attempt=2),
         StepFinished(**place, number=3, step="S1", action="@FLAKY", variable="n", value=21),
         StepSkipped(**place, number=4, step="S2", action="GOTO", reason="the condition does not hold"),
         StepStarted(**place, number=5, step="S3", action="@RESPOND"),
@@ -131,9 +132,9 @@ async def test_events_include_failures() -> None:
     runtime = Runtime([broken], compiler=lambda _: "S1: @RESPOND ('done')")
     story = await events_of(runtime.start(plan))
     kinds = [type(event) for event in story]
-    assert kinds[:3] == [StepStarted, StepFailed, StepDiverted]
+    assert kinds[:4] == [StepStarted, StepRemarked, StepFailed, StepDiverted]
     assert CastFailed in kinds
-    diverted = story[2]
+    diverted = story[3]
     assert isinstance(diverted, StepDiverted)
     assert diverted.target == "S3"
     at = kinds.index(Replanned)

@@ -68,16 +68,15 @@ def test_runs_are_listed_newest_first(machine):
 
 def test_blame_and_debug_print_where_a_tool_raised(machine):
     plan = machine.plan('S1: @FAIL (text="no luck") > $a', "S2: @RESPOND ($a)")
-    result = machine.shell(
-        "--debug", "run", plan, "--tools", machine.tools, "--run-id", "r1", "--progress", "none"
-    )
+    options = ("--tools", machine.tools, "--progress", "none", "--run-id")
+    result = machine.shell("--debug", "run", plan, *options, "r1")
     raised = ["    raise RuntimeError(text)", "RuntimeError: no luck"]
     assert [line for line in result.stderr.splitlines() if line in raised] == raised
     blamed = [line.strip() for line in machine("blame", "r1").stdout.splitlines()]
     assert [line for line in blamed if line in map(str.strip, raised)][-2:] == [*map(str.strip, raised)]
     failed = machine.json("blame", "r1")["failed"]
     assert failed["traceback"].splitlines()[-1] == "RuntimeError: no luck"
-    quiet = machine("run", plan, "--tools", machine.tools, "--run-id", "r2", "--progress", "none")
+    quiet = machine("run", plan, *options, "r2")
     assert "Traceback" not in quiet.stderr
 
 

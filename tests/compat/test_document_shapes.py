@@ -76,19 +76,19 @@ SHAPES = {
         ' @LLM_CLASSIFY ($o.text, categories=["delay", "damage"]) > $kinds\n'
         'S4: ?FOREACH ($o IN $orders.items) THEN @EXEC_CODE (code="echo $o.id", language="shell") > $ids\n'
         "S5: @RESPOND ($kinds)",
-        {"fetch_page": ok(ORDERS), "execute_code": ok("7")},
+        {"fetch_webpage": ok(ORDERS), "execute_code": ok("7")},
         ("delay", "damage"),
         '["delay","damage"]',
-        ["fetch_page", "execute_code", "execute_code"],
+        ["fetch_webpage", "execute_code", "execute_code"],
     ),
     "a service that is away": Shape(
         'S1: @FETCH_PAGE (url="https://away.test") > $page ON_FAIL GOTO S3\n'
         "S2: @RESPOND ($page)\n"
         'S3: TERMINATE ("it is away")',
-        {"fetch_page": FAILED},
+        {"fetch_webpage": FAILED},
         (),
         "it is away",
-        ["fetch_page"],
+        ["fetch_webpage"],
     ),
     "two searches at once and a summary": Shape(
         "@PARALLEL {\n"

@@ -116,3 +116,16 @@ class SharedBudget:
     def is_spent(self) -> bool:
         """Whether `max_steps` is used up."""
         return self.used.steps >= self.limits.max_steps
+
+
+def limits_after(left: Limits, used: Usage) -> Limits:
+    """The limits of a whole run that has used some already, so that `left` is what it may still use."""
+    changes: dict[str, float | int] = {}
+    for bound, count in _PAIRS:
+        most = getattr(left, bound)
+        if most is not None:
+            changes[bound] = most + getattr(used, count)
+    if left.max_tokens is not None:
+        changes["max_tokens"] = left.max_tokens + used.input_tokens + used.output_tokens
+    caps = {tool: most + used.calls_by_tool.get(tool, 0) for tool, most in left.max_calls_by_tool.items()}
+    return replace(left, **changes, max_steps=left.max_steps + used.steps, max_calls_by_tool=caps)

@@ -184,8 +184,9 @@ def no_planner() -> CallsheetError:
     """The error for a missing planner and model (PLN011)."""
     return CallsheetError.single(
         "PLN011",
-        "there is no model or planner to make a plan",
-        help="give the runtime a model or a planner: Runtime(model=…), Runtime(planner=…)",
+        "there is no model or planner to make a plan: none was given as model= or planner=",
+        help="give one: Runtime(model=…), Runtime(planner=…), PlanningContext(…, model=…); a PlanningContext"
+        " without either uses the model that the environment variable CALLSHEET_MODEL names",
     )
 
 

@@ -11,8 +11,8 @@ from callsheet.compat.callbacks import to_async
 from callsheet.compat.events import Events, Listener
 from callsheet.compat.models import LTPPlan
 from callsheet.compat.rebuild import plan_of
-from callsheet.compat.tools import documented_facts
-from callsheet.ir import JSON, Plan, executor_name
+from callsheet.compat.tools import documented_executor_name, documented_facts
+from callsheet.ir import JSON, Plan
 from callsheet.machine import Compile, Limits, RunAgent, ToolFacts
 from callsheet.machine.values import to_text
 from callsheet.ports.answers import Answerer, as_json, read_answer
@@ -113,7 +113,7 @@ def _executor_routes(executor: ToolExecutor, namespace: str) -> Callable[[str], 
     def route(tool: str) -> Route | None:
         if tool in transforms:
             return Route(transforms[tool])
-        name = executor_name(tool)
+        name = documented_executor_name(tool)
 
         async def call(args: dict[str, Any], context: CallContext) -> JSON:
             if tool == "SHELL_EXEC":

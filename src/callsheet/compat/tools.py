@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from callsheet.ir import Call, Plan, Value, canonical_tool_name
+from callsheet.ir import Call, Plan, Value, canonical_tool_name, executor_name
 from callsheet.ir.operations import EXECUTOR_NAMES
 from callsheet.machine import ToolFacts
 
@@ -25,19 +25,37 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
     "HOST_FILE_LIST": ("path",),
 }
 REPLAN = "RE-PLAN"
+_PACKAGE_NAMES = {
+    "FETCH_PAGE": "fetch_webpage",
+    "SEARCH_FILES": "search_workspace",
+    "SET_WM": "set_working_memory",
+    "GET_WM": "get_working_memory",
+}
+"""The names by which executors of the documented package know tools, where they are not ours."""
 _BY_EXECUTOR_NAME = {
-    executor.upper(): tool for tool, executor in EXECUTOR_NAMES.items() if tool != "SHELL_EXEC"
+    executor.upper(): tool
+    for tool, executor in {**EXECUTOR_NAMES, **_PACKAGE_NAMES}.items()
+    if tool != "SHELL_EXEC"
 } | dict.fromkeys(("RE_PLAN", "REPLAN"), REPLAN)
 
 
 def documented_tool(name: str) -> str:
     """The documented name of a tool, given as in a plan or as an executor calls it.
 
-    >>> documented_tool("@exec_code"), documented_tool("execute_code")
-    ('EXEC_CODE', 'EXEC_CODE')
+    >>> documented_tool("@exec_code"), documented_tool("execute_code"), documented_tool("fetch_webpage")
+    ('EXEC_CODE', 'EXEC_CODE', 'FETCH_PAGE')
     """
     tool = canonical_tool_name(name)
     return _BY_EXECUTOR_NAME.get(tool, tool)
+
+
+def documented_executor_name(tool: str) -> str:
+    """The name with which an executor is asked for a tool.
+
+    >>> documented_executor_name("FETCH_PAGE"), documented_executor_name("FETCH_WEBPAGE")
+    ('fetch_webpage', 'fetch_webpage')
+    """
+    return _PACKAGE_NAMES.get(documented_tool(tool)) or executor_name(tool)
 
 
 def parameters_of(tool: str) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ A thin layer over `callsheet.Runtime`: execution, journal and checks are the sam
 from callsheet.planning.backend import McpToolBackend, ToolExecutionRequest, ToolExecutionResult
 from callsheet.planning.context import PlanningContext
 from callsheet.planning.drawing import compute_batches, render_plan_dag
+from callsheet.planning.guards import ToolStateManager, ValueBinding
 from callsheet.planning.results import PlanExecutionResult, StepExecutionResult
 from callsheet.planning.runner import PlanRunner
 from callsheet.planning.tools import get_plan_tools_as_dicts, handle_plan_tool
@@ -18,6 +19,8 @@ __all__ = [
     "StepExecutionResult",
     "ToolExecutionRequest",
     "ToolExecutionResult",
+    "ToolStateManager",
+    "ValueBinding",
     "compute_batches",
     "get_plan_tools_as_dicts",
     "handle_plan_tool",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -16,6 +16,7 @@ from callsheet.api.budget import SharedBudget
 from callsheet.api.models import called
 from callsheet.ir import JSON, Effect, canonical_tool_name
 from callsheet.machine import Limits
+from callsheet.planning.guards import ToolStateManager
 from callsheet.ports.answers import Answerer, read_answer
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.python_tools import to_json
@@ -43,32 +44,45 @@ class ToolExecutionResult:
 
 
 class McpToolBackend:
-    """Makes single calls of a tool manager's tools, within a budget if `enable_guards`."""
+    """Makes single calls of a tool manager's tools; with `enable_guards` the guards apply.
+
+    `guards`, by default new ones with `budget`, also bind the results: the argument `$v1` is the first.
+    """
 
     def __init__(
-        self, tool_manager: Any, enable_guards: bool = True, budget: SharedBudget | None = None
+        self,
+        tool_manager: Any,
+        enable_guards: bool = True,
+        budget: SharedBudget | None = None,
+        *,
+        guards: ToolStateManager | None = None,
     ) -> None:
         self._manager = tool_manager
-        self._guards = enable_guards
-        self.budget = budget or SharedBudget(Limits())
+        self._has_guards = enable_guards
+        self.guards = guards or ToolStateManager(budget or SharedBudget(Limits()))
+        self.budget = self.guards.budget
 
     async def execute_tool(self, request: ToolExecutionRequest) -> ToolExecutionResult:
         """Make a call; a failure or a refusal by the budget is returned as a result, not raised."""
         name, began = request.tool_name, time.monotonic()
-        if self._guards:
-            refusal = self.budget.refusal(name)
+        arguments = dict(request.args)
+        if self._has_guards:
+            arguments = self.guards.resolved(arguments)
+            refusal = self.guards.check_all_guards(name, arguments)
             if refusal is not None:
-                return ToolExecutionResult(name, False, error=f"guard: {refusal.describe()}")
+                return ToolExecutionResult(name, False, error=f"guard: {refusal}")
             self.budget.count_call(name)
+        value: Any = None
         try:
-            value = await handler_of(self._manager, name)(
-                dict(request.args), CallContext("", request.step_id)
-            )
+            value = await handler_of(self._manager, name)(arguments, CallContext("", request.step_id))
         except ToolFailed as error:
             return ToolExecutionResult(name, False, None, str(error), time.monotonic() - began)
         except Exception as error:
             message = f"{type(error).__name__}: {error}"
             return ToolExecutionResult(name, False, None, message, time.monotonic() - began)
+        finally:
+            if self._has_guards:
+                self.guards.note_call(name, arguments, value)
         return ToolExecutionResult(name, True, value, None, time.monotonic() - began)
 
 
@@ -82,9 +96,35 @@ def handler_of(manager: Any, name: str) -> Handler:
     return call
 
 
-def tool_of_manager(manager: Any, spec: ToolSpec) -> Tool:
+@dataclass(frozen=True, slots=True)
+class AroundCalls:
+    """What happens around the calls of a plan: `before` is told of each, and `guards`, if any, apply."""
+
+    before: Callable[[CallContext, str], Awaitable[None]] | None = None
+    guards: ToolStateManager | None = None
+
+
+def tool_of_manager(manager: Any, spec: ToolSpec, around: AroundCalls) -> Tool:
     """The tool of the manager with this declaration."""
-    return Tool(spec, handler_of(manager, spec.executor))
+    handler, name = handler_of(manager, spec.executor), spec.executor
+    before, guards = around.before, around.guards
+
+    async def call(arguments: dict[str, Any], context: CallContext) -> JSON:
+        if before is not None:
+            await before(context, name)
+        if guards is None:
+            return await handler(arguments, context)
+        refusal = guards.runaway(name, arguments)
+        if refusal is not None:
+            raise ToolFailed(f"guard: {refusal}")
+        value: JSON = None
+        try:
+            value = await handler(arguments, context)
+        finally:
+            guards.note_call(name, arguments, value)
+        return value
+
+    return Tool(spec, call)
 
 
 def bare_spec(name: str) -> ToolSpec:

@@ -6,9 +6,11 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
+from callsheet.diagnostics import CallsheetError
 from callsheet.diagnostics.wrong_type import wanted, wanted_list
 from callsheet.frontends.dag import parse_dag
 from callsheet.ir.precedence import Precedence
+from callsheet.passes import check
 from callsheet.views.levels import terminal_levels
 from callsheet.views.marks import StepStatus
 
@@ -48,6 +50,8 @@ def _statuses(steps: object) -> dict[str, str]:
 def compute_batches(steps: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
     """The steps by level: each level depends only on earlier ones. Runs do not wait for whole levels.
 
+    Raises CallsheetError (CHK061) for steps that wait for one another in a cycle.
+
     >>> rows = [{"index": "1", "depends_on": []}, {"index": "2", "depends_on": ["1"]}]
     >>> [[step["index"] for step in batch] for batch in compute_batches(rows)]
     [['1'], ['2']]
@@ -58,4 +62,7 @@ def compute_batches(steps: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str
         {**empty, **wanted("each step", step, Mapping, "a dict")} for step in each
     ]
     plan = parse_dag(json.dumps({"steps": filled}, ensure_ascii=False, default=str), "<steps>").require()
+    wrong = tuple(found for found in check(plan) if found.code == "CHK061")
+    if wrong:
+        raise CallsheetError(wrong)
     return [[steps[number] for number in level] for level in Precedence.of(plan).levels()]

@@ -28,7 +28,7 @@ class StepExecutionResult:
     @classmethod
     def of(cls, step: StepResult) -> StepExecutionResult:
         """The result in the documented form; a step skipped by its condition is a success."""
-        skipped = step.was_skipped and not (step.error or "").endswith(" failed")
+        skipped = step.was_skipped and not _never_ran(step)
         return cls(
             step.index,
             step.title,
@@ -58,10 +58,11 @@ class PlanExecutionResult:
     def of(cls, plan: Plan, result: RunResult, seconds: float, *, is_recorded: bool) -> PlanExecutionResult:
         """The result in the documented form.
 
-        After a re-plan, the steps are the completed ones of the first plan and the new ones.
+        After a re-plan, the steps are the completed ones of the first plan and the new ones. A step that did
+        not run, because one that it depends on failed, is not among them.
         """
         first = {step.id for step in plan.steps} if result.replanned else set[str]()
-        steps = [StepExecutionResult.of(step) for step in result.steps]
+        steps = [StepExecutionResult.of(step) for step in result.steps if not _never_ran(step)]
         return cls(
             plan.id or "",
             plan.title or "",
@@ -92,6 +93,11 @@ class PlanExecutionResult:
             if step.output is not None:
                 variables[step.output.var] = stands_for
         return cls(plan.id or "", plan.title or "", True, steps, variables)
+
+
+def _never_ran(step: StepResult) -> bool:
+    """Whether a step was skipped because of a failure, and not by its condition."""
+    return step.was_skipped and (step.error or "").endswith(" failed")
 
 
 def _plain(value: Foreseen) -> Any:

@@ -10,19 +10,23 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
 from typing import Any, Literal, cast
 
+from callsheet.api.budget import limits_after
 from callsheet.api.handle import RunHandle
 from callsheet.api.plan import Plan
 from callsheet.api.plan_changes import check_unchanged
 from callsheet.api.result import RunResult
+from callsheet.api.runtime import Runtime
 from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.dag import format_dag
 from callsheet.ir import Order, canonical_tool_name
 from callsheet.machine import Limits, Usage
-from callsheet.planning.checkpoints import read_checkpoint
-from callsheet.planning.context import PlanningContext
+from callsheet.planning.backend import AroundCalls
+from callsheet.planning.checkpoints import StateFile, read_checkpoint
+from callsheet.planning.context import PlanningContext, plan_of
 from callsheet.planning.results import PlanExecutionResult
-from callsheet.planning.step_callbacks import OnComplete, OnStart, follow_run
+from callsheet.planning.step_callbacks import OnComplete, OnStart, StepCallbacks
 from callsheet.ports.calls import ToolFailed
+from callsheet.runtime.doubt import fold_run
 from callsheet.store import Journal, RunStatus
 
 
@@ -72,17 +76,28 @@ class PlanRunner:
         try:
             plan, data = _plan_and_data(plan_data)
             if dry_run:
-                runtime = await self._context.runtime(data, checkpoint=False, limits=self._limits())
-                forecast = await runtime.dry_run(plan, variables)
-                known = {**_initial(data), **dict(variables or {})}
-                return PlanExecutionResult.foreseen(plan.ir, forecast, known)
-            async with self._budget_turn():
-                runtime = await self._context.runtime(data, checkpoint=checkpoint, limits=self._limits())
-                async with runtime:
-                    result = await self._follow(runtime.start(plan, variables))
+                return await self._foresee(plan, data, variables)
+            callbacks = StepCallbacks(self._on_start, self._on_complete)
+            async with self._budget_turn(), await self._runtime(data, callbacks, checkpoint) as runtime:
+                state = self._state_file(plan, variables) if checkpoint else None
+                result = await self._follow(runtime.start(plan, variables), callbacks, state)
         except (CallsheetError, ToolFailed) as error:
             return _refused(plan, str(error), began)
         return PlanExecutionResult.of(plan.ir, result, time.monotonic() - began, is_recorded=checkpoint)
+
+    async def _foresee(
+        self, plan: Plan, data: Mapping[str, Any], variables: Mapping[str, Any] | None
+    ) -> PlanExecutionResult:
+        """The result of a dry run; the callbacks are told of each step, whose result is marked `dry_run`."""
+        runtime = await self._context.runtime(data, checkpoint=False, limits=self._limits())
+        forecast = await runtime.dry_run(plan, variables)
+        known = {**_initial(data), **dict(variables or {})}
+        result = PlanExecutionResult.foreseen(plan.ir, forecast, known)
+        callbacks = StepCallbacks(self._on_start, self._on_complete)
+        for step in result.steps:
+            await callbacks.begin(step.step_index, step.step_title, step.tool_name)
+            await callbacks.end(step)
+        return result
 
     async def resume_plan(
         self,
@@ -95,11 +110,11 @@ class PlanRunner:
         """Continue the newest run of a plan; completed steps are not run again.
 
         `plan_id` is the id of a plan that was run, or its beginning. A call that was under way when the
-        process died may have taken place: `in_doubt` says how to resolve that; without it the run waits. The
-        run keeps the limits that it was started with; its further calls count towards the budget. If there is
-        no such run, or several plans match, the result says so (PLN002); nothing is raised. The run continues
-        with its own plan: if the saved one has changed since, nothing is run (PLN029) unless
-        `accept_changed_plan`.
+        process died may have taken place: `in_doubt` says how to resolve that; without it the run waits. Its
+        further calls are those that the budget leaves now, so a higher budget lets a run go on whose budget
+        was spent. If there is no such run, or several plans match, the result says so (PLN002); nothing is
+        raised. The run continues with its own plan: if the saved one has changed since, nothing is run
+        (PLN029) unless `accept_changed_plan`.
 
         With `state`, the text or data of a state file `ID_state.json` written by another program, a new run
         of the saved plan starts from that state: the steps completed there are not run again. A file that
@@ -122,10 +137,12 @@ class PlanRunner:
             if not accept_changed_plan and info.status is not RunStatus.DONE:
                 check_unchanged(self._context.library, info.plan_id or "", plan.ir)
             data = json.loads(format_dag(plan.ir))
-            async with self._budget_turn():
-                runtime = await self._context.runtime(data, checkpoint=True, limits=self._limits())
-                async with runtime:
-                    result = await self._follow(runtime.start_resume(run_id, in_doubt=in_doubt), is_new=False)
+            callbacks = StepCallbacks(self._on_start, self._on_complete)
+            async with self._budget_turn(), await self._runtime(data, callbacks, True) as runtime:
+                limits = None if info.status is RunStatus.DONE else self._limits_after(run_id)
+                handle = runtime.start_resume(run_id, in_doubt=in_doubt, limits=limits)
+                written = self._state_file(plan, None)
+                result = await self._follow(handle, callbacks, written, is_new=False)
         except CallsheetError as error:
             return _refused(None, str(error), began)
         return PlanExecutionResult.of(plan.ir, result, time.monotonic() - began, is_recorded=True)
@@ -137,14 +154,30 @@ class PlanRunner:
         plan = Plan(self._context.library.load(plan_id).require())
         text = state if isinstance(state, str) else json.dumps(state, ensure_ascii=False, default=str)
         checkpoint = read_checkpoint(text, plan.ir)
-        async with self._budget_turn():
-            data = json.loads(format_dag(plan.ir))
-            runtime = await self._context.runtime(data, checkpoint=True, limits=self._limits())
-            async with runtime:
-                run_id = await runtime.adopt(plan, checkpoint.done, checkpoint.inputs)
-                handle = runtime.start_resume(run_id)
-                result = await self._follow(handle, is_new=False, elsewhere=checkpoint.done)
+        data = json.loads(format_dag(plan.ir))
+        callbacks = StepCallbacks(self._on_start, self._on_complete)
+        async with self._budget_turn(), await self._runtime(data, callbacks, True) as runtime:
+            run_id = await runtime.adopt(plan, checkpoint.done, checkpoint.inputs)
+            handle, written = runtime.start_resume(run_id), self._state_file(plan, None)
+            result = await self._follow(handle, callbacks, written, is_new=False, elsewhere=checkpoint.done)
         return PlanExecutionResult.of(plan.ir, result, time.monotonic() - began, is_recorded=True)
+
+    async def _runtime(self, data: Mapping[str, Any], callbacks: StepCallbacks, checkpoint: bool) -> Runtime:
+        """The runtime of a run, whose calls are announced and guarded."""
+        around = AroundCalls(callbacks.before_call, self._context.guards if self._guards else None)
+        return await self._context.runtime(data, checkpoint=checkpoint, limits=self._limits(), around=around)
+
+    def _state_file(self, plan: Plan, variables: Mapping[str, Any] | None) -> StateFile:
+        is_graph = plan.ir.order is Order.DAG
+        initial = _initial(json.loads(format_dag(plan.ir))) if is_graph else {}
+        return StateFile(self._context.plans_dir, plan.ir, {**initial, **dict(variables or {})})
+
+    def _limits_after(self, run_id: str) -> Limits:
+        """The limits for the rest of a run: what it has used, and what the budget leaves now."""
+        limits = self._limits()
+        with Journal.open(self._context.plans_dir / "journal.db") as journal:
+            used = fold_run(journal, run_id, journal.plan_of(journal.find_run(run_id).plan_hash)).usage()
+        return limits_after(limits, used)
 
     def _limits(self) -> Limits:
         limits = self._context.budget.left() if self._guards else Limits().without_guards()
@@ -154,12 +187,18 @@ class PlanRunner:
         return self._context.budget.turn() if self._guards else nullcontext()
 
     async def _follow(
-        self, handle: RunHandle, *, is_new: bool = True, elsewhere: Collection[str] | None = None
+        self,
+        handle: RunHandle,
+        callbacks: StepCallbacks,
+        state: StateFile | None,
+        *,
+        is_new: bool = True,
+        elsewhere: Collection[str] | None = None,
     ) -> RunResult:
-        """Notify the callbacks, count the usage, and return the result."""
+        """Notify the callbacks, write the state, count the usage, and return the result."""
         used: Usage | None = None
         try:
-            result = await follow_run(handle, self._on_start, self._on_complete, elsewhere)
+            result = await callbacks.follow(handle, elsewhere, state)
             used = result.usage if is_new else None  # the usage before a resume was counted then
             if elsewhere is not None:
                 used = _usage_without(result, elsewhere)
@@ -179,13 +218,9 @@ def _usage_without(result: RunResult, elsewhere: Collection[str]) -> Usage:
 
 def _plan_and_data(given: Mapping[str, Any] | Plan | str) -> tuple[Plan, dict[str, Any]]:
     """The plan, and the data of its JSON form (empty if text-ordered); raises PlanError."""
-    if isinstance(given, Plan):
-        plan = given
-    else:
-        text = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False, default=str)
-        plan = Plan.parse(text, name="<plan>")
-        if not isinstance(given, str):
-            return plan, dict(given)
+    plan = plan_of(given)
+    if not isinstance(given, Plan | str):
+        return plan, dict(given)
     return plan, json.loads(format_dag(plan.ir)) if plan.ir.order is Order.DAG else {}
 
 

@@ -8,13 +8,15 @@ from typing import Any
 
 from callsheet.api.plan_tools import PlanTools, openai_tools
 from callsheet.api.plan_tools.handlers import Confirm, Follow
+from callsheet.api.plan_tools.replies import error_reply, reply_text
 from callsheet.diagnostics import CallsheetError
 from callsheet.diagnostics.wrong_type import wanted
 from callsheet.frontends.dag.printer import plan_data
 from callsheet.ir import Order
+from callsheet.planning.backend import AroundCalls
 from callsheet.planning.context import PlanningContext
 from callsheet.planning.results import StepExecutionResult
-from callsheet.planning.step_callbacks import follow_run
+from callsheet.planning.step_callbacks import StepCallbacks
 
 
 def get_plan_tools_as_dicts() -> list[dict[str, Any]]:
@@ -32,21 +34,28 @@ async def handle_plan_tool(
 ) -> str:
     """Carry out a call of a plan tool; returns the reply as JSON text of at most 20,000 characters.
 
-    `confirm` is asked before a plan is run. `ui_manager` is notified of each step of a run:
-    `start_tool_execution(tool, {"step": …, "title": …})`, then `finish_tool_execution(result=…, success=…)`;
-    either may be async. Errors are reported in the reply.
+    A plan that is run is saved, and its run is in the journal of the context: if it fails, as the reply says,
+    `PlanRunner.resume_plan` continues it. `confirm` is asked before a plan is run. `ui_manager` is notified
+    of each step of a run: `start_tool_execution(tool, {"step": …, "title": …})`, then
+    `finish_tool_execution(result=…, success=…)`; either may be async. Errors are reported in the reply.
     """
     wanted("context", context, PlanningContext, "a PlanningContext")
     data = _saved(context, arguments) if name == "plan_execute" else None
-    runtime = await context.runtime(data, checkpoint=False, limits=context.budget.limits)
-    tools = PlanTools(
-        runtime, context.library, confirm=confirm, budget=context.budget, follow=_step_display(ui_manager)
-    )
-    return await tools.handle(name, arguments)
+    callbacks = _step_display(ui_manager)
+    around = AroundCalls(None if callbacks is None else callbacks.before_call, context.guards)
+    limits = context.budget.limits
+    try:
+        runtime = await context.runtime(data, checkpoint=name != "plan_create", limits=limits, around=around)
+    except CallsheetError as error:
+        return reply_text(error_reply(str(error), code=error.diagnostics[0].code))
+    follow: Follow | None = None if callbacks is None else callbacks.follow
+    tools = PlanTools(runtime, context.library, confirm=confirm, budget=context.budget, follow=follow)
+    async with runtime:
+        return await tools.handle(name, arguments)
 
 
-def _step_display(ui_manager: Any) -> Follow | None:
-    """Follows a run and shows its steps; None if there is no `ui_manager`."""
+def _step_display(ui_manager: Any) -> StepCallbacks | None:
+    """Shows the steps of a run; None if there is no `ui_manager`."""
     if ui_manager is None:
         return None
 
@@ -57,7 +66,7 @@ def _step_display(ui_manager: Any) -> Follow | None:
         shown = step.result if step.success else step.error
         return ui_manager.finish_tool_execution(result=_text(shown), success=step.success)
 
-    return lambda handle: follow_run(handle, start, complete)
+    return StepCallbacks(start, complete)
 
 
 def _text(value: object) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from callsheet.ir import Call, Plan, Step
-from callsheet.ir.precedence import Precedence
+from callsheet.ir.precedence import UNORDERED, Precedence
 from callsheet.views.columns import CUT, cut, pad, printable, width
 from callsheet.views.describe import describe_action, describe_condition, describe_failure
 from callsheet.views.marks import StepStatus, mark_of
@@ -24,6 +24,7 @@ _LEAST_TITLE = 16
 _LEAST_TOOL = 8
 _LEAST_DETAILS = 12
 _CONCURRENT = "∥"
+_NEVER = "⟳ never starts: a cycle"
 _GAP = "  "
 
 
@@ -75,7 +76,10 @@ class LevelRows:
 
     def __init__(self, plan: Plan) -> None:
         self._steps = plan.steps
-        levels = Precedence.of(plan).levels()
+        order = Precedence.of(plan)
+        levels = order.levels()
+        self._stuck = {number for number, level in enumerate(order.level) if level == UNORDERED}
+        """The steps that can never start, because they wait for one another, or for such a step."""
         self.order: list[int] = [number for level in levels for number in level]
         """The steps' numbers in the plan, in drawing order."""
         self.begins: set[int] = set()
@@ -83,12 +87,13 @@ class LevelRows:
         self._concurrent: list[bool] = []
         for level in levels:
             self.begins.add(len(self._concurrent))
-            self._concurrent.extend([len(level) > 1] * len(level))
+            self._concurrent.extend([len(level) > 1 and level[0] not in self._stuck] * len(level))
         self._has_groups = any(self._concurrent)
         self._index = max((width(self._index_text(step)) for step in plan.steps), default=0)
         self._title = max((width(_title_text(step)) for step in plan.steps), default=0)
         self._tool = max((width(_tool_text(step)) for step in plan.steps), default=0)
-        self._has_details = any(step.depends_on or step.condition or step.on_fail for step in plan.steps)
+        has_more = any(step.depends_on or step.condition or step.on_fail for step in plan.steps)
+        self._has_details = has_more or bool(self._stuck)
 
     def layout(self, columns: int, beside: int = 0) -> Layout:
         """Returns the widths of title and tool for lines of `columns` columns.
@@ -121,7 +126,7 @@ class LevelRows:
     def more(self, place: int, room: int) -> str:
         """Returns the dependencies of a step, its condition and failure handling, in `room` columns."""
         step = self._steps[self.order[place]]
-        more: list[str] = []
+        more: list[str] = [_NEVER] if self.order[place] in self._stuck else []
         waited = list(dict.fromkeys(step.depends_on or ()))
         if waited:
             more.append(_after(waited, room))

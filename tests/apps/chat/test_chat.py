@@ -192,10 +192,13 @@ def test_wrong_command_is_reported_and_conversation_continues(talk):
     assert "you said" in answers
 
 
-def test_missing_model_error_names_remedy(machine):
-    result = machine("chat")
-    assert result.exit_code == 2
-    assert "CMP001" in result.output
+def test_without_a_model_saved_plans_are_listed_and_run_and_a_message_names_the_remedy(machine):
+    machine.write("plans/sum.ltp", 'S1: @CALC ("6 * 7") > $a\nS2: @RESPOND ($a)')
+    said = "/plan list\n/plan run sum\nhello\n/plan create a goal\n"
+    result = machine("chat", "--plans", str(machine.folder / "plans"), stdin=said)
+    assert result.exit_code == 0, result.stderr
+    assert "42" in result.stdout
+    assert result.stderr.count("error CMP001") == 2
 
 
 @pytest.mark.parametrize("times", [1, 2])

@@ -282,3 +282,8 @@ def test_missing_join_is_reported_once() -> None:
     after["trace"].append({"step": 3, "agent": "ops", "action": "Did it", "confidence": 1.0})
     report = check([text(unmarked), text(after)])
     assert [f.document for f in report.findings if f.rule == "M05"] == [0]
+
+
+def test_other_version_is_not_to_be_renumbered():
+    assert 'write lctl: "3.0"' not in RULES["S02"].repair
+    assert "LCTL 4" in RULES["S02"].repair

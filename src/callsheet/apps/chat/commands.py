@@ -53,6 +53,16 @@ class SimpleCommand:
 
 Command: TypeAlias = Message | PlanCommand | SimpleCommand
 
+
+def needs_model(command: Command) -> bool:
+    """Whether a model has to answer: a message, or a plan for a goal.
+
+    >>> needs_model(PlanCommand("list")), needs_model(PlanCommand("create", "a goal"))
+    (False, True)
+    """
+    return isinstance(command, Message) or (isinstance(command, PlanCommand) and command.verb == "create")
+
+
 _SIMPLE_COMMANDS = ("help", "tools", "usage", "forget", "quit")
 _VERBS = ("create", "list", "show", "run", "resume", "delete")
 _NEEDS = {

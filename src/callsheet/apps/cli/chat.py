@@ -63,17 +63,15 @@ def chat(
     Each message is answered by a recorded run: `callsheet show last` shows what happened. `/help` lists the
     commands of the conversation, such as /plan create, list, show, run, resume and delete. Ctrl-C stops the
     current answer, not the conversation. Ctrl-D, or the end of standard input, ends it.
+    Without a model, the commands for saved plans work.
     """
     from callsheet.apps.chat.chat_session import ConversationOptions  # noqa: PLC0415 - imports the runtime
     from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - imports asyncio
-    from callsheet.apps.compiling import no_model  # noqa: PLC0415 - as above
     from callsheet.apps.models import with_local_model  # noqa: PLC0415 - as above
 
     if recording.no_journal:
         raise click.UsageError("chat needs a journal: remove --no-journal")
     setup = with_local_model(setup, to_stderr)
-    if not setup.names_model:
-        raise no_model()
     resolved_policy = options.resolve_policy(policy, setup)
     journal = recording.open(setup.settings.secrets.shapes)
     assert journal is not None
@@ -112,13 +110,15 @@ async def _open_chat(
         )
         if is_terminal(sys.stdin):
             name = setup.model or "the model of config.toml"
-            to_stderr(f"{name} is ready; /help lists the commands, Ctrl-D exits")
-        await _converse(sessions[0], reader)
+            ready = f"{name} is ready" if setup.names_model else "no model is named, so only commands work"
+            to_stderr(f"{ready}; /help lists the commands, Ctrl-D exits")
+        await _converse(sessions[0], reader, has_model=setup.names_model)
 
 
-async def _converse(session: ChatSession, reader: Reader) -> None:
-    """Read and execute commands until the end of input."""
-    from callsheet.apps.chat.commands import SimpleCommand, parse_command  # noqa: PLC0415 - as above
+async def _converse(session: ChatSession, reader: Reader, *, has_model: bool) -> None:
+    """Read and execute commands until the end of input; without a model, those that need none."""
+    from callsheet.apps.chat.commands import SimpleCommand, needs_model, parse_command  # noqa: PLC0415
+    from callsheet.apps.compiling import no_model  # noqa: PLC0415 - as above
 
     while (line := await reader.read(_PROMPT)) is not None:
         try:
@@ -126,6 +126,8 @@ async def _converse(session: ChatSession, reader: Reader) -> None:
             if command == SimpleCommand("quit"):
                 return
             if command is not None:
+                if needs_model(command) and not has_model:
+                    raise no_model()
                 await _execute(session, command)
         except CallsheetError as error:
             print_diagnostics(error.diagnostics, error.source)

@@ -17,6 +17,11 @@ _PLAN_ID = re.compile(ID, re.ASCII)
 _MOST_OF_A_TITLE = 40
 
 
+def is_plan_id(text: str) -> bool:
+    """Whether a text may be the id of a plan."""
+    return _PLAN_ID.fullmatch(text) is not None
+
+
 def check_plan_id(text: str) -> str:
     """The id itself if it matches `[a-z0-9][a-z0-9._-]{0,63}`; raises CallsheetError (PLN001) otherwise.
 

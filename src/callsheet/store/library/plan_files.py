@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.spelling import Syntax, read_as
+from callsheet.ir.strict_json import NotJson, read_json
 from callsheet.store.library.errors import broken
 from callsheet.store.library.files import Files, FolderFiles
 from callsheet.store.library.ids import check_plan_id
@@ -19,6 +20,8 @@ from callsheet.store.library.stored import StoredPlan
 
 _SUFFIXES = {Syntax.DAG: ".json", Syntax.LTP: ".ltp", Syntax.MICRO: ".micro"}
 _SYNTAXES = {suffix: syntax for syntax, suffix in _SUFFIXES.items()}
+
+_STATE = "_state"
 
 
 class PlanFiles:
@@ -49,12 +52,22 @@ class PlanFiles:
         for name in self._files.names():
             stem, dot, suffix = name.rpartition(".")
             syntax = _SYNTAXES.get(dot + suffix)
-            if syntax is None:
+            if syntax is None or (stem.endswith(_STATE) and self._is_state(name, syntax)):
                 continue
             try:
                 yield check_plan_id(stem), name, syntax
             except CallsheetError:
                 continue  # not a plan
+
+    def _is_state(self, name: str, syntax: Syntax) -> bool:
+        """Whether a file has the state of a run (`ID_state.json`), and not a plan."""
+        if syntax is not Syntax.DAG:
+            return False
+        try:
+            data = read_json(self._files.read(name).decode("utf-8-sig"))
+        except (OSError, UnicodeDecodeError, NotJson):
+            return False
+        return isinstance(data, dict) and {"plan_id", "completed_steps"} <= data.keys()  # pyright: ignore[reportUnknownMemberType]
 
     def place(self, plan_id: str) -> str:
         """The location of a plan for messages, as a name without a suffix."""

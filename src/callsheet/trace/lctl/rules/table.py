@@ -37,6 +37,10 @@ _MINIMAL, _CONF, _BANDS, _SPREAD = (
     "Propagation rule",
 )
 _EX1, _EX2, _EX3, _HANDOFF = "Ex.1", "Ex.2", "Ex.3", "Handoff"
+_OTHER_VERSION = (
+    "write the document in the form of LCTL 3: other versions have other fields, so another number in the"
+    " same text is no repair (docs/coming-from.md has what corresponds to LCTL 4)"
+)
 
 _TABLE = (
     # the text
@@ -56,7 +60,7 @@ _TABLE = (
      "a document has the keys lctl, chain and instruction; keys are case-sensitive"),
     # the document
     ("S01", "error", "the version key lctl is missing", _CORE, "add lctl: \"3.0\""),
-    ("S02", "error", "an unsupported version", _CORE, "write lctl: \"3.0\""),
+    ("S02", "error", "an unsupported version", _CORE, _OTHER_VERSION),
     ("S03", "warn", "the version is a number, not the text \"3.0\"", _CORE, "quote it: lctl: \"3.0\""),
     ("S04", "warn", "an unknown minor version of 3", _CORE, "write lctl: \"3.0\""),
     ("S05", "warn", "an unknown purpose", "Core Structure / Ex.3", "write observability or debugging"),
