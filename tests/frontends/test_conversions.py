@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,15 +13,16 @@ from hypothesis import strategies as st
 from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.dag import format_dag, parse_dag, to_dag, to_text_order
 from callsheet.frontends.ltp import format_plan, parse
+from callsheet.frontends.micro import format_micro, parse_micro
 from callsheet.frontends.spelling import Syntax, convert_to
-from callsheet.ir import JSON, Plan
+from callsheet.ir import JSON, Plan, Respond
 from callsheet.machine import CallTool, Command, Event, Machine, Status, Succeeded, compile_plan
 from callsheet.passes import check
 from callsheet.runtime.simulated import Simulation
 
 
-def executed(plan: Plan, inputs: dict[str, JSON] | None = None) -> tuple[dict[str, JSON], list[str]]:
-    """The variables at the end and the calls, in any order; all calls succeed."""
+def executed(plan: Plan, inputs: dict[str, JSON] | None = None) -> tuple[dict[str, JSON], list[str], str]:
+    """The variables at the end, the calls in any order, and the answer; all calls succeed."""
     calls: list[str] = []
 
     def answer(command: Command) -> tuple[float, Event]:
@@ -31,7 +33,8 @@ def executed(plan: Plan, inputs: dict[str, JSON] | None = None) -> tuple[dict[st
 
     result = Simulation(Machine(compile_plan(plan)), answer).run(inputs)
     assert result.status is Status.DONE, result.error
-    return dict(result.variables), sorted(calls)
+    answers = any(isinstance(step.action, Respond) for step in plan.steps)
+    return dict(result.variables), sorted(calls), result.response if answers else ""
 
 
 @st.composite
@@ -55,14 +58,21 @@ def texts(draw: st.DrawFn) -> str:
             block = ["@PARALLEL {", *block, "}"]
         lines += block
         known += [] if guard else [f"v{number}"]
+    sizes = [f"${{{name}.size}}" for name in known[1:]]
+    answer = draw(st.sampled_from(["", f'@RESPOND ("is {" and ".join(sizes)}", $given)']))
+    if answer:
+        lines.append(f"S{number + 1}: {answer}")
     return "\n".join(lines)
 
 
 @given(texts(), st.sampled_from([1, "two", [3]]))
-def test_text_and_its_graph_make_same_calls_and_set_same_variables(text: str, given_: JSON) -> None:
+def test_text_micro_cli_and_graph_make_same_calls_and_set_same_variables(text: str, given_: JSON) -> None:
     plan = parse(text).require()
     graph = parse_dag(format_dag(to_dag(plan).plan)).require()
-    assert executed(graph, {"given": given_}) == executed(plan, {"given": given_})
+    micro = parse_micro(format_micro(plan)).require()
+    done = executed(plan, {"given": given_})
+    assert executed(graph, {"given": given_}) == done
+    assert executed(micro, {"given": given_}) == done
 
 
 @st.composite
@@ -81,25 +91,38 @@ def graphs(draw: st.DrawFn) -> str:
             "depends_on": list(map(str, waits)),
         }
         steps.append(step | {"result_variable": f"v{n}"})
+    if draw(st.booleans()):
+        values = ["is ${v0.size}", "${c.d}"]
+        waits = [step["index"] for step in steps]
+        last = {"index": "end", "title": "", "tool": "respond", "args": {"values": values}}
+        steps.append(last | {"depends_on": waits})
     order = draw(st.permutations(steps))
     return json.dumps({"variables": {"c": {"d": [1, 2]}}, "steps": order})
 
 
+def replaced_ids(plan: Plan) -> Plan:
+    """The plan with the ids of commands."""
+    return replace(plan, steps=tuple(replace(step, id=f"S{n}") for n, step in enumerate(plan.steps, 1)))
+
+
 @given(graphs())
-def test_graph_and_its_text_make_same_calls_and_set_same_variables(text: str) -> None:
+def test_graph_and_its_texts_make_same_calls_and_set_same_variables(text: str) -> None:
     plan = parse_dag(text).require()
     assert not any(finding.is_error for finding in check(plan))
     made = parse(format_plan(to_text_order(plan).plan)).require()
-    variables, calls = executed(plan)
-    assert executed(made) == ({name: v for name, v in variables.items() if name != "c"}, calls)
+    made_micro = parse_micro(format_micro(replaced_ids(made))).require()
+    variables, calls, answer = executed(plan)
+    done = {name: v for name, v in variables.items() if name != "c"}, calls, answer
+    assert executed(made) == done
+    assert executed(made_micro) == done
 
 
 @given(graphs())
 def test_round_trip_changes_only_strictness_of_order(text: str) -> None:
     plan = parse_dag(text).require()
     again = to_dag(to_text_order(plan).plan).plan
-    variables, calls = executed(plan)
-    assert executed(again) == ({name: v for name, v in variables.items() if name != "c"}, calls)
+    variables, calls, answer = executed(plan)
+    assert executed(again) == ({name: v for name, v in variables.items() if name != "c"}, calls, answer)
 
 
 # ---------------------------------------------------------------- arguments without a name

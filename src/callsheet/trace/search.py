@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, cast
 
+from callsheet.frontends.values.printer import format_path
 from callsheet.ir import JSON, Plan
 from callsheet.machine import AgentTurn, Awaited, CallModel, CallTool, Compile, RunAgent
 from callsheet.machine.commands import Ask
@@ -63,8 +64,8 @@ class Match(NamedTuple):
     @property
     def place(self) -> str:
         """The place in the notation of plans."""
-        head = () if self.variable is None else (f"${self.variable}",)
-        return ".".join([*head, *map(str, self.path)])
+        path = format_path(self.path, '"')
+        return path.removeprefix(".") if self.variable is None else f"${self.variable}{path}"
 
 
 def search(plan: Plan, events: Iterable[Event], plan_of: PlanOf, find: Find) -> Iterator[Match]:

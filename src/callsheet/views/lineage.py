@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from callsheet.frontends.values.printer import format_path
 from callsheet.ir import JSON
 from callsheet.trace.lineage.lineage import NONE, Lineage, ValueSource, Visit
 from callsheet.trace.lineage.reach import Reached
@@ -123,10 +124,10 @@ def visit_line(lineage: Lineage, visit: Visit) -> str:
 def place(name: str, path: Path) -> str:
     """Returns a variable with a path, in the notation of plans.
 
-    >>> place("page", ("items", 0))
-    '$page.items.0'
+    >>> print(place("page", ("items", 0)), place("page", ("a.b",)))
+    $page.items.0 $page["a.b"]
     """
-    return ".".join(["$" + name, *(str(part) for part in path)])
+    return "$" + name + format_path(path, '"')
 
 
 def shown(value: JSON) -> str:

@@ -105,13 +105,14 @@ def _outcome_text(lineage: Lineage, visit: Visit) -> str:
 def _apart(old: Lineage, one: Visit, new: Lineage, other: Visit) -> list[tuple[str, ValueDifference]]:
     """The first places where the values differ that two visits assigned to the same variable."""
     from callsheet.trace.value_differences import parts  # noqa: PLC0415 - not for --help
+    from callsheet.views.lineage import place  # noqa: PLC0415 - as above
 
     mine, theirs = old.write_of.get(one.id), new.write_of.get(other.id)
     if mine is None or theirs is None or old.writes[mine].name != new.writes[theirs].name:
         return []
     found = islice(parts(old.writes[mine].value, new.writes[theirs].value), MAX_LINES)
     name = old.writes[mine].name
-    return [(".".join([f"${name}", *map(str, part.path)]), part) for part in found if part.path]
+    return [(place(name, part.path), part) for part in found if part.path]
 
 
 def _places(old: Lineage, one: Visit, new: Lineage, other: Visit) -> Iterator[str]:

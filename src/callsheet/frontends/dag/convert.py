@@ -47,7 +47,6 @@ from callsheet.ir.expr import in_texts, refs_of, template
 from callsheet.ir.precedence import UNORDERED, Precedence
 
 _LABEL = re.compile(LABEL)
-_SHOWN_TITLE = 200
 _INPUTS = (CallKind.MODEL, CallKind.AGENT)
 """The kinds of calls whose positional arguments are their input."""
 Parameters: TypeAlias = "Mapping[str, Sequence[str]]"
@@ -340,7 +339,7 @@ def _texted(step: Step, name: str, constants: dict[str, Value], group: int | Non
             raise _Inexpressible(
                 f"the variable name {variable}", "a name is made of ASCII letters, digits and _"
             )
-    title = None if step.title is None else " ".join(step.title[:_SHOWN_TITLE].split())
+    title = None if step.title is None else " ".join(step.title.split())
     return replace(
         step,
         id=name,

@@ -158,7 +158,7 @@ def _escape_block(parts: Sequence[str | Ref]) -> str:
 
 
 def format_line(text: str) -> str:
-    """The canonical spelling of a string without references, on one line.
+    r"""The canonical spelling of a string without references, on one line.
 
     >>> print(format_line("costs $x"), format_line("two\nlines"))
     r"costs $x" "two\nlines"
