@@ -11,6 +11,7 @@ from callsheet import RunStatus, Runtime
 from callsheet.ports.calls import ToolFailed
 from callsheet.ports.mcp.content import check_declared
 
+DRAFT_7 = "http://json-schema.org/draft-07/schema#"
 ENDLESS = {"type": "string", "pattern": "(a+)+$"}
 """A minute of work for 30 letters, as Python tries patterns, and twice as much for each further one."""
 ITSELF = {"$ref": "#/$defs/d"}
@@ -35,7 +36,9 @@ async def run(changeling: Any, tmp_path: Any, result: Any, schema: Any) -> Any:
     "schema",
     [
         {"type": "object", "properties": {"b": ENDLESS}},
-        {"type": "object", "patternProperties": {"(a+)+$": {}}, "additionalProperties": False},
+        {"type": "object", "patternProperties": {"(a+)+$": {"type": "string"}}},
+        {"type": "object", "unevaluatedProperties": False, "patternProperties": {"(a+)+$": {}}},
+        {"type": "object", "properties": {"a": {"$schema": DRAFT_7, "not": ENDLESS}}},
         {"type": "object", "properties": {"a": ITSELF}, "$defs": {"d": {"allOf": [ITSELF] * 9}}},
         {"type": "object", "$ref": "#"},
         {"type": "object", "properties": {"a": {"pattern": "("}}},
@@ -48,8 +51,15 @@ async def test_hostile_result_schema_blocks_no_call(changeling, tmp_path, schema
     assert (outcome.status, outcome.variables["a"]) == (RunStatus.DONE, result)
 
 
-async def test_result_not_matching_hostile_pattern_is_in_doubt(changeling, tmp_path):
-    schema = {"type": "object", "properties": {"a": ENDLESS}}
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "object", "properties": {"a": ENDLESS}},
+        {"type": "object", "patternProperties": {"(b+)+$": {}}, "additionalProperties": False},
+        {"type": "object", "propertyNames": {"pattern": "(b+)+$"}},
+    ],
+)
+async def test_result_not_matching_hostile_pattern_is_in_doubt(changeling, tmp_path, schema):
     outcome = await run(changeling, tmp_path, {"a": "a" * 30 + "!"}, schema)
     assert outcome.status is RunStatus.IN_DOUBT
 

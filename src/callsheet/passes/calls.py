@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from callsheet.diagnostics import Severity
-from callsheet.ir import Call, CallKind, ListExpr, Ref, Value
+from callsheet.ir import Call, CallKind, DictExpr, ListExpr, Ref, Value
 from callsheet.ir.expr import refs_of
 from callsheet.passes.finding import Finding, Subject, Suggestion
-from callsheet.passes.schema import Fit, Misfit, Wrong, literal_json, may_take, misfits, wanted
+from callsheet.passes.schema import Fit, Misfit, Wrong, is_judged, literal_json, may_take, misfits, wanted
 from callsheet.passes.signatures import OPERATIONS, Operation, ToolSignature
 from callsheet.passes.types import LIST, shapes_of
 
@@ -58,8 +58,29 @@ def _tool(subject: Subject, number: int, call: Call, signature: ToolSignature) -
     missing = signature.required - {name for name, _ in arguments}
     for name in sorted(missing):
         yield _missing_argument(number, call, Severity.ERROR, name)
-    for name, value in arguments:
-        yield from _argument(subject, number, call, signature, name, value)
+    found = [
+        one for name, value in arguments for one in _argument(subject, number, call, signature, name, value)
+    ]
+    yield from found
+    if not missing and not found and is_judged(signature.schema):
+        yield from _together(number, call, signature, arguments)
+
+
+def _together(
+    number: int, call: Call, signature: ToolSignature, arguments: list[tuple[str, Value]]
+) -> Iterator[Finding]:
+    """CHK044 for arguments that fit one by one, but not together, by the schema of the tool."""
+    for misfit in misfits(DictExpr(tuple(arguments)), signature.schema, signature.schema):
+        if misfit.wrong is Wrong.VALUE and misfit.fit is Fit.NO:
+            place = f"argument {misfit.path[1:]}" if misfit.path else "arguments"
+            yield Finding(
+                "CHK044",
+                Severity.ERROR,
+                f"the {place} of @{call.tool} should be {misfit.wanted}",
+                number,
+                call.span,
+                names=(call.tool, misfit.path[1:]),
+            )
 
 
 def _arguments(call: Call, signature: ToolSignature) -> tuple[list[str], list[tuple[str, Value]]]:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import lru_cache
 from importlib import import_module
+from math import isfinite
 from typing import Any
 
 from callsheet.ir import JSON, ListExpr, Literal, Value
@@ -24,9 +25,11 @@ _LONGEST_TEXT = 10_000
 _PATTERN_MEMORY = 1 << 20
 
 
-def _is_multiple(number: float, of: float) -> bool:
+def is_multiple(number: float, of: float) -> bool:
     """Whether a number is a multiple of another as both are written: 0.3 is one of 0.1."""
-    if of <= 0 or not all(abs(part) < 10.0**300 for part in (number, of)):
+    if of <= 0 or not all(
+        isfinite(part) if isinstance(part, float) else abs(part) < 10**300 for part in (number, of)
+    ):
         return True
     whole, step = Fraction(repr(number)), Fraction(repr(of))
     return (whole / step).denominator == 1
@@ -37,7 +40,7 @@ _BOUNDS: tuple[tuple[str, str, Callable[[float, float], bool]], ...] = (
     ("maximum", "number", lambda value, bound: value <= bound),
     ("exclusiveMinimum", "number", lambda value, bound: value > bound),
     ("exclusiveMaximum", "number", lambda value, bound: value < bound),
-    ("multipleOf", "number", _is_multiple),
+    ("multipleOf", "number", is_multiple),
     ("minLength", "string", lambda value, bound: value >= bound),
     ("maxLength", "string", lambda value, bound: value <= bound),
     ("minItems", "array", lambda value, bound: value >= bound),
@@ -58,7 +61,7 @@ def keeps_constraints(value: Value, schema: Mapping[str, Any], repeats: Callable
         case Literal(value=str() as text):
             kind, measured = "string", len(text)
             pattern: Any = schema.get("pattern")
-            if isinstance(pattern, str) and not _matches(pattern, text):
+            if isinstance(pattern, str) and match_of(pattern, text) is False:
                 return False
         case Literal(value=int() | float() as number):
             kind, measured = "number", number
@@ -134,10 +137,11 @@ def _plain(data: JSON) -> JSON:
     return data
 
 
-def _matches(pattern: str, text: str) -> bool:
+def match_of(pattern: str, text: str) -> bool | None:
+    """Whether a text has a match; None if the text is too long, or RE2 rejects the pattern."""
     compiled = _compiled(pattern) if len(text) <= _LONGEST_TEXT else None
     clean = text if text.isascii() else text.encode(errors="replace").decode()
-    return compiled is None or compiled.search(clean) is not None
+    return None if compiled is None else compiled.search(clean) is not None
 
 
 @lru_cache(maxsize=256)

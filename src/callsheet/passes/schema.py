@@ -1,14 +1,15 @@
 """Validates the values written in a plan against JSON schemas, as far as they are known before the run.
 
-Supports `type`, `enum`, `const`, the constraints of `constraints.py`, `prefixItems`, `items`, `properties`,
-`required`, `additionalProperties`, `anyOf`, `oneOf`, `allOf` and references within the schema. Everything
-else counts as fitting, and so does a value that is known only at run time. Schemas are untrusted, so the
-work is bounded; whatever is not checked for that reason counts as fitting too.
+Values that are partly unknown are read here: by `type`, `enum`, `const`, the constraints of `constraints.py`,
+`prefixItems`, `items`, `properties`, `required`, `additionalProperties`, `anyOf`, `oneOf`, `allOf` and
+references within the schema. Everything else counts as fitting, and so does a value that is known only at run
+time. Known values are judged by all of JSON Schema (`json_schema`). Schemas are untrusted, so the work is
+bounded; whatever is not checked for that reason counts as fitting too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 from reprlib import Repr
@@ -22,6 +23,7 @@ from callsheet.passes.constraints import (
     is_equal,
     keeps_constraints,
 )
+from callsheet.passes.json_schema import Rejection, judge_of
 
 _MAX_DEPTH = 16
 _MOST_LOOKS = 10_000
@@ -168,7 +170,68 @@ def _may_take(schema: Mapping[str, Any], context: _Context, kind: str, depth: in
 
 def misfits(value: Value, schema: Mapping[str, Any], root: Mapping[str, Any]) -> Iterator[Misfit]:
     """Every place at which the value does not fit; `root` is the document that references point into."""
-    yield from _misfits(value, schema, _Context(root, value), "", 0)
+    read = _misfits(value, schema, _Context(root, value), "", 0)
+    judge = judge_of(schema, root)
+    known, data = (False, None) if judge is None else literal_json(value)
+    rejected = judge.rejections(data) if judge is not None and known else None
+    if rejected is None:
+        yield from read
+    elif rejected:
+        yield from _judged(value, list(read), rejected)
+
+
+def is_judged(schema: Mapping[str, Any]) -> bool:
+    """Whether a schema asks for more than `misfits` reads in a value that is partly unknown."""
+    return judge_of(schema, schema) is not None
+
+
+def _judged(value: Value, read: list[Misfit], rejected: list[Rejection]) -> Iterator[Misfit]:
+    """The misfits of a known value that is rejected: as they were read, which says most, and all others."""
+    paths = [_path_text(rejection.path) for rejection in rejected]
+    own = [misfit for misfit in read if any(_are_related(misfit.path, path) for path in paths)]
+    yield from own
+    told = {misfit.path for misfit in own}
+    for rejection, path in zip(rejected, paths, strict=True):
+        for misfit in _misfits_of(value, rejection, path):
+            if not any(_are_related(misfit.path, other) for other in told):
+                told.add(misfit.path)
+                yield misfit
+
+
+def _misfits_of(value: Value, rejection: Rejection, path: str) -> Iterator[Misfit]:
+    part = _part(value, rejection.path)
+    match rejection.keyword:
+        case "required" if rejection.names:
+            for name in rejection.names:
+                yield Misfit(Wrong.MISSING, f"{path}.{name}", part)
+        case "additionalProperties" if rejection.path and not rejection.message:
+            yield Misfit(Wrong.UNKNOWN, path, part, known=rejection.names)
+        case keyword:
+            why = f": {rejection.message}" if rejection.message else ""
+            yield Misfit(Wrong.VALUE, path, part, wanted=f"valid by `{keyword}` of its schema{why}")
+
+
+def _path_text(path: Iterable[str | int]) -> str:
+    return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in path)
+
+
+def _are_related(one: str, other: str) -> bool:
+    """Whether one path leads to a place within the other's."""
+    short, long = sorted((one, other), key=len)
+    return long.startswith(short) and long[len(short) : len(short) + 1] in ("", ".", "[")
+
+
+def _part(value: Value, path: Iterable[str | int]) -> Value:
+    """The nested value at a path; the nearest one around it that there is."""
+    for key in path:
+        match value:
+            case ListExpr(items=items) if isinstance(key, int):
+                value = items[key]
+            case DictExpr(items=pairs):
+                value = next((item for name, item in pairs if name == key), value)
+            case _:
+                return value
+    return value
 
 
 class _Context:
