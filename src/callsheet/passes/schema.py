@@ -129,6 +129,8 @@ def wanted(schema: Mapping[str, Any]) -> str:
     ('string or null', "one of 'a', 'b'")
     >>> wanted({"type": "integer", "minimum": 1})
     'integer (minimum 1)'
+    >>> wanted({"anyOf": [{"required": ["from", "to"]}, {"required": ["day"]}]})
+    'object with from and to or object with day'
     """
     options: Any = schema.get("enum")
     if isinstance(options, list):
@@ -139,6 +141,9 @@ def wanted(schema: Mapping[str, Any]) -> str:
         return " or ".join(types) + constraints_in_words(schema)
     either = _alternatives(schema)
     words = " or ".join(dict.fromkeys(wanted(option) for option in either))
+    needed: Any = schema.get("required")
+    if not words and isinstance(needed, list) and needed:
+        words = f"object with {' and '.join(map(str, cast('list[Any]', needed)[:8]))}"
     return words or "another value" + constraints_in_words(schema)
 
 
