@@ -286,6 +286,20 @@ def test_undeclared_argument_has_additional_properties_schema() -> None:
     assert [d.code for d in found('@T (any="five")', tools)] == ["CHK044"]
 
 
+def test_argument_without_matching_pattern_is_unknown() -> None:
+    schema = {"patternProperties": {"^x_": {"type": "integer"}}, "additionalProperties": False}
+    tools = {"LOAD": ToolSignature.from_schema(schema)}
+    plan = parse('S1: @LOAD (x_a=1, y="b") > $b\nS2: @LOAD (x_a="t") > $c\nS3: @RESPOND ($b, $c)').require()
+    assert [(d.step, d.code, d.message) for d in check(plan, tools=tools) if d.is_error] == [
+        ("S1", "CHK041", "@LOAD has no argument y"),
+        (
+            "S2",
+            "CHK044",
+            "the argument x_a of @LOAD should be integer",
+        ),
+    ]
+
+
 RANGE = {
     "type": "object",
     "properties": {"from": {"type": "integer"}, "to": {"type": "integer"}, "day": {"type": "string"}},

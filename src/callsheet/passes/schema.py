@@ -211,6 +211,10 @@ def _misfits_of(value: Value, rejection: Rejection, path: str) -> Iterator[Misfi
                 yield Misfit(Wrong.MISSING, f"{path}.{name}", part)
         case "additionalProperties" if rejection.path and not rejection.message:
             yield Misfit(Wrong.UNKNOWN, path, part, known=rejection.names)
+        case "type" | "enum":
+            yield Misfit(Wrong.VALUE, path, part, wanted=wanted(rejection.schema))
+        case keyword if constraints_in_words({keyword: rejection.schema.get(keyword)}):
+            yield Misfit(Wrong.VALUE, path, part, wanted=wanted(rejection.schema))
         case keyword:
             why = f": {rejection.message}" if rejection.message else ""
             yield Misfit(Wrong.VALUE, path, part, wanted=f"valid by `{keyword}` of its schema{why}")

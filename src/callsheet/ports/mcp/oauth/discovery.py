@@ -129,7 +129,7 @@ def _of_2025_03_26(url: str) -> OAuthMetadata:
 
 
 async def _authorization_server(name: str, url: str, guard: Guard, issuer: str) -> OAuthMetadata | None:
-    """The metadata of an issuer; without one, of the server itself, whose issuer may be at any of its paths."""
+    """The metadata of an issuer; without one, of the server itself, with an issuer at any of its paths."""
     expected = issuer or _origin(url)
     for place in build_oauth_authorization_server_metadata_discovery_urls(issuer or None, url):
         response = await guard.send(create_oauth_metadata_request(place))
