@@ -223,30 +223,57 @@ class Protected(Site):
         return self.reply(json.loads(asked.body), token)
 
     def reply(self, message: dict[str, Any], token: str) -> Answer:
-        if "id" not in message:
-            return Answer(202, {}, b"")
-        if message["method"] == "tools/call" and self.needs:
+        if message.get("method") == "tools/call" and self.needs:
             challenge = f'Bearer error="insufficient_scope", scope="{self.needs}"'
             return Answer(403, {"WWW-Authenticate": challenge}, b"")
-        said = f"you are {token}" if self.says_token else "ok"
-        results = {
-            "initialize": {
-                "protocolVersion": "2025-06-18",
-                "capabilities": {"tools": {}},
-                "serverInfo": {"name": "site", "version": "1"},
-            },
-            "tools/list": {"tools": [LOOK]},
-            "tools/call": {"content": [{"type": "text", "text": said}]},
-        }
-        answer: dict[str, Any] = {"jsonrpc": "2.0", "id": message["id"]}
-        if message["method"] in results:
-            answer["result"] = results[message["method"]]
-        else:
-            answer["error"] = {"code": -32601, "message": "no such method"}
-        return told(answer)
+        return reply(message, f"you are {token}" if self.says_token else "ok")
+
+
+def reply(message: dict[str, Any], said: str = "ok") -> Answer:
+    """The answer of an MCP server with one tool, which says this."""
+    if "id" not in message:
+        return Answer(202, {}, b"")
+    results = {
+        "initialize": {
+            "protocolVersion": "2025-06-18",
+            "capabilities": {"tools": {}},
+            "serverInfo": {"name": "site", "version": "1"},
+        },
+        "tools/list": {"tools": [LOOK]},
+        "tools/call": {"content": [{"type": "text", "text": said}]},
+    }
+    answer: dict[str, Any] = {"jsonrpc": "2.0", "id": message["id"]}
+    if message["method"] in results:
+        answer["result"] = results[message["method"]]
+    else:
+        answer["error"] = {"code": -32601, "message": "no such method"}
+    return told(answer)
 
 
 def browse(address: str) -> httpx2.Response:
     """Acts as a browser at the URL of a login, with a user who agrees to everything."""
     with httpx2.Client(follow_redirects=True, trust_env=False) as browser:
         return browser.get(address)
+
+
+class Combined(Authority):
+    """An MCP server of the revision 2025-03-26, which is its own authorization server.
+
+    Its metadata is at its origin; without `has_metadata` its endpoints are the usual ones of that revision.
+    """
+
+    def __init__(self, *, has_metadata: bool = True) -> None:
+        super().__init__()
+        self.has_metadata = has_metadata
+        self.url = f"{self.origin}/mcp"
+        self.sends_iss = None
+
+    def answer(self, asked: Asked) -> Answer:
+        if asked.path.startswith("/.well-known/") and not self.has_metadata:
+            return Answer(404, {}, b"")
+        if asked.path != "/mcp":
+            return super().answer(asked)
+        token = asked.headers.get("Authorization", "").removeprefix("Bearer ")
+        if self.given.get(token) != self.url:
+            return Answer(401, {}, b"")
+        return Answer(405, {}, b"") if asked.method != "POST" else reply(json.loads(asked.body))

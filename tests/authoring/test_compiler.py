@@ -18,7 +18,7 @@ from callsheet.authoring.compiler.card import CARD, CARD_VERSION, EXAMPLES, exam
 from callsheet.authoring.compiler.catalogue import FEW_TOOLS, catalogue_for
 from callsheet.authoring.compiler.compile import MAX_GOAL, compile_goal, prompt_for
 from callsheet.authoring.compiler.naming import with_telling_names
-from callsheet.authoring.compiler.prompt import MAX_CONTEXT, question, reminded, repair
+from callsheet.authoring.compiler.prompt import MAX_CONTEXT, as_json, question, reminded, repair
 from callsheet.authoring.compiler.request import Options, Request
 from callsheet.authoring.compiler.result import Draft
 from callsheet.authoring.compiler.spelling import as_spelled
@@ -432,8 +432,8 @@ def test_prompt_version_changes_with_text() -> None:
     asked = prompt_for(Request("g", TOOLS, "c", {"v": "a text"}))
     wrong = [Diagnostic("CHK040", Severity.ERROR, "no tool", help="use one", step="S1")]
     again = repair(asked.messages, "a", wrong), reminded(asked.messages, ["b"])
-    told = json.dumps([CARD, EXAMPLES, asked.messages, *again])
-    assert (CARD_VERSION, hashlib.sha256(told.encode()).hexdigest()[:12]) == (2, "6c415249cafd")
+    told = json.dumps([CARD, EXAMPLES, asked.messages, as_json(asked.messages), *again])
+    assert (CARD_VERSION, hashlib.sha256(told.encode()).hexdigest()[:12]) == (3, "918659dddbd7")
 
 
 def test_card_and_longest_example_are_at_most_350_tokens() -> None:

@@ -284,3 +284,45 @@ def test_undeclared_argument_has_additional_properties_schema() -> None:
     tools = {"T": ToolSignature.from_schema({"additionalProperties": {"type": "integer"}})}
     assert found("@T (any=5)", tools) == []
     assert [d.code for d in found('@T (any="five")', tools)] == ["CHK044"]
+
+
+def test_argument_without_matching_pattern_is_unknown() -> None:
+    schema = {"patternProperties": {"^x_": {"type": "integer"}}, "additionalProperties": False}
+    tools = {"LOAD": ToolSignature.from_schema(schema)}
+    plan = parse('S1: @LOAD (x_a=1, y="b") > $b\nS2: @LOAD (x_a="t") > $c\nS3: @RESPOND ($b, $c)').require()
+    assert [(d.step, d.code, d.message) for d in check(plan, tools=tools) if d.is_error] == [
+        ("S1", "CHK041", "@LOAD has no argument y"),
+        (
+            "S2",
+            "CHK044",
+            "the argument x_a of @LOAD should be integer",
+        ),
+    ]
+
+
+RANGE = {
+    "type": "object",
+    "properties": {"from": {"type": "integer"}, "to": {"type": "integer"}, "day": {"type": "string"}},
+    "oneOf": [{"required": ["from", "to"]}, {"required": ["day"]}],
+}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wanted"),
+    [
+        ("from=1, to=2", None),
+        ("from=$a, to=2", None),
+        ('day="x"', None),
+        ("from=1", "object with from and to or object with day"),
+        ("from=$a", "object with from and to or object with day"),
+        ('from=1, to=2, day="x"', "valid by `oneOf` of its schema: "),
+    ],
+)
+def test_arguments_have_to_fit_together(arguments: str, wanted: str | None) -> None:
+    plan = parse(f"S1: @LOAD ({arguments}) > $b\nS2: @RESPOND ($b)").require()
+    found = check(plan, inputs=["a"], tools={"LOAD": ToolSignature.from_schema(RANGE)})
+    told = [(d.code, d.message) for d in found if d.is_error]
+    assert len(told) == (wanted is not None), told
+    for code, message in told:
+        assert code == "CHK044"
+        assert message.startswith(f"the arguments of @LOAD should be {wanted}")

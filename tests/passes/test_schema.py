@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from time import monotonic, process_time
 
 import pytest
 
-from callsheet.ir import ListExpr, Ref
+from callsheet.ir import DictExpr, ListExpr, Literal, Ref
 from callsheet.passes.schema import literal_value, may_take, misfits, wanted
 
 ITSELF = {"$ref": "#/$defs/d"}
@@ -111,4 +113,72 @@ def test_expensive_constraint_takes_bounded_time(schema):
     begin = process_time()
     wrong("a" * 100_000 + "!", root)
     wrong(list(range(2_000)), root)
+    assert process_time() - begin < 5
+
+
+@pytest.mark.parametrize(
+    ("said", "schema", "found"),
+    [
+        ({"a": 1, "b": 2}, {"not": {"required": ["a", "b"]}}, [("VALUE", "")]),
+        ({"a": 1}, {"dependentRequired": {"a": ["b"]}}, [("VALUE", "")]),
+        ({}, {"minProperties": 1}, [("VALUE", "")]),
+        ({"rows": [1, "x"]}, {"properties": {"rows": {"contains": {"type": "null"}}}}, [("VALUE", ".rows")]),
+        ({"x-1": 5}, {"patternProperties": {"^x-": {"type": "string"}}}, [("VALUE", ".x-1")]),
+        ({"y": 5}, {"patternProperties": {"^x-": {}}, "additionalProperties": False}, [("UNKNOWN", ".y")]),
+        ({"k": "a"}, {"if": {"required": ["k"]}, "then": {"required": ["l"]}}, [("MISSING", ".l")]),
+        (5, {"oneOf": [{"minimum": 1}, {"maximum": 9}]}, [("VALUE", "")]),
+        ("a", {"oneOf": [{"type": "string"}, {"type": "null"}]}, []),
+        ("5", {"not": {"const": 1}, "type": "integer"}, [("VALUE", "")]),
+        ({"n": 1.5, "m": {}}, {"properties": {"n": {"type": "integer"}, "m": {"minProperties": 1}}},
+         [("VALUE", ".n"), ("VALUE", ".m")]),
+        ({"a": 1}, {"unevaluatedProperties": False, "patternProperties": {"^b": {}}}, [("VALUE", "")]),
+        ({"a": 1}, {"$ref": "https://example.com/other", "not": {}}, []),
+        (5, {"$schema": "http://json-schema.org/draft-04/schema#", "minimum": 5, "exclusiveMinimum": True},
+         [("VALUE", "")]),
+    ],
+)  # fmt: skip
+def test_known_value_is_judged_by_every_keyword(said, schema, found):
+    assert wrong(said, schema) == found
+
+
+def test_partly_unknown_value_is_read_as_far_as_it_is_known():
+    schema = {"not": {"required": ["a"]}, "properties": {"b": {"type": "integer"}}}
+    value = DictExpr((("a", Ref("x")), ("b", Literal("text"))))
+    assert [found.path for found in misfits(value, schema, schema)] == [".b"]
+
+
+def test_library_is_not_imported_for_usual_schemas():
+    usual = {
+        "type": "object",
+        "properties": {"path": {"type": "string"}, "note": {"anyOf": [{"type": "string"}, {"type": "null"}]}},
+        "required": ["path"],
+        "additionalProperties": False,
+    }
+    code = (
+        "import sys\n"
+        "from callsheet.passes.schema import literal_value, misfits\n"
+        f"assert not [*misfits(literal_value({{'path': 'a', 'note': None}}), {usual!r}, {usual!r})]\n"
+        "assert 'jsonschema' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"patternProperties": {"(a+)+$": {}}, "unevaluatedProperties": False},
+        {"propertyNames": {"pattern": "(a+)+$"}},
+        {
+            "properties": {
+                "a": {"$schema": "https://json-schema.org/draft/2020-12/schema", "pattern": "(a+)+$"}
+            }
+        },
+        {"$ref": "#/$defs/n", "$defs": {"n": {"not": {"oneOf": [{"$ref": "#/$defs/n"}] * 9}}}},
+        {"uniqueItems": True, "contains": {"not": {"const": 0}}},
+    ],
+)
+def test_judgement_of_hostile_schema_takes_bounded_time(schema):
+    begin = process_time()
+    wrong({"a": "a" * 40 + "!", "a" * 40 + "!": 1}, schema)
+    wrong(list(range(20_000)), schema)
     assert process_time() - begin < 5

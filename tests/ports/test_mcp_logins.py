@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import stat
+from collections.abc import Iterator
 
 import httpx2
 import pytest
 from tests.logins import User, authority, user, wiki
-from tests.oauth_servers import Authority, Protected
+from tests.oauth_servers import Answer, Authority, Combined, Protected
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.ports.calls import CallContext, ToolFailed
@@ -49,6 +50,40 @@ async def test_saved_login_opens_server(user: User, wiki: Protected, authority: 
     assert (login.url, login.resource, login.issuer) == (wiki.url, wiki.url, authority.origin)
     assert await look(user.server, user.file) == ["ok"]
     assert kinds(authority) == ["authorization_code"]
+
+
+@pytest.fixture
+def combined() -> Iterator[Combined]:
+    site = Combined()
+    yield site
+    site.close()
+
+
+@pytest.mark.parametrize("has_metadata", [True, False])
+async def test_server_of_2025_03_26_is_its_own_authority(user: User, combined: Combined, has_metadata: bool):
+    combined.has_metadata = has_metadata
+    combined.changes = {"issuer": f"{combined.origin}/oauth"}
+    config = user.configure(combined.url)
+    login = await user.log_in()
+    issuer = f"{combined.origin}/oauth" if has_metadata else combined.origin
+    assert (login.issuer, login.token_endpoint) == (issuer, f"{combined.origin}/token")
+    assert await look(config, user.file) == ["ok"]
+
+
+async def test_server_with_key_and_without_login_is_told_apart(user: User, combined: Combined):
+    combined.has_metadata = False
+    combined.answers["/register"] = Answer(404, {}, b"")
+    user.configure(combined.url)
+    with pytest.raises(CallsheetError, match="does not offer a login: it answers with status 401") as caught:
+        await user.log_in()
+    assert caught.value.diagnostics[0].code == "TOL039"
+
+
+async def test_metadata_of_own_server_may_not_name_issuer_elsewhere(user: User, combined: Combined):
+    combined.changes = {"issuer": "https://auth.example"}
+    user.configure(combined.url)
+    with pytest.raises(CallsheetError, match="is for another issuer"):
+        await user.log_in()
 
 
 async def test_pool_reconnects_after_login(user: User):

@@ -50,12 +50,13 @@ def node() -> Node:
     _missing("node of version 22 with npm is not installed")
 
 
-def npm_install(name: str, version: str) -> Path:
-    """The folder of an npm package, installed with what it depends on as of its release."""
+def npm_install(name: str, version: str, day: str) -> Path:
+    """The folder of an npm package, installed with what it depends on as that was on this day."""
 
     def install(folder: Path) -> None:
         # Without scripts: nothing but the runner itself is executed.
-        options = ["--ignore-scripts", "--no-audit", "--no-fund", "--no-save", "--prefix", str(folder)]
+        options = ["--ignore-scripts", "--no-audit", "--no-fund", "--no-save", f"--before={day}"]
+        options += ["--prefix", str(folder)]
         _run([*node().npm, "install", *options, f"{name}@{version}"], folder)
 
     return _kept(f"{name.rpartition('/')[2]}-{version}", install) / "node_modules" / name

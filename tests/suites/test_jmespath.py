@@ -1,7 +1,7 @@
 """The JMESPath compliance suite: queries of `@SELECT` give what the suite expects, or fail.
 
-No registry has it. `data/jmespath.json` holds the files of `tests/compliance` of jmespath/jmespath.py (GitHub)
-at 2ad18b0e51ef3c22ef0d4bbeb11506746a39e228, without the benchmarks, under their licence
+No registry has it. `data/jmespath.json` holds the files of `tests/compliance` of jmespath/jmespath.py on
+GitHub at 2ad18b0e51ef3c22ef0d4bbeb11506746a39e228, without the benchmarks, under their licence
 (`data/jmespath.LICENSE`).
 """
 

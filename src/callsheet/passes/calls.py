@@ -63,24 +63,9 @@ def _tool(subject: Subject, number: int, call: Call, signature: ToolSignature) -
     ]
     yield from found
     if not missing and not found and is_judged(signature.schema):
-        yield from _together(number, call, signature, arguments)
-
-
-def _together(
-    number: int, call: Call, signature: ToolSignature, arguments: list[tuple[str, Value]]
-) -> Iterator[Finding]:
-    """CHK044 for arguments that fit one by one, but not together, by the schema of the tool."""
-    for misfit in misfits(DictExpr(tuple(arguments)), signature.schema, signature.schema):
-        if misfit.wrong is Wrong.VALUE and misfit.fit is Fit.NO:
-            place = f"argument {misfit.path[1:]}" if misfit.path else "arguments"
-            yield Finding(
-                "CHK044",
-                Severity.ERROR,
-                f"the {place} of @{call.tool} should be {misfit.wanted}",
-                number,
-                call.span,
-                names=(call.tool, misfit.path[1:]),
-            )
+        together = DictExpr(tuple(arguments))
+        for misfit in misfits(together, signature.schema, signature.schema):
+            yield _misfit(subject, number, call, "", misfit)
 
 
 def _arguments(call: Call, signature: ToolSignature) -> tuple[list[str], list[tuple[str, Value]]]:
@@ -147,12 +132,16 @@ def _argument(
 
 
 def _misfit(subject: Subject, number: int, call: Call, name: str, misfit: Misfit) -> Finding:
-    """A misfit inside an argument, reported with the code used for the same fault of an argument itself."""
-    place, span = name + misfit.path, misfit.value.span or call.span
+    """A misfit inside an argument, reported with the code used for the same fault of an argument itself.
+
+    Without a `name` the value is that of all arguments together.
+    """
+    place, span = (name + misfit.path).removeprefix("."), misfit.value.span or call.span
     help_: Suggestion | str | None = None
     match misfit.wrong:
         case Wrong.VALUE:
-            message, code = f"the argument {place} of @{call.tool} should be {misfit.wanted}", "CHK044"
+            what = f"argument {place}" if place else "arguments"
+            message, code = f"the {what} of @{call.tool} should be {misfit.wanted}", "CHK044"
         case Wrong.MISSING:
             message, code = f"@{call.tool} lacks its argument {place}", "CHK042"
             help_ = f'add "{place.rpartition(".")[2]}": … to it'

@@ -49,13 +49,14 @@ _SIMPLE_PATTERN = re.compile(r"\^?(?:[^\\^$.|?*+()\[\]{}]|\\[.\-_/$]|\.(?![*+?{]
 
 
 class Rejection(NamedTuple):
-    """One fault: the keys and indexes that lead to it, the keyword, and words for what is wanted.
+    """One fault: the keys and indexes that lead to it, the keyword, the schema that has it, and a message.
 
     `names` are the missing fields for `required`, the known ones for `additionalProperties`.
     """
 
     path: tuple[str | int, ...]
     keyword: str
+    schema: Mapping[str, Any]
     message: str
     names: tuple[str, ...] = ()
 
@@ -357,4 +358,5 @@ def _rejection(error: Any) -> Rejection:
     message = str(error.message)
     if len(message) > _LONGEST_MESSAGE:
         message = f"{message[:_LONGEST_MESSAGE]}…"
-    return Rejection(path, keyword, message, names)
+    schema: Any = error.schema
+    return Rejection(path, keyword, schema if isinstance(schema, Mapping) else {}, message, names)

@@ -129,6 +129,8 @@ def wanted(schema: Mapping[str, Any]) -> str:
     ('string or null', "one of 'a', 'b'")
     >>> wanted({"type": "integer", "minimum": 1})
     'integer (minimum 1)'
+    >>> wanted({"anyOf": [{"required": ["from", "to"]}, {"required": ["day"]}]})
+    'object with from and to or object with day'
     """
     options: Any = schema.get("enum")
     if isinstance(options, list):
@@ -139,6 +141,9 @@ def wanted(schema: Mapping[str, Any]) -> str:
         return " or ".join(types) + constraints_in_words(schema)
     either = _alternatives(schema)
     words = " or ".join(dict.fromkeys(wanted(option) for option in either))
+    needed: Any = schema.get("required")
+    if not words and isinstance(needed, list) and needed:
+        words = f"object with {' and '.join(map(str, cast('list[Any]', needed)[:8]))}"
     return words or "another value" + constraints_in_words(schema)
 
 
@@ -206,6 +211,10 @@ def _misfits_of(value: Value, rejection: Rejection, path: str) -> Iterator[Misfi
                 yield Misfit(Wrong.MISSING, f"{path}.{name}", part)
         case "additionalProperties" if rejection.path and not rejection.message:
             yield Misfit(Wrong.UNKNOWN, path, part, known=rejection.names)
+        case "type" | "enum":
+            yield Misfit(Wrong.VALUE, path, part, wanted=wanted(rejection.schema))
+        case keyword if constraints_in_words({keyword: rejection.schema.get(keyword)}):
+            yield Misfit(Wrong.VALUE, path, part, wanted=wanted(rejection.schema))
         case keyword:
             why = f": {rejection.message}" if rejection.message else ""
             yield Misfit(Wrong.VALUE, path, part, wanted=f"valid by `{keyword}` of its schema{why}")

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from callsheet.authoring.compiler.goal_parts import is_side_by_side, parts_of
 
-CARD_VERSION = 2
+CARD_VERSION = 3
 """Incremented whenever a text of a prompt changes, so that a journal tells which prompt gave a plan."""
 
 CARD = """\

@@ -64,7 +64,7 @@ def has_blobs(result: CallToolResult) -> bool:
 def check_declared(result: CallToolResult, output_schema: Mapping[str, Any] | None) -> None:
     """Raise ToolFailed if the structured content of a success does not match the tool's output schema.
 
-    The schema is untrusted: its patterns are not evaluated, and whatever would take too long counts as
+    The schema is untrusted: nothing that it refers to is fetched, and whatever would take too long counts as
     fitting.
     """
     if result.is_error or output_schema is None:

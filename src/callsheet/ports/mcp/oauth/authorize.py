@@ -17,6 +17,7 @@ from mcp.client.auth import OAuthFlowError, PKCEParameters
 from mcp.client.auth.utils import validate_authorization_response_iss
 from mcp_types import LATEST_PROTOCOL_VERSION
 
+from callsheet.diagnostics import CallsheetError
 from callsheet.ports.mcp.oauth.clients import client_for
 from callsheet.ports.mcp.oauth.discovery import AuthorizationServer, discover
 from callsheet.ports.mcp.oauth.grants import Denied, tokens_for
@@ -70,17 +71,18 @@ async def begin(
         raise no_login(name, "does not ask for a login", "it can be used without one")
     issuer = await discover(name, server.url, guard, refusal, rules.issuer)
     if issuer is None:
-        raise no_login(
-            name,
-            f"does not offer a login: it answers with status {refusal.status_code}",
-            "check the address; if the server takes a key, configure it as a header",
-        )
+        raise _offers_no_login(name, refusal)
     if before and before != issuer.issuer:
         raise other_issuer(name, before, issuer.issuer)
     if "S256" not in (issuer.metadata.code_challenge_methods_supported or ()):
         raise unusable(name, f"its authorization server {plain(issuer.issuer)} does not support PKCE (S256)")
     wanted = scope or rules.scope or issuer.scope
-    client = await client_for(name, rules, issuer, guard, redirect_uri, wanted)
+    try:
+        client = await client_for(name, rules, issuer, guard, redirect_uri, wanted)
+    except CallsheetError:
+        if issuer.is_assumed:
+            raise _offers_no_login(name, refusal) from None
+        raise
     pair, state = PKCEParameters.generate(), secrets.token_urlsafe(32)
     query = {
         "response_type": "code",
@@ -146,6 +148,14 @@ async def finish(begun: PendingLogin, guard: Guard, given: Mapping[str, str]) ->
         revocation_endpoint="" if revocation is None else str(revocation),
         client=begun.client,
         tokens=tokens,
+    )
+
+
+def _offers_no_login(name: str, refusal: httpx2.Response) -> CallsheetError:
+    return no_login(
+        name,
+        f"does not offer a login: it answers with status {refusal.status_code}",
+        "check the address; if the server takes a key, configure it as a header",
     )
 
 

@@ -2,7 +2,8 @@
 
 In: the URL of a server and its refusal of a request. Out: the resource, the issuer, its endpoints and the
 scope to request; None if the server does not mention authorization; CallsheetError (TOL032, TOL033) for
-metadata that does not fit.
+metadata that does not fit. A server of the protocol's revision 2025-03-26 names no authorization server: it
+is one itself, with its metadata at its origin, or without any and with the endpoints of that revision.
 """
 
 from __future__ import annotations
@@ -30,17 +31,21 @@ from mcp.shared.auth_utils import check_resource_allowed, resource_url_from_serv
 from callsheet.ports.mcp.oauth.guard import Guard
 from callsheet.ports.mcp.oauth.login_errors import plain, unusable
 
-_SERVER_ERRORS = 500
+_UNAUTHORIZED, _SERVER_ERRORS = 401, 500
 
 
 @dataclass(frozen=True, slots=True)
 class AuthorizationServer:
-    """The authorization server of a server. `scope` is what the server asks for, empty if nothing."""
+    """The authorization server of a server. `scope` is what the server asks for, empty if nothing.
+
+    `is_assumed` says that no metadata was found: the endpoints are those of the revision 2025-03-26.
+    """
 
     resource: str
     issuer: str
     metadata: OAuthMetadata
     scope: str = ""
+    is_assumed: bool = False
 
 
 async def discover(
@@ -52,15 +57,17 @@ async def discover(
     """
     stated = await _protected_resource(name, url, guard, challenge)
     chosen = _issuer(name, stated, issuer)
-    metadata = await _authorization_server(name, url, guard, chosen)
-    if metadata is None:
-        if stated is None and not issuer:
-            return None
+    found = await _authorization_server(name, url, guard, chosen)
+    if found is None and (stated is not None or issuer):
         raise unusable(name, f"its authorization server {plain(chosen or url)} provides no metadata")
+    if found is None and (challenge is None or challenge.status_code != _UNAUTHORIZED):
+        return None
+    metadata = found or _of_2025_03_26(url)
     for endpoint in _endpoints(metadata):
         await guard.judge(endpoint)
     resource = resource_url_from_server_url(url) if stated is None else str(stated.resource)
-    return AuthorizationServer(resource, str(metadata.issuer), metadata, _scope(challenge, stated, metadata))
+    scope = _scope(challenge, stated, metadata)
+    return AuthorizationServer(resource, str(metadata.issuer), metadata, scope, is_assumed=found is None)
 
 
 async def _protected_resource(
@@ -101,16 +108,37 @@ def _issuer(name: str, resource: ProtectedResourceMetadata | None, wanted: str) 
     )
 
 
-async def _authorization_server(name: str, url: str, guard: Guard, issuer: str) -> OAuthMetadata | None:
+def _origin(url: str) -> str:
     parts = urlsplit(url)
-    expected = issuer or f"{parts.scheme}://{parts.netloc}"
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+def _of_2025_03_26(url: str) -> OAuthMetadata:
+    """The metadata that the revision 2025-03-26 assumes for a server without any."""
+    origin = _origin(url)
+    return OAuthMetadata.model_validate(
+        {
+            "issuer": origin,
+            "authorization_endpoint": f"{origin}/authorize",
+            "token_endpoint": f"{origin}/token",
+            "registration_endpoint": f"{origin}/register",
+            "response_types_supported": ["code"],
+            "code_challenge_methods_supported": ["S256"],
+        }
+    )
+
+
+async def _authorization_server(name: str, url: str, guard: Guard, issuer: str) -> OAuthMetadata | None:
+    """The metadata of an issuer; without one, of the server itself, with an issuer at any of its paths."""
+    expected = issuer or _origin(url)
     for place in build_oauth_authorization_server_metadata_discovery_urls(issuer or None, url):
         response = await guard.send(create_oauth_metadata_request(place))
         goes_on, metadata = await handle_auth_metadata_response(response)
         if metadata is not None:
             stated = str(metadata.issuer)
+            is_same = issuers_match(stated, expected) or (not issuer and _origin(stated) == expected)
             try:
-                validate_metadata_issuer(metadata, stated if issuers_match(stated, expected) else expected)
+                validate_metadata_issuer(metadata, stated if is_same else expected)
             except OAuthFlowError:
                 raise unusable(
                     name, f"the metadata of {plain(expected)} is for another issuer, {plain(stated)}"
