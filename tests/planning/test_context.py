@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -65,13 +66,24 @@ def a_runner(tools: Tools, folder: Path, limits: Limits | None = None) -> PlanRu
     return PlanRunner(context, on_step_start=tools.begins, on_step_complete=tools.ends)
 
 
-async def test_start_of_a_step_is_told_before_its_tool_is_called(tmp_path: Path) -> None:
+async def test_callbacks_are_told_of_steps_in_the_order_of_the_run(tmp_path: Path) -> None:
     tools = Tools()
     assert (await a_runner(tools, tmp_path).execute_plan(LINE)).success
-    assert tools.told[:3] == ["start 1 fetch", "call fetch", "end 1 False"]
-    for number, name in enumerate(("fetch", "shape", "send"), start=1):
-        assert tools.told.index(f"start {number} {name}") < tools.told.index(f"call {name}")
-    assert len(tools.told) == 9
+    calls = enumerate(("fetch", "shape", "send"), start=1)
+    told = [(f"start {n} {name}", f"call {name}", f"end {n} False") for n, name in calls]
+    assert tools.told == [line for lines in told for line in lines]
+
+
+async def test_slow_callback_is_told_of_the_end_before_the_next_step_begins(tmp_path: Path) -> None:
+    tools = Tools()
+
+    async def slowly(result: Any) -> None:
+        await asyncio.sleep(0.02)
+        tools.ends(result)
+
+    runner = PlanRunner(PlanningContext(tools, plans_dir=tmp_path), tools.begins, slowly)
+    assert (await runner.execute_plan(LINE)).success
+    assert [line.split()[0] for line in tools.told] == ["start", "call", "end"] * 3
 
 
 async def test_dry_run_tells_the_callbacks_of_each_step_and_calls_nothing(tmp_path: Path) -> None:

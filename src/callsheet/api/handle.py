@@ -64,6 +64,11 @@ class RunHandle(AsyncIterator[RunEvent]):
         """Whether the run has ended or stopped."""
         return self._task.done()
 
+    @property
+    def has_unread(self) -> bool:
+        """Whether events have happened that nobody has read yet."""
+        return self._stream.has_unread
+
     def step(self, index: str) -> StepResult | None:
         """The result of a step of a dependency plan; None until it has ended, and for other plans."""
         return None if self._log is None else self._log.get(index)

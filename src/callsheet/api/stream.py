@@ -128,6 +128,11 @@ class EventStream:
 
     # ------------------------------------------------------------ the reader's side
 
+    @property
+    def has_unread(self) -> bool:
+        """Whether released events have not been taken yet."""
+        return bool(self._ready)
+
     async def next(self) -> RunEvent | None:
         """Wait for the next event; None when the stream is closed and all events have been taken."""
         while not self._ready:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Collection
 
@@ -24,19 +25,32 @@ _log = logging.getLogger("callsheet")
 
 
 class StepCallbacks:
-    """The callbacks of one run; their exceptions are logged."""
+    """The callbacks of one run; their exceptions are logged.
+
+    They are told in the order of the run: of a step's end before the call of a step that depends on it. So a
+    call waits for a callback that takes long.
+    """
 
     def __init__(self, on_start: OnStart | None, on_complete: OnComplete | None) -> None:
         self._on_start = on_start
         self._on_complete = on_complete
         self._handle: RunHandle | None = None
         self._begun: set[str] = set()
+        self._is_telling = False
+        self._told = asyncio.Event()
 
     async def before_call(self, context: CallContext, tool: str) -> None:
         """Report the start of a step whose tool is about to be called, unless it was reported."""
         step = parse_key(context.key).step if context.key else ""
         if step:
+            await self._catch_up()
             await self.begin(step, "" if self._handle is None else self._handle.title(step), tool)
+
+    async def _catch_up(self) -> None:
+        """Wait until the callbacks know of everything that has happened."""
+        while self._is_telling or (self._handle is not None and self._handle.has_unread):
+            self._told.clear()
+            await self._told.wait()
 
     async def begin(self, step: str, title: str, tool: str) -> None:
         """Report that a step begins, once."""
@@ -64,23 +78,34 @@ class StepCallbacks:
         self._handle = handle
         async with handle:
             async for event in handle:
-                if state is not None and isinstance(event, StepFinished):
-                    done = handle.step(event.step)
-                    if done is not None and done.success:
-                        state.step_done(done.index, done.variable, done.value)
-                if event.replayed and not _begins_here(event, elsewhere):
-                    continue
-                if isinstance(event, StepStarted):
-                    tool = executor_name(event.action.removeprefix("@"))
-                    await self.begin(event.step, handle.title(event.step), tool)
-                elif isinstance(event, StepFinished | StepFailed):
-                    step = handle.step(event.step)
-                    if step is not None:
-                        await self.end(StepExecutionResult.of(step))
+                self._is_telling = True
+                try:
+                    await self._tell(event, handle, elsewhere, state)
+                finally:
+                    self._is_telling = False
+                    self._told.set()
         result = await handle.result()
         if state is not None:
             state.write("completed" if result.ok else "failed", result.variables)
         return result
+
+    async def _tell(
+        self, event: RunEvent, handle: RunHandle, elsewhere: Collection[str] | None, state: StateFile | None
+    ) -> None:
+        """Notify the callbacks of an event, and write the state."""
+        if state is not None and isinstance(event, StepFinished):
+            done = handle.step(event.step)
+            if done is not None and done.success:
+                state.step_done(done.index, done.variable, done.value)
+        if event.replayed and not _begins_here(event, elsewhere):
+            return
+        if isinstance(event, StepStarted):
+            tool = executor_name(event.action.removeprefix("@"))
+            await self.begin(event.step, handle.title(event.step), tool)
+        elif isinstance(event, StepFinished | StepFailed):
+            step = handle.step(event.step)
+            if step is not None:
+                await self.end(StepExecutionResult.of(step))
 
 
 def _begins_here(event: RunEvent, elsewhere: Collection[str] | None) -> bool:
