@@ -86,7 +86,7 @@ CALLS: dict[str, tuple[str, Callable[[Any, str], object]]] = {
     "who runs plans": ("runtime must be a Runtime, not NoneType", lambda r, _: PlanTools(None)),  # type: ignore[arg-type]
     "a library": ("library must be a PlanLibrary", lambda r, _: PlanTools(r, "plans")),
     "a collector": ("otlp must be the address", lambda r, run: r.export_trace_sync(run, None)),
-    "a collector's address": ("url must be the address", lambda r, _: OtelSettings(url=3)),  # type: ignore[arg-type]
+    "a collector's address": ("url must be a text", lambda r, _: OtelSettings(url=3)),  # type: ignore[arg-type]
     "times by number": (
         "approval_timeout must have texts for keys, and not 1",
         lambda r, _: Runtime(approval_timeout={1: 2}),  # type: ignore[dict-item]

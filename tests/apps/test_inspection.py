@@ -63,7 +63,8 @@ def test_runs_are_listed_newest_first(machine):
     elsewhere = "import os, time; os.environ['TZ'] = 'America/New_York'; time.tzset()"
     newest = machine.shell("runs", prefix=elsewhere).stdout.splitlines()[0]
     begun = datetime.datetime.fromisoformat(rows[0]["created"]).astimezone(datetime.UTC)
-    assert newest.split() == ["r2", "done", f"{begun:%Y-%m-%d}", f"{begun:%H:%M:%S}", "UTC", "plan.ltp"]
+    when = [f"{begun:%Y-%m-%d}", f"{begun:%H:%M:%S}", "UTC"]
+    assert newest.split() == ["r2", *rows[0]["outcome"].split("_"), *when, "plan.ltp"]
 
 
 def test_blame_and_debug_print_where_a_tool_raised(machine):

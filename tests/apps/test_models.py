@@ -38,7 +38,8 @@ def test_configured_model_executes_steps(machine, monkeypatch):
     with serving(answer("short", read=100, written=5, cached=60)) as provider:
         configure(machine, provider, monkeypatch)
         done = machine.json("run", "p.ltp")
-    assert (done["status"], done["response"], done["diagnostics"]) == ("done", "It says: short", [])
+    assert (done["status"], done["response"]) == ("done", "It says: short")
+    assert [told["code"] for told in done["diagnostics"]] == ["LTP101"]
     used = done["usage"]
     assert (used["input_tokens"], used["output_tokens"], used["cached_tokens"]) == (100, 5, 60)
     assert (used["model_calls"], used["model_requests"], used["unpriced"], used["cost"]) == (1, 1, 1, None)

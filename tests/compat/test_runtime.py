@@ -22,6 +22,8 @@ async def test_result_has_documented_keys() -> None:
         "terminated": False,
         "error": None,
         "status": "done",
+        "outcome": "done",
+        "failed_steps": [],
     }
 
 

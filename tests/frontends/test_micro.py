@@ -213,8 +213,9 @@ def test_commands_in_two_fences_are_not_one_plan() -> None:
         (Plan((Step("S1", Respond(()), title="t"),)), "title of S1"),
         (Plan((Step("S1", Respond(()), depends_on=()),)), "dependencies of S1"),
         (Plan((Step("S1", Respond((Literal(float("inf")),))),)), "S1"),
-        (Plan((), Order.DAG), "dependencies"),
-        (Plan((), variables=(("x", Literal(1)),)), "initial variables"),
+        (Plan((Step("S1", Respond(())),), Order.DAG), "dependencies"),
+        (Plan((Step("S1", Respond(())),), variables=(("x", Literal(1)),)), "initial variables"),
+        (Plan(()), "without steps"),
     ],
 )
 def test_plans_that_micro_cli_cannot_express_are_refused_with_step(plan: Plan, said: str) -> None:

@@ -18,7 +18,7 @@ from callsheet.apps.http.table import ENDPOINTS
 
 __all__ = ["api", "folder"]
 
-GOOD = {"run_id": "r", "plan_id": "p", "seq": "1", "name": "strict", "code": "CHK040"}
+GOOD = {"run_id": "r", "plan_id": "p", "seq": "1", "name": "strict", "code": "CHK040", "digest": "0" * 64}
 HOSTILE = [
     "..", ".", "../x", "../../../../etc/passwd", "%2e%2e/x", "..%2fx",
     "..\\x", "a/b", "/etc/passwd", "~", "*", "CON",

@@ -58,7 +58,9 @@ def test_recorded_events_replay_to_recorded_state(file: Path, tmp_path: Path) ->
                 body = dict(rows[-1].body or {})
                 for each in (told, body):
                     del each["usage"]["seconds"]
-                # Later versions count more than was counted then.
+                # Later versions count and name more than was recorded then.
+                if "failed_steps" not in body:
+                    told.pop("failed_steps", None)
                 told["usage"] = {name: told["usage"][name] for name in body["usage"]}
                 assert told == body
             else:

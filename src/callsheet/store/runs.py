@@ -102,16 +102,20 @@ class Runs:
         last: RunInfo | None = None
         if before is not None and (last := self.get(before)) is None:
             raise self.unknown(before)
-        outlines = self.outlines(None, last)
+        outlines = self.outlines(None, last, at_once=_PORTION)
         while portion := [outline.run_id for outline in islice(outlines, _PORTION)]:
             yield from self.infos(portion)
 
     def outlines(
-        self, statuses: Collection[RunStatus | Outcome] | None = None, before: RunInfo | None = None
+        self,
+        statuses: Collection[RunStatus | Outcome] | None = None,
+        before: RunInfo | None = None,
+        *,
+        at_once: int = _PAGE,
     ) -> Iterator[RunOutline]:
         """The outlines of runs, newest first: only those of `statuses`, only older ones than `before`.
 
-        Runs that are done with failures are among those of the status `DONE`.
+        Runs that are done with failures are among those of the status `DONE`. `at_once` are read at a time.
         """
         conditions, fixed = list[str](), list[object]()
         if statuses is not None:
@@ -127,11 +131,11 @@ class Runs:
             query = (
                 f"{_OUTLINES.format(names=self._columns())}{where} ORDER BY created DESC, number DESC LIMIT ?"
             )
-            rows = self._connection.select(query, (*fixed, *(last or ()), _PAGE))
+            rows = self._connection.select(query, (*fixed, *(last or ()), at_once))
             for run_id, status, plan_hash, created, number, *names in rows:
                 has_failures = status == Outcome.DONE_WITH_FAILURES
                 yield RunOutline(run_id, _status(status), plan_hash, created, number, has_failures, *names)
-            if len(rows) < _PAGE:
+            if len(rows) < at_once:
                 return
             last = rows[-1][3], rows[-1][4]
 

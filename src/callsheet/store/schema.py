@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
 import sqlite3
 import sys
@@ -235,7 +236,7 @@ def _check(path: Path) -> None:
         altered = _altered(connection) if (application, version) == (APPLICATION_ID, SCHEMA_VERSION) else ""
     except sqlite3.OperationalError as error:
         raise unusable(path, error) from error
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         raise (damaged(f"{path} cannot be read: {error}") if is_marked(path) else _foreign(path)) from error
     finally:
         connection.close()
@@ -251,12 +252,22 @@ def _check(path: Path) -> None:
         )
 
 
+_ADDED = "".join(f",{name} TEXT" for name in NAMES) + ")"
+"""How the definition of `runs` ends, where it is not that of a journal without these columns."""
+
+
+def _form(definition: str) -> str:
+    """A definition without what differs between journals of this format: white space, the added columns."""
+    text = re.sub(r"\s*([(),])\s*", r"\1", " ".join(definition.split()))
+    return f"{text.removesuffix(_ADDED)})" if text.endswith(_ADDED) else text
+
+
 _TABLES = {
-    statement.split()[2]: " ".join(statement.split())
+    statement.split()[2]: _form(statement)
     for statement in _SCHEMA.split(";\n")
     if statement.startswith("CREATE TABLE")
 }
-"""The definitions of the tables, by name."""
+"""The forms of the definitions of the tables, by name."""
 
 
 def _altered(connection: sqlite3.Connection) -> str:
@@ -271,7 +282,7 @@ def _altered(connection: sqlite3.Connection) -> str:
         if kind == "index" and table in _TABLES and (text or "").upper().startswith("CREATE UNIQUE"):
             return f"it has a unique index {name} on {table}"
         if kind in ("table", "view"):
-            found[name] = f"{'' if kind == 'table' else 'view '}{' '.join((text or '').split())}"
+            found[name] = f"{'' if kind == 'table' else 'view '}{_form(text or '')}"
     changed = (name for name, text in _TABLES.items() if found.get(name) != text)
     return next((f"its table {name} is not as it was made" for name in changed), "")
 

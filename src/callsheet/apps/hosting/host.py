@@ -228,15 +228,16 @@ class Host:
         """
         self._queue.check_open()
         await self.beside(lambda: self.info(run_id))
+        terms = terms or ResumeOptions()
+        if await self.beside(lambda: continues(self.journal, run_id)):
+            await self._check_file(run_id, terms)
+        # What is looked up last is true when the run is queued: nothing is awaited in between.
         if await self._is_elsewhere(run_id) or self._queue.get(run_id) is not None:
             raise JournalError(
                 "JRN004",
                 f"run {run_id} is running already",
                 "watch it; it can be resumed when it has stopped",
             )
-        terms = terms or ResumeOptions()
-        if await self.beside(lambda: continues(self.journal, run_id)):
-            await self._check_file(run_id, terms)
         self._queue.enqueue(run_id, terms)
 
     async def _check_file(self, run_id: str, terms: ResumeOptions) -> None:

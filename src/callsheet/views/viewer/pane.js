@@ -233,7 +233,7 @@ function Result({ left, answer }) {
 
 // The remarks on an outcome: where the tool's code raised, and what may be taken for something else.
 function Remarks({ answer }) {
-  const body = answer.more >= 0 ? data.parsed(answer.more) : null;
+  const body = answer.more >= 0 ? model.value.parsed(answer.more) : null;
   const facts = (body && Array.isArray(body.remarks) ? body.remarks : []).filter(
     (each) => each.fact === "traceback" || each.fact === "result",
   );
