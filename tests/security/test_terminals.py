@@ -181,4 +181,4 @@ def test_terminal_executes_no_control_sequence_in_any_output(user):
     told = dict(zip(map(" ".join, SHOWING), on_terminal(SHOWING), strict=True))
     assert {line: found for line, text in told.items() if (found := set(OBEYED) & set(text))} == {}
     assert [line for line, text in told.items() if WORD not in text] == []  # it would prove nothing
-    assert [line for line, text in told.items() if "/callsheet/" in text or "a bug" in text] == []
+    assert [line for line, text in told.items() if "callsheet/apps/" in text or "a bug" in text] == []
