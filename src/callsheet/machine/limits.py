@@ -132,8 +132,9 @@ class Limits:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """The limits that data tells of; what it does not name, a bound or the schedule `auto`, did not hold then.
+        """The limits that data tells of.
 
+        A bound that it does not name did not hold then, nor did the schedule `auto`.
         Raises TypeError or ValueError for data that is none.
 
         >>> Limits().schedule, Limits.from_json({}).schedule
