@@ -228,15 +228,17 @@ class Host:
         """
         self._queue.check_open()
         await self.beside(lambda: self.info(run_id))
-        if await self._is_elsewhere(run_id) or self._queue.get(run_id) is not None:
+        terms = terms or ResumeOptions()
+        is_elsewhere = await self._is_elsewhere(run_id)
+        is_here = self._queue.get(run_id) is not None
+        if not (is_here or is_elsewhere) and await self.beside(lambda: continues(self.journal, run_id)):
+            await self._check_file(run_id, terms)
+        if is_elsewhere or self._queue.get(run_id) is not None:  # nothing is awaited from here to the queue
             raise JournalError(
                 "JRN004",
                 f"run {run_id} is running already",
                 "watch it; it can be resumed when it has stopped",
             )
-        terms = terms or ResumeOptions()
-        if await self.beside(lambda: continues(self.journal, run_id)):
-            await self._check_file(run_id, terms)
         self._queue.enqueue(run_id, terms)
 
     async def _check_file(self, run_id: str, terms: ResumeOptions) -> None:
