@@ -20,7 +20,7 @@ from callsheet.trace.lctl.model import DebugDocument, Handoff
 from callsheet.trace.projection.record import Record
 from callsheet.trace.projection.recording import record_of
 
-LIMITS = Limits(max_steps=25, window=3, retry_delay=0.0, schedule="sequential")
+LIMITS = Limits(max_steps=25, window=3, retry_delay=0.0)
 Tool = Callable[[dict[str, Any], str], JSON]
 """A tool of its arguments and the key of the call; raises ToolFailed to fail."""
 
