@@ -117,7 +117,7 @@ def loop(arguments: str) -> Plan:
 
 def seconds(program: Program, enforcement: Enforcement | None) -> float:
     """The CPU time of a call."""
-    machine = Machine(program, Limits(max_steps=10 * STEPS), enforcement=enforcement)
+    machine = Machine(program, Limits(max_steps=10 * STEPS, schedule="sequential"), enforcement=enforcement)
     items: list[JSON] = [f"x{n}" for n in range(STEPS)]
     count = 0
     began = time.thread_time()

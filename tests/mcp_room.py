@@ -94,6 +94,16 @@ class Room:
         """Release slow calls."""
         (self.folder / "go").touch()
 
+    def setup(self, *, model: bool = False) -> Setup:
+        """The tools of the folder, and its model if wanted."""
+        return Setup(
+            workspace=self.folder / "work",
+            data=self.folder / "data",
+            tools_files=(self.folder / "tools.py",),
+            discovers=False,
+            model=f"{self.folder / 'model.py'}:ask" if model else "",
+        )
+
     @asynccontextmanager
     async def bench(
         self,
@@ -105,13 +115,7 @@ class Room:
         limits: Limits | None = None,
     ) -> AsyncGenerator[ServerContext]:
         """A bench on the journal and the plans of the folder."""
-        setup = Setup(
-            workspace=self.folder / "work",
-            data=self.folder / "data",
-            tools_files=(self.folder / "tools.py",),
-            discovers=False,
-            model=f"{self.folder / 'model.py'}:ask" if model else "",
-        )
+        setup = self.setup(model=model)
         setup = replace(setup, settings=replace(setup.settings, approve=approve))
         held = load_policy(policy) if policy else None
         with Journal.open(self.folder / "journal.db") as journal:

@@ -36,7 +36,7 @@ FACTS = {
     "WRITE": ToolFacts(Effect.UNSAFE, ("x", "y")),
     "FAULTY": ToolFacts(Effect.READ, ("x", "y")),
 }
-LIMITS = Limits(max_steps=30, window=3, retry_delay=1.0, max_bytes=300_000)
+LIMITS = Limits(max_steps=30, window=3, retry_delay=1.0, max_bytes=300_000, schedule="sequential")
 INPUTS: dict[str, JSON] = {"a": [1, "2", None, "x"], "b": "start $a"}
 
 _VALUES: tuple[JSON, ...] = (

@@ -36,7 +36,7 @@ from crashes.subject import RUN_ID, Answer, answer_of
 from crashes.sweep import Figures
 from crashes.world import TOOLS, World
 
-_LIMITS = Limits(retry_delay=0.001)
+_LIMITS = Limits(retry_delay=0.001, schedule="sequential")
 
 
 class Life(NamedTuple):

@@ -174,7 +174,8 @@ def test_slow_reader_loses_and_reorders_no_event(pace: list[int], items: int, st
 
 
 async def test_run_does_not_wait_for_reader() -> None:
-    run = Runtime().start("".join(f"S{n}: @CALC ('{n}') > $v{n}\n" for n in range(1, 400)))
+    text = "".join(f"S{n}: @CALC ('{n}') > $v{n}\n" for n in range(1, 400))
+    run = Runtime(schedule="sequential").start(text)
     result = await run.result()
     assert result.steps_executed == 399
     story = await events_of(run)

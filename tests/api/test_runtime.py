@@ -90,6 +90,23 @@ async def test_result_describes_end_of_run() -> None:
     assert result.raise_for_status() is result
 
 
+async def test_calls_that_only_read_start_early_by_default() -> None:
+    under_way = list[int]()
+    both = asyncio.Event()
+
+    @tool(effect="read")
+    async def look(at: int) -> int:
+        under_way.append(at)
+        if len(under_way) == 2:
+            both.set()
+        await asyncio.wait_for(both.wait(), 30)
+        return at
+
+    text = "S1: @LOOK (1) > $a\nS2: @LOOK (2) > $b\nS3: @RESPOND ($a, $b)"
+    result = await arun(text, tools=[look])
+    assert (result.response, result.usage.early) == ("1 2", 1)
+
+
 async def test_terminated_plan_counts_as_completed() -> None:
     result = await Runtime().run('S1: TERMINATE ("nothing to do")')
     assert (result.ok, result.terminated, result.response) == (True, True, "nothing to do")

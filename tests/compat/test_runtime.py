@@ -204,3 +204,19 @@ async def test_answer_without_plan_gives_none_and_logs_reason(
     plan, _ = await compiled(answer)
     assert plan is None
     assert "the model" in caplog.text
+
+
+async def test_calls_are_made_one_after_another() -> None:
+    under_way: list[Any] = []
+
+    async def model(messages: list[dict[str, str]]) -> str:
+        under_way.append(messages)
+        assert under_way == [messages]
+        await asyncio.sleep(0.01)
+        under_way.remove(messages)
+        return "said"
+
+    plan = plan_of('S1: @LLM_SUMMARIZE ("a") > $a\nS2: @LLM_SUMMARIZE ("b") > $b\nS3: @RESPOND ($a, $b)')
+    result = await LTPRuntime().execute(plan, Callbacks().tool, model)
+    assert result["response"] == "said said"
+    assert result["usage"]["early"] == 0

@@ -133,7 +133,8 @@ def test_call_exceeding_tokens_or_cost_is_last(bounds: Limits, refusal: Refusal)
 
 
 def test_exhausted_tokens_stop_models_but_not_tools() -> None:
-    bench = Bench('S1: @LLM_EXTRACT ("x")\nS2: @A ()\nS3: @LLM_EXTRACT ("y")', limits=Limits(max_tokens=15))
+    limits = Limits(max_tokens=15, schedule="sequential")
+    bench = Bench('S1: @LLM_EXTRACT ("x")\nS2: @A ()\nS3: @LLM_EXTRACT ("y")', limits=limits)
     bench.feed(Failed("S1.0.1", "no", (), Spent(10, 5)))
     assert bench.keys == ["S2.0.1"]
     bench.ok("S2.0.1")
@@ -273,6 +274,7 @@ def test_limits_survive_journal_and_unnamed_ones_are_off() -> None:
     limits = Limits(max_calls=3, max_calls_by_tool={"A": 1}, max_cost=None)
     assert Limits.from_json(limits.to_json()) == limits
     old = Limits.from_json({"max_steps": 10_000, "max_replans": 3, "window": 16})
+    assert (old.schedule, Limits().schedule) == ("sequential", "auto")
     assert (old.max_items, old.max_repeats, old.max_calls) == (None, None, None)
 
 

@@ -15,6 +15,7 @@ import pytest
 from tests.dag_plans import step
 
 from callsheet.api.budget import SharedBudget
+from callsheet.api.plan import Plan
 from callsheet.frontends.dag import parse_dag
 from callsheet.machine import Limits
 from callsheet.planning import (
@@ -27,6 +28,7 @@ from callsheet.planning import (
     handle_plan_tool,
     render_plan_dag,
 )
+from callsheet.store import Journal
 from callsheet.store.library import PlanLibrary
 
 DIAMOND = {
@@ -97,6 +99,15 @@ async def test_plan_runs_and_reports_steps_variables_and_durations(place: Path) 
     assert told[:2] == [("start", "1", "Step 1", "fetch"), ("done", "1", True)]
     assert told[-1] == ("done", "4", True)
     assert len(told) == 8
+
+
+async def test_steps_in_text_order_start_in_their_turn(place: Path) -> None:
+    plan = Plan.parse('S1: @CALC ("2 + 2") > $a\nS2: @CALC ("1 + 1") > $b\nS3: @RESPOND ($a, $b)')
+    result = await PlanRunner(PlanningContext(Manager(), plans_dir=place)).execute_plan(plan)
+    assert (result.success, result.error) == (True, None)
+    with Journal.open(place / "journal.db") as journal:
+        first = next(iter(journal.events(journal.find_run("last").run_id)))
+        assert first.body["limits"]["schedule"] == "sequential"
 
 
 @pytest.mark.parametrize(("most", "seen"), [(1, 1), (2, 2), (8, 3)])

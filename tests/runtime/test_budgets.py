@@ -119,7 +119,7 @@ async def test_hanging_call_is_ended_at_time_limit(journal: Journal, clock: Cloc
 
 
 async def test_time_before_resume_counts(journal: Journal) -> None:
-    await interrupted(journal, Limits(max_seconds=20), after=1, takes=0.3)
+    await interrupted(journal, Limits(max_seconds=20, schedule="sequential"), after=1, takes=0.3)
     tools = Tools()
     outcome = await resumed(journal, tools, limits=lambda before: before.changed({"max_seconds": 0.25}))
     assert outcome.result is not None

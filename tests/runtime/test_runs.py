@@ -7,11 +7,12 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.runtime.tools import Tools, launch, plan_of, ports_for, route_to
+from tests.runtime.tools import QUICK, Tools, launch, plan_of, ports_for, route_to
 
 from callsheet.ir import JSON, Effect, Plan
 from callsheet.machine import Compile, Cut, Decision, Fact, Limits, Result, Status, ToolFacts
@@ -36,9 +37,11 @@ async def start(journal: Journal, text: str, tools: Tools, how: Launch | None = 
     return await start_run(plan_of(text), Ports(route_to(tools)), how or launch(), journal, "run")
 
 
-async def interrupted(journal: Journal, text: str, tools: Tools, at: asyncio.Event) -> None:
+async def interrupted(
+    journal: Journal, text: str, tools: Tools, at: asyncio.Event, how: Launch | None = None
+) -> None:
     """Start a run and interrupt its process once `at` is set."""
-    driving = asyncio.create_task(start(journal, text, tools))
+    driving = asyncio.create_task(start(journal, text, tools, how))
     async with asyncio.timeout(60):
         await at.wait()
         await asyncio.sleep(0)
@@ -365,7 +368,8 @@ async def test_new_plan_is_recorded_and_never_compiled_again(journal: Journal) -
 async def test_notes_are_repeated_on_resume(journal: Journal) -> None:
     stuck = Stuck()
     text = "S1: @READ (1) > $a\nS2: @READ (2) > $b"
-    await interrupted(journal, text, {"READ": stuck.tool()}, stuck.under_way)
+    how = launch(replace(QUICK, schedule="sequential"))
+    await interrupted(journal, text, {"READ": stuck.tool()}, stuck.under_way, how)
     notes: list[Note] = []
     tools = {"READ": stuck.tool()}
     await resume_run(journal, "run", ports_for(tools), watch=Watch(observer=notes.append))

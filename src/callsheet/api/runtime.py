@@ -98,8 +98,8 @@ class Runtime(Adopting):
     - `journal`: the path of a journal, or an open `Journal`. Without one nothing is recorded and no run can
       be resumed.
     - `limits`: the limits of each run.
-    - `schedule`: `sequential`, or `auto` to send calls that only read ahead of their step's turn where that
-      cannot change the result. By default the limits decide, whose default is `sequential`.
+    - `schedule`: `auto` to send calls that only read ahead of their step's turn where that cannot change the
+      result, or `sequential`. By default the limits decide, whose default is `auto`.
     - `on_in_doubt`: what to do about calls that may have taken place, for tools that do not set it
       themselves: `ask`, `fail`, or `retry`, which applies to tools with a declared effect.
     - `approve`: the tools that need a person's approval before each call; recorded with the run. A call that

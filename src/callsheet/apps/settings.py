@@ -10,14 +10,14 @@ from __future__ import annotations
 import os
 import types
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from callsheet.apps.config_file import VARIABLE, settings_path
 from callsheet.diagnostics import CallsheetError, Source, did_you_mean
 from callsheet.machine.approvals import approval_timeouts
-from callsheet.machine.limits import AUTO, Limits
+from callsheet.machine.limits import Limits
 from callsheet.ports.builtin import ExecutionSettings, FetchSettings, SearchSettings
 from callsheet.ports.models.settings import ModelSettings
 from callsheet.runtime.engines.temporal.settings import TemporalSettings
@@ -82,8 +82,8 @@ class Settings:
     model: ModelSettings = field(default_factory=ModelSettings)
     otel: OtelSettings = field(default_factory=OtelSettings)
     temporal: TemporalSettings = field(default_factory=TemporalSettings)
-    limits: Limits = field(default_factory=lambda: Limits(schedule=AUTO))
-    """The limits of runs whose command sets none; the schedule is `auto` unless the file sets it."""
+    limits: Limits = field(default_factory=Limits)
+    """The limits of runs whose command sets none."""
 
     def __post_init__(self) -> None:
         for name in ("approval_timeout", "approval_timeout_by_tool"):
@@ -153,11 +153,7 @@ class _InvalidSetting(Exception):
 
 
 def _settings(data: object) -> Settings:
-    settings = _read(Settings, data, ())
-    limits = cast("Mapping[str, object]", data).get("limits", {})
-    if isinstance(limits, Mapping) and "schedule" not in limits:
-        return replace(settings, limits=replace(settings.limits, schedule=AUTO))
-    return settings
+    return _read(Settings, data, ())
 
 
 def _read(kind: type[_T], data: object, path: _Path) -> _T:

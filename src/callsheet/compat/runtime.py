@@ -85,8 +85,9 @@ class LTPRuntime:
             agent=None if agent_fn is None else _agent_port(to_async(agent_fn)),
             compiler=_compile_port(to_async(llm_fn), events),
         )
-        # The documented API limits loops only by the number of steps.
-        launch = Launch(facts=_facts(ir), limits=Limits(max_replans=max_replans, max_repeats=None))
+        # The documented API calls step after step, and limits loops only by the number of steps.
+        limits = Limits(max_replans=max_replans, max_repeats=None, schedule="sequential")
+        launch = Launch(facts=_facts(ir), limits=limits)
         watch = Watch(events.note, events.deliver) if listeners else Watch()
         result = await run_unrecorded(ir, ports, launch, watch)
         return {

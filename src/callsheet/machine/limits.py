@@ -60,7 +60,7 @@ class Limits:
     """Steps under way at once in a plan of dependencies, and on the schedule `auto`."""
     max_concurrency_by_tool: Mapping[str, int] = field(default_factory=dict[str, int])
     """Calls of single tools under way at once, by name; the others wait in the order in which they came."""
-    schedule: Literal["sequential", "auto"] = SEQUENTIAL
+    schedule: Literal["sequential", "auto"] = AUTO
     """When steps in text order start: each in its turn, or (`auto`) calls that only read before it."""
     window: int = 16
     """Items of one FOREACH that may be under way at once, at most 500."""
@@ -132,11 +132,15 @@ class Limits:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """The limits that data tells of; a bound that it does not name did not hold then.
+        """The limits that data tells of.
 
+        A bound that it does not name did not hold then, nor did the schedule `auto`.
         Raises TypeError or ValueError for data that is none.
+
+        >>> Limits().schedule, Limits.from_json({}).schedule
+        ('auto', 'sequential')
         """
-        bounds: dict[str, Any] = dict.fromkeys(_OPTIONAL)
+        bounds: dict[str, Any] = {**dict.fromkeys(_OPTIONAL), "schedule": SEQUENTIAL}
         return cls(**{**bounds, **wanted_names("data", data)})
 
 

@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from callsheet.api.budget import SharedBudget
 from callsheet.api.models import Model
@@ -25,6 +25,9 @@ from callsheet.planning.guards import ToolStateManager
 from callsheet.ports.models.settings import VARIABLE
 from callsheet.ports.tools import ToolSpec
 from callsheet.store.library import PlanLibrary, default_plans_folder
+
+SCHEDULE: Final = "sequential"
+"""Of plans in text order: guards count and bind the calls, and callbacks hear of them, in that order."""
 
 
 class PlanningContext:
@@ -132,7 +135,9 @@ class PlanningContext:
         model = self._model
         if model is None and self._planner is None:
             model = os.environ.get(VARIABLE) or None
-        return Runtime(tools, model=model, planner=self._planner, journal=journal, limits=limits)
+        return Runtime(
+            tools, model=model, planner=self._planner, journal=journal, limits=limits, schedule=SCHEDULE
+        )
 
 
 def plan_of(given: Mapping[str, Any] | str | Plan) -> Plan:

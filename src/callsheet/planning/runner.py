@@ -22,7 +22,7 @@ from callsheet.ir import Order, canonical_tool_name
 from callsheet.machine import Limits, Usage
 from callsheet.planning.backend import AroundCalls
 from callsheet.planning.checkpoints import StateFile, read_checkpoint
-from callsheet.planning.context import PlanningContext, plan_of
+from callsheet.planning.context import SCHEDULE, PlanningContext, plan_of
 from callsheet.planning.results import PlanExecutionResult
 from callsheet.planning.step_callbacks import OnComplete, OnStart, StepCallbacks
 from callsheet.ports.calls import ToolFailed
@@ -181,7 +181,7 @@ class PlanRunner:
 
     def _limits(self) -> Limits:
         limits = self._context.budget.left() if self._guards else Limits().without_guards()
-        return replace(limits, **self._limit_overrides)
+        return replace(limits, schedule=SCHEDULE, **self._limit_overrides)
 
     def _budget_turn(self) -> AbstractAsyncContextManager[None]:
         return self._context.budget.turn() if self._guards else nullcontext()

@@ -13,7 +13,8 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from apps.http.conftest import running, setup_of
+from apps.http.conftest import plan_of, running, setup_of
+from callsheet.api.plan_changes import file_note
 from callsheet.apps.http.responses import CANCELLED, DECIDED, EVENT, INBOX, PROBLEM, RUN, RUNS, STARTED
 from callsheet.apps.operations.reading import plan_text
 from callsheet.runtime import forking
@@ -417,6 +418,22 @@ def test_run_started_by_command_is_not_adopted(folder):
         asyncio.run(enlist_run(plan, Known(), Launch(), journal, "mine"))
     with running(folder) as api:
         assert api.get("/v1/runs/mine")["status"] == "interrupted"
+
+
+def test_run_of_edited_file_is_resumed_only_as_recorded(folder):
+    file, text = folder / "mine.ltp", plan_of("S1: @ADD (a=1) > $x", "S2: @RESPOND ($x)")
+    note = {"setup": setup_of(folder).to_note(), "file": file_note(file, text, None)}
+    with Journal.open(folder / "journal.db") as journal:
+        asyncio.run(enlist_run(plan_text(text).require(), Known(), Launch(note=note), journal, "mine"))
+    file.write_text(text.replace("a=1", "a=5"))
+    with running(folder) as api:
+        said = api("POST", "/v1/runs/mine/resume", {})
+        assert (said.status, said.code) == (409, "JRN024")
+        assert "mine.ltp was edited" in said.json["detail"]
+        assert "step S1 (argument a)" in said.json["detail"]
+        assert api.get("/v1/runs/mine")["status"] == "interrupted"
+        assert api("POST", "/v1/runs/mine/resume", {"as_recorded": True}).status == 202
+        assert api.ended("mine")["response"] == "2"
 
 
 def test_resume_can_decide_about_all_calls_in_doubt(folder):

@@ -11,6 +11,12 @@ from mcp.client.client import Client
 from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolResult, ElicitRequestParams, ElicitResult
 
+from callsheet.api.plan_changes import file_note
+from callsheet.apps.operations.reading import plan_text
+from callsheet.runtime.launch import Launch
+from callsheet.runtime.runs import enlist_run
+from callsheet.sealing.known import Known
+from callsheet.store import Journal
 from mcp_room import Room
 
 PLAN = 'S1: @LOOK (what=$what) > $seen\nS2: @SEND (text="$seen") > $sent\nS3: @RESPOND ($sent)'
@@ -300,6 +306,23 @@ async def test_cancelled_call_leaves_resumable_run(room: Room, mode: str) -> Non
     assert "whether it took place is unknown" in form.message
     assert answer.structured_content["response"] == "slowly seen tea"
     assert room.calls == ["look tea", "slow seen tea", "slow seen tea"]
+
+
+async def test_run_of_edited_file_is_resumed_only_as_recorded(room: Room, mode: str) -> None:
+    file, text = room.folder / "mine.ltp", 'S1: @LOOK (what="tea") > $seen\nS2: @RESPOND ($seen)'
+    note = {"setup": room.setup().to_note(), "file": file_note(file, text, None)}
+    with Journal.open(room.folder / "journal.db") as journal:
+        await enlist_run(plan_text(text).require(), Known(), Launch(note=note), journal, "mine")
+    file.write_text(text.replace("tea", "milk"))
+    async with room.client(mode) as client:
+        refused = await client.call_tool("resume_run", {"run_id": "mine"})
+        assert room.calls == []
+        answer = await client.call_tool("resume_run", {"run_id": "mine", "as_recorded": True})
+    assert refused.is_error
+    assert "JRN024" in refused.content[0].text
+    assert "mine.ltp was edited" in refused.content[0].text
+    assert answer.structured_content["response"] == "seen tea"
+    assert room.calls == ["look tea"]
 
 
 async def stands(client: Client) -> dict[str, Any]:

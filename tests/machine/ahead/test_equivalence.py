@@ -79,6 +79,7 @@ tight = st.builds(
     max_waiting=st.none() | st.sampled_from([0.0, 2.0]),
     window=st.just(1),
     max_concurrency=st.sampled_from([2, 8]),
+    schedule=st.just("sequential"),
 )
 
 

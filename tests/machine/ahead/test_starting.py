@@ -25,6 +25,7 @@ from callsheet.machine.limits import AUTO
 from callsheet.machine.notes import NoteKind
 
 EARLY = Limits(schedule=AUTO, max_concurrency=10)
+IN_TURN = Limits(schedule="sequential")
 
 
 def bench(*steps: str, limits: Limits = EARLY) -> Bench:
@@ -211,7 +212,7 @@ def test_switching_to_sequential_keeps_early_calls() -> None:
 
 
 def test_sequential_run_may_switch_to_early_starts() -> None:
-    run = bench("S1: @WRITE (1)", "S2: @PURE (2)", "S3: @PURE (3)", limits=Limits())
+    run = bench("S1: @WRITE (1)", "S2: @PURE (2)", "S3: @PURE (3)", limits=IN_TURN)
     assert run.keys == ["S1.0.1"]
     run.feed(LimitsChanged(EARLY))
     assert run.keys == ["S1.0.1", "S2.0.1", "S3.0.1"]
@@ -226,7 +227,7 @@ def test_chain_of_dependent_steps_has_no_early_schedule() -> None:
     chain = "S1: @READ (1) > $a\nS2: @READ ($a) > $b\nS3: @WRITE ($b)\nS4: @READ (1)"
     assert machine_of(chain, EARLY).ahead is None
     assert machine_of(f"{chain}\nS5: @PURE (5)", EARLY).ahead is not None
-    assert machine_of(f"{chain}\nS5: @PURE (5)", Limits()).ahead is None
+    assert machine_of(f"{chain}\nS5: @PURE (5)", IN_TURN).ahead is None
 
 
 def test_scheduling_takes_linear_time() -> None:

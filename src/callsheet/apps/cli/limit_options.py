@@ -88,7 +88,7 @@ _bounds = {
         "--schedule",
         type=click.Choice(SCHEDULES),
         help="When steps in text order start: each in its turn, or (auto) calls that only read earlier, if "
-        "this makes no observable difference; default: auto.",
+        f"this makes no observable difference; default: {_DEFAULTS.schedule}.",
     ),
     "max_concurrency": click.option(
         "--max-concurrency",

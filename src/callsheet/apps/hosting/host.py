@@ -229,10 +229,11 @@ class Host:
         self._queue.check_open()
         await self.beside(lambda: self.info(run_id))
         terms = terms or ResumeOptions()
-        if await self.beside(lambda: continues(self.journal, run_id)):
+        is_elsewhere = await self._is_elsewhere(run_id)
+        is_here = self._queue.get(run_id) is not None
+        if not (is_here or is_elsewhere) and await self.beside(lambda: continues(self.journal, run_id)):
             await self._check_file(run_id, terms)
-        # What is looked up last is true when the run is queued: nothing is awaited in between.
-        if await self._is_elsewhere(run_id) or self._queue.get(run_id) is not None:
+        if is_elsewhere or self._queue.get(run_id) is not None:  # nothing is awaited from here to the queue
             raise JournalError(
                 "JRN004",
                 f"run {run_id} is running already",
