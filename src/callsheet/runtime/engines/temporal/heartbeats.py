@@ -157,7 +157,9 @@ class Signs:
     async def _tell_first(self) -> None:
         """Tell that the call is sent: from here if the thread has sent nothing, as it will say so too."""
         if not self._has_begun:
-            self.is_sent = True
+            self.is_sent = (
+                True  # before the thread is looked at again: a heartbeat that begins now says so too
+            )
         if not self._has_begun:
             await self._handle.heartbeat(SENT)
             return
