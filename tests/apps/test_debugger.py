@@ -132,7 +132,7 @@ def test_keys_step_through_run_on_terminal(bills, terminal):
     terminal.press("h", "variables after event 6")
     assert "first   S1" in terminal.press("dfine\r", "B fine")
     terminal.press("dnobody\r", "there is no run")
-    found = terminal.press("/abuot\x7f\x7f\x7fout 80\r", "; 4 matches)")
+    found = terminal.press("/abuot\x7f\x7f\x7fout 80\r", "; 5 matches)")
     event = int(found.rpartition("(event ")[2].partition(";")[0])  # the items of S2 end in either order
     terminal.press("n", f"(event {event + 1}; ")
     terminal.press("x", "unknown key; ? shows the keys")

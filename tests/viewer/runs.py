@@ -129,7 +129,10 @@ class Runs:
 
     async def _triage(self, journal: Journal, run: str, city: str) -> None:
         async with Runtime(
-            _tools(), model=lambda _prompt: "refund", journal=journal, limits=Limits(retry_delay=0.0)
+            _tools(),
+            model=lambda _prompt: "refund",
+            journal=journal,
+            limits=Limits(retry_delay=0.0, schedule="sequential"),
         ) as runtime:
             await runtime.run(TRIAGE, {"city": city}, run_id=run)
 
@@ -142,7 +145,9 @@ class Runs:
 
     async def _waits(self, journal: Journal) -> None:
         """A run with an agent that waits for a person."""
-        async with Runtime(_tools(), agent=_doubting, agent_blocks="flag", journal=journal) as runtime:
+        async with Runtime(
+            _tools(), agent=_doubting, agent_blocks="flag", journal=journal, schedule="sequential"
+        ) as runtime:
             await runtime.run(WAITS, run_id="waits")
 
     async def _loop(self, journal: Journal) -> None:
