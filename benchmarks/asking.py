@@ -125,7 +125,7 @@ async def keep(journal: Journal, plan: Plan, run_id: str, inputs: dict[str, Any]
         return given(made)
 
     routes = {"INC": Route(plans.inc), "LOOK": Route(look)}
-    limits = Limits(max_steps=10_000_000, max_calls=10_000_000, max_repeats=None)
+    limits = Limits(max_steps=10_000_000, max_calls=10_000_000, max_repeats=None, schedule="sequential")
     launch = Launch(plans.FACTS, inputs=inputs, limits=limits)
     outcome = await start_run(plan, Ports(routes.get), launch, journal, run_id)
     assert outcome.result is not None

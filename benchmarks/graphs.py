@@ -112,7 +112,9 @@ WRONG = (circle, unknown, doubled, strangers)
 
 def simulated(plan: Plan) -> None:
     """Run the plan in virtual time; raises RuntimeError if it fails."""
-    limits = Limits(max_steps=10**9, max_calls=None, max_concurrency=8, max_seconds=None)
+    limits = Limits(
+        max_steps=10**9, max_calls=None, max_concurrency=8, max_seconds=None, schedule="sequential"
+    )
 
     def answer(command: Command) -> tuple[float, Event]:
         return 1.0, Succeeded(command.key, 1)  # type: ignore[union-attr]

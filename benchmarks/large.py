@@ -31,7 +31,7 @@ from callsheet.runtime.runs import start_run
 from callsheet.store import Durability, Journal
 
 MANY = 10_000_000
-LIMITS = Limits(max_steps=MANY, max_calls=MANY, max_items=MANY, max_bytes=None)
+LIMITS = Limits(max_steps=MANY, max_calls=MANY, max_items=MANY, max_bytes=None, schedule="sequential")
 EACH = Plan(
     (
         Step(

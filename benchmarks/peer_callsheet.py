@@ -119,6 +119,7 @@ def limits(limit: int | None = None) -> Limits:
         max_bytes=None,
         max_concurrency=limit or MANY,
         window=500,
+        schedule="sequential",
     )
 
 

@@ -59,7 +59,9 @@ async def run_until(journal: Journal, plan: Plan, steps: int, size: int) -> None
             await asyncio.sleep(3600)
         return context.key.ljust(size, "x")
 
-    launch = Launch(facts=plans.FACTS, limits=Limits(max_steps=10_000_000, max_calls=10_000_000))
+    launch = Launch(
+        facts=plans.FACTS, limits=Limits(max_steps=10_000_000, max_calls=10_000_000, schedule="sequential")
+    )
     running = asyncio.create_task(start_run(plan, Ports({"LOOK": Route(look)}.get), launch, journal, "run"))
     await asyncio.wait([running, asyncio.create_task(done.wait())], return_when=asyncio.FIRST_COMPLETED)
     running.cancel()

@@ -32,7 +32,7 @@ from callsheet.runtime.local import LocalDriver
 from callsheet.runtime.runs import start_run
 from callsheet.store import Durability, Journal
 
-LIMITS = Limits(max_steps=10_000_000)
+LIMITS = Limits(max_steps=10_000_000, schedule="sequential")
 SIZES = (10, 100, 1_000, 10_000)
 MOST_SYNCED = 1_000
 """Larger runs are not measured with a sync a transition: they would only wait for the disk."""

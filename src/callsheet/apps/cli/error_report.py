@@ -9,7 +9,7 @@ import errno
 import logging
 import os
 import resource
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 import click
@@ -152,8 +152,15 @@ class _ToStderr(logging.Handler):
                 click.echo(line, err=True)
 
 
-def log_tools() -> None:
-    """Print the tracebacks of exceptions in tools to standard error."""
-    logger = logging.getLogger("callsheet.tools")
+def log_tools() -> Callable[[], None]:
+    """Print the tracebacks of exceptions in tools to standard error; returns what ends that."""
+    logger, handler = logging.getLogger("callsheet.tools"), _ToStderr()
+    level = logger.level
     logger.setLevel(logging.INFO)
-    logger.addHandler(_ToStderr())
+    logger.addHandler(handler)
+
+    def end() -> None:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+
+    return end

@@ -94,9 +94,10 @@ COMMANDS: dict[str, CommandEntry] = {
 )
 @click.version_option(__version__, prog_name="callsheet", message="%(prog)s %(version)s")
 @click.option("--debug", is_flag=True, help="Print the tracebacks of internal errors and of tools.")
-def main(debug: bool) -> None:
+@click.pass_context
+def main(context: click.Context, debug: bool) -> None:
     """Check, run, resume and inspect plans of tool calls."""
     if debug:  # of an internal error, the group prints it, which also works if parsing fails
         from callsheet.apps.cli.error_report import log_tools  # noqa: PLC0415 - only with the option
 
-        log_tools()
+        context.call_on_close(log_tools())
