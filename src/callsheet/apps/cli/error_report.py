@@ -33,7 +33,7 @@ _COLLECTOR_CODES = frozenset({"TRC001", "TRC002"})
 _SYSTEM_CODES = frozenset({"CFG022"})
 _CANTOPEN = 14
 """SQLITE_CANTOPEN: the file cannot be opened, for any reason."""
-_FILES_OF_A_DATABASE = 8
+_FILES_OF_A_DATABASE = 12
 """The maximum number of files that opening a journal needs."""
 
 

@@ -18,9 +18,8 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.ports.calls import ToolFailed
 from callsheet.ports.mcp.bounds import TOO_LONG, longer_than_taken, noted_in, repeated_keys_in_answer
 from callsheet.ports.mcp.declarations import no_two_alike, pin_of
-from callsheet.ports.mcp.failures import because, is_lost, is_unreadable, not_opened
+from callsheet.ports.mcp.failures import because, is_lost, is_unreadable, not_opened, troubles
 from callsheet.ports.mcp.late_answers import LateAnswers, observed
-from callsheet.ports.mcp.oauth.sources import troubles
 from callsheet.ports.mcp.process import ServerProcess
 from callsheet.ports.mcp.servers import HttpServer, McpServerConfig
 from callsheet.ports.mcp.transport import IDEMPOTENCY_KEY, http_transport, process_transport

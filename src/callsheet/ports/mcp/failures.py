@@ -6,7 +6,9 @@ and a way out. Environment variables, arguments, headers and passwords are not s
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, cast
 from urllib.parse import urlsplit
 
@@ -134,3 +136,26 @@ def _refused(name: str, how: str, why: str) -> CallsheetError:
         f"{name}, {how}, could not agree on a session: {why}",
         help="check that it is an MCP server with a protocol version that callsheet supports",
     )
+
+
+_OF_CALL: ContextVar[list[CallsheetError] | None] = ContextVar("callsheet_login_troubles", default=None)
+"""Login errors of the requests of a call: the SDK sends each in the context of its call, but does not
+pass on the status of error responses."""
+
+
+def note_trouble(trouble: CallsheetError) -> None:
+    """Report a login error to the call in whose context this runs, if there is one."""
+    noted = _OF_CALL.get()
+    if noted is not None:
+        noted.append(trouble)
+
+
+@contextmanager
+def troubles() -> Generator[list[CallsheetError]]:
+    """Collect the login errors of requests sent in this context."""
+    noted: list[CallsheetError] = []
+    token = _OF_CALL.set(noted)
+    try:
+        yield noted
+    finally:
+        _OF_CALL.reset(token)

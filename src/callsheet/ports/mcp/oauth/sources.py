@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable, Generator, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import AsyncGenerator, Callable, Iterator
 from dataclasses import replace
 from typing import Protocol
 
@@ -19,6 +17,7 @@ import httpx2
 from mcp.client.auth.utils import extract_field_from_www_auth, extract_scope_from_www_auth
 
 from callsheet.diagnostics import CallsheetError
+from callsheet.ports.mcp.failures import note_trouble
 from callsheet.ports.mcp.oauth.clients import Denied, refreshed, registered_by_hand, tokens_for
 from callsheet.ports.mcp.oauth.discovery import Guard, discover
 from callsheet.ports.mcp.oauth.file import Login, LoginFile, Tokens
@@ -215,27 +214,6 @@ def _is_good(tokens: Tokens, worthless: str | None) -> bool:
     return tokens.access != worthless and not tokens.is_over(time.time())
 
 
-_OF_CALL: ContextVar[list[CallsheetError] | None] = ContextVar("callsheet_login_troubles", default=None)
-
-
-def note(trouble: CallsheetError) -> None:
-    """Report a login error to the call in whose context this runs, if there is one."""
-    noted = _OF_CALL.get()
-    if noted is not None:
-        noted.append(trouble)
-
-
-@contextmanager
-def troubles() -> Generator[list[CallsheetError]]:
-    """Collect the login errors of requests sent in this context."""
-    noted: list[CallsheetError] = []
-    token = _OF_CALL.set(noted)
-    try:
-        yield noted
-    finally:
-        _OF_CALL.reset(token)
-
-
 _UNAUTHORIZED, _FORBIDDEN = 401, 403
 
 
@@ -279,7 +257,7 @@ class Bearer(httpx2.Auth):
 
     def _note(self, trouble: CallsheetError) -> None:
         self._on_trouble(trouble)
-        note(trouble)
+        note_trouble(trouble)
 
 
 def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:
