@@ -44,7 +44,7 @@ _AFTER_STRING = frozenset(["", *",)]}: \t\r\n=!<>#"])
 _CLOSES = frozenset(")],}")
 """What may follow a value inside brackets."""
 
-_ESCAPES = {
+ESCAPES = {
     '"': '"',
     "'": "'",
     "\\": "\\",
@@ -56,6 +56,7 @@ _ESCAPES = {
     "t": "\t",
     "$": "$",
 }
+"""The escapes of one character after the backslash."""
 _TOKEN = re.compile(
     rf"""
     \\u(?P<high>[dD][89abAB][0-9a-fA-F]{{2}})\\u(?P<low>[dD][c-fC-F][0-9a-fA-F]{{2}})
@@ -102,7 +103,7 @@ def _escaped(match: re.Match[str]) -> str | None:
         return chr(0x10000 + ((int(high, 16) & 0x3FF) << 10) + (int(low, 16) & 0x3FF))
     if unit is not None:
         return chr(int(unit, 16))
-    return _ESCAPES.get(escape)
+    return ESCAPES.get(escape)
 
 
 def read_string(reader: Reader) -> Text:
@@ -120,7 +121,7 @@ def read_string(reader: Reader) -> Text:
     reader.pos = closing
     indent = ""
     if opening == at + 3:
-        opening, body_end, indent = _block_body(text, opening, body_end)
+        opening, body_end, indent = block_body(text, opening, body_end)
     value = read_body(
         reader, span_of((start, closing)), span_of((opening, body_end)), indent, raw=raw, quote=quote
     )
@@ -200,7 +201,7 @@ def _unterminated(reader: Reader, start: int, end: int, help_: str) -> Stop:
 # ---------------------------------------------------------------- what a text says
 
 
-def _block_body(text: str, start: int, end: int) -> tuple[int, int, str]:
+def block_body(text: str, start: int, end: int) -> tuple[int, int, str]:
     """The span of the content of a triple-quoted string, and the indentation that is removed from its lines.
 
     That is the indentation of the line of the closing quotes. A newline directly after the opening
@@ -227,10 +228,10 @@ def read_body(
     text = reader.text
     start, end = body
     if indent and body.start > span.start + 3 + raw:
-        start = _without_indent(text, start, end, indent)
+        start = without_indent(text, start, end, indent)
     content = text[start:end]
     if raw:
-        return Literal(_raw_lines(content, indent), span)
+        return Literal(raw_lines(content, indent), span)
     if "\\" not in content and "$" not in content and "\r" not in content and not indent:
         return Literal(content, span)
     parts: list[str | Ref] = []
@@ -242,7 +243,7 @@ def read_body(
         kind = match.lastgroup
         if kind == "line":
             parts.append("\n")
-            at = _without_indent(text, after, end, indent)
+            at = without_indent(text, after, end, indent)
         elif kind in {"ref", "braced"} and quote == '"':
             parts.append(_reference(reader, match, kind, end))
         elif kind in {"ref", "braced", "dollars", "brace"}:
@@ -261,7 +262,7 @@ def read_body(
     return template(parts, span)
 
 
-def _without_indent(text: str, start: int, end: int, indent: str) -> int:
+def without_indent(text: str, start: int, end: int, indent: str) -> int:
     """The offset after the longest prefix of `indent` that the line at `start` begins with."""
     at = start
     for blank in indent:
@@ -271,13 +272,14 @@ def _without_indent(text: str, start: int, end: int, indent: str) -> int:
     return at
 
 
-def _raw_lines(content: str, indent: str) -> str:
+def raw_lines(content: str, indent: str) -> str:
+    """The content of a raw text without the indentation of its lines."""
     if "\r\n" in content:
         content = content.replace("\r\n", "\n")
     if not indent:
         return content
     first, *rest = content.split("\n")
-    return "\n".join([first, *(line[_without_indent(line, 0, len(line), indent) :] for line in rest)])
+    return "\n".join([first, *(line[without_indent(line, 0, len(line), indent) :] for line in rest)])
 
 
 def _escape(reader: Reader, match: re.Match[str]) -> str:

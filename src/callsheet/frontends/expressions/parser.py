@@ -1,0 +1,848 @@
+"""Parses an expression of version 2: Python's operators and precedence over `$names`, with `?` and `??`.
+
+In: a text and where the expression begins. Out: an `Expression` whose spans are offsets in the text, and
+where it ends: at the first character that cannot belong to it, outside brackets at the latest at the end of
+the line. The grammar is that of the specification of version 2, "Expressions" and its decisions 6 and 7.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Final, NamedTuple, NoReturn
+
+from callsheet.diagnostics import Span
+from callsheet.frontends.expressions.names import FUNCTIONS, KEYED, METHOD_NAMES
+from callsheet.frontends.values.reader import NAME
+from callsheet.frontends.values.strings import ESCAPES, block_body, raw_lines, without_indent
+from callsheet.ir.expr import Literal
+from callsheet.ir.expression import (
+    Binary,
+    BinaryOp,
+    Bound,
+    Call,
+    Clause,
+    Coalesce,
+    Compared,
+    Comparison,
+    Comprehension,
+    Conditional,
+    Display,
+    Expression,
+    Field,
+    Hole,
+    Index,
+    Kind,
+    Lambda,
+    Logic,
+    LogicOp,
+    Mapping,
+    Method,
+    Names,
+    Slice,
+    Target,
+    Text,
+    Unary,
+    UnaryOp,
+    Variable,
+    mapped,
+    target_names,
+)
+
+MAX_DEPTH: Final = 60
+"""How deep expressions nest at most."""
+MAX_DIGITS: Final = 4_000
+"""How many digits an integer may have."""
+
+
+class NotAnExpression(Exception):
+    """What stands at `span` cannot be read; `help` says the way out."""
+
+    def __init__(self, message: str, span: Span, help_: str | None = None) -> None:
+        super().__init__(message)
+        self.message, self.span, self.help = message, span, help_
+
+
+class Reading(NamedTuple):
+    """An expression and the offset at which it ends."""
+
+    expression: Expression
+    end: int
+
+
+def read_expression(text: str, start: int = 0, end: int | None = None, *, is_whole: bool = True) -> Reading:
+    """Parse the expression at `start`.
+
+    `is_whole` demands that it reaches to `end` (blanks and comments aside). Raises NotAnExpression.
+
+    >>> read_expression("$a.size + 1").expression
+    ... # doctest: +NORMALIZE_WHITESPACE
+    Binary(op=<BinaryOp.ADD: '+'>, left=Field(target=Variable(name='a'), name='size', is_optional=False),
+           right=Literal(value=1))
+    """
+    parser = _Parser(text, start, len(text) if end is None else end)
+    found = parser.resolved(parser.expression(), frozenset())
+    at = parser.pos
+    while text[at - 1].isspace():
+        at -= 1
+    if is_whole:
+        parser.skip()
+        if parser.pos < parser.end and parser.text[parser.pos] not in "#\n":
+            parser.unexpected()
+    return Reading(found, at)
+
+
+_WORDS: Final = frozenset({"and", "or", "not", "in", "is", "if", "else", "for", "lambda"})
+_CONSTANTS: Final = {
+    **dict.fromkeys(("None", "null", "NULL"), None),
+    **dict.fromkeys(("True", "true", "TRUE"), True),
+    **dict.fromkeys(("False", "false", "FALSE"), False),
+}
+_BLANK: Final = re.compile(r"[ \t\r]*")
+_SPACE: Final = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
+_WORD: Final = re.compile(NAME)
+_NUMBER: Final = re.compile(r"(?:\d[\d_]*(?:\.\d[\d_]*)?|\.\d[\d_]*)(?:[eE][+-]?\d+)?")
+_FIELD: Final = re.compile(r"\.(?:(\d+)(?!\w)|([^\W\d]\w*))")
+_STRING: Final = re.compile(r"([rRfFbBuU]{0,2})(\"\"\"|'''|\"|')")
+_OPTIONAL: Final = re.compile(r"\?(?!\?)")
+_COMPARISONS: Final = {"==", "!=", "<", "<=", ">", ">="}
+_OPERATOR: Final = re.compile(r"\*\*|//|\?\?|==|!=|<=|>=|<>|&&|\|\||[-+*/%|&^<>!=]")
+_ESCAPE: Final = re.compile(
+    r"\\(?:u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|(\r\n|.))",
+    re.DOTALL,
+)
+_REFERENCE: Final = re.compile(rf"\$({NAME})((?:\.(?:\d+(?!\w)|[^\W\d]\w*))*)")
+_BARE_PATH: Final = re.compile(rf"[ \t]*({NAME})(?![\w(])")
+
+_NOT_IN: Final = re.compile(r"not\s+in\b")
+
+_OR, _AND, _NOT, _COMPARE, _COALESCE, _UNION, _XOR, _BOTH, _SUM, _PRODUCT, _SIGN, _POWER = range(1, 13)
+_BINDINGS: Final = {
+    "or": _OR,
+    "and": _AND,
+    **dict.fromkeys([*_COMPARISONS, "in", "is"], _COMPARE),
+    "??": _COALESCE,
+    "|": _UNION,
+    "^": _XOR,
+    "&": _BOTH,
+    **dict.fromkeys("+-", _SUM),
+    **dict.fromkeys(["*", "/", "//", "%"], _PRODUCT),
+    "**": _POWER,
+}
+"""How tightly operators bind: Python's precedence, with `??` between comparison and arithmetic."""
+
+
+class _Parser:
+    def __init__(self, text: str, start: int, end: int) -> None:
+        self.text, self.pos, self.end = text, start, end
+        self.brackets = 0
+        self.depth = 0
+        self.lone: set[Span] = set()
+        """Where `${name}` stands without its `$`: the variable, unless a comprehension binds the name."""
+
+    # ------------------------------------------------------------ the cursor
+
+    def skip(self) -> str:
+        """Skip blanks, and inside brackets line ends and comments; the character there, "" at the end."""
+        found = (_SPACE if self.brackets else _BLANK).match(self.text, self.pos, self.end)
+        if found is not None:
+            self.pos = found.end()
+        return self.text[self.pos] if self.pos < self.end else ""
+
+    def word(self) -> str:
+        """The word at the position, not consumed; "" where there is none."""
+        self.skip()
+        found = _WORD.match(self.text, self.pos, self.end)
+        return "" if found is None else found[0]
+
+    def takes(self, word: str) -> bool:
+        """Consume a keyword if it stands here."""
+        if self.word() != word:
+            return False
+        self.pos += len(word)
+        return True
+
+    def operator(self) -> str:
+        """The operator at the position, not consumed."""
+        self.skip()
+        found = _OPERATOR.match(self.text, self.pos, self.end)
+        return "" if found is None else found[0]
+
+    def fail(self, message: str, start: int, end: int | None = None, help_: str | None = None) -> NoReturn:
+        raise NotAnExpression(message, Span(start, max(start, start + 1 if end is None else end)), help_)
+
+    def unexpected(self) -> NoReturn:
+        char = self.skip()
+        at = self.pos
+        if not char or char == "\n":
+            self.fail("a value is missing here", at, at)
+        operator = self.operator()
+        instead = {"&&": "and", "||": "or", "<>": "!=", "=": "==", "!": "not "}.get(operator)
+        if instead is not None:
+            self.fail(f"{operator} is written {instead.strip()} here", at, at + len(operator))
+        if char == "?":
+            self.fail("? stands behind a field or an index: $row.title?", at)
+        self.fail(f"{char!r} is not expected here", at)
+
+    def expect(self, char: str, why: str) -> None:
+        if self.skip() != char:
+            self.fail(f"{char} is missing {why}", min(self.pos, self.end))
+        self.pos += 1
+
+    @contextmanager
+    def inside(self, start: int) -> Generator[None]:
+        """One level deeper."""
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            self.fail(
+                f"expressions nest more than {MAX_DEPTH} deep",
+                start,
+                None,
+                "compute a part of it with LET before",
+            )
+        yield
+        self.depth -= 1
+
+    @contextmanager
+    def bracket(self) -> Generator[None]:
+        """Inside brackets, whose opening one is consumed."""
+        self.brackets += 1
+        yield
+        self.brackets -= 1
+
+    # ------------------------------------------------------------ operators, from the loosest
+
+    def expression(self) -> Expression:
+        """`then if condition else otherwise`, and everything tighter."""
+        start = self.pos
+        with self.inside(start):
+            then = self.disjunction()
+            if not self.takes("if"):
+                return then
+            condition = self.disjunction()
+            if not self.takes("else"):
+                self.fail("else is missing: a if condition else b", self.pos)
+            otherwise = self.expression()
+            return Conditional(condition, then, otherwise, _joined(then, otherwise))
+
+    def disjunction(self) -> Expression:
+        """An expression without `if` and `else` of its own."""
+        return self.operation(_OR)
+
+    def operation(self, least: int) -> Expression:
+        """Operators that bind at least so tightly, by precedence climbing."""
+        left = self.prefix(least)
+        while (binding := self.binding()) >= least:
+            left = self.joined(left, binding)
+        return left
+
+    def binding(self) -> int:
+        """How tightly the operator at the position binds; 0 where there is none."""
+        operator = self.operator()
+        if operator:
+            return _BINDINGS.get(operator, 0)
+        word = self.word()
+        if word == "not":
+            return _COMPARE if _NOT_IN.match(self.text, self.pos, self.end) else 0
+        return _BINDINGS.get(word, 0)
+
+    def joined(self, left: Expression, binding: int) -> Expression:
+        """An operand with the operator at the position and what it is joined to."""
+        at = self.pos
+        with self.inside(at):
+            if binding in (_OR, _AND):
+                return self.chain(left, binding)
+            if binding == _COMPARE:
+                return self.comparison(left)
+            op = self.operator()
+            self.pos += len(op)
+            if binding == _COALESCE:
+                right = self.operation(_COALESCE)
+                return Coalesce(left, right, _joined(left, right))
+            right = self.operation(_SIGN if binding == _POWER else binding + 1)
+            return Binary(BinaryOp(op), left, right, _joined(left, right))
+
+    def chain(self, first: Expression, binding: int) -> Expression:
+        op = LogicOp.OR if binding == _OR else LogicOp.AND
+        # brackets around the first operand of a chain of the same operator mean nothing
+        operands = list(first.operands) if isinstance(first, Logic) and first.op is op else [first]
+        while self.takes(op):
+            operands.append(self.operation(binding + 1))
+        return Logic(op, tuple(operands), _joined(first, operands[-1]))
+
+    def comparison(self, first: Expression) -> Expression:
+        rest: list[tuple[Comparison, Expression]] = []
+        while (op := self.comparing()) is not None:
+            self.skip()
+            at = self.pos
+            operand = self.operation(_COALESCE)
+            if op in {Comparison.IS, Comparison.IS_NOT} and operand != Literal(None):
+                self.fail(f"{op} compares with None only; write == for values", at, self.pos)
+            rest.append((op, operand))
+        return Compared(first, tuple(rest), _joined(first, rest[-1][1]))
+
+    def comparing(self) -> Comparison | None:
+        operator = self.operator()
+        if operator in _COMPARISONS:
+            self.pos += len(operator)
+            return Comparison(operator)
+        if self.takes("in"):
+            return Comparison.IN
+        if self.takes("is"):
+            return Comparison.IS_NOT if self.takes("not") else Comparison.IS
+        found = _NOT_IN.match(self.text, self.pos, self.end)
+        if found is None:
+            return None
+        self.pos = found.end()
+        return Comparison.NOT_IN
+
+    def prefix(self, least: int) -> Expression:
+        """An operand with the signs, or the `not`, before it."""
+        char = self.skip()
+        start = self.pos
+        if least <= _NOT and self.takes("not"):
+            with self.inside(start):
+                operand = self.operation(_NOT)
+            return Unary(UnaryOp.NOT, operand, _from(start, operand))
+        if not char or char not in "+-":
+            return self.postfix()
+        self.pos += 1
+        in_brackets = self.skip() == "("
+        with self.inside(start):
+            operand = self.operation(_SIGN)
+        span = _from(start, operand)
+        number = operand.value if isinstance(operand, Literal) and not in_brackets else None
+        if char == "-" and (type(number) is int or type(number) is float):
+            return Literal(-number, span)
+        return Unary(UnaryOp.MINUS if char == "-" else UnaryOp.PLUS, operand, span)
+
+    # ------------------------------------------------------------ paths and calls
+
+    def postfix(self, found: Expression | None = None) -> Expression:
+        node = self.atom() if found is None else found
+        start = _start(node, self.pos)
+        while self.pos < self.end:
+            char = self.text[self.pos]
+            if char == ".":
+                node = self.field(node, start)
+            elif char == "[":
+                node = self.index(node, start)
+            else:
+                break
+        return node
+
+    def optional(self) -> bool:
+        found = _OPTIONAL.match(self.text, self.pos, self.end)
+        if found is None:
+            return False
+        self.pos = found.end()
+        return True
+
+    def field(self, target: Expression, start: int) -> Expression:
+        found = _FIELD.match(self.text, self.pos, self.end)
+        if found is None:
+            self.fail("a field's name or an index is missing after the dot", self.pos)
+        at, self.pos = self.pos, found.end()
+        number, name = found.groups()
+        if number is not None:
+            index = Literal(self.integer(number, at + 1), Span(at + 1, self.pos))
+            return Index(target, index, self.optional(), Span(start, self.pos))
+        if self.text.startswith("(", self.pos) and self.pos < self.end:
+            if name not in METHOD_NAMES:
+                self.fail(
+                    f"there is no method {name}",
+                    at + 1,
+                    self.pos,
+                    _meant(name, METHOD_NAMES) or "see the reference",
+                )
+            arguments, named = self.arguments(name)
+            return Method(target, name, arguments, named, Span(start, self.pos))
+        return Field(target, name, self.optional(), Span(start, self.pos))
+
+    def index(self, target: Expression, start: int) -> Expression:
+        self.pos += 1
+        parts: list[Expression | None] = []
+        with self.bracket():
+            while True:
+                char = self.skip()
+                parts.append(None if char and char in ":]" else self.expression())
+                if self.skip() == ":" and len(parts) < 3:
+                    self.pos += 1
+                    continue
+                break
+            self.expect("]", "at the end of the index")
+        if len(parts) == 1:
+            if parts[0] is None:
+                self.fail("an index is missing", self.pos - 1)
+            return Index(target, parts[0], self.optional(), Span(start, self.pos))
+        begin, stop, step = (*parts, None)[:3]
+        return Slice(target, begin, stop, step, Span(start, self.pos))
+
+    def arguments(self, function: str) -> tuple[tuple[Expression, ...], tuple[tuple[str, Expression], ...]]:
+        """The arguments in parentheses; a generator may be the only one."""
+        self.pos += 1
+        positional: list[Expression] = []
+        named: dict[str, Expression] = {}
+        with self.bracket():
+            while self.skip() != ")":
+                at = self.pos
+                word = self.word()
+                after = _BLANK.match(self.text, at + len(word), self.end)
+                equals = at if after is None else after.end()
+                is_named = (
+                    bool(word)
+                    and self.text.startswith("=", equals)
+                    and not self.text.startswith("==", equals)
+                )
+                if is_named:
+                    self.pos = equals + 1
+                    if word in named:
+                        self.fail(f"{word} is given twice", at, at + len(word))
+                    is_key = word == "key" and function in KEYED
+                    named[word] = self.lambda_or_expression() if is_key else self.expression()
+                elif named:
+                    self.fail("an argument without a name stands before the named ones", at)
+                else:
+                    positional.append(self.argument(at))
+                if self.skip() != ",":
+                    break
+                self.pos += 1
+            self.expect(")", f"at the end of the arguments of {function}")
+        lone = [one for one in positional if isinstance(one, Comprehension) and one.kind is Kind.GENERATOR]
+        if lone and len(positional) + len(named) > 1 and not self.is_parenthesised(lone[0]):
+            self.fail(
+                "put the comprehension in parentheses beside other arguments", _start(lone[0], self.pos)
+            )
+        return tuple(positional), tuple(named.items())
+
+    def is_parenthesised(self, node: Expression) -> bool:
+        start = _start(node, 0)
+        return self.text.startswith("(", start)
+
+    def argument(self, at: int) -> Expression:
+        element = self.expression()
+        return self.comprehension(Kind.GENERATOR, element, None, at) if self.word() == "for" else element
+
+    def lambda_or_expression(self) -> Expression:
+        self.skip()
+        start = self.pos
+        if not self.takes("lambda"):
+            word = self.word()
+            after = self.text[self.pos + len(word) : self.pos + len(word) + 1]
+            if word in FUNCTIONS and after in {",", ")"}:
+                self.pos += len(word)  # key=len is key=lambda x: len(x)
+                span = Span(start, self.pos)
+                return Lambda(("x",), Call(word, (Bound("x", span),), (), span), span)
+            return self.fail("a key is a lambda here: key=lambda x: x.name", start)
+        names: list[str] = []
+        while (name := self.word()) and name not in _WORDS:
+            names.append(name)
+            self.pos += len(name)
+            if self.skip() != ",":
+                break
+            self.pos += 1
+        self.expect(":", "after the names of the lambda")
+        if not names:
+            self.fail("a lambda takes an argument: lambda x: x.name", start)
+        body = self.expression()
+        return Lambda(tuple(names), body, Span(start, self.pos))
+
+    # ------------------------------------------------------------ atoms
+
+    def atom(self) -> Expression:
+        char = self.skip()
+        start = self.pos
+        if char == "$":
+            return self.variable()
+        found = _STRING.match(self.text, start, self.end)
+        if found is not None:
+            return self.string(found)
+        if char.isdigit() or (char == "." and self.text[start + 1 : start + 2].isdigit()):
+            return self.number()
+        if char == "(":
+            return self.parenthesis()
+        if char == "[":
+            return self.display("]", Kind.LIST)
+        if char == "{":
+            return self.display("}", Kind.SET)
+        word = self.word()
+        if word in _CONSTANTS:
+            self.pos += len(word)
+            return Literal(_CONSTANTS[word], Span(start, self.pos))
+        if word == "lambda":
+            self.fail("a lambda stands only as a key: sorted($rows, key=lambda r: r.name)", start, start + 6)
+        if not word or word in _WORDS:
+            self.unexpected()
+        return self.name(word)
+
+    def name(self, word: str) -> Expression:
+        start, after = self.pos, self.pos + len(word)
+        if self.text.startswith("(", after) and after < self.end:
+            if word not in FUNCTIONS:
+                self.fail(
+                    f"there is no function {word}",
+                    start,
+                    after,
+                    _meant(word, FUNCTIONS) or "a tool is called by a step of its own: @TOOL (…) > $x",
+                )
+            self.pos = after
+            arguments, named = self.arguments(word)
+            return Call(word, arguments, named, Span(start, self.pos))
+        self.pos = after
+        return Bound(word, Span(start, after))
+
+    def variable(self) -> Expression:
+        start = self.pos
+        found = _WORD.match(self.text, start + 1, self.end)
+        if found is None:
+            self.fail("a variable's name is missing after $", start)
+        self.pos = found.end()
+        return Variable(found[0], Span(start, self.pos))
+
+    def number(self) -> Expression:
+        start = self.pos
+        found = _NUMBER.match(self.text, start, self.end)
+        written = "" if found is None else found[0]
+        self.pos += len(written)
+        follows = self.text[self.pos : min(self.pos + 1, self.end)]
+        digits = written.replace("_", "")
+        if follows.isalnum() or "__" in written or written.endswith("_"):
+            self.fail("this is not a number", start, self.pos + 1)
+        span = Span(start, self.pos)
+        if digits.isdigit():
+            return Literal(self.integer(digits, start), span)
+        value = float(digits)
+        if math.isinf(value):
+            self.fail("this number is larger than a float can be", start, self.pos)
+        return Literal(value, span)
+
+    def integer(self, digits: str, start: int) -> int:
+        if len(digits) > MAX_DIGITS:
+            self.fail(f"an integer has at most {MAX_DIGITS} digits", start)
+        if len(digits) > 1 and digits[0] == "0":
+            self.fail("an integer does not begin with 0", start, start + len(digits))
+        return int(digits)
+
+    def parenthesis(self) -> Expression:
+        start = self.pos
+        self.pos += 1
+        with self.bracket():
+            if self.skip() == ")":
+                self.pos += 1
+                return Display(Kind.TUPLE, (), Span(start, self.pos))
+            first = self.expression()
+            if self.word() == "for":
+                made = self.comprehension(Kind.GENERATOR, first, None, start)
+                self.expect(")", "at the end of the comprehension")
+                return made
+            items = [first]
+            is_tuple = False
+            while self.skip() == ",":
+                is_tuple = True
+                self.pos += 1
+                if self.skip() == ")":
+                    break
+                items.append(self.expression())
+            self.expect(")", "at the end of the brackets")
+        return Display(Kind.TUPLE, tuple(items), Span(start, self.pos)) if is_tuple else first
+
+    def display(self, close: str, kind: Kind) -> Expression:
+        """A list, a set or a dict, or a comprehension of one."""
+        start = self.pos
+        self.pos += 1
+        with self.bracket():
+            if self.skip() == close:
+                self.pos += 1
+                span = Span(start, self.pos)
+                return Display(Kind.LIST, (), span) if close == "]" else Mapping((), span)
+            first = self.expression()
+            value: Expression | None = None
+            if close == "}" and self.skip() == ":":
+                self.pos += 1
+                value = self.expression()
+            if self.word() == "for":
+                made = (
+                    self.comprehension(kind, first, None, start)
+                    if value is None
+                    else self.comprehension(Kind.DICT, value, first, start)
+                )
+                self.expect(close, "at the end of the comprehension")
+                return made
+            return self.items(start, close, kind, first, value)
+
+    def items(
+        self, start: int, close: str, kind: Kind, first: Expression, value: Expression | None
+    ) -> Expression:
+        """The rest of a display after its first item, or its first key and value."""
+        items, pairs = [first], [(first, value)]
+        while self.skip() == ",":
+            self.pos += 1
+            if self.skip() == close:
+                break
+            item = self.expression()
+            if value is None:
+                items.append(item)
+                continue
+            self.expect(":", "between key and value")
+            pairs.append((item, self.expression()))
+        if self.skip() != close:
+            self.unexpected_in(start, close)
+        self.pos += 1
+        span = Span(start, self.pos)
+        if value is None:
+            return Display(kind, tuple(items), span)
+        keys = [key.value for key, _ in pairs if isinstance(key, Literal)]
+        twice = next((key for index, key in enumerate(keys) if key in keys[:index]), None)
+        if twice is not None:
+            self.fail(f"the key {twice!r} is given twice", start, self.pos)
+        return Mapping(tuple((key, held) for key, held in pairs if held is not None), span)
+
+    def unexpected_in(self, start: int, close: str) -> NoReturn:
+        if self.pos >= self.end:
+            self.fail(f"{close} is missing for the bracket that is opened here", start)
+        self.unexpected()
+
+    # ------------------------------------------------------------ comprehensions
+
+    def comprehension(
+        self, kind: Kind, element: Expression, key: Expression | None, start: int
+    ) -> Expression:
+        """The clauses after the element."""
+        clauses: list[Clause] = []
+        while self.takes("for"):
+            target = self.target()
+            if not self.takes("in"):
+                self.fail("in is missing: for x in $xs", self.pos)
+            source = self.disjunction()
+            conditions: list[Expression] = []
+            while self.takes("if"):
+                conditions.append(self.disjunction())
+            clauses.append(Clause(target, source, tuple(conditions)))
+        return Comprehension(kind, element, tuple(clauses), key, Span(start, self.pos))
+
+    def resolved(self, node: Expression, known: frozenset[str]) -> Expression:
+        """The expression, in which each bare name is one that a comprehension or a lambda binds around it.
+
+        A lone name in `${ }` that nothing binds is a variable. The source of a comprehension's first clause
+        stands outside of its names, as in Python.
+        """
+        match node:
+            case Bound(name=name, span=span) if name not in known:
+                if span in self.lone:
+                    return Variable(name, span)
+                start, end = span or Span(self.pos, self.pos)
+                help_ = f'a variable is written ${name}, a text "{name}"'
+                return self.fail(f"{name} is not known here", start, end, help_)
+            case Lambda(parameters=parameters, body=body):
+                return replace(node, body=self.resolved(body, known | frozenset(parameters)))
+            case Comprehension(clauses=clauses):
+                inner: list[Clause] = []
+                for clause in clauses:
+                    source = self.resolved(clause.source, known)
+                    known = known.union(target_names(clause.target))
+                    conditions = tuple(self.resolved(one, known) for one in clause.conditions)
+                    inner.append(Clause(clause.target, source, conditions))
+                key = None if node.key is None else self.resolved(node.key, known)
+                element = self.resolved(node.element, known)
+                return replace(node, key=key, element=element, clauses=tuple(inner))
+            case _:
+                return mapped(node, lambda part: self.resolved(part, known))
+
+    def target(self) -> Target:
+        parts = [self.one_target()]
+        is_tuple = False
+        while self.skip() == ",":
+            is_tuple = True
+            self.pos += 1
+            if self.word() == "in":
+                break
+            parts.append(self.one_target())
+        return Names(tuple(parts)) if is_tuple else parts[0]
+
+    def one_target(self) -> Target:
+        char = self.skip()
+        if char == "(":
+            self.pos += 1
+            inner = self.target()
+            self.expect(")", "at the end of the names")
+            return inner
+        word = self.word()
+        if not word or word in _WORDS:
+            if char == "$":
+                self.fail("a name of a comprehension has no $: for x in $xs", self.pos)
+            self.fail("a name is missing: for x in $xs", self.pos)
+        self.pos += len(word)
+        return word
+
+    # ------------------------------------------------------------ texts
+
+    def string(self, found: re.Match[str]) -> Expression:
+        """A text, with the texts that follow it directly as in Python."""
+        start = self.pos
+        prefix, quote = found.groups()
+        if prefix.lower() not in {"", "r"}:
+            help_ = 'references stand in plain texts: "${x:.2f}"' if "f" in prefix.lower() else None
+            self.fail(f"a text has no prefix {prefix}", start, start + len(prefix), help_)
+        opening = found.end()
+        body_end, self.pos = self.string_end(start, opening, quote, is_raw=bool(prefix))
+        span = Span(start, self.pos)
+        indent = ""
+        if len(quote) == 3:
+            opening, body_end, indent = block_body(self.text, opening, body_end)
+        if prefix:
+            return Literal(raw_lines(self.text[opening:body_end], indent), span)
+        return self.body(opening, body_end, indent, span, is_block=len(quote) == 3)
+
+    def string_end(self, start: int, opening: int, quote: str, *, is_raw: bool) -> tuple[int, int]:
+        at = opening
+        while at < self.end:
+            char = self.text[at]
+            if char == "\\" and not is_raw:
+                at += 2
+            elif self.text.startswith(quote, at) and at + len(quote) <= self.end:
+                return at, at + len(quote)
+            elif char == "\n" and len(quote) == 1 and is_raw:
+                break
+            else:
+                at += 1
+        return self.fail(f"this text is not closed: its closing {quote} is missing", start)
+
+    def body(self, start: int, end: int, indent: str, span: Span, *, is_block: bool) -> Expression:
+        """The text between the quotes: escapes, references and holes."""
+        text = self.text
+        parts: list[str | Hole] = []
+        at = without_indent(text, start, end, indent) if is_block and indent else start
+        while at < end:
+            char = text[at]
+            if char == "\\":
+                at = self.escape(at, end, parts)
+            elif char == "$":
+                at = self.reference(at, end, parts)
+            elif char == "\n" or text.startswith("\r\n", at):
+                parts.append("\n")
+                at = without_indent(text, at + (1 if char == "\n" else 2), end, indent)
+            else:
+                stop = next((i for i in range(at, end) if text[i] in "\\$\r\n"), end)
+                stop = max(stop, at + 1)
+                parts.append(text[at:stop])
+                at = stop
+        return _text(parts, span)
+
+    def escape(self, at: int, end: int, parts: list[str | Hole]) -> int:
+        found = _ESCAPE.match(self.text, at, end)
+        if found is None:
+            self.fail("a backslash stands alone at the end", at)
+        high, low, unit, char = found.groups()
+        if high is not None:
+            parts.append(chr(0x10000 + ((int(high, 16) & 0x3FF) << 10) + (int(low, 16) & 0x3FF)))
+        elif unit is not None:
+            parts.append(chr(int(unit, 16)))
+        elif char in ESCAPES:
+            parts.append(ESCAPES[char])
+        else:
+            self.fail(
+                f"\\{char} is not an escape",
+                at,
+                found.end(),
+                'write \\\\ for a backslash, or r"…" for a raw text',
+            )
+        return found.end()
+
+    def reference(self, at: int, end: int, parts: list[str | Hole]) -> int:
+        """`$name.path` or `${expression:format}`; a dollar sign before anything else is itself."""
+        if self.text.startswith("${", at) and at + 1 < end:
+            return self.hole(at, end, parts)
+        found = _REFERENCE.match(self.text, at, end)
+        if found is None:
+            parts.append("$")
+            return at + 1
+        inner = _Parser(self.text, at, found.end())
+        node = inner.postfix(inner.variable())
+        parts.append(Hole(node))
+        return inner.pos
+
+    def hole(self, at: int, end: int, parts: list[str | Hole]) -> int:
+        inner = _Parser(self.text, at + 2, end)
+        inner.brackets, inner.depth, inner.lone = 1, self.depth + 1, self.lone
+        try:
+            node = inner.hole_expression()
+        except NotAnExpression as error:
+            if error.span.start < end:
+                raise
+            self.unclosed(at)
+        spec = None
+        char = inner.skip()
+        if char == ":":
+            close = self.text.find("}", inner.pos, end)
+            if close == -1:
+                self.unclosed(at)
+            spec = self.text[inner.pos + 1 : close]
+            inner.pos = close
+        elif char != "}":
+            if not char:
+                self.unclosed(at)
+            inner.unexpected()
+        parts.append(Hole(node, spec))
+        return inner.pos + 1
+
+    def unclosed(self, at: int) -> NoReturn:
+        help_ = "inside ${ } use the other kind of quote; \\$ is a dollar sign"
+        self.fail("the } of ${ is missing before the text ends", at, at + 2, help_)
+
+    def hole_expression(self) -> Expression:
+        """What stands in `${ }`: an expression, or a path without its `$` (decision 6)."""
+        bare = _BARE_PATH.match(self.text, self.pos, self.end)
+        word = "" if bare is None else bare[1]
+        if not word or word in _WORDS or word in _CONSTANTS:
+            return self.expression()
+        start = self.pos
+        self.skip()
+        span = Span(self.pos, self.pos + len(word))
+        self.pos += len(word)
+        node = self.postfix(Bound(word, span))
+        if self.operator() == "??":
+            self.pos += 2
+            right = self.operation(_COALESCE)
+            node = Coalesce(node, right, _joined(node, right))
+        if not (char := self.skip()) or char in ":}":
+            self.lone.add(span)
+            return node
+        self.pos = start
+        return self.expression()
+
+
+def _text(parts: list[str | Hole], span: Span) -> Expression:
+    """The normal form of a text: no empty or adjacent texts; without a hole it is a literal."""
+    merged: list[str | Hole] = []
+    for part in parts:
+        if isinstance(part, str) and merged and isinstance(merged[-1], str):
+            merged[-1] += part
+        elif part != "":
+            merged.append(part)
+    if not merged:
+        return Literal("", span)
+    if len(merged) == 1 and isinstance(merged[0], str):
+        return Literal(merged[0], span)
+    return Text(tuple(merged), span)
+
+
+def _start(node: Expression, default: int) -> int:
+    return default if node.span is None else node.span.start
+
+
+def _from(start: int, last: Expression) -> Span | None:
+    return None if last.span is None else Span(start, last.span.end)
+
+
+def _joined(first: Expression, last: Expression) -> Span | None:
+    return None if first.span is None or last.span is None else first.span.to(last.span)
+
+
+def _meant(word: str, known: frozenset[str]) -> str | None:
+    from callsheet.diagnostics.diagnostic import did_you_mean  # noqa: PLC0415 - only in a message
+
+    found = did_you_mean(word, sorted(known), 1)
+    return f"did you mean {found[0]}?" if found else None

@@ -1,0 +1,244 @@
+"""Prints expressions in their canonical spelling, with the fewest brackets that mean the same."""
+
+from __future__ import annotations
+
+import json
+from typing import Final, assert_never
+
+from callsheet.ir.expr import Literal
+from callsheet.ir.expression import (
+    Binary,
+    BinaryOp,
+    Bound,
+    Call,
+    Clause,
+    Coalesce,
+    Compared,
+    Comprehension,
+    Conditional,
+    Display,
+    Expression,
+    Field,
+    Index,
+    Kind,
+    Lambda,
+    Logic,
+    LogicOp,
+    Mapping,
+    Method,
+    Slice,
+    Target,
+    Text,
+    Unary,
+    UnaryOp,
+    Variable,
+    children,
+)
+
+_TERNARY, _OR, _AND, _NOT, _COMPARE, _COALESCE, _UNION, _XOR, _BOTH, _SUM, _PRODUCT, _SIGN, _POWER, _ATOM = (
+    range(14)
+)
+_BINDING: Final = {
+    BinaryOp.UNION: _UNION,
+    BinaryOp.DIFFERENCE: _XOR,
+    BinaryOp.INTERSECTION: _BOTH,
+    BinaryOp.ADD: _SUM,
+    BinaryOp.SUBTRACT: _SUM,
+    BinaryOp.MULTIPLY: _PRODUCT,
+    BinaryOp.DIVIDE: _PRODUCT,
+    BinaryOp.FLOOR: _PRODUCT,
+    BinaryOp.REMAINDER: _PRODUCT,
+    BinaryOp.POWER: _POWER,
+}
+
+
+def format_expression(node: Expression) -> str:
+    """The canonical text of an expression; parsing it gives an equal one.
+
+    Raises ValueError where texts in the braces of texts nest more than four deep, which no text says.
+
+    >>> from callsheet.frontends.expressions import read_expression
+    >>> format_expression(read_expression("( $a+1 )*2").expression)
+    '($a + 1) * 2'
+    """
+    return _Printer(()).at(node, _TERNARY)
+
+
+_QUOTES: Final = (('"',), ('"', "'"), ('"""', "'", '"'), ('"""', "'''", '"', "'"))
+"""The quotes of texts inside texts, from the outermost: a text ends at the first of its own."""
+
+
+class _Printer:
+    """Prints with the quotes that the texts around leave; outside of texts each text chooses its own."""
+
+    def __init__(self, quotes: tuple[str, ...]) -> None:
+        self.quotes = quotes
+
+    def quotes_for(self, node: Expression) -> tuple[str, ...]:
+        """The quotes of a text and of those inside it. Raises ValueError where texts nest too deep."""
+        needed = _text_depth(node)
+        if not self.quotes and needed <= len(_QUOTES):
+            return _QUOTES[needed - 1]
+        if needed > len(self.quotes):
+            raise ValueError(
+                f"texts inside ${{ }} nest more than {len(_QUOTES)} deep; compute a part with LET before"
+            )
+        return self.quotes
+
+    def at(self, node: Expression, binding: int) -> str:
+        """The text of a node, in brackets if it binds looser than its place demands."""
+        text, own = self.text(node)
+        return f"({text})" if own < binding else text
+
+    def whole(self, node: Expression) -> str:
+        return self.at(node, _TERNARY)
+
+    def text(self, node: Expression) -> tuple[str, int]:  # noqa: PLR0911, PLR0912 - a case for each kind of node
+        match node:
+            case Literal():
+                return self.literal(node)
+            case Variable(name=name):
+                return f"${name}", _ATOM
+            case Bound(name=name):
+                return name, _ATOM
+            case Field(target=target, name=name, is_optional=is_optional):
+                return f"{self.target(target)}.{name}{'?' * is_optional}", _ATOM
+            case Index(target=target, index=index, is_optional=is_optional):
+                return f"{self.target(target)}[{self.whole(index)}]{'?' * is_optional}", _ATOM
+            case Slice(target=target, start=start, stop=stop, step=step):
+                parts = [start, stop] if step is None else [start, stop, step]
+                inside = ":".join("" if part is None else self.whole(part) for part in parts)
+                return f"{self.target(target)}[{inside}]", _ATOM
+            case Unary(op=op, operand=operand):
+                if op is UnaryOp.NOT:
+                    return f"not {self.at(operand, _NOT)}", _NOT
+                inner = self.at(operand, _SIGN)
+                is_number = isinstance(operand, Literal) and type(operand.value) in (int, float)
+                return f"{op}({inner})" if is_number else f"{op}{inner}", _SIGN
+            case Binary():
+                return self.binary(node)
+            case Compared(first=first, rest=rest):
+                words = [self.at(first, _COALESCE)]
+                words += [f"{op} {self.at(operand, _COALESCE)}" for op, operand in rest]
+                return " ".join(words), _COMPARE
+            case Logic(op=op, operands=operands):
+                own = _AND if op is LogicOp.AND else _OR
+                return f" {op} ".join(self.at(operand, own + 1) for operand in operands), own
+            case Conditional(condition=condition, then=then, otherwise=otherwise):
+                text = f"{self.at(then, _OR)} if {self.at(condition, _OR)} else {self.whole(otherwise)}"
+                return text, _TERNARY
+            case Coalesce(left=left, right=right):
+                return f"{self.at(left, _UNION)} ?? {self.at(right, _COALESCE)}", _COALESCE
+            case Text():
+                return self.filled(node), _ATOM
+            case Display(kind=kind, items=items):
+                return self.display(kind, [self.whole(item) for item in items]), _ATOM
+            case Mapping(items=pairs):
+                inside = ", ".join(f"{self.whole(key)}: {self.whole(value)}" for key, value in pairs)
+                return f"{{{inside}}}", _ATOM
+            case Comprehension():
+                return self.comprehension(node), _ATOM
+            case Lambda(parameters=parameters, body=body):
+                return f"lambda {', '.join(parameters)}: {self.whole(body)}", _TERNARY
+            case Call(function=function, arguments=arguments, named=named):
+                return f"{function}({self.arguments(arguments, named)})", _ATOM
+            case Method(target=target, name=name, arguments=arguments, named=named):
+                return f"{self.target(target)}.{name}({self.arguments(arguments, named)})", _ATOM
+        assert_never(node)
+
+    def target(self, node: Expression) -> str:
+        """What stands before a dot or a bracket; a number needs brackets there."""
+        text = self.at(node, _ATOM)
+        return f"({text})" if isinstance(node, Literal) and type(node.value) in (int, float) else text
+
+    def binary(self, node: Binary) -> tuple[str, int]:
+        own = _BINDING[node.op]
+        if node.op is BinaryOp.POWER:
+            return f"{self.at(node.left, _ATOM)} ** {self.at(node.right, _SIGN)}", own
+        return f"{self.at(node.left, own)} {node.op} {self.at(node.right, own + 1)}", own
+
+    def display(self, kind: Kind, items: list[str]) -> str:
+        inside = ", ".join(items)
+        if kind is Kind.TUPLE:
+            return f"({inside},)" if len(items) == 1 else f"({inside})"
+        return f"{{{inside}}}" if kind is Kind.SET else f"[{inside}]"
+
+    def comprehension(self, node: Comprehension) -> str:
+        element = self.whole(node.element)
+        if node.key is not None:
+            element = f"{self.whole(node.key)}: {element}"
+        inside = " ".join([element, *map(self.clause, node.clauses)])
+        if node.kind is Kind.LIST:
+            return f"[{inside}]"
+        return f"({inside})" if node.kind is Kind.GENERATOR else f"{{{inside}}}"
+
+    def clause(self, clause: Clause) -> str:
+        words = [f"for {_target(clause.target)} in {self.at(clause.source, _OR)}"]
+        words += [f"if {self.at(condition, _OR)}" for condition in clause.conditions]
+        return " ".join(words)
+
+    def arguments(self, arguments: tuple[Expression, ...], named: tuple[tuple[str, Expression], ...]) -> str:
+        if len(arguments) == 1 and not named and isinstance(arguments[0], Comprehension):
+            text = self.whole(arguments[0])
+            return text[1:-1] if arguments[0].kind is Kind.GENERATOR else text
+        given = [self.whole(one) for one in arguments]
+        return ", ".join([*given, *(f"{name}={self.whole(value)}" for name, value in named)])
+
+    def literal(self, node: Literal) -> tuple[str, int]:
+        value = node.value
+        if isinstance(value, str):
+            quote = self.quotes_for(node)[0]
+            return f"{quote}{_escaped(value, quote)}{quote}", _ATOM
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            text = repr(value)
+            return text, _SIGN if text.startswith("-") else _ATOM
+        return repr(value), _ATOM
+
+    def filled(self, node: Text) -> str:
+        quote, *others = self.quotes_for(node)
+        inner = _Printer(tuple(others) or (quote,))
+        inside: list[str] = []
+        for part in node.parts:
+            if isinstance(part, str):
+                inside.append(_escaped(part, quote))
+                continue
+            spec = "" if part.format is None else f":{part.format}"
+            inside.append(f"${{{inner.hole(part.expression)}{spec}}}")
+        return f"{quote}{''.join(inside)}{quote}"
+
+    def hole(self, node: Expression) -> str:
+        """What stands in `${ }`; a path alone drops its `$`."""
+        text = self.whole(node)
+        path = node
+        while isinstance(path, (Field, Index)):
+            if isinstance(path, Index) and not isinstance(path.index, Literal):
+                return text
+            path = path.target
+        return text.removeprefix("$") if isinstance(path, Variable) else text
+
+
+def _target(target: Target) -> str:
+    if isinstance(target, str):
+        return target
+    inside = ", ".join(
+        _target(part) if isinstance(part, str) else f"({_target(part)})" for part in target.parts
+    )
+    return f"{inside}," if len(target.parts) == 1 else inside
+
+
+def _text_depth(node: Expression) -> int:
+    """How deep texts nest in an expression, itself included."""
+    inner = max(map(_text_depth, children(node)), default=0)
+    return inner + (isinstance(node, Text) or (isinstance(node, Literal) and isinstance(node.value, str)))
+
+
+def _escaped(text: str, quote: str) -> str:
+    """The inside of a text: JSON's escapes, and one for the dollar sign and for its own quote."""
+    inside = json.dumps(text, ensure_ascii=False)[1:-1].replace("$", "\\$")
+    if quote[0] == "'":
+        inside = inside.replace('\\"', '"').replace("'", "\\'")
+    return "".join(char if char.isprintable() else _escape(char) for char in inside)
+
+
+def _escape(char: str) -> str:
+    return json.dumps(char)[1:-1]

@@ -1,0 +1,648 @@
+"""The functions, methods and operators of expressions, with CPython 3.12's results and errors.
+
+In: an environment and values. Out: a value. Whatever can make its result larger than its arguments counts
+and limits it before it is made. CPython's exceptions go through: `evaluation` says where they happened.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Sized
+from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
+from importlib import import_module
+from typing import Any, Final, cast
+
+from callsheet.machine.expressions.values import (
+    MAX_BITS,
+    MAX_CHARACTERS,
+    Environment,
+    ExpressionFailed,
+    FailureKind,
+    fields_of,
+    limited,
+    ordered,
+    to_text,
+    too_long,
+    type_name,
+    type_of,
+    weight,
+)
+
+MOST_ITEMS: Final = 1_000_000
+"""How many items a list may have that an expression makes."""
+_MOST_WIDTH: Final = 10_000
+"""The largest width or precision of a format."""
+
+Function = Callable[..., Any]
+_LISTS: Final[tuple[type[Any], ...]] = (list, tuple)
+_SEQUENCES: Final[tuple[type[Any], ...]] = (str, list, tuple)
+_SETS: Final[tuple[type[Any], ...]] = (set, frozenset)
+_CONTAINERS: Final[tuple[type[Any], ...]] = (list, tuple, dict, set, frozenset)
+
+
+def _is(value: Any, kinds: tuple[type[Any], ...]) -> bool:
+    """As isinstance, for a value that stays of any type."""
+    return isinstance(value, kinds)
+
+
+def _sequence(env: Environment, source: Any) -> list[Any]:
+    """The items of something that can be gone through, as a new list, counted."""
+    if _is(source, _SETS):
+        return ordered(env, source)
+    if isinstance(source, Sized):
+        env.spend(len(source))
+        return list(cast("Iterable[Any]", source))
+    made: list[Any] = []
+    for item in source:
+        made.append(item)
+        if len(made) > MOST_ITEMS:
+            raise _too_many()
+    env.spend(len(made))
+    return made
+
+
+def _too_many() -> ExpressionFailed:
+    return ExpressionFailed(FailureKind.LIMIT, f"a list may have at most {MOST_ITEMS:,} items")
+
+
+# ---------------------------------------------------------------- operators
+
+
+def add(env: Environment, left: Any, right: Any) -> Any:
+    """`left + right`."""
+    if _is(left, _SEQUENCES) and type(left) is type(right):
+        size = len(left) + len(right)
+        if isinstance(left, str):
+            if size > MAX_CHARACTERS:
+                raise too_long()
+            env.spend(1 + (size >> 6))
+        else:
+            if size > MOST_ITEMS:
+                raise _too_many()
+            env.spend(size)
+    return left + right
+
+
+def multiply(env: Environment, left: Any, right: Any) -> Any:
+    """`left * right`: numbers, and a text or list as many times as the number says."""
+    if _is(left, (int,)) and _is(right, (int,)):
+        if left.bit_length() + right.bit_length() > MAX_BITS:
+            raise _too_large()
+        return left * right
+    pairs: tuple[tuple[Any, Any], ...] = ((left, right), (right, left))
+    for many, count in pairs:
+        if _is(many, _SEQUENCES) and _is(count, (int,)):
+            size: int = len(many) * max(count, 0)
+            if size > (MAX_CHARACTERS if isinstance(many, str) else MOST_ITEMS):
+                raise too_long() if isinstance(many, str) else _too_many()
+            env.spend(1 + (size >> 6) if isinstance(many, str) else size)
+    return left * right
+
+
+def power(env: Environment, left: Any, right: Any) -> Any:
+    """`left ** right`."""
+    if (
+        isinstance(left, int)
+        and isinstance(right, int)
+        and right > 0
+        and left.bit_length() * right > MAX_BITS
+    ):
+        raise _too_large()
+    made = left**right
+    if isinstance(made, complex):
+        raise ExpressionFailed(
+            FailureKind.VALUE, "a negative number has no such power among the real numbers"
+        )
+    return made
+
+
+def remainder(env: Environment, left: Any, right: Any) -> Any:
+    """`left % right` of numbers and durations; the % of texts is not taken."""
+    if isinstance(left, str):
+        raise ExpressionFailed(FailureKind.TYPE, 'a text has no %; write "${x:.2f}"')
+    return left % right
+
+
+def combined(env: Environment, op: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
+    """`|`, `&` and `^` of sets, dicts and integers."""
+    env.spend(weight(left) + weight(right))
+    return op(left, right)
+
+
+def _too_large() -> ExpressionFailed:
+    return ExpressionFailed(FailureKind.LIMIT, f"an integer may have at most {MAX_BITS:,} bits")
+
+
+# ---------------------------------------------------------------- paths
+
+_FIELDS: Final[dict[type, frozenset[str]]] = {
+    date: frozenset({"year", "month", "day"}),
+    datetime: frozenset({"year", "month", "day", "hour", "minute", "second", "microsecond"}),
+    timedelta: frozenset({"days", "seconds", "microseconds"}),
+}
+
+
+def field(value: Any, name: str) -> Any:
+    """`value.name`: a key of a dict, or a part of a date or duration. Raises ExpressionFailed."""
+    kind = type_of(value)
+    if kind is dict:
+        try:
+            return value[name]
+        except KeyError:
+            raise absent(value, name) from None
+    known = _FIELDS.get(kind, frozenset())
+    if name in known:
+        return getattr(value, name)
+    if value is None:
+        raise ExpressionFailed(
+            FailureKind.TYPE, f"null has no field {name}; a path that may end here is written .{name}?"
+        )
+    names = f"; it has {', '.join(sorted(known))}" if known else ""
+    raise ExpressionFailed(FailureKind.ATTRIBUTE, f"a {type_name(value)} has no field {name}{names}")
+
+
+def absent(value: dict[Any, Any], key: Any) -> ExpressionFailed:
+    """The failure of a key that a dict does not have."""
+    return ExpressionFailed(FailureKind.KEY, f"there is no field {key!r}; {fields_of(value)}", is_absent=True)
+
+
+def at(value: Any, index: Any) -> Any:
+    """`value[index]`. Raises ExpressionFailed."""
+    kind = type_of(value)
+    if kind is dict:
+        try:
+            return value[index]
+        except KeyError:
+            raise absent(value, index) from None
+    if kind in (list, tuple, str):
+        if type(index) is bool:
+            index = int(index)
+        if type(index) is not int:
+            raise ExpressionFailed(
+                FailureKind.TYPE, f"the index of a {type_name(value)} is an int, not {type_name(index)}"
+            )
+        try:
+            return value[index]
+        except IndexError:
+            raise ExpressionFailed(
+                FailureKind.INDEX, f"there is no item {index}: there are {len(value)}", is_absent=True
+            ) from None
+    if value is None:
+        raise ExpressionFailed(
+            FailureKind.TYPE, "null has no items; a path that may end here is written [ ]?"
+        )
+    raise ExpressionFailed(FailureKind.TYPE, f"a {type_name(value)} has no items")
+
+
+class Cut:
+    """What a chain gives after `?` found nothing: the rest is null too."""
+
+
+CUT: Final = Cut()
+
+
+def field_or_cut(value: Any, name: str) -> Any:
+    """`value.name?`: CUT where the value is null or has no such field."""
+    if value is None or (type(value) is dict and name not in value):
+        return CUT
+    found = field(value, name)
+    return CUT if found is None else found
+
+
+def at_or_cut(value: Any, index: Any) -> Any:
+    """`value[index]?`: CUT where the value is null or has no such item."""
+    if value is None:
+        return CUT
+    try:
+        found = at(value, index)
+    except ExpressionFailed as failure:
+        if failure.is_absent:
+            return CUT
+        raise
+    return CUT if found is None else found
+
+
+def sliced(env: Environment, value: Any, start: Any, stop: Any, step: Any) -> Any:
+    """`value[start:stop:step]`."""
+    if not _is(value, _SEQUENCES):
+        raise ExpressionFailed(FailureKind.TYPE, f"a {type_name(value)} has no slices")
+    made = cast("list[Any]", value[start:stop:step])
+    env.spend(1 + (len(made) >> 6 if isinstance(value, str) else len(made)))
+    return made
+
+
+# ---------------------------------------------------------------- functions
+
+
+def _sum(env: Environment, values: Any, start: Any = 0) -> Any:
+    """`sum` with CPython 3.12's compensated addition of floats."""
+    if isinstance(start, str):
+        raise TypeError("sum() can't sum strings [use ''.join(seq) instead]")
+    total: Any = start
+    items = iter(_sequence(env, values))
+    for item in items:
+        if type(total) in (int, bool) and type(item) is float:
+            return _float_sum(env, float(total), item, items)
+        if type(total) is float and type(item) in (int, float, bool):
+            return _float_sum(env, total, item, items)
+        total = add(env, total, item)
+    return total
+
+
+def _float_sum(env: Environment, total: float, item: Any, items: Iterator[Any]) -> Any:
+    """The rest of a sum from its first float on (Neumaier's algorithm, as CPython has it since 3.12)."""
+    lost = 0.0
+    while True:
+        if type(item) is float:
+            made = total + item
+            lost += (total - made) + item if abs(total) >= abs(item) else (item - made) + total
+            total = made
+        elif type(item) in (int, bool):
+            total += float(item)
+        else:
+            rest: Any = add(env, _compensated(total, lost), item)
+            for one in items:
+                rest = add(env, rest, one)
+            return rest
+        try:
+            item = next(items)
+        except StopIteration:
+            return _compensated(total, lost)
+
+
+def _compensated(total: float, lost: float) -> float:
+    return total + lost if lost and math.isfinite(lost) else total
+
+
+def _len(env: Environment, value: Any) -> int:
+    return len(value)
+
+
+def _sorted(env: Environment, values: Any, *, key: Any = None, reverse: Any = False) -> list[Any]:
+    items = _sequence(env, values)
+    env.spend(len(items) * max(1, len(items).bit_length()))
+    return sorted(items, key=key, reverse=bool(reverse))
+
+
+def _extreme(name: str, of: Callable[..., Any]) -> Function:
+    def find(env: Environment, *values: Any, **options: Any) -> Any:
+        if unknown := set(options) - {"key", "default"}:
+            raise TypeError(f"{name}() got an unexpected keyword argument {min(unknown)!r}")
+        if len(values) == 1:
+            items = _sequence(env, values[0])
+            if not items and "default" not in options:
+                raise ExpressionFailed(FailureKind.VALUE, f"{name}() of nothing: there are no items")
+            return of(items, **options)
+        if "default" in options:
+            raise TypeError(f"Cannot specify a default for {name}() with multiple positional arguments")
+        env.spend(len(values))
+        return of(*values, **options)
+
+    return find
+
+
+def _any(env: Environment, values: Any) -> bool:
+    if isinstance(values, Sized):
+        env.spend(len(values))
+    return any(cast("Iterable[Any]", values))
+
+
+def _all(env: Environment, values: Any) -> bool:
+    if isinstance(values, Sized):
+        env.spend(len(values))
+    return all(cast("Iterable[Any]", values))
+
+
+def _zip(env: Environment, *sources: Any, strict: Any = False) -> list[Any]:
+    given = [ordered(env, one) if _is(one, _SETS) else one for one in sources]
+    sizes = [len(one) for one in given if isinstance(one, Sized)]
+    env.spend(min(sizes, default=0) * max(1, len(sources)))
+    return list(zip(*given, strict=bool(strict)))
+
+
+def _enumerate(env: Environment, source: Any, start: Any = 0) -> list[Any]:
+    return list(enumerate(_sequence(env, source), start))
+
+
+def _range(env: Environment, *bounds: Any) -> list[int]:
+    numbers = range(*bounds)
+    if len(numbers) > MOST_ITEMS:
+        raise _too_many()
+    env.spend(len(numbers))
+    return list(numbers)
+
+
+def _reversed(env: Environment, source: Any) -> list[Any]:
+    if _is(source, _SETS):
+        raise TypeError("'set' object is not reversible")
+    reversed(source)
+    return _sequence(env, source)[::-1]
+
+
+def _round(env: Environment, number: Any, ndigits: Any = None) -> Any:
+    if not isinstance(number, (int, float)):
+        raise TypeError(f"type {type_name(number)} doesn't define __round__ method")
+    return round(number) if ndigits is None else round(number, ndigits)
+
+
+def _int(env: Environment, value: Any = 0, base: Any = None) -> int:
+    if isinstance(value, (datetime, date, timedelta)):
+        raise TypeError(f"int() takes a text or a number, not {type_name(value)}")
+    return int(value) if base is None else int(value, base)
+
+
+def _str(env: Environment, value: Any = "") -> str:
+    """`str(x)` is the text that `"${x}"` has, and "null" for None."""
+    return "null" if value is None else to_text(env, value)
+
+
+def _list(env: Environment, source: Any = ()) -> list[Any]:
+    return _sequence(env, source)
+
+
+def _tuple(env: Environment, source: Any = ()) -> tuple[Any, ...]:
+    return tuple(_sequence(env, source))
+
+
+def _set(env: Environment, source: Any = ()) -> set[Any]:
+    if _is(source, _SETS):
+        env.spend(len(source))
+        return set(source)
+    return set(_sequence(env, source))
+
+
+def _dict(env: Environment, source: Any = (), /, **named: Any) -> dict[Any, Any]:
+    pairs: Any = source if _is(source, (dict,)) else _sequence(env, source)
+    env.spend(len(pairs))
+    return {**dict(pairs), **named}
+
+
+# ---------------------------------------------------------------- dates, patterns, JSON
+
+_DURATION: Final = re.compile(
+    r"\s*(?P<sign>[+-]?)\s*(?:(?P<w>\d+(?:\.\d+)?)\s*w)?\s*(?:(?P<d>\d+(?:\.\d+)?)\s*d)?"
+    r"\s*(?:(?P<h>\d+(?:\.\d+)?)\s*h)?\s*(?:(?P<m>\d+(?:\.\d+)?)\s*m(?:in)?)?\s*(?:(?P<s>\d+(?:\.\d+)?)\s*s)?\s*",
+    re.ASCII,
+)
+_ISO_DURATION: Final = re.compile(
+    r"(?P<sign>[+-]?)P(?:(?P<w>\d+(?:\.\d+)?)W)?(?:(?P<d>\d+(?:\.\d+)?)D)?"
+    r"(?:T(?:(?P<h>\d+(?:\.\d+)?)H)?(?:(?P<m>\d+(?:\.\d+)?)M)?(?:(?P<s>\d+(?:\.\d+)?)S)?)?",
+    re.ASCII,
+)
+
+
+def _duration(env: Environment, text: Any = None, **parts: Any) -> timedelta:
+    """`duration("1h30m")`, `duration("P1DT2H")`, or `duration(days=2, hours=1)`."""
+    if text is None:
+        if not parts:
+            raise TypeError('duration() needs a text, as in duration("2d"), or parts, as in duration(days=2)')
+        return timedelta(**parts)
+    if isinstance(text, timedelta):
+        return text
+    if not isinstance(text, str) or parts:
+        raise TypeError(f"duration() takes a text such as 1h30m, or parts by name, not {type_name(text)}")
+    found = _DURATION.fullmatch(text) or _ISO_DURATION.fullmatch(text)
+    amounts = (
+        {}
+        if found is None
+        else {name: held for name, held in found.groupdict().items() if held and name != "sign"}
+    )
+    if found is None or not amounts:
+        raise ValueError(f"{text!r} is no duration; one is written 2d, 1h30m or 90s")
+    weeks, days, hours, minutes, seconds = (float(amounts.get(name, 0)) for name in "wdhms")
+    made = timedelta(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds)
+    return -made if found["sign"] == "-" else made
+
+
+def _date(env: Environment, *given: Any) -> date:
+    """`date("2026-11-28")`, `date(2026, 11, 28)`, or the day of a datetime."""
+    if len(given) == 1 and isinstance(given[0], datetime):
+        return given[0].date()
+    if len(given) == 1 and isinstance(given[0], date):
+        return given[0]
+    if len(given) == 1 and isinstance(given[0], str):
+        return date.fromisoformat(given[0])
+    return date(*given)
+
+
+def _datetime(env: Environment, *given: Any, **parts: Any) -> datetime:
+    """`datetime("2026-11-28T12:00:00Z")`, `datetime(2026, 11, 28, 12)`, or the beginning of a day."""
+    if len(given) == 1 and not parts:
+        (only,) = given
+        if isinstance(only, datetime):
+            return only
+        if isinstance(only, date):
+            return datetime(only.year, only.month, only.day)
+        if isinstance(only, str):
+            return datetime.fromisoformat(only)
+    if unknown := set(parts) - {"hour", "minute", "second", "microsecond", "year", "month", "day"}:
+        raise TypeError(f"datetime() has no argument {min(unknown)}")
+    return datetime(*given, **parts)
+
+
+def _now(env: Environment) -> datetime:
+    return env.now
+
+
+def _today(env: Environment) -> date:
+    return env.now.date()
+
+
+@lru_cache(maxsize=256)
+def _pattern(text: str) -> Any:
+    re2: Any = import_module("re2")  # by name, since re2 has no type information
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        return re2.compile(text, options)
+    except re2.error as error:
+        reason: Any = next(iter(error.args), "")
+        said = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
+        raise ValueError(f"{text!r} is no pattern: {said}") from None
+
+
+def _searched(env: Environment, pattern: Any, text: Any) -> tuple[Any, str]:
+    if not isinstance(pattern, str) or not isinstance(text, str):
+        raise TypeError(f"a pattern and a text are needed, not {type_name(pattern)} and {type_name(text)}")
+    env.spend(1 + (len(text) >> 2) + len(pattern))
+    return _pattern(pattern), text
+
+
+def _match(env: Environment, pattern: Any, text: Any) -> Any:
+    """The first match of a pattern of RE2: `{"text", "start", "end", "groups", "named"}`, or None."""
+    compiled, subject = _searched(env, pattern, text)
+    found = compiled.search(subject)
+    if found is None:
+        return None
+    return {
+        "text": found.group(0),
+        "start": found.start(),
+        "end": found.end(),
+        "groups": list(found.groups()),
+        "named": dict(found.groupdict()),
+    }
+
+
+def _find_all(env: Environment, pattern: Any, text: Any) -> list[Any]:
+    """All matches of a pattern of RE2, as Python's `re.findall` gives them."""
+    compiled, subject = _searched(env, pattern, text)
+    found = compiled.findall(subject)
+    env.spend(len(found))
+    return list(found)
+
+
+def _json(env: Environment, text: Any) -> Any:
+    """The value that a text says in JSON."""
+    if not isinstance(text, str):
+        raise TypeError(f"json() reads a text, not {type_name(text)}")
+    env.spend(1 + (len(text) >> 2))
+    try:
+        return json.loads(text, parse_constant=_refused)
+    except RecursionError:
+        raise ValueError("this JSON nests too deep") from None
+
+
+def _refused(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _abs(env: Environment, number: Any) -> Any:
+    return abs(number)
+
+
+def _bool(env: Environment, value: Any = False) -> bool:
+    return bool(value)
+
+
+def _float(env: Environment, value: Any = 0.0) -> float:
+    return float(value)
+
+
+FUNCTIONS: Final[dict[str, Function]] = {
+    "len": _len,
+    "sum": _sum,
+    "min": _extreme("min", min),
+    "max": _extreme("max", max),
+    "sorted": _sorted,
+    "any": _any,
+    "all": _all,
+    "zip": _zip,
+    "enumerate": _enumerate,
+    "range": _range,
+    "reversed": _reversed,
+    "round": _round,
+    "abs": _abs,
+    "int": _int,
+    "float": _float,
+    "str": _str,
+    "bool": _bool,
+    "list": _list,
+    "tuple": _tuple,
+    "dict": _dict,
+    "set": _set,
+    "date": _date,
+    "datetime": _datetime,
+    "duration": _duration,
+    "now": _now,
+    "today": _today,
+    "match": _match,
+    "find_all": _find_all,
+    "json": _json,
+}
+"""The functions by name; the first parameter of each is the environment."""
+
+# ---------------------------------------------------------------- methods
+
+_METHODS: Final[dict[type, str]] = {
+    str: "str",
+    list: "list",
+    tuple: "tuple",
+    dict: "dict",
+    set: "set",
+    frozenset: "set",
+    date: "date",
+    datetime: "datetime",
+    timedelta: "duration",
+}
+"""The types that have methods, by the name under which `frontends.expressions.names.METHODS` lists them."""
+_WIDENING: Final = frozenset({"center", "ljust", "rjust", "zfill"})
+_AS_LISTS: Final = frozenset({"keys", "values", "items"})
+
+
+def method_call(
+    env: Environment, methods: dict[str, frozenset[str]], name: str, value: Any, *given: Any, **named: Any
+) -> Any:
+    """`value.name(…)`. Raises ExpressionFailed where the type has no such method."""
+    found = type_of(value)
+    kind = _METHODS.get(found)
+    if kind is None or name not in methods[kind]:
+        absent_ = value is None
+        raise ExpressionFailed(
+            FailureKind.TYPE if absent_ else FailureKind.ATTRIBUTE,
+            f"null has no method {name}" if absent_ else f"a {type_name(value)} has no method {name}",
+        )
+    if isinstance(value, str):
+        return _text_method(env, name, value, given, named)
+    if _is(value, _CONTAINERS):
+        env.spend(weight(value) if name in {"count", "index"} else len(value))
+    made = getattr(value, name)(*given, **named)
+    return list(made) if name in _AS_LISTS else made
+
+
+def _text_method(
+    env: Environment, name: str, value: str, given: tuple[Any, ...], named: dict[str, Any]
+) -> Any:
+    env.spend(1 + (len(value) >> 6))
+    if name in _WIDENING and given and isinstance(given[0], int) and given[0] > MAX_CHARACTERS:
+        raise too_long()
+    if name == "expandtabs":
+        size = given[0] if given else named.get("tabsize", 8)
+        if isinstance(size, int) and value.count("\t") * max(size, 0) + len(value) > MAX_CHARACTERS:
+            raise too_long()
+    if name == "join" and len(given) == 1 and not named:
+        parts = _sequence(env, given[0])
+        size = sum(len(part) for part in parts if isinstance(part, str)) + len(value) * len(parts)
+        if size > MAX_CHARACTERS:
+            raise too_long()
+        return limited(env, value.join(parts))
+    if name == "replace" and len(given) >= 2 and isinstance(given[0], str) and isinstance(given[1], str):
+        grown = max(len(given[1]) - len(given[0]), 0)
+        if grown and len(value) + (value.count(given[0])) * grown > MAX_CHARACTERS:
+            raise too_long()
+    made = getattr(value, name)(*given, **named)
+    if isinstance(made, str):
+        return limited(env, made)
+    if _is(made, _LISTS):
+        env.spend(len(made))
+    return made
+
+
+# ---------------------------------------------------------------- formats
+
+_SIZES: Final = re.compile(r"\d+")
+
+
+def formatted(env: Environment, value: Any, spec: str) -> str:
+    """`${value:spec}`: Python's format. Raises ExpressionFailed for a width beyond 10,000."""
+    if value is None:
+        return to_text(env, value)
+    is_dated = isinstance(value, (date, datetime))
+    if not is_dated and any(int(size) > _MOST_WIDTH for size in _SIZES.findall(spec) if len(size) < 20):
+        raise ExpressionFailed(FailureKind.LIMIT, f"a format is at most {_MOST_WIDTH:,} wide")
+    if not is_dated and any(len(size) >= 20 for size in _SIZES.findall(spec)):
+        raise ExpressionFailed(FailureKind.LIMIT, f"a format is at most {_MOST_WIDTH:,} wide")
+    return limited(env, format(value, spec))
+
+
+OPERATORS: Final[dict[str, Callable[[Any, Any], Any]]] = {
+    "|": lambda left, right: left | right,
+    "&": lambda left, right: left & right,
+    "^": lambda left, right: left ^ right,
+}
+"""The operators that `combined` counts."""
+
+DEFAULT_NOW: Final = datetime(1970, 1, 1, tzinfo=UTC)
+"""The clock of an evaluation that reads none."""

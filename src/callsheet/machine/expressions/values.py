@@ -1,0 +1,258 @@
+"""The values of expressions: their types, equality, text, how much work they are, and how one fails.
+
+Beside JSON data there are tuples, sets, dates, datetimes and durations, as CPython has them. Work is counted
+in elements and characters, never timed, so that every driver and every replay agree.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sized
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from enum import StrEnum
+from typing import Any, Final, cast
+
+from callsheet.diagnostics import Span
+
+DEFAULT_WORK: Final = 5_000_000
+"""How much work one expression may do: about two seconds of a slow machine."""
+MAX_BITS: Final = 65_536
+"""The largest integer, in bits."""
+MAX_CHARACTERS: Final = 16 << 20
+"""The longest text that an expression may make."""
+
+
+class FailureKind(StrEnum):
+    """Why an expression has no value; named after CPython's exception where it has one."""
+
+    TYPE = "TypeError"
+    VALUE = "ValueError"
+    KEY = "KeyError"
+    INDEX = "IndexError"
+    ATTRIBUTE = "AttributeError"
+    ZERO = "ZeroDivisionError"
+    OVERFLOW = "OverflowError"
+    LIMIT = "LimitError"
+
+
+class ExpressionFailed(Exception):
+    """An expression has no value. `span` is the part that failed, where it is known.
+
+    `is_absent` says that a path leads nowhere, which `??` forgives.
+    """
+
+    def __init__(self, kind: FailureKind, message: str, *, is_absent: bool = False) -> None:
+        super().__init__(message)
+        self.kind, self.message, self.is_absent = kind, message, is_absent
+        self.span: Span | None = None
+
+
+@dataclass(slots=True)
+class Environment:
+    """What an evaluation has beside the variables: the statement's clock, and the work that is left.
+
+    `now` is the time of the event before the statement, with its time zone (decision 12).
+    """
+
+    now: datetime
+    work: int = DEFAULT_WORK
+
+    def spend(self, amount: int) -> None:
+        """Count work. Raises ExpressionFailed when none is left."""
+        self.work -= amount
+        if self.work < 0:
+            raise ExpressionFailed(
+                FailureKind.LIMIT, "the expression does too much work; split its data, or compute in a tool"
+            )
+
+
+def type_of(value: Any) -> type[Any]:
+    """The type of a value, as one of any type."""
+    return cast("type[Any]", type(value))
+
+
+def type_name(value: Any) -> str:
+    """The name of a value's type, as in annotations of version 2.
+
+    >>> type_name(None), type_name(timedelta(1))
+    ('None', 'duration')
+    """
+    if value is None:
+        return "None"
+    if isinstance(value, timedelta):
+        return "duration"
+    return type(value).__name__
+
+
+def fields_of(value: Mapping[Any, Any]) -> str:
+    """The fields that a dict has, for a message: what there is instead of what was looked for."""
+    names = [str(key) if isinstance(key, str) else repr(key) for key in list(value)[:12]]
+    if not names:
+        return "it has no fields"
+    more = len(value) - len(names)
+    return f"there is {', '.join(names)}" + (f" and {more} more" if more > 0 else "")
+
+
+def weight(value: Any) -> int:
+    """How many elements and characters (64 to one) comparing or copying a value may touch."""
+    if not isinstance(value, Sized):
+        return 1
+    if isinstance(value, str):
+        return 1 + (len(value) >> 6)
+    total = 0
+    stack: list[Any] = [value]
+    while stack:
+        one = stack.pop()
+        total += 1
+        if isinstance(one, str):
+            total += len(one) >> 6
+        elif isinstance(one, dict):
+            members = cast("dict[Any, Any]", one)
+            stack.extend(members)
+            stack.extend(members.values())
+        elif isinstance(one, (list, tuple, set, frozenset)):
+            stack.extend(cast("Iterable[Any]", one))
+    return total
+
+
+_NUMBERS: Final = (int, float)
+
+
+def _family(value: Any) -> object:
+    """What values compare with: numbers with numbers, each other type with itself."""
+    kind = type_of(value)
+    if kind in _NUMBERS:
+        return int
+    return frozenset if kind is set else kind
+
+
+def equals(env: Environment, left: Any, right: Any) -> bool:
+    """`left == right`. Raises ExpressionFailed for values of different types, unless one is None."""
+    kind = type_of(left)
+    if kind is type(right):
+        if kind in (list, dict, tuple, set):
+            env.spend(min(weight(left), weight(right)))
+        return bool(left == right)
+    if left is None or right is None:
+        return False
+    if _family(left) is not _family(right):
+        raise ExpressionFailed(
+            FailureKind.TYPE,
+            f"{type_name(left)} and {type_name(right)} are compared, which would never be equal;"
+            " convert one of them",
+        )
+    return bool(left == right)
+
+
+def contains(env: Environment, item: Any, container: Any) -> bool:
+    """`item in container`, counted. Raises TypeError as CPython does."""
+    if isinstance(container, (dict, set, frozenset)):
+        hash(item)
+    elif isinstance(container, Sized):
+        env.spend(1 + (len(container) >> 4) if isinstance(container, str) else weight(container))
+    return item in container
+
+
+def elements(env: Environment, source: Any, cost: int) -> Iterable[Any]:
+    """What a comprehension goes through, its work counted at once; a set in sorted order.
+
+    `cost` is the number of nodes that each element evaluates. Raises TypeError as CPython does.
+    """
+    if isinstance(source, (set, frozenset)):
+        source = ordered(env, cast("AbstractSet[Any]", source))
+    if isinstance(source, Sized):
+        env.spend(len(source) * cost)
+    else:
+        iter(source)
+    return cast("Iterable[Any]", source)
+
+
+def ordered(env: Environment, values: AbstractSet[Any]) -> list[Any]:
+    """The elements of a set in sorted order; a set that has none is a failure (decision 11)."""
+    env.spend(len(values))
+    try:
+        return sorted(values)
+    except TypeError:
+        raise ExpressionFailed(
+            FailureKind.TYPE, "the elements of this set have no order, so there is none to go through them in"
+        ) from None
+
+
+# ---------------------------------------------------------------- texts
+
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+
+
+def to_json(value: Any) -> Any:
+    """A value as JSON data, as tools and answers get it: a tuple as list, a date as text.
+
+    Raises ExpressionFailed for a set, nan, an infinity, and keys that would be the same text (decision 11).
+    """
+    kind = type_of(value)
+    if value is None or kind in (str, int, bool):
+        return value
+    if kind is float:
+        if not math.isfinite(value):
+            raise ExpressionFailed(FailureKind.VALUE, f"{value} is no number that JSON has")
+        return value
+    if kind in (list, tuple):
+        return [to_json(one) for one in value]
+    if kind is dict:
+        return _json_object(value)
+    if isinstance(value, (date, datetime)):
+        return value.isoformat()
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    raise ExpressionFailed(FailureKind.TYPE, f"a {type_name(value)} is nothing that JSON has; write list(…)")
+
+
+def _json_object(members: dict[Any, Any]) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    for key, held in members.items():
+        name = key if isinstance(key, str) else _json_key(key)
+        if name in made:
+            raise ExpressionFailed(FailureKind.VALUE, f"two keys of this dict are {name!r} as text")
+        made[name] = to_json(held)
+    return made
+
+
+def _json_key(key: Any) -> str:
+    if key is None or isinstance(key, (bool, int, float)):
+        return _encode(to_json(key))
+    raise ExpressionFailed(FailureKind.TYPE, f"a {type_name(key)} is no key that JSON has")
+
+
+def to_text(env: Environment, value: Any) -> str:
+    """A value inside a text: a str is itself, all else is JSON. Raises ExpressionFailed for None."""
+    if isinstance(value, str):
+        return value
+    if value is None:
+        raise ExpressionFailed(
+            FailureKind.VALUE, 'null stands in a text; say what to write instead: ${… ?? "none"}'
+        )
+    made = to_json(value)
+    text = made if isinstance(made, str) else _encode(made)
+    env.spend(1 + (len(text) >> 4))
+    return text
+
+
+def joined(env: Environment, parts: Iterable[str]) -> str:
+    """The parts of a text as one."""
+    text = "".join(parts)
+    return limited(env, text)
+
+
+def limited(env: Environment, text: str) -> str:
+    """A text that was made, counted. Raises ExpressionFailed if it is too long."""
+    if len(text) > MAX_CHARACTERS:
+        raise too_long()
+    env.spend(1 + (len(text) >> 6))
+    return text
+
+
+def too_long() -> ExpressionFailed:
+    """The failure of a text beyond the limit."""
+    return ExpressionFailed(FailureKind.LIMIT, f"a text may have at most {MAX_CHARACTERS:,} characters")
