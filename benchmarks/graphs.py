@@ -23,9 +23,8 @@ from callsheet.machine import Command, Event, Limits, Machine, Succeeded, compil
 from callsheet.machine.forecasting import foresee
 from callsheet.passes import check
 from callsheet.runtime.simulated import Simulation
-from callsheet.views.levels import LevelRows
 from callsheet.views.mermaid import mermaid
-from callsheet.views.terminal import terminal_graph
+from callsheet.views.terminal import LevelRows, terminal_graph
 
 SIZES = (12_500, 25_000, 50_000, 100_000)
 

@@ -23,9 +23,8 @@ from typing import Any, NamedTuple
 
 from click.testing import CliRunner
 
-from callsheet.apps.attempt_costs import total_costs
 from callsheet.apps.cli.main import main as callsheet
-from callsheet.apps.comparison import Attempt
+from callsheet.apps.comparison import Attempt, total_costs
 from callsheet.apps.demo.sample import Sample, create_sample
 from callsheet.apps.demo.servers import install_servers
 

@@ -15,8 +15,7 @@ from callsheet.apps.login import log_in
 from callsheet.apps.setup import Setup
 from callsheet.ports.mcp import McpServerConfig, load_config
 from callsheet.ports.mcp.oauth.authorize import PendingLogin
-from callsheet.ports.mcp.oauth.file import LoginFile
-from callsheet.ports.mcp.oauth.records import Login
+from callsheet.ports.mcp.oauth.file import Login, LoginFile
 from callsheet.store.seal_keys import KeyStore
 
 

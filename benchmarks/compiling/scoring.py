@@ -16,7 +16,7 @@ from typing import cast
 from benchmarks.compiling.goals import Goal, Gold, signatures_of
 from benchmarks.compiling.outline import Answer, Atom, Deed, Given, Origins, Outline, called, outline
 
-from callsheet.authoring.answer import read_answer_plan
+from callsheet.authoring.prompt import read_answer_plan
 from callsheet.frontends.ltp import parse
 from callsheet.ir import Plan, canonical_tool_name
 from callsheet.passes import OPERATIONS, check

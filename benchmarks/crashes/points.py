@@ -29,7 +29,7 @@ from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.gateway import Ports
 from callsheet.runtime.launch import Launch
 from callsheet.runtime.runs import Amendments, resume_run, start_run
-from callsheet.store import Durability, Journal, commit_rate, ledger, tail, write_connection
+from callsheet.store import Durability, Journal, ledger, tail, write_connection
 from callsheet.store.start import Start
 from crashes.oracle import History, read_history
 from crashes.subject import RUN_ID, Answer, answer_of
@@ -125,7 +125,7 @@ class Runner:
             points = _Points(last)
             points.watch()
             if self._tails_at_once:
-                commit_rate.ENOUGH = 0
+                ledger.ENOUGH = 0
             with Journal.open(self.world.journal, self._durability) as journal:
                 outcome = asyncio.run(self._resume(journal, decision) if resumes else self._start(journal))
             result = outcome.result

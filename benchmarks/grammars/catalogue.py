@@ -6,7 +6,7 @@ from typing import Any
 
 from callsheet.frontends.export import CourseStep, ExportOptions, Form, ToolShape
 from callsheet.ir.operations import AGENT_OPERATIONS, MODEL_OPERATIONS, TRANSFORMS
-from callsheet.passes.signatures import ToolSignature
+from callsheet.passes.finding import ToolSignature
 from callsheet.ports.transforms.tools import literal_check, transform_tools
 
 

@@ -22,7 +22,7 @@ from benchmarks.nested_calls.tokens import Cost, compiled, react
 from callsheet import Runtime
 from callsheet.frontends.ltp import format_plan, parse
 from callsheet.passes import check
-from callsheet.passes.signatures import ToolSignature
+from callsheet.passes.finding import ToolSignature
 
 SHORT = 2
 """Chains of up to so many calls are told apart."""

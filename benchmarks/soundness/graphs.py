@@ -9,7 +9,7 @@ from random import Random
 
 from callsheet.frontends.ltp import parse
 from callsheet.ir import Order, Plan, Step
-from callsheet.passes.verify.read_uses import reading_of
+from callsheet.passes.verify.subject import reading_of
 
 from .drawing import Drawn, call, condition, settings, source, value
 

@@ -11,8 +11,7 @@ from callsheet.frontends.dag.fields import FAILURE_FIELDS, PLAN_FIELDS, STEP_FIE
 from callsheet.frontends.export.operations import OPERATIONS
 from callsheet.frontends.ltp.words import CASTS_MEANT, CONTROL, RESERVED
 from callsheet.frontends.micro.verbs import VERBS
-from callsheet.ir.expr import CompareOp
-from callsheet.ir.types import Cast
+from callsheet.ir.expr import Cast, CompareOp
 from callsheet.ports.asking import asking_tool
 from callsheet.ports.builtin import BuiltinSettings, builtin_tools
 from callsheet.ports.tools import Tool

@@ -65,8 +65,7 @@ if TYPE_CHECKING:
     from callsheet.ports.calls import CallContext, ToolFailed
     from callsheet.ports.models.model import Completion, Constraint, LanguageModel, ModelFailed, Syntax
     from callsheet.ports.models.opening import open_model
-    from callsheet.ports.models.recorded import RecordedModel
-    from callsheet.ports.models.scripted import ScriptedModel
+    from callsheet.ports.models.scripted import RecordedModel, ScriptedModel
     from callsheet.ports.models.settings import ModelPrices, ModelSettings
     from callsheet.ports.python_tools import tool
     from callsheet.ports.transforms import calc, format_text, select
@@ -80,9 +79,16 @@ __version__ = VERSION
 
 _NAMES = {
     "callsheet.api.budget": ("SharedBudget",),
-    "callsheet.api.compiling": ("CompileFailed", "CompileOptions", "Compiled"),
+    "callsheet.api.compiling": (
+        "Compiled",
+        "CompileFailed",
+        "CompileOptions",
+    ),
     "callsheet.api.dryrun": ("DryRun",),
-    "callsheet.api.errors": ("PlanError", "RunInterrupted"),
+    "callsheet.api.errors": (
+        "PlanError",
+        "RunInterrupted",
+    ),
     "callsheet.api.events": (
         "CallInDoubt",
         "CastFailed",
@@ -112,36 +118,96 @@ _NAMES = {
         "OperationModel",
         "ReplanRequest",
     ),
-    "callsheet.api.oneshot": ("arun", "compile", "run", "verify"),
-    "callsheet.api.explaining": ("Explanation", "FailureReport", "RunDifference", "RunMoment"),
-    "callsheet.api.plan": ("Plan", "diff_plans", "parse"),
-    "callsheet.api.plan_tools": ("PlanProposal", "PlanTools"),
+    "callsheet.api.oneshot": (
+        "arun",
+        "compile",
+        "run",
+        "verify",
+    ),
+    "callsheet.api.explaining": (
+        "Explanation",
+        "FailureReport",
+        "RunDifference",
+        "RunMoment",
+    ),
+    "callsheet.api.plan": (
+        "diff_plans",
+        "parse",
+        "Plan",
+    ),
+    "callsheet.api.plan_tools": (
+        "PlanProposal",
+        "PlanTools",
+    ),
     "callsheet.api.planning": ("PlanRequest",),
     "callsheet.api.policies": ("load_policy",),
-    "callsheet.api.proving": ("PolicyRefused", "Proof"),
-    "callsheet.api.result": ("RunFailed", "RunResult"),
+    "callsheet.api.proving": (
+        "PolicyRefused",
+        "Proof",
+    ),
+    "callsheet.api.result": (
+        "RunFailed",
+        "RunResult",
+    ),
     "callsheet.api.runtime": ("Runtime",),
     "callsheet.api.steps": ("StepResult",),
     "callsheet.api.branching": ("Played",),
-    "callsheet.api.watching": ("JournalEvent", "RecordedRun", "SearchMatch"),
-    "callsheet.diagnostics": ("CallsheetError", "Diagnostic"),
+    "callsheet.api.watching": (
+        "JournalEvent",
+        "RecordedRun",
+        "SearchMatch",
+    ),
+    "callsheet.diagnostics": (
+        "CallsheetError",
+        "Diagnostic",
+    ),
     "callsheet.ir": ("Effect",),
     "callsheet.ir.diff": ("PlanDiff",),
-    "callsheet.machine": ("Limits", "Outcome", "Refusal", "TookPlace", "Usage"),
+    "callsheet.machine": (
+        "Limits",
+        "Outcome",
+        "Refusal",
+        "TookPlace",
+        "Usage",
+    ),
     "callsheet.policy.model": ("Policy",),
     "callsheet.ports.builtin": ("BuiltinSettings",),
-    "callsheet.ports.models.model": ("Completion", "Constraint", "LanguageModel", "ModelFailed", "Syntax"),
+    "callsheet.ports.models.model": (
+        "Completion",
+        "Constraint",
+        "LanguageModel",
+        "ModelFailed",
+        "Syntax",
+    ),
     "callsheet.ports.models.opening": ("open_model",),
-    "callsheet.ports.models.recorded": ("RecordedModel",),
-    "callsheet.ports.models.scripted": ("ScriptedModel",),
-    "callsheet.ports.models.settings": ("ModelPrices", "ModelSettings"),
+    "callsheet.ports.models.scripted": (
+        "RecordedModel",
+        "ScriptedModel",
+    ),
+    "callsheet.ports.models.settings": (
+        "ModelPrices",
+        "ModelSettings",
+    ),
     "callsheet.ports.python_tools": ("tool",),
-    "callsheet.ports.calls": ("CallContext", "ToolFailed"),
-    "callsheet.ports.transforms": ("calc", "format_text", "select"),
-    "callsheet.runtime.answers": ("Answer", "PendingAsk"),
+    "callsheet.ports.calls": (
+        "CallContext",
+        "ToolFailed",
+    ),
+    "callsheet.ports.transforms": (
+        "calc",
+        "format_text",
+        "select",
+    ),
+    "callsheet.runtime.answers": (
+        "Answer",
+        "PendingAsk",
+    ),
     "callsheet.runtime.doubt": ("DoubtfulCall",),
     "callsheet.runtime.telemetry.target": ("OtelSettings",),
-    "callsheet.store": ("Journal", "RunStatus"),
+    "callsheet.store": (
+        "Journal",
+        "RunStatus",
+    ),
     "callsheet.store.library": ("PlanLibrary",),
 }
 _PLACES = {name: place for place, names in _NAMES.items() for name in names}

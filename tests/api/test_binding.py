@@ -12,8 +12,7 @@ from callsheet.api.binding import bind_policy
 from callsheet.api.policies import load_policy
 from callsheet.api.proving import prove
 from callsheet.frontends.ltp import parse
-from callsheet.policy.canon import policy_from_json, policy_to_json
-from callsheet.policy.differences import is_of
+from callsheet.policy.canon import is_of, policy_from_json, policy_to_json
 from callsheet.policy.model import CallRule, Policy, ToolRule
 from callsheet.ports.calls import CallContext
 from callsheet.ports.tools import Registry, Tool, ToolSpec

@@ -10,8 +10,7 @@ from callsheet import Plan, PlanError, Runtime, tool
 from callsheet.api import plan_checks
 from callsheet.api.prepared import Prepared, PreparedPlans
 from callsheet.ir import plan_hash
-from callsheet.ir.canon import canonical_bytes, plan_to_json
-from callsheet.ir.naming import plan_bytes
+from callsheet.ir.canon import canonical_bytes, plan_bytes, plan_to_json
 from callsheet.machine import compile_plan
 
 

@@ -25,7 +25,7 @@ from callsheet.ir.labels import Label
 from callsheet.machine import CallTool
 from callsheet.machine.notes import CallPlace, Note, NoteKind
 from callsheet.ports.calls import CallContext, CallProgress
-from callsheet.ports.concurrency import Slots
+from callsheet.ports.timeouts import Slots
 from callsheet.runtime.gateway import Ports
 from callsheet.runtime.guard import Guard, GuardedGateway
 from callsheet.store.labels import LabelStore

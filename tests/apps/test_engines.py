@@ -10,7 +10,7 @@ from tests.apps.conftest import Machine
 from callsheet.apps.cli.journals import report_interrupt
 from callsheet.runtime.engines.temporal.settings import TemporalSettings
 from callsheet.store import Journal
-from callsheet.store.external_runs import ENGINE
+from callsheet.store.listing import ENGINE
 
 _NOWHERE = ("--engine", "temporal", "--address", "127.0.0.1:1")
 

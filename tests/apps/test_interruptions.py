@@ -16,8 +16,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from callsheet.apps.cli.progress.heading import Heading
-from callsheet.apps.cli.progress.live import LiveDisplay
+from callsheet.apps.cli.progress.live import Heading, LiveDisplay
 from callsheet.apps.cli.progress.progress import Progress
 from callsheet.frontends.ltp import parse
 from callsheet.machine.notes import Note, NoteKind

@@ -116,7 +116,7 @@ def test_too_many_open_files_is_diagnostic(machine, monkeypatch, error):
     def refuse(*_given, **_named):
         raise error
 
-    monkeypatch.setattr("callsheet.apps.cli.check.try_read_plan", refuse)
+    monkeypatch.setattr("callsheet.apps.cli.plan_texts.try_read_plan", refuse)
     result = machine("check", "p.ltp")
 
     assert result.exit_code == Exit.FAILED

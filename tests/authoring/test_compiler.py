@@ -13,17 +13,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from callsheet.authoring.compiler.answers import with_whole_answer
-from callsheet.authoring.compiler.card import CARD, CARD_VERSION, EXAMPLES, example_for
 from callsheet.authoring.compiler.catalogue import FEW_TOOLS, catalogue_for
 from callsheet.authoring.compiler.compile import MAX_GOAL, compile_goal, prompt_for
-from callsheet.authoring.compiler.naming import with_telling_names
-from callsheet.authoring.compiler.prompt import MAX_CONTEXT, as_json, question, reminded, repair
-from callsheet.authoring.compiler.request import Options, Request
-from callsheet.authoring.compiler.result import Draft
+from callsheet.authoring.compiler.naming import with_telling_names, with_whole_answer
+from callsheet.authoring.compiler.prompt import (
+    CARD,
+    CARD_VERSION,
+    EXAMPLES,
+    MAX_CONTEXT,
+    as_json,
+    example_for,
+    question,
+    reminded,
+    repair,
+)
+from callsheet.authoring.compiler.request import Draft, Options, Request
 from callsheet.authoring.compiler.spelling import as_spelled
-from callsheet.authoring.compiler.tokens import estimate_tokens
-from callsheet.authoring.compiler.tool_lines import line_of
+from callsheet.authoring.compiler.tool_lines import estimate_tokens, line_of
 from callsheet.diagnostics import Diagnostic, Severity
 from callsheet.frontends.ltp import format_plan, parse
 from callsheet.ir import Plan

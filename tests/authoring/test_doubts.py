@@ -13,8 +13,7 @@ from callsheet.authoring.compiler.catalogue import Catalogue, catalogue_for
 from callsheet.authoring.compiler.compile import MAX_GOAL, compile_goal
 from callsheet.authoring.compiler.course import course_of
 from callsheet.authoring.compiler.omissions import doubts_of
-from callsheet.authoring.compiler.request import Options, Request
-from callsheet.authoring.compiler.result import Draft
+from callsheet.authoring.compiler.request import Draft, Options, Request
 from callsheet.authoring.compiler.spelling import as_spelled
 from callsheet.diagnostics import Diagnostic
 from callsheet.frontends.ltp import parse

@@ -11,8 +11,15 @@ from hypothesis import strategies as st
 from tests.dag_plans import dag_plans
 from tests.growth import seconds
 
-from callsheet.authoring.planner import PLANNER_VERSION, plan_prompt, read_graph_answer, revision_prompt
-from callsheet.authoring.planner.prompt import MAX_CATALOGUE, MAX_ERROR, MAX_STEPS
+from callsheet.authoring.planner import (
+    MAX_CATALOGUE,
+    MAX_ERROR,
+    MAX_STEPS,
+    PLANNER_VERSION,
+    plan_prompt,
+    read_graph_answer,
+    revision_prompt,
+)
 from callsheet.frontends.dag import format_dag, parse_dag
 from callsheet.ir import Plan
 from callsheet.machine import Cut, Fact, Progress

@@ -8,13 +8,13 @@ import re
 
 import pytest
 
-from callsheet.authoring.answer import read_answer_plan
 from callsheet.authoring.prompt import (
     EXAMPLES,
     LANGUAGE_CARD,
     MAX_VALUE,
     PROMPT_VERSION,
     compile_messages,
+    read_answer_plan,
     replan_prompt,
 )
 from callsheet.frontends.ltp import parse

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from callsheet.authoring.compiler.card import CARD, EXAMPLES
-from callsheet.authoring.compiler.tokens import estimate_tokens
+from callsheet.authoring.compiler.prompt import CARD, EXAMPLES
+from callsheet.authoring.compiler.tool_lines import estimate_tokens
 from callsheet.ports.models.local import LocalModel
 
 pytestmark = pytest.mark.models

@@ -9,7 +9,7 @@ from typing import Any
 from tests.conformance.findings import difference
 
 from callsheet.ir import Plan
-from callsheet.ir.precedence import Precedence
+from callsheet.ir.graphs import Precedence
 from callsheet.planning import render_plan_dag
 
 RENDERINGS = frozenset({"render", "render_line_count", "render_order"})

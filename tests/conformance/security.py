@@ -17,7 +17,7 @@ from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
 from callsheet.frontends.dag import parse_dag
 from callsheet.frontends.ltp import parse
 from callsheet.frontends.micro import parse_micro
-from callsheet.frontends.values.result import ParseResult
+from callsheet.frontends.values.reader import ParseResult
 from callsheet.ir import Plan
 from callsheet.ir.labels import LITERAL, TRUSTED, UNKNOWN, Label, read_label
 from callsheet.passes.verify import verify

@@ -14,8 +14,7 @@ from tests.strategies import plans
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.dag import format_dag, parse_dag, to_dag, to_text_order
-from callsheet.frontends.dag.json_tree import read_json
-from callsheet.frontends.dag.report import Report, Unreadable
+from callsheet.frontends.dag.json_tree import Report, Unreadable, read_json
 from callsheet.frontends.ltp import format_plan, parse
 from callsheet.frontends.tree import plain
 from callsheet.ir import Order, Plan, plan_from_json, plan_to_json

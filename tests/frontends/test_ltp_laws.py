@@ -24,9 +24,8 @@ from callsheet.ir import (
     Value,
     plan_to_json,
 )
-from callsheet.ir.canon import canonical_bytes
+from callsheet.ir.canon import canonical_bytes, plan_bytes
 from callsheet.ir.expr import template
-from callsheet.ir.naming import plan_bytes
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 

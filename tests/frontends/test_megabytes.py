@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from tests.growth import seconds
 
-from callsheet.authoring.answer import read_answer_plan
+from callsheet.authoring.prompt import read_answer_plan
 from callsheet.compat import LTPParser
 from callsheet.frontends.ltp import parse
 from callsheet.frontends.micro import parse_micro

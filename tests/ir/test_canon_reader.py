@@ -17,8 +17,7 @@ from tests.strategies import plans
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import Plan, plan_from_json, plan_to_json
-from callsheet.ir.canon import canonical_bytes
-from callsheet.ir.naming import plan_bytes
+from callsheet.ir.canon import canonical_bytes, plan_bytes
 
 PLAN: dict[str, Any] = {
     "ir": 1,

@@ -8,8 +8,8 @@ from tests.strategies import plans
 
 from callsheet.frontends.ltp import parse
 from callsheet.ir import Plan
-from callsheet.ir.dominators import immediate_dominators
 from callsheet.ir.flow import Flow, Place, feeders, flow_of, uses_of
+from callsheet.ir.graphs import immediate_dominators
 
 
 def plan_of(text: str) -> Plan:

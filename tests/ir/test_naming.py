@@ -25,9 +25,8 @@ from callsheet.ir import (
     Template,
     Value,
 )
-from callsheet.ir.canon import canonical_bytes, plan_to_json
-from callsheet.ir.naming import plan_bytes
-from callsheet.ir.types import Cast
+from callsheet.ir.canon import canonical_bytes, plan_bytes, plan_to_json
+from callsheet.ir.expr import Cast
 
 TEXTS = st.text(st.characters(codec=None) | st.sampled_from('"\\\n\ud800é'), max_size=5)
 MAYBE = st.none() | TEXTS

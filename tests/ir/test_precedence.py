@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.growth import seconds
 
-from callsheet.ir.precedence import UNORDERED, Precedence
+from callsheet.ir.graphs import UNORDERED, Precedence
 
 GRAPHS = st.integers(1, 9).flatmap(
     lambda size: st.lists(

@@ -29,7 +29,7 @@ from callsheet.machine import (
     Verdict,
     compile_plan,
 )
-from callsheet.machine.sizes import size_of
+from callsheet.machine.usage import size_of
 
 GROUP = "@PARALLEL {\n S1: @A ()\n S2: @B ()\n S3: @A ()\n}\nS4: @C ()"
 

@@ -29,7 +29,7 @@ from callsheet.machine import (
     Succeeded,
     compile_plan,
 )
-from callsheet.machine.sizes import size_of
+from callsheet.machine.usage import size_of
 from callsheet.runtime.simulated import Simulation
 
 TOOLS = ("READ", "KEEP", "WRITE", "FAULTY", "LLM_EXTRACT", "RE-PLAN")

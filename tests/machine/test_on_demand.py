@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.plans import FACTS, plan_of, plan_texts
 
-from callsheet.machine import Program, compile_plan, on_demand
-from callsheet.machine.on_demand import program_on_demand
+from callsheet.machine import Program, compile_plan, compiling
+from callsheet.machine.compiling import program_on_demand
 from callsheet.machine.program import StepCode
 
 _MADE = ("arguments", "condition", "inputs", "source", "fail_message", "loop", "texts")
@@ -26,7 +26,7 @@ _COMPARED: list[str] = sorted(
 
 @pytest.fixture(autouse=True)
 def for_short_plans(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(on_demand, "_WORTH", 0)
+    monkeypatch.setattr(compiling, "_WORTH", 0)
 
 
 def told(program: Program, number: int) -> Any:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.growth import seconds
 
 from callsheet.policy.constraints import objection_to
-from callsheet.policy.globs import any_text, covers, expression, matches
+from callsheet.policy.paths import any_text, covers, expression, matches
 
 GLOBS = st.lists(st.sampled_from(["**/", "**", "*", "?", "a", "b", ".", "A", "/", "é"]), max_size=6).map(
     "".join

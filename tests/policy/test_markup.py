@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.growth import takes_linear_time
 
-from callsheet.policy.markup import is_active
+from callsheet.policy.links import is_active
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from callsheet.api.policies import policy_source
 from callsheet.api.proving import Assumptions, prove
 from callsheet.diagnostics import Source, explain
 from callsheet.frontends.ltp import parse
-from callsheet.policy.codes import CODES
+from callsheet.policy.calls import CODES
 from callsheet.policy.model import Policy
 from callsheet.policy.policy_file import read_policy
 

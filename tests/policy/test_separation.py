@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from callsheet.policy.composing import opens_nothing
 from callsheet.policy.rules.receivers import plain_texts
-from callsheet.policy.separation import opens_nothing
 
 TEXTS = st.text("aZ09_ ,;!?'-.:<>()[]&/\"\n\u00e9\u200b", max_size=12)
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from callsheet.diagnostics import CallsheetError
 from callsheet.machine import Cut, Fact
 from callsheet.ports.builtin import BuiltinSettings, FetchSettings, SearchSettings, builtin_tools
-from callsheet.ports.builtin.workspace import Workspace
+from callsheet.ports.builtin.files import Workspace
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.tools import Registry
 

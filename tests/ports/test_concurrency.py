@@ -13,8 +13,8 @@ from callsheet.diagnostics import CallsheetError, Source
 from callsheet.ir import JSON, Call, Literal, Order, Step
 from callsheet.ir import Plan as Steps
 from callsheet.ports.calls import CallContext
-from callsheet.ports.concurrency import Slots
 from callsheet.ports.mcp.config import parse_config
+from callsheet.ports.timeouts import Slots
 
 
 class Counter:

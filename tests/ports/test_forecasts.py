@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from callsheet.machine import CallModel, CallTool, Failed, Succeeded
 from callsheet.machine.forecasting import Computed
 from callsheet.ports.calls import CallContext
-from callsheet.ports.models.estimates import expected_use
-from callsheet.ports.models.operations import ModelOperations
+from callsheet.ports.models.operations import ModelOperations, expected_use
 from callsheet.ports.transforms import transform_tools, work_out
 from callsheet.runtime.gateway import Gateway, Ports, Route
 

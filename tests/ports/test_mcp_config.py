@@ -22,9 +22,9 @@ from callsheet.ports.mcp import (
     load_configs,
     parse_config,
 )
+from callsheet.ports.mcp.config import parse
 from callsheet.ports.mcp.declarations import effect_of, pin_of, qualified_name, spec_of
 from callsheet.ports.mcp.discovery import places
-from callsheet.ports.mcp.json_spans import parse
 
 HOME = Path("/project")
 

@@ -15,10 +15,9 @@ from tests.oauth_servers import Answer, Authority, Combined, Protected
 from callsheet.diagnostics import CallsheetError
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.mcp import HttpServer, McpPool, McpServerConfig
-from callsheet.ports.mcp.oauth.bearer import Bearer
+from callsheet.ports.mcp.oauth.authorize import bound, listening
 from callsheet.ports.mcp.oauth.file import LoginFile
-from callsheet.ports.mcp.oauth.loopback import bound, listening
-from callsheet.ports.mcp.oauth.sources import source_for
+from callsheet.ports.mcp.oauth.sources import Bearer, source_for
 
 CONTEXT = CallContext("run", "S1", "k")
 __all__ = ["authority", "user", "wiki"]

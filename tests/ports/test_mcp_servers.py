@@ -18,7 +18,7 @@ from tests.waiting import until
 from callsheet import Limits, arun
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import Effect
-from callsheet.machine.trace_ids import span_id, trace_id
+from callsheet.machine.keys import span_id, trace_id
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.mcp import HttpServer, McpPool, McpServerConfig, StdioServer, folder_sink
 from callsheet.ports.mcp.declarations import pin_of

@@ -18,8 +18,7 @@ from callsheet.machine import CallModel, Cut, Fact, Remark
 from callsheet.machine.agents.allowance import MAX_ROUNDS
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.models import operations as module
-from callsheet.ports.models.checks import json_text
-from callsheet.ports.models.operations import ModelOperations
+from callsheet.ports.models.operations import ModelOperations, json_text
 from callsheet.ports.models.prompts import (
     MAX_CHARACTERS,
     OPERATIONS,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from callsheet.apps.rendering.questions import question_lines
-from callsheet.runtime.answers import PendingAsk
-from callsheet.runtime.argument_remarks import misleading_letters, origins
+from callsheet.apps.rendering.runs import question_lines
+from callsheet.runtime.answers import PendingAsk, misleading_letters, origins
 
 FORGED = "p\u0430ypal@x.org"
 ASK = PendingAsk("r1", "S2.0.1", "S2", "approval", "d", 0.0, tool="MAIL", args={"to": "ada@x.org"})

@@ -13,7 +13,7 @@ from tests.runtime.tools import FACTS, plan_of, route_to, run
 from callsheet.ir import JSON
 from callsheet.machine import Machine, Started, Status, compile_plan
 from callsheet.ports.tools import CallContext
-from callsheet.runtime.eager import begin_now
+from callsheet.runtime.concurrent_calls import begin_now
 from callsheet.runtime.gateway import Gateway, Ports
 from callsheet.runtime.local import LocalDriver
 

@@ -32,7 +32,7 @@ from callsheet.store import EventType, Journal
 from callsheet.store.branch import generation_of
 from callsheet.store.folded import Folded
 from callsheet.store.start import Start
-from callsheet.trace.state_at import state_at_event
+from callsheet.trace.replay import state_at_event
 
 GOES_ROUND = """
 @PARALLEL {

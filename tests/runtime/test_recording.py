@@ -23,8 +23,7 @@ from callsheet.runtime.runs import resume_run, start_run
 from callsheet.store import Durability, EventType, Journal, JournalWriteFailed, RunWriter
 from callsheet.store.mailbox import Mailbox
 from callsheet.store.start import Start
-from callsheet.trace.matcher import finder
-from callsheet.trace.search import search
+from callsheet.trace.search import finder, search
 
 TEXT = "S1: @WRITE (1) > $a\nS2: @WRITE (2) > $b\nS3: @RESPOND ($a, $b)"
 

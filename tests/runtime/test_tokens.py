@@ -10,8 +10,7 @@ from tests.machine.monitor.guarding import Guarded
 from callsheet.ir.labels import LITERAL, read_label
 from callsheet.machine.agents.allowance import Allowance
 from callsheet.policy.model import AgentRule, Policy
-from callsheet.runtime.capabilities import Call, TokenRefused
-from callsheet.runtime.tokens import Task, Tasks, Tokens, tasks_of
+from callsheet.runtime.capabilities import Call, Task, Tasks, TokenRefused, Tokens, tasks_of
 
 PLAN = 'S1: @READ ("x") > $x\nS2: @AGENT_SOLVE (goal="find $x", tools=["read", "keep"], parallel=2) > $a'
 

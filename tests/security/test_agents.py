@@ -28,10 +28,9 @@ from callsheet.ports.builtin.web import fetch_tool
 from callsheet.ports.calls import ToolFailed
 from callsheet.ports.tools import CallContext
 from callsheet.runtime import driving
-from callsheet.runtime.capabilities import TokenRefused
+from callsheet.runtime.capabilities import Task, Tasks, TokenRefused, Tokens
 from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.guard import Guard
-from callsheet.runtime.tokens import Task, Tasks, Tokens
 from callsheet.store.labels import LabelStore
 
 AGENT = {"AGENT_SOLVE": ToolFacts(loop=Loop(("NOTE", "WEB_SEARCH", "READ_FILE")))}

@@ -12,7 +12,7 @@ from contextlib import suppress
 import pytest
 
 from callsheet import Plan, Runtime, tool
-from callsheet.compat.mermaid import plan_to_mermaid
+from callsheet.compat.static import mermaid_block
 from callsheet.store import Journal
 from scripted_models import Scripted
 
@@ -120,4 +120,4 @@ def test_plan_literal_stays_one_diagram_label():
     )
     assert "<script" not in drawn
     assert "```" not in drawn
-    assert plan_to_mermaid(Plan.parse(source).ir).count("```") == 2
+    assert mermaid_block(Plan.parse(source).ir).count("```") == 2

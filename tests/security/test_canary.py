@@ -23,7 +23,7 @@ from tests.written import all_bytes
 
 from callsheet.apps.masking import Masker
 from callsheet.runtime.asking import Respondents
-from callsheet.runtime.secrecy import Secrecy
+from callsheet.runtime.recording import Secrecy
 from callsheet.sealing.known import Known, forms_of
 from callsheet.sealing.sealer import Sealer
 from callsheet.sealing.shapes import Shapes

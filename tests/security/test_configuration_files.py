@@ -17,8 +17,7 @@ from callsheet.ir import Effect
 from callsheet.ir.labels import read_label
 from callsheet.machine import Status, ToolFacts
 from callsheet.machine.program import Loop
-from callsheet.policy.canon import policy_from_json, policy_hash, policy_to_json
-from callsheet.policy.differences import differences
+from callsheet.policy.canon import differences, policy_from_json, policy_hash, policy_to_json
 from callsheet.policy.model import AgentRule, Policy, ToolRule
 
 OURS = ToolRule(egress=False, destructive=False, idempotent=True, returns=read_label("T/pub"))

@@ -18,9 +18,9 @@ from callsheet.machine.values import parse_json
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.mcp import McpPool, McpServerConfig, StdioServer, parse_config
 from callsheet.ports.mcp.trust import PinFile
-from callsheet.store.anchors import read_anchors
 from callsheet.store.library import PlanLibrary
-from callsheet.store.library.transfer import import_plans
+from callsheet.store.library.library import import_plans
+from callsheet.store.retention import read_anchors
 
 BOMBS = {
     "100,000 lists": "[" * 100_000 + "]" * 100_000,

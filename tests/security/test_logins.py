@@ -21,7 +21,7 @@ from tests.security.test_private_addresses import names
 from callsheet.diagnostics import CallsheetError
 from callsheet.ports.calls import CallContext
 from callsheet.ports.mcp import McpPool, McpServerConfig
-from callsheet.ports.mcp.oauth.guard import MOST_BYTES, Guard
+from callsheet.ports.mcp.oauth.discovery import MOST_BYTES, Guard
 from callsheet.sealing.known import forms_of
 
 __all__ = ["authority", "machine", "names", "user", "wiki"]
@@ -343,8 +343,7 @@ async def test_token_follows_no_cross_origin_redirect(user: User, wiki: Protecte
     "place", ["{0}.evil.example/", "{0}:1/", "https://{1}/mcp", "http://evil.example/mcp"]
 )
 async def test_token_is_sent_on_no_cross_origin_request(user: User, wiki: Protected, place: str):
-    from callsheet.ports.mcp.oauth.bearer import Bearer
-    from callsheet.ports.mcp.oauth.sources import source_for
+    from callsheet.ports.mcp.oauth.sources import Bearer, source_for
     from callsheet.ports.mcp.servers import HttpServer
 
     await user.log_in()

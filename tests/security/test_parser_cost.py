@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.growth import seconds
 
-from callsheet.authoring.answer import read_answer_plan
+from callsheet.authoring.prompt import read_answer_plan
 from callsheet.frontends.dag import parse_dag
 from callsheet.frontends.ltp import parse
 from callsheet.frontends.micro import parse_micro

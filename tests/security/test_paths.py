@@ -17,16 +17,13 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.dag import parse_dag
 from callsheet.ir import Plan
 from callsheet.ports.mcp import folder_sink
-from callsheet.ports.mcp.oauth.file import LoginFile
-from callsheet.ports.mcp.oauth.records import Client, Login, Tokens
-from callsheet.ports.mcp.trust.file import PinFile
-from callsheet.ports.mcp.trust.identity import Reported, ServerIdentity
-from callsheet.ports.mcp.trust.records import PinnedServer
+from callsheet.ports.mcp.oauth.file import Client, Login, LoginFile, Tokens
+from callsheet.ports.mcp.trust.records import PinFile, PinnedServer, Reported, ServerIdentity
 from callsheet.store import Journal, JournalError
 from callsheet.store.blobs import write_blob_file
 from callsheet.store.journal_paths import place_of, require_room
 from callsheet.store.library import PlanLibrary
-from callsheet.store.library.files import read_file
+from callsheet.store.library.plan_files import read_file
 from callsheet.store.seal_keys import KeyStore
 
 NAMES = [

@@ -24,7 +24,7 @@ from callsheet.policy.model import Policy
 from callsheet.policy.patterns import Patterns
 from callsheet.policy.rules.base import BETWEEN
 from callsheet.store import JournalError
-from callsheet.trace.matcher import finder
+from callsheet.trace.search import finder
 
 EXPLODING = [r"(a+)+$", r"(a|aa)+$", r"(a|a?)+b$", r"(.*a){12}b", r"^([a-f]+\s?)*$", r"([a-z]+)*\d"]
 """Patterns that keep an engine that goes back over its steps busy for longer than the universe is old."""

@@ -279,7 +279,7 @@ def test_revoked_tool_is_not_called_until_approved(user, changeling):
 def test_person_is_asked_and_may_decline(user, monkeypatch):
     assert user("trust", "approve", "hall").exit_code == 2  # nobody sits there
     monkeypatch.setattr("sys.stdin", None, raising=False)
-    monkeypatch.setattr("callsheet.apps.cli.trust.decide._is_interactive", lambda: True)
+    monkeypatch.setattr("callsheet.apps.cli.trust._is_interactive", lambda: True)
     said = user("trust", "approve", "hall", typed="n\n")
     assert said.exit_code == 1
     assert "+ look  new" in said.stdout

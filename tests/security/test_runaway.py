@@ -29,8 +29,8 @@ from callsheet.machine import (
     compile_plan,
 )
 from callsheet.ports.calls import CallContext
-from callsheet.ports.mcp import backpressure
-from callsheet.ports.mcp.backpressure import Unanswered
+from callsheet.ports.mcp import late_answers
+from callsheet.ports.mcp.late_answers import Unanswered
 from callsheet.runtime.gateway import Ports
 from callsheet.runtime.launch import Launch
 from callsheet.runtime.runs import resume_run, start_run
@@ -177,7 +177,7 @@ async def test_endless_server_requests_use_bounded_memory(changeling: Any, tmp_p
 async def test_requests_wait_only_for_bounded_queue(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(backpressure, "_PATIENCE", 0.05)
+    monkeypatch.setattr(late_answers, "_PATIENCE", 0.05)
     unanswered = Unanswered()
     for number in range(99):
         await unanswered.arrives(JSONRPCRequest(jsonrpc="2.0", id=number, method="ping"))

@@ -76,13 +76,13 @@ def test_ports_are_opened_only_in_known_modules() -> None:
     pure = package / "policy"  # it names programs that open ports; what it imports is checked elsewhere
     files = sorted(file for file in package.rglob("*.py") if pure not in file.parents)
     assert [str(f.relative_to(package)) for f in files if opens.search(f.read_text("utf-8"))] == [
-        "apps/cli/serve.py",
+        "apps/cli/servers.py",
         "apps/head_timeout.py",
         "apps/http/serving.py",
         "apps/lsp/server.py",
         "apps/mcp/address.py",
         "apps/mcp/transports.py",
-        "ports/mcp/oauth/loopback.py",
+        "ports/mcp/oauth/authorize.py",
     ]
 
 

@@ -12,8 +12,8 @@ from callsheet.ir import JSON, Effect
 from callsheet.ir.labels import read_label
 from callsheet.machine import Status, ToolFacts
 from callsheet.machine.program import Loop
-from callsheet.policy.loose_hosts import is_metadata, loose_host
 from callsheet.policy.model import AgentRule, Audience, SourceRule, ToolRule
+from callsheet.policy.urls import is_metadata, loose_host
 
 BROWSER = ToolRule(destructive=False, returns=read_label("U/pub"))
 FACTS = {"NAVIGATE": ToolFacts(Effect.READ, ("url",))}

@@ -9,7 +9,7 @@ import pytest
 from tests.collector import Collector
 
 from callsheet import Answer, Runtime, tool
-from callsheet.runtime.telemetry.conversion import provenance_of, telemetry_of
+from callsheet.runtime.telemetry.live import provenance_of, telemetry_of
 from callsheet.store import Journal
 from callsheet.views.otel.otlp import documents
 

@@ -16,8 +16,7 @@ from callsheet.machine import Decision, Limits, PolicyRefusal, Status, ToolFacts
 from callsheet.policy.model import Policy, SourceRule, ToolRule
 from callsheet.ports.builtin import BuiltinSettings
 from callsheet.ports.builtin.files import file_tools
-from callsheet.ports.builtin.memory import memory_tools
-from callsheet.ports.builtin.working_memory import working_memory_tools
+from callsheet.ports.builtin.memory import memory_tools, working_memory_tools
 from callsheet.ports.calls import CallContext
 from callsheet.runtime.asking import Respondents
 from callsheet.runtime.doubt import RunOutcome

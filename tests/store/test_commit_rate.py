@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import chain, repeat
 
-from callsheet.store.commit_rate import ENOUGH, NEAR, CommitRate
+from callsheet.store.ledger import ENOUGH, NEAR, CommitRate
 
 
 def _quick(*gaps: float) -> list[bool]:

@@ -17,7 +17,7 @@ from tests.machine.driving import plan_of
 from callsheet.store import Durability, EventType, Journal, RunWriter
 from callsheet.store.errors import JournalDisplaced
 from callsheet.store.journal_paths import place_of
-from callsheet.store.log_marks import set_aside_foreign_log
+from callsheet.store.schema import set_aside_foreign_log
 from callsheet.store.write_connection import WriteConnection
 
 PLAN = plan_of("S1: @A ()")

@@ -18,7 +18,7 @@ from callsheet.frontends.ltp import parse
 from callsheet.frontends.micro import parse_micro
 from callsheet.frontends.spelling import Syntax
 from callsheet.store.library import Param, ParamKind, PlanLibrary, bind, free_variables, read_params
-from callsheet.store.library.transfer import export_plans, import_plans
+from callsheet.store.library.library import export_plans, import_plans
 
 
 def text_of(word: str) -> str:
@@ -181,7 +181,7 @@ def test_killed_save_leaves_usable_plan(library):
     save(library, "one")
     code = SAVER.replace(
         "library, name",
-        "import callsheet.store.library.versions as v\nimport os\n"
+        "import callsheet.store.library.plan_files as v\nimport os\n"
         "v.Versions.write = lambda *a: os.kill(os.getpid(), 9)\nlibrary, name",
     )
     killed = subprocess.run([sys.executable, "-c", code, str(library.folder), "ada"], check=False)

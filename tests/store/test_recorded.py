@@ -14,7 +14,7 @@ import pytest
 from tests.runtime.tools import launch, plan_of, ports_for
 
 from callsheet.machine import Limits
-from callsheet.machine.version import MACHINE_VERSION
+from callsheet.machine.keys import MACHINE_VERSION
 from callsheet.runtime.cancelling import cancel_now
 from callsheet.runtime.doubt import decide_calls
 from callsheet.runtime.gateway import Ports

@@ -18,7 +18,7 @@ from tests.runtime.test_drivers_agree import ports_of, simulation
 
 from callsheet.frontends.dag import parse_dag
 from callsheet.ir import JSON, Effect, Plan
-from callsheet.machine import CallTool, Decision, Limits, Status, ToolFacts, on_demand
+from callsheet.machine import CallTool, Decision, Limits, Status, ToolFacts, compiling
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.runtime import recording
 from callsheet.runtime.answers import Answer
@@ -34,7 +34,7 @@ from callsheet.store.folded import Folded
 from callsheet.store.replay import fold, fold_on, restored, start_from
 from callsheet.store.snapshots import SnapshotIntervals, StoredParts, UnusableSnapshot
 from callsheet.store.start import Start
-from callsheet.trace.state_at import state_at_event
+from callsheet.trace.replay import state_at_event
 
 LIMITS = Limits(max_steps=25, window=3, retry_delay=0.0)
 SEEDS = st.integers(0, 2**32 - 1)
@@ -78,7 +78,7 @@ def facts_of(folded: Folded) -> dict[str, Any]:
 @pytest.fixture(params=[0, 1_000], ids=["on demand", "in advance"])
 def programs(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Programs whose steps are compiled on demand, as in long plans, or in advance."""
-    monkeypatch.setattr(on_demand, "_WORTH", request.param)
+    monkeypatch.setattr(compiling, "_WORTH", request.param)
 
 
 @given(plan_texts(), SEEDS)

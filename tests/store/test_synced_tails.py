@@ -16,8 +16,8 @@ import pytest
 
 from callsheet.ir import Plan
 from callsheet.store import Durability, EventType, Journal, RunWriter
-from callsheet.store.commit_rate import ENOUGH, NEAR
 from callsheet.store.journal_paths import place_of
+from callsheet.store.ledger import ENOUGH, NEAR
 from callsheet.store.tail import SYNCED_BYTES
 
 Spawn = Callable[[str], "subprocess.Popen[str]"]

@@ -9,9 +9,8 @@ import pytest
 from tests.viewer.conftest import Opener
 from tests.viewer.runs import Runs
 
-from callsheet.runtime.lctl_export import lctl_of
-from callsheet.runtime.reporting import report_document, report_page
-from callsheet.runtime.telemetry.conversion import telemetry_of
+from callsheet.runtime.reporting import lctl_of, report_document, report_page
+from callsheet.runtime.telemetry.live import telemetry_of
 from callsheet.store import Durability, Journal
 from callsheet.trace.lctl.write import write
 from callsheet.views.otel.otlp import documents

@@ -16,8 +16,7 @@ from tests.viewer.test_lineage_agrees import node
 from tests.views.report.test_document import run_of
 
 from callsheet.ports.calls import ToolFailed
-from callsheet.runtime.lctl_export import lctl_of
-from callsheet.runtime.reporting import report_document
+from callsheet.runtime.reporting import lctl_of, report_document
 from callsheet.store import Journal
 from callsheet.trace.lctl.write import write
 

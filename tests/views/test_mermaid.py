@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.strategies import plans
 
-from callsheet.compat.mermaid import plan_to_mermaid
+from callsheet.compat.static import mermaid_block
 from callsheet.frontends.ltp import parse
 from callsheet.ir import Call, IsEmpty, Literal, Order, Plan, Ref, Respond, Step
 from callsheet.views.mermaid import escape_label, mermaid
@@ -127,7 +127,7 @@ def test_graph_has_dependency_arrows() -> None:
 
 
 def test_empty_plan_is_labelled() -> None:
-    assert plan_to_mermaid(Plan(())) == '```mermaid\ngraph TD\n    empty["Empty plan"]\n```'
+    assert mermaid_block(Plan(())) == '```mermaid\ngraph TD\n    empty["Empty plan"]\n```'
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,8 @@ from callsheet.api.errors import PlanError
 from callsheet.api.findings import Findings
 from callsheet.api.plan import Plan
 from callsheet.api.sharing import withheld_variables
+from callsheet.authoring.compiler.request import Accounting, Draft, Request
 from callsheet.authoring.compiler.request import Options as CompileOptions
-from callsheet.authoring.compiler.request import Request
-from callsheet.authoring.compiler.result import Accounting, Draft
 from callsheet.authoring.shapes import Shared, described
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
 from callsheet.ir import JSON, CallKind, call_kind

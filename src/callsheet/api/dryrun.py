@@ -19,9 +19,8 @@ from callsheet.ir import Plan as Steps
 from callsheet.machine import ToolFacts, compile_plan
 from callsheet.machine.approvals import covers
 from callsheet.machine.forecasting import Forecast, Knowledge, StepForecast, Totals, foresee, totals_of
-from callsheet.policy.calls import Duty
-from callsheet.policy.codes import CODES
-from callsheet.ports.models.estimates import expected_use
+from callsheet.policy.calls import CODES, Duty
+from callsheet.ports.models.operations import expected_use
 from callsheet.ports.transforms import work_out
 from callsheet.views.dry_run import PolicyVerdict, Remark, RemarkKind
 

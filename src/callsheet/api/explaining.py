@@ -25,13 +25,11 @@ from callsheet.store.events import Event
 from callsheet.store.folded import Folded
 from callsheet.store.runs import RunInfo
 from callsheet.trace.blame import Blame, blame_of
-from callsheet.trace.comparing import Compared, compare_runs
+from callsheet.trace.comparing import Compared, compare_runs, parts
 from callsheet.trace.lineage.lineage import NONE, Lineage, Visit
-from callsheet.trace.lineage.reach import reached_by, tool_of
 from callsheet.trace.lineage.reads import Path
-from callsheet.trace.lineage.slices import Flow, Graph, Node, item_at, value_at
-from callsheet.trace.state_at import state_at_event
-from callsheet.trace.value_differences import parts
+from callsheet.trace.lineage.slices import Flow, Graph, Node, item_at, reached_by, tool_of, value_at
+from callsheet.trace.replay import state_at_event
 from callsheet.views.lineage import visit_line, where_lines, why_lines
 
 _Value = TypeVar("_Value")

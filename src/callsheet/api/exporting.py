@@ -54,8 +54,8 @@ class Exporting(Reporting):
         `callsheet[otel]` is needed and missing, JRN002 for an unknown run, JRN012, JRN015 or JRN020 if its
         events cannot be read; ValueError for a runtime without a journal.
         """
-        from callsheet.machine.trace_ids import trace_id  # noqa: PLC0415 - as below
-        from callsheet.runtime.telemetry.conversion import telemetry_of  # noqa: PLC0415 - as above
+        from callsheet.machine.keys import trace_id  # noqa: PLC0415 - as below
+        from callsheet.runtime.telemetry.live import telemetry_of  # noqa: PLC0415 - as above
         from callsheet.runtime.telemetry.sending import Sender  # noqa: PLC0415 - few programs need it
         from callsheet.runtime.telemetry.target import target_of  # noqa: PLC0415 - as above
 
@@ -81,7 +81,7 @@ class Exporting(Reporting):
         `run_id` is an id, a prefix of one, or `last`. Raises CallsheetError: JRN002 for an unknown run,
         JRN012, JRN015 or JRN020 if its events cannot be read; ValueError for a runtime without a journal.
         """
-        from callsheet.runtime.telemetry.conversion import provenance_of  # noqa: PLC0415 - few programs need it
+        from callsheet.runtime.telemetry.live import provenance_of  # noqa: PLC0415 - few programs need it
 
         self._require_journal()
         async with self._opened() as session:

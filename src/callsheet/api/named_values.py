@@ -11,9 +11,8 @@ from callsheet.store.journal import Journal
 from callsheet.store.runs import RunInfo
 from callsheet.trace.lineage.lineage import ANSWER, NONE, Lineage
 from callsheet.trace.lineage.reads import Path
-from callsheet.trace.lineage.record import lineage_of
+from callsheet.trace.lineage.record import lineage_of, lineages_in
 from callsheet.trace.lineage.slices import Graph, Node, backward, forward, is_complete_slice, missing_at
-from callsheet.trace.lineage.windows import lineages_in
 from callsheet.views.lineage import place
 
 

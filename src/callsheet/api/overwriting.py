@@ -14,11 +14,10 @@ from callsheet.ir import Call, Plan, Step
 from callsheet.ir.labels import LITERAL, Label
 from callsheet.passes.verify.call_views import ViewContext, call_views
 from callsheet.policy.builtins import fold, traits_of
-from callsheet.policy.calls import CallView, Rule
-from callsheet.policy.codes import CODES
+from callsheet.policy.calls import CODES, CallView, Rule
 from callsheet.policy.model import Policy
 from callsheet.policy.overwriting import HINT, may_overwrite
-from callsheet.runtime.protected_files import places_of, rewritten
+from callsheet.runtime.remaining import places_of, rewritten
 
 
 def rewriting(plan: Plan, policy: Policy, guarantees: Guarantees) -> Iterator[Diagnostic]:

@@ -19,10 +19,8 @@ from callsheet.api.plan import Plan
 from callsheet.api.sharing import label_of_shared, withheld_variables
 from callsheet.authoring.compiler.asking import Ask, Reading, ask_model
 from callsheet.authoring.compiler.catalogue import catalogue_for
-from callsheet.authoring.compiler.request import Check
-from callsheet.authoring.compiler.result import Accounting
-from callsheet.authoring.planner import plan_prompt, read_graph_answer, revision_prompt
-from callsheet.authoring.planner.prompt import PlanPrompt
+from callsheet.authoring.compiler.request import Accounting, Check
+from callsheet.authoring.planner import PlanPrompt, plan_prompt, read_graph_answer, revision_prompt
 from callsheet.authoring.shapes import Shared
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
 from callsheet.frontends.dag import to_dag

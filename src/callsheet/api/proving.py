@@ -18,14 +18,13 @@ from callsheet.api.overwriting import rewriting
 from callsheet.api.plan import Plan as ReadPlan
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source
 from callsheet.ir import Call, Plan, Replan, plan_hash
-from callsheet.ir.calling import called_names
 from callsheet.ir.labels import Label
 from callsheet.ir.operations import CallKind
+from callsheet.ir.plan import called_names
 from callsheet.machine import PolicyRefusal
 from callsheet.passes.verify import NOTHING_LEFT, PersistedLabels, StepLabels, Verdict, Violation, verify
 from callsheet.policy.builtins import fold
-from callsheet.policy.calls import Obligation, Rule
-from callsheet.policy.codes import CODES
+from callsheet.policy.calls import CODES, Obligation, Rule
 from callsheet.policy.judge import Judge
 from callsheet.policy.model import Policy
 from callsheet.ports.tools import Registry

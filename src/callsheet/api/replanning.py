@@ -14,7 +14,7 @@ from callsheet.api.language import language_model
 from callsheet.api.models import Compiler, Model, ReplanRequest, called
 from callsheet.api.plan import Plan
 from callsheet.api.sharing import label_of_shared
-from callsheet.authoring.answer import read_answer_plan
+from callsheet.authoring.prompt import read_answer_plan
 from callsheet.authoring.shapes import Shared
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import Plan as Steps

@@ -12,7 +12,7 @@ from pathlib import Path
 from callsheet.api.inspecting import Inspecting
 from callsheet.diagnostics.wrong_type import wanted, wanted_names, wanted_number, wanted_path
 from callsheet.ir import canonical_tool_name
-from callsheet.runtime.lctl_export import lctl_of
+from callsheet.runtime.reporting import lctl_of
 from callsheet.trace.lctl.model import DebugDocument, Handoff
 from callsheet.views.report.values import MOST_BYTES
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from callsheet.api.agents import AgentRules, agent_steps, loops_of, names_for_agents
 from callsheet.diagnostics import Diagnostic
 from callsheet.ir import JSON, Call, CallKind, Effect, OnInDoubt, Plan, call_kind
-from callsheet.ir.calling import called_names
+from callsheet.ir.plan import called_names
 from callsheet.machine import ToolFacts
 from callsheet.ports.asking import asking_tool
 from callsheet.ports.builtin import BuiltinSettings, builtin_tools

@@ -19,8 +19,7 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.diagnostics.wrong_type import wanted
 from callsheet.machine import Limits, PolicyChanged
 from callsheet.passes.verify import PersistedLabels
-from callsheet.policy.canon import policy_hash
-from callsheet.policy.differences import differences
+from callsheet.policy.canon import differences, policy_hash
 from callsheet.policy.model import Policy
 from callsheet.runtime.doubt import Resolution, fold_run
 from callsheet.runtime.remaining import left_in, prove_remaining

@@ -14,7 +14,7 @@ from callsheet.api.drafting import policy_name
 from callsheet.api.requirements import absent_tools, pins_of, refused_tools
 from callsheet.diagnostics import CallsheetError, Diagnostic
 from callsheet.ir import Plan
-from callsheet.ir.calling import called_names
+from callsheet.ir.plan import called_names
 from callsheet.ports.tools import Registry
 from callsheet.runtime.launch import check_pins, origin_change
 from callsheet.store import JournalError

@@ -180,8 +180,10 @@ def _listed(session: Session, status: str | None, limit: int | None) -> list[Rec
 
 def _is_carried_on(session: Session, run_id: str) -> bool:
     """Whether a process is running it, so that more events may come."""
-    from callsheet.store.journal_paths import place_of  # noqa: PLC0415 - as above
-    from callsheet.store.ownership import is_owned  # noqa: PLC0415 - few programs need it
+    from callsheet.store.journal_paths import (  # noqa: PLC0415 - as above
+        is_owned,
+        place_of,
+    )
 
     assert session.journal is not None
     info = session.journal.find_run(run_id)
@@ -199,8 +201,10 @@ def _events(session: Session, run_id: str, after: int) -> list[JournalEvent]:
 def _search_matches(
     session: Session, text: str, run_id: str | None, ignore_case: bool, limit: int | None
 ) -> list[SearchMatch]:
-    from callsheet.trace.matcher import finder  # noqa: PLC0415 - few programs need it
-    from callsheet.trace.search import search  # noqa: PLC0415 - as above
+    from callsheet.trace.search import (  # noqa: PLC0415 - as above
+        finder,
+        search,
+    )
 
     journal = session.journal
     assert journal is not None

@@ -1,16 +1,18 @@
-"""Locates the user's configuration file, and exports its key `store` as `CALLSHEET_STORE`.
-
-The code that opens stores reads only that environment variable, so it is set while a command runs.
-"""
+"""The user's configuration file: its place, its text, errors at their position, and the key `store`."""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from callsheet.diagnostics import Source
+from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, Span
+from callsheet.ir.strict_toml import TomlError, read_toml
+from callsheet.policy.file_values import Path as KeyPath
+from callsheet.policy.file_values import key_spans, place_of
 
 VARIABLE = "CALLSHEET_CONFIG"
 """The environment variable that names another configuration file than the user's default."""
@@ -51,7 +53,6 @@ def _configured() -> str | None:
         text = place.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError):
         return None
-    from callsheet.apps.config_text import read_table, wrong_key  # noqa: PLC0415 - only where there is a file
 
     source = Source(str(place), text)
     address = read_table(source).get("store")
@@ -59,3 +60,35 @@ def _configured() -> str | None:
         hint = "store is the address of a shared store, such as postgresql://host/name"
         raise wrong_key(source, ("store",), "store contains a null character", hint)
     return address if isinstance(address, str) else None
+
+
+_TEXT = re.compile(r"\"[^\"]*\"|'[^']*'")
+
+
+def read_table(source: Source) -> dict[str, Any]:
+    """The table in a configuration file; raises CallsheetError (CFG016)."""
+    try:
+        return read_toml(source.text)
+    except TomlError as error:
+        span = Span(error.offset, error.offset + 1)
+        raise _error("CFG016", source, span, f"this is not TOML: {error}", None) from None
+
+
+def wrong_key(
+    source: Source, path: KeyPath, message: str, hint: str | None, code: str = "CFG016"
+) -> CallsheetError:
+    """An error at the key with this path, or at its nearest parent that the text contains."""
+    span = place_of(source.text, key_spans(source.text), path)
+    return _error(code, source, span, message, hint)
+
+
+def _error(code: str, source: Source, span: Span | None, message: str, hint: str | None) -> CallsheetError:
+    shown = source if span is None else Source(source.name, _up_to(source.text, span))
+    return CallsheetError([Diagnostic(code, Severity.ERROR, message, span, hint)], shown)
+
+
+def _up_to(text: str, span: Span) -> str:
+    """The text up to the end of the span, without quoted texts earlier on its line."""
+    line = text.rfind("\n", 0, span.start) + 1
+    hidden = _TEXT.sub(lambda found: "…" * len(found[0]), text[line : span.start])
+    return text[:line] + hidden + text[span.start : span.end]

@@ -102,7 +102,7 @@ def has_wal_fix(number: tuple[int, int, int]) -> bool:
 
 def _journal(given: Path | None) -> CheckResult:
     from callsheet.store.journal_paths import default_journal_path, place_of, refuse_network_file_system  # noqa: PLC0415
-    from callsheet.store.read_only import connect_to_look  # noqa: PLC0415
+    from callsheet.store.read_connection import connect_to_look  # noqa: PLC0415
 
     path = given or default_journal_path()
     folder = next(p for p in (path.absolute().parent, *path.absolute().parents) if os.path.exists(p))
@@ -176,7 +176,7 @@ async def _model(setup: Setup) -> list[CheckResult]:
     from callsheet.apps.models import is_function, model_of  # noqa: PLC0415 - brings the runtime
     from callsheet.ports.models.failures import diagnose  # noqa: PLC0415 - as above
     from callsheet.ports.models.model import LanguageModel, ModelFailed  # noqa: PLC0415 - as above
-    from callsheet.ports.models.self_test import try_model  # noqa: PLC0415 - as above
+    from callsheet.ports.models.opening import try_model  # noqa: PLC0415 - as above
 
     try:
         model = model_of(setup)

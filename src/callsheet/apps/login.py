@@ -15,13 +15,19 @@ from callsheet.apps.server_selection import select_servers
 from callsheet.apps.setup import Setup
 from callsheet.diagnostics import CallsheetError, did_you_mean
 from callsheet.ports.mcp import Grant, HttpServer, McpServerConfig
-from callsheet.ports.mcp.oauth.authorize import PendingLogin, begin, finish
-from callsheet.ports.mcp.oauth.file import LoginFile
-from callsheet.ports.mcp.oauth.grants import revoke
-from callsheet.ports.mcp.oauth.guard import Guard
+from callsheet.ports.mcp.oauth.authorize import (
+    PendingLogin,
+    begin,
+    bound,
+    finish,
+    listening,
+    parameters,
+    redirect_uri,
+)
+from callsheet.ports.mcp.oauth.clients import revoke
+from callsheet.ports.mcp.oauth.discovery import Guard
+from callsheet.ports.mcp.oauth.file import Login, LoginFile
 from callsheet.ports.mcp.oauth.login_errors import bad_port, no_login, nobody_came, wrong_answer
-from callsheet.ports.mcp.oauth.loopback import bound, listening, parameters, redirect_uri
-from callsheet.ports.mcp.oauth.records import Login
 
 LOGIN_TIMEOUT = 300.0
 """The time limit for a login, in seconds."""

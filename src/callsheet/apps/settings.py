@@ -123,7 +123,7 @@ def load_settings(path: Path | None = None) -> Settings:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise _unreadable(place, f"it cannot be read: {reason}") from error
-    from callsheet.apps.config_text import read_table, wrong_key  # noqa: PLC0415 - only where there is a file
+    from callsheet.apps.config_file import read_table, wrong_key  # noqa: PLC0415 - only where there is a file
 
     source = Source(str(place), text)
     try:

@@ -1,18 +1,18 @@
-"""The Micro-CLI prompt: a language card, worked examples and the goal.
-
-In: a goal and, optionally, data. Out: the messages of a conversation. Data is enclosed in marks; values
-longer than MAX_VALUE are cut: the prompt says so, and so does a remark.
-"""
+"""The Micro-CLI prompt (a language card, worked examples, the goal), and the plan in a model's answer."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from callsheet.frontends.ltp import ParseResult, parse
+from callsheet.frontends.micro import parse_micro
+from callsheet.frontends.spelling import leaves_out_commands
 from callsheet.ir import JSON
 from callsheet.machine import Cut, Fact, Remark
-from callsheet.ports.models.data_marks import enclosed, mark_name, mark_number
+from callsheet.ports.models.prompts import enclosed, mark_name, mark_number
 
 PROMPT_VERSION = 2
 """Incremented whenever a text here changes, so that a journal tells which prompt gave a plan."""
@@ -132,3 +132,43 @@ def _shown(text: str) -> str:
     if len(text) <= MAX_VALUE:
         return text
     return f"{text[:MAX_VALUE]}… (cut here: {len(text)} characters in all)"
+
+
+_NAME = "<model>"
+_THOUGHTS = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
+"""The reasoning of some models before their answer; plans inside it do not count."""
+_SEEN = re.compile(r"\S")
+
+
+def read_answer_plan(answer: object, variables: Iterable[str] = (), name: str = _NAME) -> ParseResult:
+    """The plan in an answer, or the diagnostics that say why there is none.
+
+    `variables` are set before the plan runs, so that a bare word in Micro-CLI can refer to them; `name` is
+    the name of the text in diagnostics.
+    """
+    text = _without_thoughts(answer) if isinstance(answer, str) else ""
+    names = tuple(variables)
+    ltp = parse(text, name)
+    if ltp.plan is not None and not leaves_out_commands(ltp, names):
+        return ltp
+    micro = parse_micro(text, name, variables=names)
+    if micro.plan is not None or ltp.plan is not None:
+        return micro
+    return ltp if _reads_better(ltp, micro) else micro
+
+
+def _without_thoughts(answer: str) -> str:
+    """The answer with its reasoning replaced by blanks, so that positions in it stay the same.
+
+    >>> _without_thoughts("<think>S1: no</think>S1: @RESPOND (1)").strip()
+    'S1: @RESPOND (1)'
+    """
+    thoughts = _THOUGHTS.match(answer)
+    return answer if thoughts is None else _SEEN.sub(" ", thoughts[0]) + answer[thoughts.end() :]
+
+
+def _reads_better(ltp: ParseResult, micro: ParseResult) -> bool:
+    """Whether an answer without a plan looks more like faulty LTP text than like Micro-CLI."""
+    if "PLAN_START" in ltp.source.text:
+        return True
+    return len(ltp.partial.steps) > len(micro.partial.steps)

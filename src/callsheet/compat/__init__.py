@@ -3,11 +3,9 @@
 A thin layer: everything here uses the same parser, machine and driver as the rest.
 """
 
-from callsheet.compat.compiler import LTPCompiler
-from callsheet.compat.models import LTPCondition, LTPPlan, LTPStep
-from callsheet.compat.parser import LTPParser
+from callsheet.compat.models import LTPCondition, LTPParser, LTPPlan, LTPStep
 from callsheet.compat.policy import PlanPolicy, PlanVerdict, Violation, verify_plan
-from callsheet.compat.runtime import LTPRuntime
+from callsheet.compat.runtime import LTPCompiler, LTPRuntime
 from callsheet.compat.static import plan_to_mermaid, validate_plan
 
 __all__ = [

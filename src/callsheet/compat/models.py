@@ -1,16 +1,78 @@
-"""Plans, steps and conditions in the documented form, as views of the IR."""
+"""Plans, steps and conditions in the documented form, as views of the IR, and the documented parser."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from callsheet.compat.documented_form import args_of, output_of, tool_of
-from callsheet.diagnostics import Diagnostic
-from callsheet.frontends.values.printer import format_condition
-from callsheet.ir import CallKind, Condition, Plan, Step, call_kind, canonical_tool_name
+from callsheet.diagnostics import Diagnostic, render_all
+from callsheet.frontends.ltp import parse
+from callsheet.frontends.values.printer import format_condition, format_value, spelled_reference
+from callsheet.ir import (
+    Call,
+    CallKind,
+    Condition,
+    DictExpr,
+    Goto,
+    ListExpr,
+    Literal,
+    Plan,
+    Step,
+    Template,
+    Value,
+    call_kind,
+    canonical_tool_name,
+    word_of,
+)
+from callsheet.ir.expr import refs_of
 from callsheet.machine.closures import compile_condition
+
+
+def tool_of(step: Step) -> str:
+    """The tool with its `@`, or the control word."""
+    return word_of(step.action)
+
+
+def args_of(step: Step) -> dict[str, Any]:
+    """The arguments by name, positional ones as `arg0`, `arg1`, …"""
+    if isinstance(step.action, Goto):
+        return {"target": step.action.target}
+    return {name: to_documented(value) for name, value in named_values(step).items()}
+
+
+def named_values(step: Step) -> dict[str, Value]:
+    """The values of the action, by their names in the documented form."""
+    if isinstance(step.action, Call):
+        values = {f"arg{i}": value for i, value in enumerate(step.action.positional)}
+        values.update(step.action.named)
+        return values
+    return {f"arg{i}": value for i, value in enumerate(step.values())}
+
+
+def output_of(step: Step) -> str | None:
+    """The variable of the result with its `$`."""
+    return None if step.output is None else f"${step.output.var}"
+
+
+def to_documented(value: Value) -> Any:
+    """A value without references as a Python value, any other as its text in a plan."""
+    match value:
+        case Literal(value=scalar):
+            return scalar
+        case ListExpr(items=items) if not any(refs_of(value)):
+            return [to_documented(item) for item in items]
+        case DictExpr(items=pairs) if not any(refs_of(value)):
+            return {key: to_documented(item) for key, item in pairs}
+        case Template(parts=parts):
+            after = (part if isinstance(part, str) else "" for part in (*parts[1:], ""))
+            return "".join(
+                part if isinstance(part, str) else spelled_reference(part, following)
+                for part, following in zip(parts, after, strict=True)
+            )
+        case _:
+            return format_value(value)
 
 
 class LTPCondition:
@@ -111,3 +173,25 @@ class LTPPlan:
     def of(cls, plan: Plan, diagnostics: tuple[Diagnostic, ...] = ()) -> LTPPlan:
         """The documented view of a plan."""
         return cls([LTPStep.of(step) for step in plan.steps], diagnostics, plan)
+
+
+_log = logging.getLogger(__name__)
+
+
+class LTPParser:
+    """Parses LTP text."""
+
+    @staticmethod
+    def parse(raw: str) -> LTPPlan | None:
+        """The plan in a text; None, with the diagnostics in the log, if it has errors or no step.
+
+        For None (a model without an answer) it returns None too; nothing is raised.
+
+        >>> LTPParser.parse('S1: @RESPOND ("hello")').steps[0].tool
+        '@RESPOND'
+        """
+        result = parse(raw if isinstance(raw, str) else "")  # pyright: ignore[reportUnnecessaryIsInstance]
+        if result.plan is None:
+            _log.warning("the plan does not parse:\n%s", render_all(result.diagnostics, result.source))
+            return None
+        return LTPPlan.of(result.plan, result.diagnostics)

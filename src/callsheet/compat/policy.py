@@ -10,10 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 
-from callsheet.compat.documented_form import tool_of
-from callsheet.compat.models import LTPPlan
-from callsheet.compat.rebuild import plan_of
-from callsheet.compat.tools import REPLAN, argument, documented_tool
+from callsheet.compat.models import LTPPlan, tool_of
+from callsheet.compat.rebuild import REPLAN, argument, documented_tool, plan_of
 from callsheet.ir import Call, DictExpr, ListExpr, Literal, Plan, Replan, Step, Template, Value
 from callsheet.ir.flow import flow_of
 from callsheet.machine import to_text

@@ -1,19 +1,22 @@
-"""The documented runtime: runs a plan with callbacks, without a journal."""
+"""The documented compiler and runtime, without a journal, and the events of a run for listeners."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+import asyncio
+import inspect
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from copy import deepcopy
+from inspect import isawaitable
 from typing import Any, TypeAlias, cast
 
-from callsheet.authoring.answer import read_answer_plan
-from callsheet.authoring.prompt import replan_prompt
-from callsheet.compat.callbacks import to_async
-from callsheet.compat.events import Events, Listener
-from callsheet.compat.models import LTPPlan
-from callsheet.compat.rebuild import plan_of
-from callsheet.compat.tools import documented_executor_name, documented_facts
+from callsheet.authoring.prompt import compile_messages, read_answer_plan, replan_prompt
+from callsheet.compat.models import LTPPlan, tool_of
+from callsheet.compat.rebuild import documented_executor_name, documented_facts, plan_of
+from callsheet.diagnostics import render_all
 from callsheet.ir import JSON, Plan
 from callsheet.machine import Compile, Limits, RunAgent, ToolFacts
+from callsheet.machine.notes import Note, NoteKind
 from callsheet.machine.values import to_text
 from callsheet.ports.answers import Answerer, as_json, read_answer
 from callsheet.ports.calls import CallContext
@@ -22,6 +25,76 @@ from callsheet.ports.transforms import transform_facts, transform_tools
 from callsheet.runtime.gateway import AgentPort, CompilePort, Ports, Route
 from callsheet.runtime.launch import Launch, Watch
 from callsheet.runtime.runs import run_unrecorded
+
+
+def to_async(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
+    """The function, wrapped so that its result can be awaited."""
+
+    async def call(*arguments: object) -> Any:
+        given = function(*arguments)
+        return await given if inspect.isawaitable(given) else given
+
+    return call
+
+
+Listener: TypeAlias = "Callable[[dict[str, Any]], Awaitable[None] | None]"
+"""Called with an event; may be a coroutine function or a plain one."""
+
+_EVENTS_BETWEEN_YIELDS = 256
+"""Yield to the event loop after this many events, since listeners may never await."""
+
+
+class Events:
+    """Turns the machine's notes into events and delivers them to listeners, in order.
+
+    A listener that raises is logged and not called again; the run goes on.
+    """
+
+    def __init__(self, plan: Plan, listeners: Sequence[Listener]) -> None:
+        self._listeners = list(listeners)
+        self._waiting: list[dict[str, Any]] = []
+        self._tools = _tools_of(plan)
+        self._compiled: dict[str, Plan] = {}
+
+    def compiled(self, step: str, plan: Plan) -> None:
+        """Record the plan that this step's RE-PLAN got; it is used once the run continues with it."""
+        self._compiled[step] = plan
+
+    def note(self, note: Note) -> None:
+        """Queue a note until the next `deliver`."""
+        self._waiting.append(
+            {
+                "event": str(note.kind),
+                "step": note.step,
+                "tool": self._tools.get(note.step, ""),
+                "detail": note.detail,
+                "variable": None if note.var is None else f"${note.var}",
+                "value": deepcopy(note.value),
+            }
+        )
+        if note.kind is NoteKind.REPLANNED and note.step in self._compiled:
+            self._tools = _tools_of(self._compiled.pop(note.step))
+
+    async def deliver(self) -> None:
+        """Deliver the queued events to the listeners."""
+        events, self._waiting = self._waiting, []
+        for number, event in enumerate(events, start=1):
+            if number % _EVENTS_BETWEEN_YIELDS == 0:
+                await asyncio.sleep(0)
+            for listener in tuple(self._listeners):
+                try:
+                    result = listener(dict(event))
+                    if isawaitable(result):
+                        await result
+                except Exception:
+                    _log.warning("a listener failed and is not called again", exc_info=True)
+                    self._listeners.remove(listener)
+
+
+def _tools_of(plan: Plan) -> dict[str, str]:
+    """The tool of each step; of two steps with the same id the first counts."""
+    return {step.id: tool_of(step) for step in reversed(plan.steps)}
+
 
 ToolExecutor: TypeAlias = "Callable[[str, dict[str, Any], str], Awaitable[Any]]"
 ModelFunction: TypeAlias = "Callable[[list[dict[str, str]]], Awaitable[str]]"
@@ -53,7 +126,7 @@ class LTPRuntime:
     """Runs plans.
 
     `audit_fn`, if given, is called with a dict for each event, as is the `progress_callback` of a run; see
-    `callsheet.compat.events` for the keys.
+    `callsheet.compat.runtime` for the keys.
     """
 
     def __init__(self, audit_fn: Listener | None = None) -> None:
@@ -150,3 +223,38 @@ def _compile_port(llm_fn: ModelFunction, events: Events) -> CompilePort:
         return plan, _facts(plan)
 
     return compile_again
+
+
+_log = logging.getLogger(__name__)
+
+
+class LTPCompiler:
+    """Compiles goals with `llm_fn`, which takes messages and returns the model's text."""
+
+    def __init__(self, llm_fn: Callable[[list[dict[str, str]]], Awaitable[str]]) -> None:
+        self._llm_fn = to_async(llm_fn)
+
+    async def compile(self, goal: str, context: str = "") -> LTPPlan | None:
+        """The plan for a goal; None, with the reason in the log, if the model gives none.
+
+        `context` is given to the model as data. Raises only asyncio.CancelledError, if the caller itself is
+        cancelled.
+        """
+        try:
+            answer = await self._llm_fn(compile_messages(goal, context))
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            _log.warning("the model function raised CancelledError")
+            return None
+        except Exception:
+            _log.warning("the model call failed", exc_info=True)
+            return None
+        result = read_answer_plan(answer)
+        if result.plan is None:
+            _log.warning(
+                "the model's answer is not a plan:\n%s", render_all(result.diagnostics, result.source)
+            )
+            return None
+        return LTPPlan.of(result.plan, result.diagnostics)

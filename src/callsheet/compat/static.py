@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
-from callsheet.compat import mermaid, validate
+from callsheet.compat import validate
 from callsheet.compat.models import LTPPlan
 from callsheet.compat.rebuild import plan_of
+from callsheet.ir import Plan
 from callsheet.passes import ToolSignature
 from callsheet.ports.transforms import literal_check, transform_tools
+from callsheet.views.mermaid import mermaid
+
+
+def mermaid_block(plan: Plan) -> str:
+    """The plan as a Mermaid flowchart in a code fence, ready for Markdown.
+
+    >>> print(mermaid_block(Plan(())))
+    ```mermaid
+    graph TD
+        empty["Empty plan"]
+    ```
+    """
+    return f"```mermaid\n{mermaid(plan)}\n```"
 
 
 def validate_plan(plan: LTPPlan) -> list[str]:
@@ -27,4 +41,4 @@ def _transforms() -> dict[str, ToolSignature]:
 
 def plan_to_mermaid(plan: LTPPlan) -> str:
     """The plan as a fenced Mermaid flowchart."""
-    return mermaid.plan_to_mermaid(plan_of(plan))
+    return mermaid_block(plan_of(plan))

@@ -4,11 +4,20 @@ The lowest layer: it knows text and positions, nothing of plans or tools.
 """
 
 from callsheet.diagnostics.codes import CODES, Code, explain
-from callsheet.diagnostics.diagnostic import CallsheetError, Diagnostic, Edit, Fix, Severity, WordFix
-from callsheet.diagnostics.fixes import fixes_of
+from callsheet.diagnostics.diagnostic import (
+    CallsheetError,
+    Diagnostic,
+    Edit,
+    Fix,
+    Position,
+    Severity,
+    Source,
+    Span,
+    WordFix,
+    did_you_mean,
+    fixes_of,
+)
 from callsheet.diagnostics.render import render, render_all, to_json
-from callsheet.diagnostics.source import Position, Source, Span
-from callsheet.diagnostics.suggest import did_you_mean
 
 __all__ = [
     "CODES",

@@ -6,8 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 
-from callsheet.diagnostics.diagnostic import Diagnostic
-from callsheet.diagnostics.source import Source
+from callsheet.diagnostics.diagnostic import Diagnostic, Source
 
 _MAX_SHOWN = 160
 _PLAIN = re.compile(r"[ -~\n]*")

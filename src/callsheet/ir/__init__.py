@@ -3,11 +3,13 @@
 Every supported syntax is parsed into it and printed from it; analyses, execution and rendering work on it.
 """
 
-from callsheet.ir.canon import IR_VERSION, plan_to_json
+from callsheet.ir.canon import IR_VERSION, plan_hash, plan_to_json
 from callsheet.ir.canon_reader import plan_from_json
 from callsheet.ir.effects import Effect, OnInDoubt
 from callsheet.ir.expr import (
+    JSON,
     And,
+    Cast,
     Compare,
     CompareOp,
     Condition,
@@ -23,7 +25,6 @@ from callsheet.ir.expr import (
     Template,
     Value,
 )
-from callsheet.ir.naming import plan_hash
 from callsheet.ir.operations import CallKind, call_kind, canonical_tool_name, executor_name
 from callsheet.ir.plan import Order, Plan
 from callsheet.ir.step import (
@@ -40,7 +41,6 @@ from callsheet.ir.step import (
     Terminate,
     word_of,
 )
-from callsheet.ir.types import JSON, Cast
 
 __all__ = [
     "IR_VERSION",

@@ -14,6 +14,7 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.ir.canon import IR_VERSION, LARGE, Json
 from callsheet.ir.expr import (
     And,
+    Cast,
     Compare,
     CompareOp,
     Condition,
@@ -60,7 +61,6 @@ from callsheet.ir.step import (
     Step,
     Terminate,
 )
-from callsheet.ir.types import Cast
 
 _PLAN = frozenset({"ir", "steps", "order", "variables", "id", "title", "goal"})
 _STEP = frozenset({"id", "do", "foreach", "if", "out", "fail", "group", "after", "title"})

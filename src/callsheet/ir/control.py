@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from callsheet.ir.components import strong_components
-from callsheet.ir.dominators import dominator_tree, immediate_dominators
 from callsheet.ir.flow import Flow, is_guarded
+from callsheet.ir.graphs import dominator_tree, immediate_dominators, strong_components
 from callsheet.ir.step import Call, Respond, Step
 
 

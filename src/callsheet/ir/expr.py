@@ -11,7 +11,23 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from callsheet.diagnostics import Span
-from callsheet.ir.types import Scalar
+
+JSON: TypeAlias = "bool | int | float | str | list[JSON] | dict[str, JSON] | None"
+"""A run-time value: JSON data as native Python types."""
+
+Scalar: TypeAlias = "bool | int | float | str | None"
+"""A JSON value that is no array or object."""
+
+
+class Cast(StrEnum):
+    """The type that a step's result is converted to after success (`> $n:int`)."""
+
+    INT = "int"
+    FLOAT = "float"
+    BOOL = "bool"
+    LIST = "list"
+    JSON = "json"
+
 
 PathPart: TypeAlias = "str | int"
 """One step of a dot path: a key, or an index (from 0; negative counts from the end)."""

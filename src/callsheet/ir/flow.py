@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple, TypeAlias
 
-from callsheet.ir.dominators import dominator_tree
 from callsheet.ir.expr import DictExpr, ListExpr, Literal, Ref, Template, Value, refs_of
+from callsheet.ir.graphs import dominator_tree
 from callsheet.ir.plan import Plan
 from callsheet.ir.step import Call, Goto, Replan, Respond, Step, Terminate
 

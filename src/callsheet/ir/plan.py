@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from callsheet.ir.expr import Value
-from callsheet.ir.step import Step
+from callsheet.ir.operations import CallKind
+from callsheet.ir.step import Call, Step
 
 
 class Order(StrEnum):
@@ -39,3 +41,23 @@ class Plan:
     def step(self, step_id: str) -> Step | None:
         """The first step with this id, or None."""
         return next((s for s in self.steps if s.id == step_id), None)
+
+
+_TOOLS = frozenset({CallKind.TOOL, CallKind.TRANSFORM, CallKind.HUMAN})
+
+
+def called_names(plan: Plan) -> tuple[str, ...]:
+    """The canonical names of called tools, transforms and human operations, each once, in text order."""
+    calls = (step.action for step in plan.steps)
+    return tuple(dict.fromkeys(c.tool for c in calls if isinstance(c, Call) and c.kind in _TOOLS))
+
+
+def filled_parameters(parameters: Iterable[str], named: Collection[str], count: int) -> list[str]:
+    """The parameters that `count` positional arguments fill: the first ones not in `named`.
+
+    The result is shorter than `count` if there are too few parameters.
+
+    >>> filled_parameters(("path", "text", "mode"), {"text"}, 2)
+    ['path', 'mode']
+    """
+    return [name for name in parameters if name not in named][:count]

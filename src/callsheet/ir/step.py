@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from typing import TypeAlias, assert_never
 
 from callsheet.diagnostics import Span
-from callsheet.ir.expr import Condition, Value
+from callsheet.ir.expr import Cast, Condition, Value
 from callsheet.ir.operations import CallKind, call_kind
-from callsheet.ir.types import Cast
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ from callsheet.machine.events import (
 from callsheet.machine.limits import Limits
 from callsheet.machine.machine import Machine
 from callsheet.machine.monitor.enforcement import Enforcement
-from callsheet.machine.monitor.refusal import PolicyRefusal
+from callsheet.machine.monitor.judging import PolicyRefusal
 from callsheet.machine.program import Loop, Program, ToolFacts
 from callsheet.machine.progress import Progress
 from callsheet.machine.questions import Approval, Question

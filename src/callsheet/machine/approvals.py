@@ -12,8 +12,7 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.diagnostics.wrong_type import wanted_names
 from callsheet.ir import canonical_tool_name, executor_name
 from callsheet.ir.operations import pattern_fault
-from callsheet.machine.durations import read_duration
-from callsheet.machine.questions import MAX_TIMEOUT
+from callsheet.machine.questions import MAX_TIMEOUT, read_duration
 
 ApprovalTimeout: TypeAlias = "float | str | Mapping[str, float | str]"
 """How long a call waits for an approval: seconds or a text such as `3d`, or these by tool ("" for others)."""

@@ -15,7 +15,7 @@ from typing import Any, cast
 from callsheet.ir import JSON, plan_hash
 from callsheet.machine.approvals import covers, timeout_of
 from callsheet.machine.frames import Attempt
-from callsheet.machine.monitor.admitted import Admitted
+from callsheet.machine.monitor.variable_labels import Admitted
 from callsheet.machine.program import Kind, Program
 from callsheet.machine.questions import Approval, Asked, asked_to_json, read_question
 

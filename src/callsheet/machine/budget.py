@@ -14,8 +14,7 @@ from typing import Any, NamedTuple, cast
 
 from callsheet.ir import JSON
 from callsheet.machine.limits import Limits
-from callsheet.machine.sizes import fingerprint, size_of
-from callsheet.machine.usage import Spent, Usage
+from callsheet.machine.usage import Spent, Usage, fingerprint, size_of
 
 REPLAN = "RE-PLAN"
 """The tool name under which compilations of new plans are counted."""

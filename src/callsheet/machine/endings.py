@@ -5,17 +5,36 @@ from __future__ import annotations
 from callsheet.machine.agents.actions import CallOutcome
 from callsheet.machine.agents.talk import QUESTION, InnerCall, Talk
 from callsheet.machine.agents.turns import Ended, Solved, observed, take_answer
-from callsheet.machine.calls import emit, give_back, may_retry, retry
-from callsheet.machine.commands import Command
-from callsheet.machine.events import Failed, PlanCompiled, Succeeded
+from callsheet.machine.calls import deliver_again, emit, give_back, launch, may_retry, retry
+from callsheet.machine.commands import Ask, Command, Probe
+from callsheet.machine.doubt import FAILED_BY_A_PERSON, FAILED_BY_POLICY, may_redeliver, next_about
+from callsheet.machine.events import (
+    Answered,
+    Decided,
+    Decision,
+    Doubted,
+    Failed,
+    PlanCompiled,
+    Succeeded,
+    TookPlace,
+    Verdict,
+)
 from callsheet.machine.frames import Attempt, Group, HeldResult, Plain
+from callsheet.machine.monitor.monitor import Monitor
 from callsheet.machine.notes import NoteKind
-from callsheet.machine.order import advance, complete_group, go_on_behind, item_ended, settle
-from callsheet.machine.outcomes import store_plain_result
+from callsheet.machine.order import (
+    advance,
+    complete_group,
+    go_on_behind,
+    item_ended,
+    settle,
+    store_plain_result,
+)
 from callsheet.machine.program import Kind
+from callsheet.machine.questions import Approval, Asked, Question, describe_answer, unanswered
 from callsheet.machine.replanning import not_planned
 from callsheet.machine.run import Run, failure
-from callsheet.machine.sizes import SIZED
+from callsheet.machine.usage import SIZED
 from callsheet.policy.calls import Rule
 
 
@@ -200,3 +219,157 @@ def note_beside(run: Run, attempt: Attempt, event: Succeeded | Failed | PlanComp
     if frame.code.kind is Kind.REPLAN:
         run.budget.count_repairs(event.key, event.spent)
     run.note_beside(attempt.code.id, event, "" if frame.items is None else f"item {attempt.index + 1}: ")
+
+
+def doubted(run: Run, event: Doubted, out: list[Command]) -> None:
+    """A call is in doubt: it stays open until its tool's policy, a probe or a person decides."""
+    if event.spent is not None and run.is_open(event.key):
+        run.budget.spend(event.spent)
+    attempt = run.call(event.key)
+    if attempt is None or attempt.code.kind is Kind.MODEL or attempt.code.loop is not None:
+        return
+    following = next_about(attempt)
+    attempt.is_probing = isinstance(following, Probe)
+    if isinstance(following, Probe):
+        out.append(following)
+    elif following is Decision.RETRY:
+        _deliver_again(run, attempt, out)
+    elif following is Decision.FAIL:
+        run.drop(attempt)
+        fail(run, attempt, FAILED_BY_POLICY, out, CallOutcome.LOST)
+
+
+def decided(run: Run, event: Decided, out: list[Command]) -> None:
+    """A probe or a person has decided what became of a call in doubt, or what to do about it."""
+    attempt = run.call(event.key)
+    if attempt is None:
+        return
+    attempt.is_probing = False
+    if event.by:
+        outcome = "had taken place" if isinstance(event.decision, TookPlace) else "had not taken place"
+        run.notify(NoteKind.FACT, attempt.code.id, f"{event.by}: the call {outcome}")
+    match event.decision:
+        case Decision.RETRY if event.by and not may_redeliver(attempt):
+            pass  # probes found repeatedly that it did not take place: a person has to decide
+        case Decision.RETRY:
+            _deliver_again(run, attempt, out)
+        case Decision.SKIP:
+            succeeded(run, Succeeded(event.key, None), out)
+        case Decision.FAIL:
+            run.drop(attempt)
+            fail(run, attempt, FAILED_BY_A_PERSON, out, CallOutcome.LOST)
+        case TookPlace(value=value):
+            succeeded(run, Succeeded(event.key, value), out)
+
+
+def answered(run: Run, event: Answered, out: list[Command]) -> None:
+    """A person has answered: make the approved call, settle the step with the answer, or fail it."""
+    question = run.asking.close(event.key, event.digest)
+    if question is None:
+        return
+    attempt, asked = question
+    verdict = event.verdict
+    if run.observer is not None:
+        run.notify_of(NoteKind.ANSWERED, attempt, describe_answer(verdict, event.by, event.note))
+    if attempt.held is not None:
+        _reviewed(run, attempt, event, asked, out)
+        return
+    if isinstance(asked, Approval) and verdict in (Verdict.DENY, Verdict.EXPIRE):
+        give_back(run, attempt)
+    if verdict is Verdict.DENY:
+        fail(run, attempt, describe_answer("denied", event.by, event.note), out, CallOutcome.REFUSED)
+    elif isinstance(asked, Approval) and verdict is Verdict.EXPIRE:
+        fail(run, attempt, unanswered(asked), out, CallOutcome.REFUSED)
+    elif isinstance(asked, Approval):
+        launch(run, attempt, out)
+    else:
+        run.register(attempt)
+        _take_answer(run, event, asked, out)
+
+
+def _reviewed(run: Run, attempt: Attempt, event: Answered, asked: Asked, out: list[Command]) -> None:
+    """A person has reviewed the result of a call, or nobody has in time."""
+    refusal = ""
+    if event.verdict is Verdict.DENY:
+        refusal = describe_answer("denied", event.by, event.note)
+    elif event.verdict is Verdict.EXPIRE:
+        refusal = unanswered(asked)
+    reviewed(run, attempt, refusal, out)
+
+
+def _take_answer(run: Run, event: Answered, asked: Question, out: list[Command]) -> None:
+    """Settle a question with its answer, or with its default or a failure if its time is over."""
+    if event.verdict is not Verdict.EXPIRE:
+        value = True if event.verdict is Verdict.APPROVE and event.value is None else event.value
+        succeeded(run, Succeeded(event.key, value), out)
+    elif asked.has_default:
+        succeeded(run, Succeeded(event.key, asked.default), out)
+    else:
+        failed(run, Failed(event.key, unanswered(asked)), out)
+
+
+def _deliver_again(run: Run, attempt: Attempt, out: list[Command]) -> None:
+    if not deliver_again(run, attempt, out):
+        run.drop(attempt)
+        fail(run, attempt, "the run has no call left to make it again", out, CallOutcome.LOST)
+
+
+def judge_again(run: Run, monitor: Monitor, out: list[Command]) -> None:
+    """Judge all open, waiting and asked-about calls; raises RefusedByPolicy."""
+    asked = [attempt for attempt, _ in run.asking.open()]
+    every = [*run.calls(), *run.inner.values(), *run.asleep.values(), *run.compiling.values()]
+    under_way = [*every, *asked]
+    talks = {a.talk.key: a.talk for a in under_way if isinstance(a, InnerCall)}
+    outer = [a for a in under_way if not isinstance(a, InnerCall) and a.key not in talks]
+    for attempt in (*talks.values(), *outer):
+        if attempt.code.kind is not Kind.ASK:
+            _judge(run, monitor, attempt)
+    for attempt in under_way:
+        if isinstance(attempt, InnerCall) and attempt.place != QUESTION:
+            monitor.admit_inner(attempt, is_asked=attempt.code.number in run.gated)
+    for attempt in under_way:
+        if attempt.code.kind is not Kind.ASK and attempt.key not in run.asleep:
+            _ask_again(run, monitor, attempt, out)
+
+
+def _judge(run: Run, monitor: Monitor, attempt: Attempt) -> None:
+    """Judge a call of a step as at first: in a loop, with its item in the loop variable."""
+    frame, slots = attempt.frame, run.slots
+    is_asked = attempt.code.number in run.gated
+    seen = monitor.open_calls.talks.get(attempt.key)
+    if frame.items is None:
+        monitor.admit(attempt, slots, is_asked=is_asked)
+    else:
+        slot = frame.code.loop_slot
+        before, label = slots[slot], monitor.enter(frame)
+        slots[slot] = frame.items[attempt.index]
+        try:
+            monitor.admit(attempt, slots, is_asked=is_asked)
+        finally:
+            slots[slot] = before
+            monitor.leave(frame, label)
+    if isinstance(attempt, Talk) and seen is not None:
+        anew, origins = monitor.open_calls.talks[attempt.key]
+        monitor.open_calls.talks[attempt.key] = seen[0].join(anew), seen[1] or origins
+
+
+def _ask_again(run: Run, monitor: Monitor, attempt: Attempt, out: list[Command]) -> None:
+    """Ask for the approval that the new policy demands, or drop the old policy's reasons if it demands none.
+
+    An open question without reasons stays open, since somebody may be about to deny it. A call that may have
+    happened is not asked about now, but when it is made again.
+    """
+    admitted = monitor.open_calls.calls.get(attempt.key)
+    if admitted is None:
+        return
+    is_open = run.asking.is_open(attempt.key)
+    if not admitted.reasons:
+        asked = run.asking.excuse(attempt.key, admitted) if is_open and attempt.held is None else None
+        if asked is not None:
+            out.append(Ask(attempt.key, attempt.code.id, asked))
+        return
+    if is_open:
+        run.asking.withdraw(attempt.key)
+    elif not attempt.code.effect.may_rerun or attempt.key in run.compiling:
+        return
+    emit(run, attempt, out)

@@ -10,12 +10,20 @@ from collections.abc import Callable
 from typing import Any
 
 from callsheet.diagnostics import CallsheetError
-from callsheet.machine.answers import answered, decided, doubted
 from callsheet.machine.budget import Refusal
 from callsheet.machine.calls import emit, give_back
 from callsheet.machine.commands import Command, Finish
 from callsheet.machine.compiling import compile_plan
-from callsheet.machine.endings import fail, failed, note_beside, succeeded
+from callsheet.machine.endings import (
+    answered,
+    decided,
+    doubted,
+    fail,
+    failed,
+    judge_again,
+    note_beside,
+    succeeded,
+)
 from callsheet.machine.events import (
     Answered,
     Cancelled,
@@ -34,10 +42,9 @@ from callsheet.machine.events import (
 )
 from callsheet.machine.frames import End, NewPlan
 from callsheet.machine.limits import AUTO
-from callsheet.machine.monitor.refusal import PolicyRefusal, RefusedByPolicy
+from callsheet.machine.monitor.judging import PolicyRefusal, RefusedByPolicy
 from callsheet.machine.order import advance, settle
 from callsheet.machine.questions import Approval
-from callsheet.machine.rejudging import judge_again
 from callsheet.machine.replanning import planned
 from callsheet.machine.result import Status
 from callsheet.machine.run import Run

@@ -17,7 +17,7 @@ from callsheet.machine.events import Edited, Event, LimitsChanged, Reopened, Suc
 from callsheet.machine.handlers import HANDLERS, refuse
 from callsheet.machine.limits import Limits
 from callsheet.machine.monitor.enforcement import Enforcement
-from callsheet.machine.monitor.refusal import RefusedByPolicy
+from callsheet.machine.monitor.judging import RefusedByPolicy
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.machine.order import catch_up
 from callsheet.machine.program import Program

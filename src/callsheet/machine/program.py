@@ -5,26 +5,70 @@ Built by `compiling`, then only read. `ToolFacts` is what is known of a tool tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from enum import IntEnum
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from callsheet.ir import (
     Cast,
     Effect,
+    Literal,
     OnInDoubt,
     Plan,
+    Ref,
     Respond,
     Step,
+    Template,
+    Value,
 )
-from callsheet.machine.call_forms import Written
+from callsheet.ir.expr import names_in
 from callsheet.machine.closures import (
     Eval,
+    SlotOf,
     Slots,
     Test,
 )
 from callsheet.machine.graph import Graph
 from callsheet.machine.keys import name_in_key
+
+CallForm: TypeAlias = "tuple[Hashable, ...]"
+Written: TypeAlias = "tuple[tuple[str, Value], ...]"
+"""Arguments by name, as written in the plan."""
+
+_TEMPLATE, _TEXT, _MEMBERS = -1, -2, -3
+"""In a form: the argument is a template, it has text of the plan, it is a list or a dict."""
+
+
+def form_of(tool: str, retries: int, written: Written, slot_of: SlotOf) -> tuple[CallForm, tuple[int, ...]]:
+    """The form of a call, and the slots that its arguments read: each once, in the order of their use.
+
+    A form has the tool, the number of retries, and for each argument its name and the variables in it,
+    numbered in the order of their use.
+
+    >>> slots = {"a": 7}
+    >>> url = Template(("https://c.example/", Ref("a")))
+    >>> form_of("SEND", 0, (("to", Literal("x")), ("url", url), ("body", Ref("a"))), slots.__getitem__)
+    (('SEND', 0, 'to', 'url', -1, 0, -2, 'body', 0), (7,))
+    """
+    places: dict[str, int] = {}
+    form: list[Hashable] = [tool, retries]
+    for name, value in written:
+        form.append(name)
+        if type(value) is Ref:  # nearly all values are references, templates or literals
+            form.append(places.setdefault(value.name, len(places)))
+        elif type(value) is Template:
+            form.append(_TEMPLATE)
+            before = len(form)
+            for part in value.parts:
+                if type(part) is Ref:
+                    form.append(places.setdefault(part.name, len(places)))
+            if len(form) - before < len(value.parts):
+                form.append(_TEXT)
+        elif type(value) is not Literal:
+            form.append(_MEMBERS)
+            form += [places.setdefault(read, len(places)) for read in names_in((value,))]
+    return tuple(form), tuple([slot_of(name) for name in places])
+
 
 _T = TypeVar("_T")
 _MOST_KEPT = 32

@@ -8,7 +8,7 @@ from typing import Any
 
 from callsheet.ir import JSON
 from callsheet.machine.budget import Refusal
-from callsheet.machine.monitor.refusal import PolicyRefusal
+from callsheet.machine.monitor.judging import PolicyRefusal
 from callsheet.machine.usage import Usage
 
 

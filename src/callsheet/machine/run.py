@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from itertools import compress
 from typing import Any
 
 from callsheet.ir import JSON
@@ -15,21 +16,78 @@ from callsheet.machine.agents.talk import InnerCall
 from callsheet.machine.ahead import Ahead
 from callsheet.machine.asking import Asking
 from callsheet.machine.budget import Budget, Refusal
+from callsheet.machine.closures import compile_value
 from callsheet.machine.commands import Command, Finish
 from callsheet.machine.decision_log import DecisionLog, Decisions
 from callsheet.machine.events import Failed, PlanCompiled, Succeeded
 from callsheet.machine.frames import Attempt, End, Frame, Group, Kept, Plain
 from callsheet.machine.limits import AUTO, Limits
 from callsheet.machine.monitor.enforcement import Enforcement
+from callsheet.machine.monitor.judging import PolicyRefusal
 from callsheet.machine.monitor.monitor import Monitor
-from callsheet.machine.monitor.refusal import PolicyRefusal
 from callsheet.machine.notes import CallPlace, Note, NoteKind
 from callsheet.machine.program import FIRST, NOWHERE, Kind, Program, StepCode
 from callsheet.machine.progress import Planning
 from callsheet.machine.remarks import Cut, describe_remark
 from callsheet.machine.result import Result, Status, result_of
 from callsheet.machine.schedule import Schedule
-from callsheet.machine.variables import Variables
+
+
+class Variables:
+    """The variables of a run under one program.
+
+    `slots` has the values, as the program's functions read them; `was_set` has a 1 for each that is set.
+    """
+
+    __slots__ = ("_extra", "_program", "slots", "was_set")
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._extra: dict[str, JSON] = {}
+        self.was_set = bytearray(len(program.slot_of))
+        self.slots: list[Any] = [None] * len(program.slot_of)
+
+    def assign(self, slot: int, value: JSON) -> None:
+        """Set the variable of a slot."""
+        self.slots[slot] = value
+        self.was_set[slot] = 1
+
+    def is_set(self, slot: int) -> bool:
+        """Whether the variable of a slot has been set."""
+        return bool(self.was_set[slot])
+
+    def take_over(self, values: Mapping[str, JSON]) -> None:
+        """Set variables by name; those that the program does not name are kept as well."""
+        for name, value in values.items():
+            slot = self._program.slot_of.get(name)
+            if slot is None:
+                self._extra[name] = value
+            else:
+                self.assign(slot, value)
+
+    def set_initial(self) -> None:
+        """Set the variables that the plan declares with values."""
+        slot_of = self._program.slot_of
+        for name, value in self._program.plan.variables:
+            self.assign(slot_of[name], compile_value(value, slot_of.__getitem__)(self.slots))
+
+    def parts(self) -> tuple[list[Any], bytearray, dict[str, JSON]]:
+        """The values by slot, which of them are set, and those that the program does not name."""
+        return self.slots, self.was_set, self._extra
+
+    def restore(self, slots: list[Any], was_set: bytearray, extra: dict[str, JSON]) -> None:
+        """Restore what `parts` gave; raises ValueError if the number of slots differs."""
+        if len(slots) != len(self.slots) or len(was_set) != len(self.slots):
+            raise ValueError(f"{len(slots)} values for {len(self.slots)} slots")
+        self.slots[:] = slots
+        self.was_set[:] = was_set
+        self._extra = extra
+
+    def to_dict(self) -> dict[str, JSON]:
+        """All variables that are set, by name."""
+        values = dict(compress(zip(self._program.names, self.slots, strict=True), self.was_set))
+        return {**self._extra, **values} if self._extra else values
+
 
 Observer = Callable[[Note], None]
 

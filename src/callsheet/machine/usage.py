@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import marshal
 from collections.abc import Mapping
+from hashlib import sha256
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
+
+from callsheet.ir import JSON
 
 _NO_CALLS: Mapping[str, int] = MappingProxyType({})
 
@@ -179,3 +183,55 @@ _MOST_TOOLS = 6
 
 def _counted(number: int, one: str, many: str | None = None) -> str:
     return f"{number:,} {one if number == 1 else many or f'{one}s'}"
+
+
+SIZED = frozenset({str, list, dict})
+"""The types of values that have a size to count."""
+_WITHOUT_REFERENCES = 2
+"""The version of marshal's format without references, in which equal data has equal bytes."""
+_NUMBER = 8
+
+
+def size_of(value: JSON) -> int:
+    """The size of a value: the UTF-8 bytes of its texts and keys, and 8 for each other scalar in it.
+
+    >>> size_of("é"), size_of({"a": [1, "xy"]}), size_of(7)
+    (2, 11, 8)
+    """
+    if type(value) is str:
+        return _length(value)
+    size = 0
+    waiting: list[Any] = [value]
+    while waiting:
+        item = waiting.pop()
+        if type(item) is str:
+            size += _length(item)
+        elif type(item) is list:
+            members = cast("list[Any]", item)
+            kinds = set(map(type, members))
+            if kinds == {str}:
+                size += _length("".join(members))
+            elif kinds.isdisjoint(SIZED):
+                size += _NUMBER * len(members)
+            else:
+                waiting += members
+        elif type(item) is dict:
+            named = cast("dict[str, Any]", item)
+            size += _length("".join(named))
+            waiting += named.values()
+        else:
+            size += _NUMBER
+    return size
+
+
+def fingerprint(made_of: object) -> str:
+    """The same text for equal data, in every process; for data nested too deep, only its size counts."""
+    try:
+        data = marshal.dumps(cast("Any", made_of), _WITHOUT_REFERENCES)
+    except ValueError:
+        data = b"%d" % size_of(cast("JSON", made_of))
+    return sha256(data).hexdigest()[:32]
+
+
+def _length(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))

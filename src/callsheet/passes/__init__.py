@@ -4,8 +4,7 @@ In: a plan and, optionally, the tool catalogue. Out: findings and diagnostics. P
 tool, asks a model or does I/O.
 """
 
-from callsheet.passes.finding import Finding
+from callsheet.passes.finding import OPERATIONS, Finding, Operation, ToolSignature
 from callsheet.passes.pipeline import PASSES, check, findings
-from callsheet.passes.signatures import OPERATIONS, Operation, ToolSignature
 
 __all__ = ["OPERATIONS", "PASSES", "Finding", "Operation", "ToolSignature", "check", "findings"]

@@ -2,15 +2,134 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from callsheet.diagnostics import Severity
-from callsheet.ir import Call, CallKind, DictExpr, ListExpr, Ref, Value
+from callsheet.ir import (
+    Call,
+    CallKind,
+    Cast,
+    DictExpr,
+    ListExpr,
+    Literal,
+    Order,
+    Ref,
+    Respond,
+    Step,
+    Terminate,
+    Value,
+    word_of,
+)
 from callsheet.ir.expr import refs_of
-from callsheet.passes.finding import Finding, Subject, Suggestion
+from callsheet.passes.finding import OPERATIONS, Finding, Operation, Subject, Suggestion, ToolSignature
 from callsheet.passes.schema import Fit, Misfit, Wrong, is_judged, literal_json, may_take, misfits, wanted
-from callsheet.passes.signatures import OPERATIONS, Operation, ToolSignature
-from callsheet.passes.types import LIST, shapes_of
+
+_SCALAR_CASTS = frozenset({Cast.INT, Cast.FLOAT, Cast.BOOL})
+LIST = "a list"
+_TRUE_WORDS = frozenset({"true", "yes", "1"})
+
+
+def impossible_paths(subject: Subject) -> Iterator[Finding]:
+    """CHK030 for a path into a number or boolean, or by name into a list."""
+    walked = [use for use in subject.uses if use.ref.path]
+    shape_of = shapes_of(subject) if walked else {}
+    for use in walked:
+        ref = use.ref
+        shape = shape_of.get(ref.name)
+        if shape is None or (shape == LIST and _is_index(ref)):
+            continue
+        yield Finding(
+            "CHK030",
+            Severity.WARNING,
+            f"${ref.name} is {shape}, so there is nothing at .{ref.path[0]}: it is null",
+            use.step,
+            ref.span,
+            "go through a list with ?FOREACH, or by index ($list.0)"
+            if shape == LIST
+            else "apply the path to the value before it is cast",
+            (ref.name,),
+        )
+
+
+def _is_index(ref: Ref) -> bool:
+    part = ref.path[0]
+    return isinstance(part, int) or part.lstrip("-").isdigit()
+
+
+def shapes_of(subject: Subject) -> dict[str, str]:
+    """By variable, its shape: `LIST`, or the description of a scalar. Only where all setters agree."""
+    given = subject.given
+    loops = {step.foreach.var for step in subject.plan.steps if step.foreach is not None}
+    shapes: dict[str, str] = {}
+    for name, definitions in subject.flow.definitions.items():
+        if name in given or name in loops:
+            continue
+        shapes_set = {_shape(subject, subject.plan.steps[d.step]) for d in definitions}
+        shape = shapes_set.pop()
+        if shape is not None and not shapes_set:
+            shapes[name] = shape
+    return shapes
+
+
+def _shape(subject: Subject, step: Step) -> str | None:
+    if step.foreach is not None:
+        return LIST
+    cast = step.output.cast if step.output is not None else None
+    if cast in _SCALAR_CASTS:
+        return f"a single value (:{cast})"
+    if cast is None and subject.tools is not None and isinstance(step.action, Call):
+        signature = subject.tools.get(step.action.tool)
+        return LIST if signature is not None and signature.gives_list else None
+    return LIST if cast is Cast.LIST else None
+
+
+def impossible_casts(subject: Subject) -> Iterator[Finding]:
+    """CHK031 for a cast that no answer of the operation can satisfy."""
+    for number, step in enumerate(subject.plan.steps):
+        output = step.output
+        if output is None or output.cast is None or not isinstance(step.action, Call):
+            continue
+        why = _misfit_types(step.action, output.cast)
+        if why is not None:
+            yield Finding(
+                "CHK031",
+                Severity.WARNING,
+                f"the cast :{output.cast} cannot fit: @{step.action.tool} {why}",
+                number,
+                output.span,
+                "remove the cast" + (", or use :bool" if step.action.tool == "LLM_EVALUATE" else ""),
+                (output.var, str(output.cast)),
+            )
+
+
+def _misfit_types(call: Call, cast: Cast) -> str | None:
+    if call.tool == "LLM_EVALUATE":
+        return "answers TRUE or FALSE" if cast in (Cast.INT, Cast.FLOAT, Cast.JSON) else None
+    if call.tool != "LLM_CLASSIFY":
+        return None
+    words = _categories(call)
+    if words is None or cast is Cast.LIST:
+        return None
+    if cast is Cast.BOOL:
+        fits = any(word.strip().lower() in _TRUE_WORDS for word in words)
+        return None if fits else "answers one of its categories, and each of them reads as false"
+    numbers = any(any(c.isdigit() for c in word) for word in words)
+    names = any(word.strip() in ("true", "false", "null") or word.strip()[:1] in '"[{' for word in words)
+    if numbers or (cast is Cast.JSON and names):
+        return None
+    return "answers one of its categories, and none of them " + (
+        "is JSON" if cast is Cast.JSON else "is a number"
+    )
+
+
+def _categories(call: Call) -> list[str] | None:
+    """The categories of a call, if all of them are literal strings."""
+    given = dict(call.named).get("categories")
+    if not isinstance(given, ListExpr) or not given.items:
+        return None
+    words = [item.value for item in given.items if isinstance(item, Literal)]
+    texts = [word for word in words if isinstance(word, str)]
+    return texts if len(texts) == len(given.items) else None
 
 
 def calls(subject: Subject) -> Iterator[Finding]:
@@ -65,7 +184,7 @@ def _tool(subject: Subject, number: int, call: Call, signature: ToolSignature) -
     if not missing and not found and is_judged(signature.schema):
         together = DictExpr(tuple(arguments))
         for misfit in misfits(together, signature.schema, signature.schema):
-            yield _misfit(subject, number, call, "", misfit)
+            yield _misfit_calls(subject, number, call, "", misfit)
 
 
 def _arguments(call: Call, signature: ToolSignature) -> tuple[list[str], list[tuple[str, Value]]]:
@@ -116,7 +235,7 @@ def _argument(
 ) -> Iterator[Finding]:
     wrong = list(misfits(value, signature.schema_of(name), signature.schema))
     for misfit in wrong:
-        yield _misfit(subject, number, call, name, misfit)
+        yield _misfit_calls(subject, number, call, name, misfit)
     if not wrong and signature.check_literal is not None:
         known, literal = literal_json(value)
         refused = signature.check_literal(name, literal) if known else None
@@ -131,7 +250,7 @@ def _argument(
             )
 
 
-def _misfit(subject: Subject, number: int, call: Call, name: str, misfit: Misfit) -> Finding:
+def _misfit_calls(subject: Subject, number: int, call: Call, name: str, misfit: Misfit) -> Finding:
     """A misfit inside an argument, reported with the code used for the same fault of an argument itself.
 
     Without a `name` the value is that of all arguments together.
@@ -239,3 +358,57 @@ def _told_argument(
         near or "it knows " + ", ".join(known),
         (call.tool, name),
     )
+
+
+CODE_ARGUMENTS: Mapping[str, str] = {"EXEC_CODE": "code", "SHELL_EXEC": "code", "HOST_EXEC": "command"}
+"""By tool: the argument that is executed as code or as a command line; it is the first positional one."""
+
+
+def data_in_code(subject: Subject) -> Iterator[Finding]:
+    """CHK050 for each call whose code argument contains a variable (the first one is named)."""
+    for number, step in enumerate(subject.plan.steps):
+        if not isinstance(step.action, Call) or step.action.tool not in CODE_ARGUMENTS:
+            continue
+        name = CODE_ARGUMENTS[step.action.tool]
+        value = dict(step.action.named).get(name)
+        if value is None and step.action.positional:
+            value = step.action.positional[0]
+        ref = None if value is None or isinstance(value, Literal) else next(refs_of(value), None)
+        if ref is not None:
+            yield Finding(
+                "CHK050",
+                Severity.WARNING,
+                f"${ref.name} becomes part of the {name} that @{step.action.tool} runs",
+                number,
+                ref.span or step.action.span,
+                "whoever controls that data controls the code: pass it in a file, or use @SELECT, @CALC, "
+                "@FORMAT",
+                (ref.name,),
+            )
+
+
+def missing_answer(subject: Subject) -> Iterator[Finding]:
+    """CHK015 for a text-ordered plan with neither RESPOND nor TERMINATE."""
+    plan = subject.plan
+    if plan.order is Order.TEXT and not any(isinstance(s.action, Respond | Terminate) for s in plan.steps):
+        yield Finding(
+            "CHK015",
+            Severity.WARNING,
+            "the plan has neither @RESPOND nor TERMINATE: its answer is whatever was stored last",
+            help='end it with a step such as @RESPOND ("Done:", $result)',
+        )
+
+
+def empty_outputs(subject: Subject) -> Iterator[Finding]:
+    """CHK032 for an output variable of a step that has no result (GOTO, @RESPOND …)."""
+    for number, step in enumerate(subject.plan.steps):
+        if step.output is not None and not isinstance(step.action, Call):
+            yield Finding(
+                "CHK032",
+                Severity.WARNING,
+                f"{word_of(step.action)} has no result, so ${step.output.var} is never set",
+                number,
+                step.output.span,
+                f"delete `> ${step.output.var}`",
+                (step.output.var,),
+            )

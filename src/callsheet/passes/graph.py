@@ -9,9 +9,8 @@ from typing import NamedTuple
 
 from callsheet.diagnostics import Severity
 from callsheet.ir import Call, Order, Respond
-from callsheet.ir.components import strong_components
 from callsheet.ir.flow import Use
-from callsheet.ir.precedence import UNORDERED, Precedence
+from callsheet.ir.graphs import UNORDERED, Precedence, strong_components
 from callsheet.passes.finding import Finding, Subject
 
 _MOST_NAMED = 6

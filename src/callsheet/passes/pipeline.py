@@ -9,22 +9,19 @@ from callsheet.diagnostics import Diagnostic, Severity
 from callsheet.ir import Order, Plan
 from callsheet.ir.flow import Flow, flow_of
 from callsheet.ir.gc_pause import gc_paused
-from callsheet.passes.calls import calls
-from callsheet.passes.code import data_in_code
-from callsheet.passes.finding import Finding, Subject
+from callsheet.passes.calls import (
+    calls,
+    data_in_code,
+    empty_outputs,
+    impossible_casts,
+    impossible_paths,
+    missing_answer,
+)
+from callsheet.passes.finding import Finding, Subject, ToolSignature
 from callsheet.passes.graph import dependencies, shared_variables
-from callsheet.passes.groups import group_members
-from callsheet.passes.ids import duplicate_ids, ids_like_else
-from callsheet.passes.initial import missing_parts
-from callsheet.passes.loops import endless_loops
-from callsheet.passes.names import unset_variables
-from callsheet.passes.output import empty_outputs, missing_answer
-from callsheet.passes.reach import unreachable_steps
-from callsheet.passes.shadows import shadowing
-from callsheet.passes.signatures import ToolSignature
-from callsheet.passes.targets import missing_targets
+from callsheet.passes.names import duplicate_ids, ids_like_else, missing_parts, shadowing, unset_variables
+from callsheet.passes.structure import endless_loops, group_members, missing_targets, unreachable_steps
 from callsheet.passes.texts import endings_read_as_fields, names_in_braces
-from callsheet.passes.types import impossible_casts, impossible_paths
 
 Pass: TypeAlias = Callable[[Subject], Iterable[Finding]]
 

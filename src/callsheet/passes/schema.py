@@ -16,14 +16,15 @@ from reprlib import Repr
 from typing import Any, cast
 
 from callsheet.ir import JSON, DictExpr, ListExpr, Literal, Ref, Template, Value
-from callsheet.ir.types import Scalar
-from callsheet.passes.constraints import (
+from callsheet.ir.expr import Scalar
+from callsheet.passes.json_schema import (
+    Rejection,
     constraints_in_words,
     has_equal_items,
     is_equal,
+    judge_of,
     keeps_constraints,
 )
-from callsheet.passes.json_schema import Rejection, judge_of
 
 _MAX_DEPTH = 16
 _MOST_LOOKS = 10_000

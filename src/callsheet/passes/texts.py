@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from callsheet.diagnostics import Severity, WordFix
 from callsheet.ir import Call, Cast, DictExpr, ListExpr, Literal, Ref, Step, Template, Value
-from callsheet.passes.code import CODE_ARGUMENTS
+from callsheet.passes.calls import CODE_ARGUMENTS
 from callsheet.passes.finding import Finding, Subject, Suggestion
 
 _ENDINGS = frozenset({

@@ -3,11 +3,19 @@
 A thin layer over `callsheet.Runtime`: execution, journal and checks are the same.
 """
 
-from callsheet.planning.backend import McpToolBackend, ToolExecutionRequest, ToolExecutionResult
-from callsheet.planning.context import PlanningContext
-from callsheet.planning.drawing import compute_batches, render_plan_dag
+from callsheet.planning.context import (
+    McpToolBackend,
+    PlanningContext,
+    ToolExecutionRequest,
+    ToolExecutionResult,
+)
 from callsheet.planning.guards import ToolStateManager, ValueBinding
-from callsheet.planning.results import PlanExecutionResult, StepExecutionResult
+from callsheet.planning.results import (
+    PlanExecutionResult,
+    StepExecutionResult,
+    compute_batches,
+    render_plan_dag,
+)
 from callsheet.planning.runner import PlanRunner
 from callsheet.planning.tools import get_plan_tools_as_dicts, handle_plan_tool
 

@@ -17,10 +17,10 @@ from typing import Any, NamedTuple, cast
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON, Plan
-from callsheet.ir.precedence import Precedence
+from callsheet.ir.graphs import Precedence
 from callsheet.ir.strict_json import NotJson, read_json
 from callsheet.ports.mcp.atomic_file import replace_file
-from callsheet.store.library.ids import is_plan_id
+from callsheet.store.library.record import is_plan_id
 
 _log = logging.getLogger("callsheet")
 _SECONDS = 0.5

@@ -13,10 +13,9 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.diagnostics.wrong_type import wanted
 from callsheet.frontends.dag.printer import plan_data
 from callsheet.ir import Order
-from callsheet.planning.backend import AroundCalls
-from callsheet.planning.context import PlanningContext
+from callsheet.planning.context import AroundCalls, PlanningContext
 from callsheet.planning.results import StepExecutionResult
-from callsheet.planning.step_callbacks import StepCallbacks
+from callsheet.planning.runner import StepCallbacks
 
 
 def get_plan_tools_as_dicts() -> list[dict[str, Any]]:

@@ -12,8 +12,8 @@ from functools import lru_cache
 
 from callsheet.ir.labels import TRUSTED
 from callsheet.policy.addresses import AddressRefused, AllowedHosts, host_address, parse_url
-from callsheet.policy.globs import matches
 from callsheet.policy.model import Audience
+from callsheet.policy.paths import matches
 
 _MAIL = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?")
 _NAMED_MAIL = re.compile(rf"[\w .'-]*<({_MAIL.pattern})>")

@@ -6,7 +6,7 @@ treat both alike, so the runtime checks exactly what was proved.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any, NamedTuple, TypeAlias, cast
 
@@ -168,3 +168,25 @@ class Judgement(NamedTuple):
     obligations: tuple[Obligation, ...] = ()
     result: Label = LITERAL
     links: bool = False
+
+
+CODES: Mapping[Rule, str] = {
+    Rule.UNKNOWN_TOOL: "POL101",
+    Rule.DENIED_TOOL: "POL102",
+    Rule.FLOW: "POL103",
+    Rule.CONTROL: "POL104",
+    Rule.ADDRESS: "POL105",
+    Rule.PATH: "POL106",
+    Rule.EXECUTABLE: "POL107",
+    Rule.CONSEQUENTIAL: "POL108",
+    Rule.FORBIDDEN: "POL109",
+    Rule.RETRY: "POL110",
+    Rule.AGENT: "POL111",
+    Rule.REPLAN: "POL112",
+    Rule.ANSWER: "POL113",
+    Rule.IMPLICIT: "POL114",
+    Rule.LIMIT: "POL115",
+    Rule.STRUCTURE: "POL116",
+    Rule.PREDICATE: "POL117",
+}
+"""Maps rules to codes."""

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from enum import Enum
 from functools import lru_cache
 from urllib.parse import unquote
 
+from callsheet.ir import Literal, Ref, Template, Value
 from callsheet.ir.labels import LITERAL, Label
 from callsheet.ir.operations import MODEL_OPERATIONS
 from callsheet.policy.builtins import BUILTINS, Reach, Traits, fold
 from callsheet.policy.calls import CallView
-from callsheet.policy.links import hosts_named, hosts_spoken, images
-from callsheet.policy.markup import is_active
+from callsheet.policy.links import hosts_named, hosts_spoken, images, is_active
 from callsheet.policy.rules.answers import links_data
 from callsheet.policy.rules.base import Setting, flowing, of_name, own_texts
 
@@ -149,3 +150,71 @@ def texts_given(query: str) -> str:
         if token[0] not in "'`" or not (is_tested or is_compared):
             texts.append(token)
     return " ".join(texts)
+
+
+_IN_ADDRESS = re.compile(r"[/(<%&\\\].:\x80-\U0010ffff](?!(?<=[.:])\s)")
+"""What may begin, join or end an address; a full stop or colon before a blank does not.
+
+One set of characters comes first, which is searched fast.
+"""
+_END = "\x00"
+"""Separates texts that are searched together; to the pattern it is like the end of a text."""
+_OPENING = frozenset("<(]&")
+"""What begins a tag, a link target (which may continue after a blank) or an entity."""
+
+
+class Separation(Enum):
+    """Whether values stand apart: blanks separate all data in them, and no literal could be of an address."""
+
+    NO = 0
+    ALONE = 1
+    """They do, and there is at most one piece of data in them."""
+    YES = 2
+
+
+NO, ALONE, YES = Separation
+"""Read for each call: a module global is faster than an enum member."""
+
+
+def separation(values: Iterable[Value]) -> Separation:
+    """Whether these values stand apart.
+
+    >>> separation([Template(("Number ", Ref("n"), ": ", Ref("a"))), Ref("b")])
+    <Separation.YES: 2>
+    >>> separation([Template(("https://c.example/", Ref("a")))])
+    <Separation.NO: 0>
+    >>> separation([Template((Ref("a"), Ref("b")))])
+    <Separation.NO: 0>
+    """
+    texts: list[str] = []
+    holes = 0
+    for value in values:
+        if type(value) is Ref:
+            holes += 1
+        elif type(value) is Template:
+            is_parted = True
+            for part in value.parts:
+                if type(part) is str:
+                    texts.append(part)
+                    is_parted = is_parted or " " in part
+                elif is_parted:
+                    holes += 1
+                    is_parted = False
+                else:
+                    return NO
+        elif type(value) is not Literal:
+            return NO
+        elif type(value.value) is str:
+            texts.append(value.value)
+    if texts and _IN_ADDRESS.search(_END.join(texts)):
+        return NO
+    return YES if holes > 1 else ALONE
+
+
+def opens_nothing(text: str) -> bool:
+    """Whether a text begins no tag or link target that would include what follows it.
+
+    >>> opens_nothing("a. b: c"), opens_nothing("<img src='")
+    (True, False)
+    """
+    return _OPENING.isdisjoint(text)

@@ -15,10 +15,11 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 from urllib.parse import unquote
 
-from callsheet.policy.addresses import AddressRefused, AllowedHosts, parse_url
+from callsheet.policy.addresses import AddressRefused, AllowedHosts, host_address, parse_url
+from callsheet.policy.audiences import Audiences
 from callsheet.policy.builtins import BUILTINS, fold
-from callsheet.policy.globs import Test, any_text, matches
-from callsheet.policy.paths import PathRefused, host_path, workspace_path
+from callsheet.policy.model import Policy
+from callsheet.policy.paths import PathRefused, Test, any_text, host_path, matches, workspace_path
 
 Arguments: TypeAlias = "Mapping[str, Mapping[str, tuple[str, ...]]]"
 """Patterns by tool and by argument; the value must match one of them."""
@@ -195,3 +196,42 @@ _OF_KIND: Mapping[Kind, Callable[[str], Test]] = {
     Kind.HOST_PATH: _host_path,
     Kind.TEXT: any_text,
 }
+
+
+class RedirectRules:
+    """The policy's rules for redirects."""
+
+    def __init__(self, policy: Policy) -> None:
+        hosts = policy.egress_hosts
+        self._only = None if hosts is None else AllowedHosts.parse(hosts)
+        self._audiences = Audiences(policy.audiences)
+        self.objection = lru_cache(maxsize=256)(self._objection)
+
+    def _objection(self, before: str, after: str) -> str | None:
+        """The objection to a redirect from one address to another, or None."""
+        try:
+            host_before, host_after = parse_url(before).host, parse_url(after).host
+        except AddressRefused as error:
+            return str(error)
+        trusted = self._audiences.of_host(host_after)
+        if trusted and not trusted & self._audiences.of_host(host_before):
+            return f"{host_before} leads to {host_after}, which the policy trusts"
+        if self._only is None or trusted or self._only.allow_name(host_after):
+            return None
+        address = host_address(host_after)
+        if address is not None and self._only.allow_network(address):
+            return None
+        return f"{host_after} is not among the hosts that the policy allows"
+
+
+def beyond(arguments: Arguments, tool: str, args: Mapping[str, Any], after: str) -> str | None:
+    """The objection of an agent's argument patterns to a redirect, or None.
+
+    >>> beyond({"FETCH_PAGE": {"url": ("https://docs.example/*",)}}, "FETCH_PAGE", {}, "https://evil.example/")
+    'url must be https://docs.example/*'
+    """
+    traits = BUILTINS.get(fold(tool))
+    if traits is None or traits.address is None:
+        return None
+    others = {name: value for name, value in args.items() if name.casefold() != traits.address}
+    return objection_to(arguments, tool, {**others, traits.address: after})

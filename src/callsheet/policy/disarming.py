@@ -11,8 +11,7 @@ import unicodedata
 from collections.abc import Callable, Collection
 from typing import NamedTuple
 
-from callsheet.policy.links import host_of
-from callsheet.policy.rendered import as_read
+from callsheet.policy.links import as_read, host_of
 
 _REST = r"[^\s<>\"'`()\[\]{}|\\^,;*]{0,2000}"
 _HOST = r"(?:[\w-]+\.)+(?:[^\W\d_]{2,}|xn--[\w-]+)\.?(?::\d+)?"

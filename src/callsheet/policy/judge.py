@@ -6,24 +6,25 @@ policy and prepares each tool when it is first called.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import lru_cache
+from typing import TypeAlias
 
 from callsheet.ir.labels import LINKS, LITERAL, TRUSTED, USER, Label, join
 from callsheet.policy.audiences import NOBODY_KNOWN
-from callsheet.policy.builtins import PathUse, Traits, fold
+from callsheet.policy.builtins import PathUse, Reach, Traits, fold
 from callsheet.policy.calls import Argument, CallView, Judgement, bare
 from callsheet.policy.composing import makes_links, retells
 from callsheet.policy.model import Policy
 from callsheet.policy.paths import PathRefused, host_path, workspace_path
 from callsheet.policy.prepared import Prepared, prepare
 from callsheet.policy.rules import RULES, Notes, Prepare, Setting, Verdicts
-from callsheet.policy.rules.answers import links_data
+from callsheet.policy.rules.answers import is_message, links_data, read_in
+from callsheet.policy.rules.attachments import NAMES, sends_files
 from callsheet.policy.rules.base import BETWEEN, all_text, flowing, of_name
 from callsheet.policy.rules.files import keeps_files, secret_in
-from callsheet.policy.rules.messages import is_message, read_in
 from callsheet.policy.rules.opened_files import opened_by
-from callsheet.policy.urls import authority_of
+from callsheet.policy.urls import authority_of, head_of
 
 
 class Judge:
@@ -264,3 +265,73 @@ def offered(call: CallView) -> Label:
 def judge(policy: Policy, call: CallView) -> Judgement:
     """The judgement of one call; for many calls, a Judge is faster."""
     return Judge(policy).judge(call)
+
+
+TextKey: TypeAlias = "Callable[[str], Hashable]"
+
+
+def is_address(judge: Judge, tool: str, name: str) -> bool:
+    """Whether the argument of this folded name is the address of a request."""
+    traits = judge.traits(tool)
+    return traits is not None and traits.address is not None and name == traits.address
+
+
+def key_of_seen(judge: Judge, tool: str, name: str) -> TextKey | None:
+    """The keys of an argument whose text matters to the rules; `name` is folded.
+
+    For an address the key is its scheme and authority, for a workspace path the file's label, otherwise the
+    text. None for a file that is sent along, where the recipients matter too.
+
+    >>> from callsheet.policy.model import Policy
+    >>> path = key_of_seen(Judge(Policy()), "READ_FILE", "path")
+    >>> path("a.md") == path("b/c.md")
+    True
+    >>> key_of_seen(Judge(Policy()), "FETCH_PAGE", "url")("https://c.example/a?b")
+    'https://c.example'
+    """
+    prepared = judge.prepared(tool)
+    traits = prepared.traits
+    if traits is None:
+        return itself
+    if traits.reach is Reach.RECIPIENT and name in NAMES and sends_files(prepared.tool, traits):
+        return None
+    if name == traits.address:
+        return _of_address
+    if name != traits.path or traits.path_use is PathUse.HOST:
+        return itself
+    label_of = judge.setting.sources.file
+
+    def of_path(text: str) -> Hashable:
+        try:
+            return label_of(workspace_path(text))
+        except PathRefused:
+            return text
+
+    return of_path
+
+
+def key_of_beside(judge: Judge, tool: str, name: str) -> TextKey:
+    """The keys of an argument outside `Prepared.prose`; `name` is exact. All plain texts have the key None.
+
+    >>> from callsheet.policy.model import Policy, ToolRule
+    >>> judge = Judge(Policy(tools={"MAIL": ToolRule(audience_arg="to")}))
+    >>> [key_of_beside(judge, "MAIL", "subject")(text) for text in ("Number 7", "Number 8", "a/b")]
+    [None, None, 'a/b']
+    """
+    tests = [test_of(name) for test_of in judge.prepared(tool).plain]
+    are_plain = [test for test in tests if test is not None]
+    if not tests or len(are_plain) < len(tests):
+        return itself
+    if len(are_plain) == 1:
+        (is_plain,) = are_plain
+        return lambda text: None if is_plain(text) else text
+    return lambda text: None if all(is_plain(text) for is_plain in are_plain) else text
+
+
+def itself(text: str) -> Hashable:
+    """The key of a text of which everything matters."""
+    return text
+
+
+def _of_address(text: str) -> Hashable:
+    return head_of(text) or text

@@ -12,11 +12,239 @@ from pathlib import PurePath
 from typing import Any, cast
 
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, Span, did_you_mean
-from callsheet.ir.labels import LINKS, MODEL, TRUSTED, USER
+from callsheet.ir.labels import LINKS, MODEL, TRUSTED, USER, Label, read_readers
 from callsheet.ir.strict_toml import TomlError, read_toml
-from callsheet.policy.file_values import Faults, Table, read_table
-from callsheet.policy.model import Audience, Policy
-from callsheet.policy.tables import KEYS
+from callsheet.policy.constraints import check_pattern
+from callsheet.policy.file_values import (
+    Faults,
+    Path,
+    Reader,
+    Table,
+    address_values,
+    count_value,
+    dotted,
+    flag_value,
+    host_values,
+    label_value,
+    made_by,
+    one_of,
+    pattern_values,
+    read_table,
+    seconds_value,
+    section,
+    text_value,
+    text_values,
+    tool_key,
+    tool_named,
+    tool_set,
+    tool_values,
+    word,
+)
+from callsheet.policy.model import (
+    AgentRule,
+    Audience,
+    CallRule,
+    Implicit,
+    Policy,
+    ReplanRule,
+    SourceRule,
+    ToolRule,
+    When,
+)
+
+_SOURCE_KINDS = ("file", "url", "host", "tool", "memory")
+
+
+def _tools(value: object, path: Path, faults: Faults) -> dict[str, ToolRule]:
+    if not isinstance(value, Mapping):
+        raise ValueError("a table")
+    rules: dict[str, ToolRule] = {}
+    for name, table in cast("Mapping[str, object]", value).items():
+        key_path = (*path, name)
+        try:
+            key = tool_named(name)
+            if key in rules:
+                faults.add("POL003", f"two entries are for the same tool {name}", key_path)
+            values = read_table(table, _TOOL, key_path, faults)
+        except ValueError as error:
+            faults.add("POL003", f"{dotted(key_path)} must be {error}", key_path)
+            continue
+        values.pop("annotations", None)
+        rules[key] = ToolRule(**values)
+    return rules
+
+
+def _sources(value: object, path: Path, faults: Faults) -> tuple[SourceRule, ...]:
+    if not isinstance(value, Mapping):
+        raise ValueError("a table")
+    rules: list[SourceRule] = []
+    for place, table in cast("Mapping[str, object]", value).items():
+        key_path = (*path, place)
+        kind, colon, pattern = place.partition(":")
+        if kind not in _SOURCE_KINDS or (not pattern if kind != "memory" else bool(colon and not pattern)):
+            known = "file:GLOB, url:HOST, host:GLOB, tool:@NAME and memory"
+            faults.add("POL003", f"{place!r} is not a source", key_path, f"sources are {known}")
+            continue
+        is_tool = kind == "tool" and pattern != "*"
+        try:
+            name = tool_named(pattern) if is_tool else pattern.lower() if kind == "url" else pattern
+            values = read_table(table, _SOURCE, key_path, faults)
+        except ValueError as error:
+            faults.add("POL003", f"{dotted(key_path)} must be {error}", key_path)
+            continue
+        label = Label(values.get("integrity", True), values.get("conf", read_readers("priv")))
+        rules.append(SourceRule(kind=kind, pattern=name, label=label))
+    return tuple(rules)
+
+
+def _conf(value: object, path: Path, faults: Faults) -> object:
+    if isinstance(value, list):
+        value = "+".join(text_values(cast("object", value), path, faults))
+    try:
+        readers = read_readers(text_value(value, path, faults))
+    except ValueError:
+        raise ValueError("pub, priv, secret or a list of audiences") from None
+    faults.readers.append((path, readers or frozenset()))
+    return readers
+
+
+def _audiences_table(value: object, path: Path, faults: Faults) -> dict[str, Audience]:
+    if not isinstance(value, Mapping):
+        raise ValueError("a table")
+    audiences: dict[str, Audience] = {}
+    for name, table in cast("Mapping[str, object]", value).items():
+        key_path = (*path, name)
+        try:
+            if read_readers(name) != frozenset({name}) or name in ("user", "model"):
+                raise ValueError
+        except ValueError:
+            faults.add("POL003", f"an audience cannot be called {name!r}", key_path)
+            continue
+        try:
+            audiences[name] = Audience(name=name, **read_table(table, _AUDIENCE, key_path, faults))
+        except ValueError as error:
+            faults.add("POL003", f"{dotted(key_path)} must be {error}", key_path)
+    return audiences
+
+
+def _rules(value: object, path: Path, faults: Faults) -> tuple[CallRule, ...]:
+    if not isinstance(value, list):
+        raise ValueError("a list of tables, each [[rule]]")
+    rules: list[CallRule] = []
+    for number, table in enumerate(cast("list[object]", value)):
+        key_path = (*path, number)
+        try:
+            values = read_table(table, _RULE, key_path, faults)
+        except ValueError as error:
+            faults.add("POL003", f"{dotted(key_path)} must be {error}", key_path)
+            continue
+        missing = [key for key in _RULE if key not in cast("Mapping[str, object]", table)]
+        if missing:
+            faults.add("POL003", f"rule {number + 1} lacks {' and '.join(missing)}", key_path)
+        if values.keys() != _RULE.keys():
+            continue
+        rules.append(CallRule(tool=values["tool"], when=values["when"], then=values["then"]))
+    return tuple(rules)
+
+
+def _agent(value: object, path: Path, faults: Faults) -> AgentRule:
+    rule = AgentRule(**read_table(value, _AGENT, path, faults))
+    for tool in rule.arguments:
+        if tool not in rule.tools:
+            key_path = (*path, "arguments", _written(value, tool))
+            faults.add("POL003", f"the agent is not given @{tool}", key_path, "name it in `tools` too")
+    return rule
+
+
+def _written(value: object, tool: str) -> str:
+    """A tool's key as it is written in the file."""
+    given: Any = value
+    return next((name for name in given["arguments"] if tool_key(name) == tool), tool)
+
+
+def _arguments(value: object, path: Path, faults: Faults) -> dict[str, dict[str, tuple[str, ...]]]:
+    if not isinstance(value, Mapping):
+        raise ValueError('a table by tool, such as { "@FETCH_PAGE" = { url = ["https://docs.example/*"] } }')
+    arguments: dict[str, dict[str, tuple[str, ...]]] = {}
+    for written, table in cast("Mapping[str, object]", value).items():
+        key_path = (*path, written)
+        try:
+            tool = tool_named(written)
+        except ValueError as error:
+            faults.add("POL003", f"{dotted(key_path)} must be {error}", key_path)
+            continue
+        if not isinstance(table, Mapping):
+            faults.add("POL003", f"{dotted(key_path)} must be a table of arguments", key_path)
+            continue
+        given = arguments.setdefault(tool, {})
+        for name, patterns in cast("Mapping[str, object]", table).items():
+            try:
+                given[name] = text_values(patterns, (*key_path, name), faults)
+                for pattern in given[name]:
+                    check_pattern(tool, name, pattern)
+            except ValueError as error:
+                faults.add("POL003", f"{dotted((*key_path, name))} must be {error}", (*key_path, name))
+    return arguments
+
+
+_TOOL: dict[str, Reader] = {
+    "egress": flag_value,
+    "control": text_values,
+    "audience_arg": text_value,
+    "trusted_audience": text_values,
+    "destructive": flag_value,
+    "idempotent": flag_value,
+    "key_arg": text_value,
+    "approval": one_of(When),
+    "returns": label_value,
+    "no_echo": flag_value,
+    "pin": text_value,
+    "annotations": word({"ignored": True}),
+}
+_SOURCE: dict[str, Reader] = {"conf": _conf, "integrity": word({"T": False, "U": True})}
+_AUDIENCE: dict[str, Reader] = {"hosts": host_values, "mail": address_values}
+_RULE: dict[str, Reader] = {
+    "tool": lambda value, path, faults: tool_named(text_value(value, path, faults)),
+    "when": text_value,
+    "then": word({"approve": "approve", "refuse": "refuse"}),
+}
+_AGENT: dict[str, Reader] = {
+    "tools": tool_values,
+    "max_turns": count_value,
+    "max_calls": count_value,
+    "seconds": seconds_value,
+    "arguments": _arguments,
+}
+_REPLAN: dict[str, Reader] = {"max": count_value, "context": word({"trusted": "trusted", "any": "any"})}
+
+KEYS: dict[str, Reader] = {
+    "schema": lambda value, path, faults: value,
+    "name": text_value,
+    "extends": text_value,
+    "defaults": section(
+        {
+            "unknown_tool": word({"refuse": True, "ask": False}),
+            "memory": label_value,
+            "implicit": one_of(Implicit),
+            "planner": label_value,
+            "inputs": label_value,
+            "allow": tool_set,
+            "deny": tool_set,
+        }
+    ),
+    "sources": _sources,
+    "audience": _audiences_table,
+    "network": section({"hosts": host_values}),
+    "host": section({"read": text_values}),
+    "execution": section({"network": flag_value}),
+    "tools": _tools,
+    "dynamic": section({"agent": _agent, "replan": made_by(ReplanRule, _REPLAN)}),
+    "secrets": section({"patterns": pattern_values}),
+    "budgets": section({"max_steps": count_value, "max_calls": count_value, "max_retries": count_value}),
+    "rule": _rules,
+}
+"""The top-level keys of a policy file."""
+
 
 SCHEMA = 1
 """The version of the file format."""
@@ -107,8 +335,8 @@ def _merged(base: Policy, table: Table, faults: Faults) -> Policy:
     changes: dict[str, Any] = {}
     for (*sections, key), name in _FIELDS.items():
         inner: Any = table
-        for section in sections:
-            inner = inner.get(section, {})
+        for part in sections:
+            inner = inner.get(part, {})
         if key in inner:
             changes[name] = inner[key]
     changes["sources"] = (*cast("tuple[Any, ...]", table.get("sources", ())), *base.sources)

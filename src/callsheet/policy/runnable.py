@@ -10,8 +10,7 @@ import re
 from collections.abc import Iterable
 from functools import cache, lru_cache
 
-from callsheet.policy.globs import expression
-from callsheet.policy.paths import PathRefused, host_path, readings_of, workspace_path
+from callsheet.policy.paths import PathRefused, expression, host_path, readings_of, workspace_path
 
 _NAMES = (
     "pip.conf gnumakefile cmakelists.txt appveyor.yml rakefile gemfile justfile tox.ini noxfile.py"

@@ -14,9 +14,18 @@ from typing import TypeAlias
 from callsheet.ir.labels import UNKNOWN, Label, join
 from callsheet.policy.addresses import AllowedHosts
 from callsheet.policy.builtins import PUBLIC_WORLD, fold
-from callsheet.policy.globs import alternatives, covers, example, matches, may_name
 from callsheet.policy.model import Policy
-from callsheet.policy.paths import is_pattern, readings_of, walked, with_folders
+from callsheet.policy.paths import (
+    alternatives,
+    covers,
+    example,
+    is_pattern,
+    matches,
+    may_name,
+    readings_of,
+    walked,
+    with_folders,
+)
 
 OTHERS = "*"
 """Stands for all tools that the policy does not describe."""

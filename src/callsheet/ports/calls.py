@@ -11,7 +11,7 @@ from callsheet.diagnostics.wrong_type import wanted, wanted_number
 from callsheet.ir import JSON
 from callsheet.ir.labels import Label
 from callsheet.machine import CallTool, Remark, Spent
-from callsheet.machine.trace_ids import traceparent
+from callsheet.machine.keys import traceparent
 
 Objection: TypeAlias = "Callable[[str, str], str | None]"
 """Returns why a redirect from the first address to the second is not allowed, or None if it is."""

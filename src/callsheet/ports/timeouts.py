@@ -10,8 +10,11 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
+from weakref import WeakKeyDictionary
 
-from callsheet.ports.calls import ToolFailed
+from callsheet.ir import JSON
+from callsheet.ports.calls import CallContext, ToolFailed
+from callsheet.ports.tools import Handler
 
 _T = TypeVar("_T")
 OnLate: TypeAlias = "Callable[[Any], None]"
@@ -63,3 +66,40 @@ def _report_late(on_late: OnLate, task: asyncio.Future[Any]) -> None:
         on_late(error)
     else:
         on_late(ToolFailed(f"{type(error).__name__}: {error}"))
+
+
+class Slots:
+    """A limit of `most` concurrent calls per event loop; raises ValueError for less than 1.
+
+    >>> Slots(2).most
+    2
+    """
+
+    __slots__ = ("_by_loop", "most")
+
+    def __init__(self, most: int) -> None:
+        if most < 1:
+            raise ValueError(f"at least 1 call at once must be allowed, not {most}")
+        self.most = most
+        self._by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
+
+    def semaphore(self) -> asyncio.Semaphore:
+        """The semaphore of the running event loop, for `async with`."""
+        loop = asyncio.get_running_loop()
+        free = self._by_loop.get(loop)
+        if free is None:
+            free = self._by_loop[loop] = asyncio.Semaphore(self.most)
+        return free
+
+    def sharing(self, handler: Handler) -> Handler:
+        """The handler, wrapped so that each call takes one of these slots."""
+
+        async def in_turn(args: dict[str, Any], context: CallContext) -> JSON:
+            slots = self.semaphore()
+            if slots.locked():
+                context.queue()
+            async with slots:
+                context.leave()
+                return await handler(args, context)
+
+        return in_turn

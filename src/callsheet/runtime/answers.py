@@ -6,7 +6,7 @@ In: a run's open questions, messages from its inbox. Out: the event of an answer
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Literal, cast
@@ -22,6 +22,7 @@ from callsheet.sealing.placeholders import is_nothing
 from callsheet.sealing.sealer import is_sealed
 from callsheet.store.inbox import Message
 from callsheet.store.snapshots import AskTimes
+from callsheet.views.lookalikes import lookalikes
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -245,3 +246,38 @@ def find_answer(ask: Ask, posed: AskTimes, messages: Iterable[Message], now: flo
     if posed.due is not None and now >= posed.due:
         return Answered(ask.key, ask.asked.digest, Verdict.EXPIRE)
     return None
+
+
+_MEANINGS = {
+    "U/pub": "untrusted, public",
+    "U/priv": "untrusted, private",
+    "T/priv": "trusted, private",
+    "U/secret": "untrusted, secret",
+    "T/secret": "trusted, secret",
+}
+
+
+def misleading_letters(ask: PendingAsk) -> Iterator[str]:
+    """A line for each argument or input with words that read as others than they are."""
+    inputs = ((f"({number})", value) for number, value in enumerate(ask.inputs, start=1))
+    for name, value in [*(ask.args or {}).items(), *inputs]:
+        words = lookalikes(value)
+        if words:
+            yield f"{name} has letters that look like Latin ones: {', '.join(words)}"
+
+
+def origins(ask: PendingAsk) -> Iterator[str]:
+    """A line for each argument with a label that is recorded: its sources, and who may read it."""
+    for name, origin in (ask.labels or {}).items():
+        yield f"{name} {_origin(origin)}"
+
+
+def _origin(origin: JSON) -> str:
+    if not isinstance(origin, dict):
+        return f"has the label {origin}"
+    known = cast("dict[str, JSON]", origin)
+    label, steps = str(known.get("label")), known.get("from")
+    sources = ", ".join(map(str, steps)) if isinstance(steps, list) else ""
+    came_from = f"comes from {sources}" if sources else "comes from outside of the plan"
+    meaning = _MEANINGS.get(label)
+    return f"{came_from}: {label}" if meaning is None else f"{came_from}: {meaning} ({label})"

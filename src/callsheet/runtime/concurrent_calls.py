@@ -9,16 +9,50 @@ thousand calls that never wait cost one task, which has ended when `start` retur
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
 import types
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator, Iterable
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from callsheet.machine import Event
 from callsheet.ports.timeouts import give_up
-from callsheet.runtime.eager import begin_now
 from callsheet.runtime.gateway import Carried
+
+_T = TypeVar("_T")
+
+if sys.version_info >= (3, 12):
+
+    def begin_now(coroutine: Coroutine[Any, Any, _T]) -> asyncio.Task[_T]:
+        """A task for a coroutine, which has run up to where it waits; to be called in a task."""
+        return asyncio.Task(coroutine, loop=asyncio.get_running_loop(), eager_start=True)
+
+else:
+
+    def begin_now(coroutine: Coroutine[Any, Any, _T]) -> asyncio.Task[_T]:
+        """A task for a coroutine, which has run up to where it waits; to be called in a task.
+
+        Python 3.11 has no such tasks, and its event loop will not change any more: its next turn, which
+        is that of the new task, is taken out of the queue and done now. Other loops start the task later.
+        """
+        loop = asyncio.get_running_loop()
+        ready: Any = getattr(loop, "_ready", None)
+        task = asyncio.Task(coroutine, loop=loop)
+        caller = asyncio.current_task(loop)
+        if not ready or caller is None:
+            return task
+        turn = ready.pop()
+        if getattr(turn._callback, "__self__", None) is not task:
+            ready.append(turn)  # added by another thread in between
+            return task
+        asyncio.tasks._leave_task(loop, caller)
+        try:
+            turn._run()
+        finally:
+            asyncio.tasks._enter_task(loop, caller)
+        return task
+
 
 Begin: TypeAlias = "Callable[[Carried], Coroutine[Any, Any, Event]]"
 """Makes the coroutine that carries out a command."""

@@ -27,17 +27,16 @@ from callsheet.machine import (
     Usage,
 )
 from callsheet.machine.budget import REPLAN
-from callsheet.machine.keys import place_of_key
+from callsheet.machine.keys import MACHINE_VERSION, place_of_key
 from callsheet.machine.machine import Observer
-from callsheet.machine.version import MACHINE_VERSION
 from callsheet.runtime.answers import PendingAsk
 from callsheet.runtime.recording import JournalRecorder
 from callsheet.sealing.known import Known
 from callsheet.sealing.masking import MaskedRepr, hidden
 from callsheet.store import Journal, JournalError, RunStatus, RunWriter
 from callsheet.store.current_state import current_state
-from callsheet.store.external_runs import check_here, is_run_by_engine
 from callsheet.store.folded import Folded
+from callsheet.store.listing import check_here, is_run_by_engine
 from callsheet.store.replay import fold
 
 Resolution: TypeAlias = "Decision | TookPlace"

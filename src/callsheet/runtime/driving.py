@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
+from dataclasses import replace
+from enum import StrEnum
+from typing import NamedTuple, TypeVar
 
-from callsheet.ir import Plan, plan_hash
-from callsheet.machine import Ask, Command, Sleep, Status
+from callsheet.diagnostics import CallsheetError
+from callsheet.ir import JSON, Plan, plan_hash
+from callsheet.machine import AgentTurn, Ask, Command, Fact, RunAgent, Sleep, Status, to_text
+from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.runtime.answers import PendingAsk, pending, readable
 from callsheet.runtime.asking import People, Respondents
 from callsheet.runtime.cancelling import CancelOnRequest
+from callsheet.runtime.capabilities import Tasks, tasks_of
 from callsheet.runtime.doubt import (
     RunOutcome,
     close_run,
@@ -23,23 +29,27 @@ from callsheet.runtime.doubt import (
 from callsheet.runtime.gateway import Gateway, Ports
 from callsheet.runtime.guard import Guard, GuardedGateway
 from callsheet.runtime.inbox import Opening
-from callsheet.runtime.journaled_notes import JournaledNotes
 from callsheet.runtime.local import LocalDriver
 from callsheet.runtime.offloading import Offload, at_once, to_its_end
-from callsheet.runtime.recording import JournalRecorder
-from callsheet.runtime.tokens import Tasks, tasks_of
-from callsheet.store import Journal, RunStatus, RunWriter
+from callsheet.runtime.recording import JournaledNotes, JournalRecorder
+from callsheet.store import RunStatus, RunWriter
+from callsheet.store.branch import calls_done
 from callsheet.store.folded import Folded
+from callsheet.store.journal import Journal
 from callsheet.store.label_transfer import open_labels
 from callsheet.store.snapshots import AskTimes, SideRecord
+from callsheet.trace.lctl.ids import shown_ids
+from callsheet.trace.lctl.model import Handoff
+from callsheet.trace.lctl.receive import Reply, reply_to
+from callsheet.trace.lctl.write import write
+from callsheet.trace.projection.post_mortem import briefing_of
+from callsheet.trace.projection.recording import STATED, record_of
 
 
 @contextmanager
 def gateway_of(journal: Journal, run_id: str, folded: Folded, ports: Ports) -> Generator[Gateway]:
     """The gateway of a run; under a policy a guarded one."""
     if ports.blocks is not None:
-        from callsheet.runtime.briefing import with_blocks  # noqa: PLC0415 - only if agents get blocks
-
         ports = with_blocks(ports, journal)
     machine, enforcement = folded.machine, folded.enforcement
     facts, most_at_once = folded.facts, machine.limits.max_concurrency_by_tool
@@ -154,3 +164,117 @@ def remaining_command(folded: Folded, key: str) -> Command:
     if isinstance(command, Sleep) and due is not None:
         return command._replace(seconds=max(0.0, min(command.seconds, due - time.time())))
     return command
+
+
+_KEEPS = "SET_WM"
+
+
+async def keep_notes(journal: Journal, run_id: str, plan: Plan, gateway: Gateway, offload: Offload) -> None:
+    """Restore the notes of a run that branched off; does nothing for other runs."""
+    if journal.find_run(run_id).parent_run is None or not gateway.is_builtin(_KEEPS):
+        return
+    events = journal.opener(run_id).events(journal.events(run_id))
+    for call in await offload(lambda: calls_done(plan, events, journal.plan_of, _KEEPS)):
+        await gateway.keep_again(call)
+
+
+_C = TypeVar("_C", RunAgent, AgentTurn)
+_LONGEST = 4_000
+"""Maximum length in characters of a goal in a block."""
+_MOST_NAMED = 8
+"""Maximum number of facts that a message names."""
+
+
+class BlockRule(StrEnum):
+    """What happens to an answer whose LCTL block expresses doubts."""
+
+    FLAG = "flag"
+    """They are noted beside the answer."""
+    BLOCK = "block"
+    """A fact below 0.40, or a block that breaks a rule, fails the step."""
+    REVIEW = "review"
+    """For those, and for a fact below 0.60, a person must approve the answer."""
+
+
+def with_blocks(ports: Ports, journal: Journal) -> Ports:
+    """The ports, wrapped to hand out blocks if they have a rule for them."""
+    if ports.blocks is None:
+        return ports
+    briefings = _Briefings(journal, BlockRule(ports.blocks))
+    return replace(
+        ports,
+        agent=None if ports.agent is None else briefings.briefed(ports.agent),
+        turn=None if ports.turn is None else briefings.briefed(ports.turn),
+    )
+
+
+class _Briefings:
+    """Writes blocks for agents and checks theirs; the block is built once per visit of a step."""
+
+    def __init__(self, journal: Journal, rule: BlockRule) -> None:
+        self._journal = journal
+        self._rule = rule
+        self._handoffs: dict[str, Handoff | None] = {}
+
+    def briefed(
+        self, port: Callable[[_C, CallContext], Awaitable[JSON]]
+    ) -> Callable[[_C, CallContext], Awaitable[JSON]]:
+        """Wrap a port for agents: as a whole, or turn by turn, where the last turn may return a block."""
+
+        async def solve(command: _C, context: CallContext) -> JSON:
+            handed = await self._hand_off(context, command)
+            value = await port(command, context)
+            self._receive(handed, context)
+            return value
+
+        return solve
+
+    async def _hand_off(self, context: CallContext, command: RunAgent | AgentTurn) -> Handoff | None:
+        label = context.key.rsplit(".", 2)[0]
+        if label not in self._handoffs:
+            self._handoffs[label] = await asyncio.to_thread(self._briefing, context.run_id, label)
+        handoff = self._handoffs[label]
+        if handoff is None:
+            return None
+        goal = command.args.get("goal") or next(iter(command.inputs), "")
+        handed = replace(handoff, instruction=to_text(goal)[:_LONGEST] or "Solve the step.")
+        context.handed = write(handed)
+        return handed
+
+    def _briefing(self, run_id: str, label: str) -> Handoff | None:
+        try:
+            plan = self._journal.plan(self._journal.find_run(run_id).plan_hash)[0]
+            record = record_of(plan, self._journal.events(run_id), self._journal.plan_of)
+        except CallsheetError:
+            return None
+        return briefing_of(record, run_id, label)
+
+    def _receive(self, handed: Handoff | None, context: CallContext) -> None:
+        if not context.returned.strip():
+            return
+        reply = reply_to(handed, context.returned)
+        context.remark(Fact("lctl", reply.describe()))
+        if reply.confidence is not None:
+            context.remark(Fact(STATED, f"{reply.confidence:g}"))
+        why = self._objection(reply)
+        if why and self._rule is BlockRule.REVIEW:
+            context.review = why
+        elif why:
+            raise ToolFailed(why)
+
+    def _objection(self, reply: Reply) -> str:
+        if self._rule is BlockRule.FLAG:
+            return ""
+        if reply.errors:
+            return f"the agent's LCTL block breaks rules: {reply.errors[0].rule} {reply.errors[0].message}"
+        if reply.blocked:
+            return f"the agent's answer rests on uncertain facts: {_some(reply.blocked)} below 0.40"
+        if reply.review and self._rule is BlockRule.REVIEW:
+            return f"the agent is not sure enough of its answer: {_some(reply.review)} below 0.60"
+        return ""
+
+
+def _some(facts: Sequence[str]) -> str:
+    """The first of these ids, which the agent has chosen."""
+    more = len(facts) - _MOST_NAMED
+    return shown_ids(facts[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")

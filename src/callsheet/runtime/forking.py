@@ -22,6 +22,7 @@ from callsheet.policy.model import Policy
 from callsheet.runtime.doubt import RunOutcome, check_version, close_run, verified_state
 from callsheet.runtime.edits import (
     Edits,
+    ParentHistory,
     changed_steps,
     check_not_begun,
     check_plain,
@@ -29,12 +30,12 @@ from callsheet.runtime.edits import (
     edit_of,
     sealed_before,
     secret_in,
+    with_arguments,
+    with_steps,
 )
 from callsheet.runtime.effects import EffectAhead, digest_text, summary
 from callsheet.runtime.effects_ahead import ParentCalls, effects_ahead
-from callsheet.runtime.parent import ParentHistory
 from callsheet.runtime.recording import text_of
-from callsheet.runtime.revising import with_arguments, with_steps
 from callsheet.sealing.known import Known
 from callsheet.sealing.sealer import DECLARED, LABEL, Path, inputs_at
 from callsheet.store import Journal, JournalError

@@ -38,11 +38,10 @@ from callsheet.machine.remarks import RESULT
 from callsheet.ports.answers import as_json, as_json_in_turns, failure_text
 from callsheet.ports.calls import CallContext, CallListener, CallProgress, Objection, ToolFailed, ToolRaised
 from callsheet.ports.cleaning import CLEANED_TOOLS, LISTED_TOOLS, clean_output, left_out
-from callsheet.ports.concurrency import Slots
 from callsheet.ports.models.failures import as_error
 from callsheet.ports.models.model import ModelFailed
 from callsheet.ports.probes import Prober
-from callsheet.ports.timeouts import within
+from callsheet.ports.timeouts import Slots, within
 from callsheet.ports.tools import Handler
 from callsheet.ports.tracebacks import Tracebacks
 from callsheet.sealing.known import Known

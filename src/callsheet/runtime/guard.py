@@ -27,21 +27,17 @@ from callsheet.machine import (
 )
 from callsheet.machine.keys import parse_key
 from callsheet.passes.verify import PersistedLabels, Violation, verify
-from callsheet.policy.calls import Rule
-from callsheet.policy.codes import CODES
+from callsheet.policy.calls import CODES, Rule
+from callsheet.policy.constraints import RedirectRules, beyond
 from callsheet.policy.judge import judge_of
 from callsheet.policy.model import Policy
 from callsheet.policy.overwriting import may_overwrite
-from callsheet.policy.redirects import RedirectRules, beyond
 from callsheet.ports.calls import CallContext, CallProgress, Objection
-from callsheet.runtime.capabilities import Call, TokenRefused
+from callsheet.runtime.capabilities import NO_TASKS, Call, Task, Tasks, TokenRefused, Tokens
 from callsheet.runtime.gateway import Carried, Gateway, Outcome, Ports
-from callsheet.runtime.label_tracking import LabelTracker
+from callsheet.runtime.label_tracking import LabelTracker, withheld
 from callsheet.runtime.places import view_of
-from callsheet.runtime.protected_files import places_of, rewritten
-from callsheet.runtime.remaining import left_in
-from callsheet.runtime.sending import withheld
-from callsheet.runtime.tokens import NO_TASKS, Task, Tasks, Tokens
+from callsheet.runtime.remaining import left_in, places_of, rewritten
 from callsheet.store.database import UNAVAILABLE
 from callsheet.store.labels import LabelStore
 

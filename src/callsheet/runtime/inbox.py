@@ -28,9 +28,8 @@ from callsheet.runtime.answers import (
 from callsheet.runtime.doubt import DoubtfulCall, doubtful_calls, fold_run
 from callsheet.store import EventType, Journal, JournalError, RunStatus
 from callsheet.store.events import Event as Row
-from callsheet.store.external_runs import check_here
 from callsheet.store.inbox import Message
-from callsheet.store.listing import INTERRUPTED, found_runs
+from callsheet.store.listing import INTERRUPTED, check_here, found_runs
 from callsheet.store.records import recorded_event
 from callsheet.store.snapshots import AskTimes
 

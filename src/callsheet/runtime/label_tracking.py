@@ -7,20 +7,34 @@ cannot be used.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from os.path import expanduser, isdir, realpath
 from os.path import join as join_path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from callsheet.ir.labels import LITERAL, Label, join
+from callsheet.ir.labels import LITERAL, UNKNOWN, Label, join
 from callsheet.machine import CallTool, Failed, Succeeded, to_text
+from callsheet.policy.builtins import fold
+from callsheet.policy.calls import Argument
 from callsheet.policy.composing import edited
 from callsheet.policy.judge import Judge
-from callsheet.policy.paths import is_pattern, workspace_path
+from callsheet.policy.paths import file_key, is_pattern, workspace_path
+from callsheet.policy.rules.attachments import attached, not_theirs, path_of, sends_files
 from callsheet.policy.rules.opened_files import opened_by
+from callsheet.policy.rules.receivers import receivers
 from callsheet.runtime.gateway import Outcome
-from callsheet.runtime.places import ANYWHERE, RunWorkspace, WrittenPlace, kept_by, program_of, read_by
+from callsheet.runtime.places import (
+    ANYWHERE,
+    RunWorkspace,
+    TooMany,
+    WrittenPlace,
+    files_of,
+    kept_by,
+    program_of,
+    read_by,
+    view_of,
+)
 from callsheet.store.database import UNAVAILABLE
 from callsheet.store.labels import EVERYWHERE, LabelStore, Writing, notes_of
 
@@ -129,3 +143,60 @@ class LabelTracker:
 
     def _is_folder(self, path: str) -> bool:
         return bool(self._root) and isdir(join_path(self._root, path))
+
+
+def withheld(judge: Judge, labels: LabelStore, root: str, tool: str, args: Mapping[str, Any]) -> str | None:
+    """Why a call is refused: it would send a file whose label does not permit its receivers; else None."""
+    name, traits = fold(tool), judge.traits(tool)
+    if traits is None or not sends_files(name, traits):
+        return None
+    call, workspace = view_of(tool, args), RunWorkspace(root, real=real_path)
+    known = [
+        (file, label)
+        for file in attached(call)
+        for label in _labels(judge, labels, workspace, file.path)
+        if label is not None
+    ]
+    objection = not_theirs(known, receivers(judge.setting, traits, call)) if known else None
+    if objection is None:
+        return None
+    file, _, who = objection
+    path = path_of(file.path)
+    if path is None or labels.of_files(root, (file_key(path),)) is None:
+        return f"{file.path.text} is, or links to, a private file that would reach {who}"
+    return f"a run has put private data into {path}, which would reach {who}"
+
+
+def _labels(
+    judge: Judge, labels: LabelStore, workspace: RunWorkspace, path: Argument
+) -> Iterator[Label | None]:
+    """The stored label of a file or of a folder's files, and the policy's label for an absolute path or the
+    target of a link. A pattern may denote any file.
+
+    Where the workspace is and where links lead is only known at run time.
+    """
+    if not path.text:
+        return
+    sources, own = judge.setting.sources, path_of(path)
+    for spelled in workspace.inside([path.text]):
+        name = workspace_path(spelled)
+        yield labels.of_files(workspace.root, (file_key(name),))
+        yield labels.below(workspace.root, "" if is_pattern(name) else file_key(name))
+        if name != own:
+            yield sources.file(name)
+        yield _of_files(judge, workspace, name)
+    outside = own and workspace.outside(own)
+    if outside:
+        yield sources.file(outside, on_host=True)
+
+
+def _of_files(judge: Judge, workspace: RunWorkspace, path: str) -> Label | None:
+    """The policy's label for the files in a folder, or for those that a glob matches; None for a file."""
+    if not workspace.root:
+        return None
+    sources = judge.setting.sources
+    try:
+        names = list(files_of(workspace.root, path))
+    except TooMany:
+        return UNKNOWN
+    return join(sources.file(name) for found in names for name in workspace.inside([found]))

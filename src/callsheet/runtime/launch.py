@@ -8,22 +8,46 @@ from secrets import token_hex
 from typing import NamedTuple
 
 from callsheet.diagnostics import CallsheetError
-from callsheet.ir import JSON, Plan, plan_hash
+from callsheet.ir import JSON, Order, Plan, plan_hash
+from callsheet.ir.graphs import Precedence
 from callsheet.machine import (
     Enforcement,
     Limits,
     Program,
     ToolFacts,
 )
+from callsheet.machine.graph import compile_graph
 from callsheet.machine.machine import Observer
+from callsheet.machine.ranking import ranks_of
 from callsheet.policy.model import Policy
 from callsheet.runtime.guard import bounded
 from callsheet.runtime.local import LocalDriver
-from callsheet.runtime.ranks import ranks_for
 from callsheet.sealing.known import Known
 from callsheet.sealing.sealer import DECLARED, LABEL, Path, inputs_at
 from callsheet.store import Journal, JournalError
 from callsheet.store.start import Start, secret_labels
+
+_MOST_STEPS = 10_000
+
+
+def ranks_for(journal: Journal, plan: Plan, limits: Limits) -> dict[str, int]:
+    """The ranks of the steps by id; empty for a plan without a choice, without a previous run, or too large.
+
+    Steps without a known duration count as the mean of the others. Raises CallsheetError (RUN001) for a graph
+    that cannot be run, JournalError if the journal cannot be read.
+    """
+    count = len(plan.steps)
+    if plan.order is not Order.DAG or not limits.max_concurrency < count <= _MOST_STEPS:
+        return {}
+    if max(map(len, Precedence.of(plan).levels()), default=0) <= limits.max_concurrency:
+        return {}
+    took = journal.step_seconds(plan_hash(plan))
+    if not took:
+        return {}
+    usual = sum(took.values()) / len(took)
+    seconds = [took.get(step.id, usual) for step in plan.steps]
+    ranks = ranks_of(compile_graph(plan), seconds, limits.max_concurrency)
+    return {step.id: rank for step, rank in zip(plan.steps, ranks, strict=True)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Protocol, cast
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any, Protocol, cast
 
 from callsheet.machine import (
     Ask,
@@ -23,14 +23,41 @@ from callsheet.machine import (
     Finish,
     Machine,
     Result,
+    Sleep,
     Succeeded,
     TimeUp,
 )
+from callsheet.ports.calls import CallListener
 from callsheet.ports.timeouts import give_up
 from callsheet.runtime.asking import OpenQuestions, People
 from callsheet.runtime.concurrent_calls import ConcurrentCalls
-from callsheet.runtime.following import followed
-from callsheet.runtime.gateway import Carried, Gateway
+from callsheet.runtime.gateway import Carried, Gateway, Outcome
+
+CarryOut = Callable[[Carried], Coroutine[Any, Any, Outcome]]
+
+
+def followed(gateway: Gateway) -> CarryOut:
+    """How calls are carried out, with the gateway's listener told of them."""
+    if gateway.listener is None:
+        return gateway.carry_out
+    return _telling(gateway.carry_out, gateway.listener)
+
+
+def _telling(carry_out: CarryOut, listener: CallListener) -> CarryOut:
+    async def carry_out_told(command: Carried) -> Outcome:
+        if isinstance(command, Sleep):
+            return await carry_out(command)
+        listener.began(command.key)
+        succeeded = False
+        try:
+            outcome = await carry_out(command)
+            succeeded = isinstance(outcome, Succeeded)
+            return outcome
+        finally:
+            listener.ended(command.key, succeeded=succeeded)
+
+    return carry_out_told
+
 
 _SECONDS_BETWEEN_YIELDS = 0.002
 _PATIENCE = 5.0

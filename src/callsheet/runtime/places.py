@@ -6,7 +6,9 @@ tools the argument names decide, as in verification.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple, cast
 from urllib.parse import unquote
@@ -17,7 +19,15 @@ from callsheet.machine import to_text
 from callsheet.machine.monitor.reads import argument_of
 from callsheet.policy.builtins import Traits, fold
 from callsheet.policy.calls import Argument, CallView
-from callsheet.policy.paths import PathRefused, file_key, is_pattern, note_key, workspace_path
+from callsheet.policy.paths import (
+    PathRefused,
+    alternatives,
+    file_key,
+    is_pattern,
+    note_key,
+    with_folders,
+    workspace_path,
+)
 from callsheet.policy.programs import files_opened, only_looks
 from callsheet.policy.rules.files import FILE_NAMES, FileAccess, filing_of, keeps_files
 from callsheet.policy.rules.opened_files import modules_alone, opened, written
@@ -276,3 +286,37 @@ def _path(given: Any) -> str:
 def _spelled(given: Any) -> str:
     """A file path as the file tools take it; surrounding blanks are part of the name."""
     return str(PurePosixPath(given)) if _path(given) else ""
+
+
+MOST = 10_000
+"""A folder with more files is not listed to its end."""
+
+
+class TooMany(Exception):
+    """There are more than MOST files."""
+
+
+def files_of(root: str, path: str) -> Iterator[str]:
+    """The files that a normal path below `root` stands for, relative to it; raises TooMany.
+
+    Links to folders are listed as files. A glob is taken as widely as some tool may take it.
+    """
+    folder, globs = path, list[str]()
+    if is_pattern(path):
+        parts = path.split("/")
+        fixed = next(at for at, part in enumerate(parts) if is_pattern(part) or "{" in part)
+        folder, globs = "/".join(parts[:fixed]), [glob.casefold() for glob in alternatives(path)]
+    for count, name in enumerate(_below(root, folder)):
+        if count >= MOST:
+            raise TooMany
+        if not globs or any(
+            fnmatchcase(one, glob) for glob in globs for one in with_folders(name.casefold())
+        ):
+            yield name
+
+
+def _below(root: str, folder: str) -> Iterator[str]:
+    for place, folders, files in os.walk(os.path.join(root, folder)):
+        links = [name for name in folders if os.path.islink(os.path.join(place, name))]
+        for name in (*files, *links):
+            yield os.path.relpath(os.path.join(place, name), root)

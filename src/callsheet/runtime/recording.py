@@ -10,12 +10,15 @@ import asyncio
 import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, cast
 
 from callsheet.frontends.dag import format_dag
 from callsheet.frontends.ltp import format_plan
 from callsheet.ir import JSON, Order, Plan
+from callsheet.ir.labels import Label, read_label
 from callsheet.machine import (
     Answered,
+    Approval,
     Ask,
     CallTool,
     Cancelled,
@@ -23,16 +26,21 @@ from callsheet.machine import (
     Doubted,
     Event,
     Failed,
+    Machine,
     PlanCompiled,
     Probe,
     Result,
     Sleep,
+    Status,
     Succeeded,
 )
 from callsheet.machine.commands import Awaited
+from callsheet.machine.machine import Observer
+from callsheet.machine.monitor.monitor import Monitor
+from callsheet.machine.notes import Note
 from callsheet.machine.questions import asked_to_json
 from callsheet.runtime.asking import People
-from callsheet.runtime.secrecy import secrecy_of
+from callsheet.sealing.sealer import LABEL, Path
 from callsheet.store import (
     Durability,
     EventType,
@@ -44,6 +52,86 @@ from callsheet.store.folded import Folded
 from callsheet.store.records import event_record, late_record, result_body
 from callsheet.store.replay import Place, note_event
 from callsheet.store.snapshots import SideRecord, SnapshotIntervals, body_of
+
+_NONE: Mapping[Path, str] = {}
+_OUTCOME = ("value", "error", "remarks", "reason")
+_QUESTION = ("prompt", "options", "schema", "default")
+
+
+class Secrecy:
+    """The labels of one run under a policy, as its recorder needs them."""
+
+    def __init__(self, monitor: Monitor) -> None:
+        self._monitor = monitor
+
+    def of(self, event: Event) -> Mapping[Path, str]:
+        """The secret parts of the body of an event that has not been fed to the machine yet."""
+        match event:
+            case Succeeded(key=key, label=label):
+                return _OUTCOMES if self._gives_secrets(key, label) else _NONE
+            case Failed(key=key) | Doubted(key=key):
+                return _OUTCOMES if self._gives_secrets(key) else _NONE
+            case Decided(key=key) | Answered(key=key) | PlanCompiled(key=key):
+                return _ANSWERS if self._gives_secrets(key) else _NONE
+            case _:
+                return _NONE
+
+    def of_late(self) -> Mapping[Path, str]:
+        """The secret parts of an outcome whose call is closed."""
+        return _OUTCOMES
+
+    def of_question(self, ask: Ask) -> Mapping[Path, str]:
+        """The secret parts of a question or an approval."""
+        if not isinstance(ask.asked, Approval):
+            return _QUESTIONS if self._takes_secrets(ask.key) else _NONE
+        labels: dict[Path, str] = {}
+        for name, label_data in ask.asked.labels.items():
+            label = (
+                cast("Mapping[str, Any]", label_data).get("label") if isinstance(label_data, dict) else None
+            )
+            if label is not None and read_label(str(label)).is_secret:
+                labels[("args", name) if name in ask.asked.args else ("inputs",)] = LABEL
+        if ask.asked.answer and self._gives_secrets(ask.key):
+            labels[("answer",)] = LABEL
+        return labels | {("why",): LABEL} if labels else labels
+
+    def of_end(self, result: Result, *, has_sealed: bool) -> Mapping[Path, str]:
+        """The secret parts of the `end` event: an answer has been judged by the policy, an error has not.
+
+        `has_sealed` means that something in the run was secret, so its error may be.
+        """
+        if not has_sealed:
+            return _NONE
+        labels: dict[Path, str] = {} if result.error is None else {("error",): LABEL}
+        if result.status is not Status.DONE:
+            labels[("response",)] = LABEL
+        if result.objection is not None:
+            labels |= {("objection", name): LABEL for name in ("message", "help")}
+        return labels
+
+    def _gives_secrets(self, key: str, label: Label | None = None) -> bool:
+        admitted = self._monitor.open_calls.calls.get(key)
+        if label is not None and label.is_secret:
+            return True
+        talk = self._monitor.open_calls.talks.get(key)
+        if talk is not None and talk[0].is_secret:
+            return True
+        return admitted is not None and (admitted.result.is_secret or admitted.sent.is_secret)
+
+    def _takes_secrets(self, key: str) -> bool:
+        admitted = self._monitor.open_calls.calls.get(key)
+        return admitted is not None and admitted.sent.is_secret
+
+
+def secrecy_of(machine: Machine) -> Secrecy | None:
+    """The secrecy of a run; None for one without a policy."""
+    return None if machine.monitor is None else Secrecy(machine.monitor)
+
+
+_OUTCOMES: Mapping[Path, str] = {(name,): LABEL for name in _OUTCOME}
+_ANSWERS: Mapping[Path, str] = {(name,): LABEL for name in ("value", "note", "remarks")}
+_QUESTIONS: Mapping[Path, str] = {(name,): LABEL for name in _QUESTION}
+
 
 INTERVALS = SnapshotIntervals()
 """When runs get snapshots."""
@@ -301,3 +389,44 @@ class JournalRecorder:
                 failure = again
             else:
                 return
+
+
+class JournaledNotes:
+    """Wraps an observer and a callback after each batch, either of which may be None.
+
+    Notes pass through until `hold`; after that they are held until their batch is written.
+    """
+
+    def __init__(
+        self, observer: Observer | None, after_batch: Callable[[], Awaitable[None]] | None = None
+    ) -> None:
+        self._listener = observer
+        self._after_batch = after_batch
+        self._notes: list[Note] | None = None
+        self.observer: Observer | None = None if observer is None else self._note
+        """The observer to give to the machine."""
+        self.after_batch = after_batch if observer is None else self._deliver
+        """To be awaited after a batch is written."""
+
+    def hold(self) -> None:
+        """From now on hold notes until they are written."""
+        self._notes = []
+
+    def release(self) -> None:
+        """Deliver the held notes; they have been written."""
+        listener, notes = self._listener, self._notes
+        if notes and listener is not None:
+            self._notes = []
+            for note in notes:
+                listener(note)
+
+    def _note(self, note: Note) -> None:
+        if self._notes is not None:
+            self._notes.append(note)
+        elif self._listener is not None:
+            self._listener(note)
+
+    async def _deliver(self) -> None:
+        self.release()
+        if self._after_batch is not None:
+            await self._after_batch()

@@ -6,20 +6,26 @@ of its values.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from os.path import abspath, expanduser, realpath
+from os.path import join as join_path
 from pathlib import Path
+from urllib.parse import unquote
 
 from callsheet.ir.labels import LITERAL, Label, join
 from callsheet.machine import Machine
 from callsheet.passes.verify import NOTHING_LEFT, PersistedLabels, RunPosition, Verdict, verify
+from callsheet.policy.builtins import Traits
+from callsheet.policy.calls import CallView
 from callsheet.policy.model import Policy
+from callsheet.policy.overwriting import overwritten
+from callsheet.policy.paths import file_key, readings_of
 from callsheet.store.database import UNAVAILABLE
 from callsheet.store.errors import JournalError
 from callsheet.store.folded import Folded
 from callsheet.store.label_transfer import has_labels, open_labels
-from callsheet.store.labels import EVERYWHERE, LabelStore, Noted, notes_of
-from callsheet.store.nested_workspaces import Nesting
+from callsheet.store.labels import EVERYWHERE, LabelStore, Nesting, Noted, notes_of
 
 
 def prove_remaining(
@@ -101,3 +107,39 @@ def _position_of(machine: Machine) -> RunPosition:
         presence=dict(monitor.variable_labels.presence),
         values=machine.variables(),
     )
+
+
+def places_of(files: Iterable[str]) -> Mapping[str, str]:
+    """These files by the keys of all places where they are written, by their names and where these lead."""
+    return {file_key(spelled): file for file in files for spelled in (file, _real(file))}
+
+
+def rewritten(protected: Mapping[str, str], root: str, call: CallView, traits: Traits | None) -> str | None:
+    """Why a call may not be made: it would write one of the files; None where it writes none of them.
+
+    `protected` is what `places_of` returns, `root` the workspace, "" for the working directory.
+    """
+    for path in overwritten(call, traits):
+        for place in _places(path, root):
+            if place in protected:
+                return (
+                    f"@{call.tool} would write {path}, and {protected[place]} controls how runs are checked"
+                )
+    return None
+
+
+def _places(path: str, root: str) -> Iterable[str]:
+    """Where a path may lead, as `file_key` has it, whichever way some system may read it."""
+    if path.startswith("file://"):
+        path = unquote(path.removeprefix("file://").removeprefix("localhost"))
+    for reading in dict.fromkeys((*readings_of(path), path.strip())):
+        place = join_path(root, expanduser(reading))
+        yield from dict.fromkeys((file_key(_real(place)), file_key(_lexical(place))))
+
+
+def _lexical(path: str) -> str:
+    return path if "\x00" in path else abspath(path)
+
+
+def _real(path: str) -> str:
+    return path if "\x00" in path else realpath(path)

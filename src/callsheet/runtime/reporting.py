@@ -6,30 +6,34 @@ In: a journal and a run. Out: data or HTML, rebuilt from the events each time.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from importlib.resources import files
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from tempfile import NamedTemporaryFile
+from types import MappingProxyType
 from typing import NamedTuple
 
 from callsheet.ir import JSON, Plan
 from callsheet.ir.gc_pause import gc_paused
-from callsheet.runtime.answers import PendingAsk
-from callsheet.runtime.argument_remarks import misleading_letters, origins
+from callsheet.runtime.answers import PendingAsk, misleading_letters, origins
 from callsheet.runtime.doubt import DoubtfulCall, doubtful_calls, fold_run, unanswered_calls
 from callsheet.runtime.inbox import asks_of
-from callsheet.store import Journal
+from callsheet.store.errors import JournalError
 from callsheet.store.events import Event, EventType
-from callsheet.store.journal_paths import is_special, place_of
-from callsheet.store.ownership import is_owned
+from callsheet.store.journal import Journal
+from callsheet.store.journal_paths import is_owned, is_special, place_of
 from callsheet.store.runs import RunInfo
+from callsheet.trace.lctl.model import DebugDocument, Handoff
+from callsheet.trace.projection.post_mortem import debug_document_of, has_failed
+from callsheet.trace.projection.project import handoff_of
+from callsheet.trace.projection.recording import record_of
 from callsheet.version import VERSION
 from callsheet.views.report.build import Recorded, Showing, Waits, document_of
-from callsheet.views.report.bundle import bundle
 from callsheet.views.report.document import Document
-from callsheet.views.report.page import page_of, served_page
+from callsheet.views.report.page import bundle, page_of, served_page
 
 MADE_BY = f"callsheet {VERSION}"
 INTERRUPTED = "interrupted"
@@ -183,3 +187,39 @@ def _ask(ask: PendingAsk) -> Waits:
 
 def _doubt(call: DoubtfulCall) -> Waits:
     return Waits(call.key, call.step, "doubt", call.tool, call.since, None, call.why, dict(call.args))
+
+
+_NO_VALUES: Mapping[str, float] = MappingProxyType({})
+
+
+def lctl_of(
+    journal: Journal,
+    run_id: str,
+    at: str | int | None = None,
+    *,
+    debug: bool | None = None,
+    with_items: bool = False,
+    by_tool: Mapping[str, float] = _NO_VALUES,
+) -> Handoff | DebugDocument:
+    """The document of a run in its current state, or after the step or event number `at`.
+
+    `debug` chooses between a post-mortem and a hand-off; the default is a post-mortem for a failed run unless
+    `at` is given. `with_items` lists the results of a FOREACH one by one. `by_tool` is the confidence in
+    tools' results, from 0 to 1 by canonical name. Raises CallsheetError: JRN002 for an unknown run, JRN012,
+    JRN015 or JRN020 if its events cannot be read, RUN060 for a step that it has not done, JRN041 for an
+    unknown event.
+    """
+    info = journal.find_run(run_id)
+    plan = journal.plan_of(info.plan_hash)
+    events = journal.events(info.run_id)
+    if isinstance(at, int):
+        if not 1 <= at <= info.events:
+            raise JournalError(
+                "JRN041", f"the run has no event {at}", f"its events have the numbers 1 to {info.events}"
+            )
+        events = islice(events, at)
+    record = record_of(plan, events, journal.plan_of, with_items=with_items)
+    wanted = has_failed(record) and at is None if debug is None else debug
+    if wanted:
+        return debug_document_of(record, info.run_id, by_tool)
+    return handoff_of(record, info.run_id, at if isinstance(at, str) else None, by_tool)

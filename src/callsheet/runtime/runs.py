@@ -25,7 +25,7 @@ from callsheet.machine import (
     Started,
     compile_plan,
 )
-from callsheet.machine.version import MACHINE_VERSION
+from callsheet.machine.keys import MACHINE_VERSION
 from callsheet.policy.model import Policy
 from callsheet.runtime.asking import People, Respondents
 from callsheet.runtime.cancelling import cancel_asked
@@ -40,22 +40,21 @@ from callsheet.runtime.driving import (
     drive,
     ended,
     gateway_of,
+    keep_notes,
     people_of,
     record_waiting,
     remaining_command,
 )
 from callsheet.runtime.gateway import Gateway, Ports
 from callsheet.runtime.guard import Guard, GuardedGateway, bounded
-from callsheet.runtime.journaled_notes import JournaledNotes
 from callsheet.runtime.launch import Launch, Watch, start_of
 from callsheet.runtime.local import SLICE, LocalDriver
-from callsheet.runtime.notes import keep_notes
 from callsheet.runtime.offloading import Offload, at_once, to_its_end
-from callsheet.runtime.recording import JournalRecorder
+from callsheet.runtime.recording import JournaledNotes, JournalRecorder
 from callsheet.sealing.known import Known
 from callsheet.store import Journal, RunStatus, RunWriter
 from callsheet.store.folded import Folded
-from callsheet.store.ids import new_run_id
+from callsheet.store.journal_paths import new_run_id
 from callsheet.store.labels import LabelStore, Noted
 from callsheet.store.replay import begin
 from callsheet.store.start import Start

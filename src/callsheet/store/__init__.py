@@ -6,9 +6,8 @@ Nothing else stores the state of a run. Events are written by a run's one owner;
 from callsheet.store.chain import BadEvent
 from callsheet.store.errors import Fenced, JournalError, JournalWriteFailed, NotStorable, WrongProcess
 from callsheet.store.events import Event, EventType
-from callsheet.store.ids import check_run_id, new_run_id
 from callsheet.store.journal import Journal
-from callsheet.store.journal_paths import default_journal_path
+from callsheet.store.journal_paths import check_run_id, default_journal_path, new_run_id
 from callsheet.store.runs import RunInfo
 from callsheet.store.schema import Durability
 from callsheet.store.writer import RunStatus, RunWriter

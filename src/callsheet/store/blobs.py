@@ -12,7 +12,24 @@ import sqlite3
 from hashlib import sha256
 from pathlib import Path
 
-from callsheet.store.syncing import sync_file, sync_folder
+
+def sync_file(path: Path) -> None:
+    """Sync the content of a file; a symbolic link is not followed. Raises OSError."""
+    _sync(path, os.O_RDONLY | os.O_NOFOLLOW)
+
+
+def sync_folder(path: Path) -> None:
+    """Sync the names in a folder. Raises OSError."""
+    _sync(path, os.O_RDONLY | os.O_DIRECTORY)
+
+
+def _sync(path: Path, flags: int) -> None:
+    fd = os.open(path, flags | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
 
 INLINE_LIMIT = 64 * 1024
 """Bodies of more bytes are stored as blobs."""

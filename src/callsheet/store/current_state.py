@@ -12,15 +12,15 @@ from functools import partial
 
 from callsheet.ir import Plan
 from callsheet.machine import Program
+from callsheet.machine.compiling import program_on_demand
 from callsheet.machine.machine import Observer
-from callsheet.machine.on_demand import program_on_demand
 from callsheet.store.chain import BadEvent
 from callsheet.store.events import Event, EventType
 from callsheet.store.folded import Folded
 from callsheet.store.journal import Journal
 from callsheet.store.replay import fold, fold_on, restored, start_from
+from callsheet.store.seal_keys import Unsealer
 from callsheet.store.snapshots import StoredParts, UnusableSnapshot, read_plainly
-from callsheet.store.unsealing import Unsealer
 
 
 def current_state(

@@ -33,12 +33,11 @@ from callsheet.store.events import (
     identify,
     link,
 )
-from callsheet.store.ids import check_run_id
 from callsheet.store.journal import Parts
+from callsheet.store.journal_paths import check_run_id
 from callsheet.store.pending import plan_row
 from callsheet.store.records import event_record
-from callsheet.store.run_names import names_of
-from callsheet.store.runs import RunInfo
+from callsheet.store.runs import RunInfo, names_of
 from callsheet.store.schema import SEQ_BITS
 from callsheet.store.writer import RunStatus
 

@@ -30,24 +30,20 @@ from callsheet.store.chain import BadEvent, verify
 from callsheet.store.decision_guides import DecisionGuides
 from callsheet.store.errors import JournalError, closed, run_exists
 from callsheet.store.events import GENESIS, Entry, Event, EventType, Stored
-from callsheet.store.ids import check_run_id
-from callsheet.store.journal_paths import JournalPaths, place_of
+from callsheet.store.journal_paths import JournalPaths, check_run_id, place_of
 from callsheet.store.ledger import Ledger
 from callsheet.store.lock import RunLock, Spares
 from callsheet.store.mailbox import Mailbox
 from callsheet.store.pending import Pending, PlanRow, RunRow, plan_row
-from callsheet.store.read_only import connect_to_look
-from callsheet.store.reader import Reader, Told
-from callsheet.store.run_names import RunNames, names_of
-from callsheet.store.runs import RunInfo, RunOutline
+from callsheet.store.read_connection import connect_to_look
+from callsheet.store.reader import Reader, Told, step_seconds
+from callsheet.store.runs import RunInfo, RunNames, RunOutline, names_of
 from callsheet.store.schema import Durability, prepare
-from callsheet.store.seal_keys import KeyStore, not_opened
-from callsheet.store.step_durations import step_seconds
-from callsheet.store.unsealing import Unsealer
+from callsheet.store.seal_keys import KeyStore, Unsealer, not_opened
 from callsheet.store.writer import RunStatus, RunWriter
 
 if TYPE_CHECKING:
-    from callsheet.store.group import GroupWriter
+    from callsheet.store.writer import GroupWriter
 
 
 _log = logging.getLogger("callsheet")
@@ -450,7 +446,7 @@ class Journal:
             if self._is_closed:
                 raise closed(self._place.database)
             if self._group is None:
-                from callsheet.store.group import GroupWriter  # noqa: PLC0415 - brings asyncio
+                from callsheet.store.writer import GroupWriter  # noqa: PLC0415 - brings asyncio
 
                 self._group = GroupWriter(self._ledger)
             return self._group

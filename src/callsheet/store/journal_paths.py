@@ -7,8 +7,11 @@ are unreliable, and for a device, a pipe or a socket. Nothing is opened here but
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import re
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -153,3 +156,83 @@ def _mount_of(real_path: str, table: str) -> tuple[str, str]:
         if leads_there and len(point) >= len(best):
             best, kind = point, fields[2]
     return best, kind
+
+
+_RUN_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}", re.ASCII)
+_DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"
+_MOMENTS_A_MINUTE = 32**4
+
+
+def check_run_id(run_id: str) -> str:
+    """The id itself if it matches `[a-z0-9][a-z0-9._-]{0,63}`; raises JournalError (JRN001) otherwise."""
+    if _RUN_ID.fullmatch(_text(run_id)) is None:
+        raise JournalError(
+            "JRN001",
+            f"{run_id[:80]!a} is not a run id",
+            hint="1 to 64 of a-z, 0-9, dot, dash and underscore, with a letter or a digit first",
+        )
+    return run_id
+
+
+def may_begin_run_id(text: str) -> bool:
+    """Whether some run id is `text` or starts with it."""
+    return _RUN_ID.fullmatch(_text(text)) is not None
+
+
+def _text(given: object) -> str:
+    if not isinstance(given, str):
+        raise TypeError(f"run_id must be a text, not {type(given).__name__}")
+    return given
+
+
+def new_run_id(
+    clock: Callable[[], float] = time.time, random_below: Callable[[int], int] | None = None
+) -> str:
+    """A fresh id such as `20261121-2301-k3f9zq`.
+
+    `clock` gives seconds since 1970; `random_below(n)` a whole number from 0 to n - 1, by default
+    from the system.
+
+    >>> new_run_id(lambda: 1795302119.5, lambda n: 7)
+    '20261121-2301-zqex07'
+    """
+    now = clock()
+    minute, within = divmod(now, 60.0)
+    stamp = time.strftime("%Y%m%d-%H%M", time.gmtime(minute * 60.0))
+    moment = min(int(within / 60.0 * _MOMENTS_A_MINUTE), _MOMENTS_A_MINUTE - 1)
+    return f"{stamp}-{_digits(moment, 4)}{_digits((random_below or _random_below)(32**2), 2)}"
+
+
+def _random_below(limit: int) -> int:
+    return int.from_bytes(os.urandom(8), "big") % limit
+
+
+def _digits(number: int, count: int) -> str:
+    return "".join(_DIGITS[number >> 5 * place & 31] for place in reversed(range(count)))
+
+
+def is_owned(place: JournalPaths, run_id: str) -> bool:
+    """Whether a living process holds the run's lock.
+
+    Takes a shared lock for an instant. Raises JournalError (JRN001) for an invalid id.
+    """
+    path = place.run_locks / f"{check_run_id(run_id)}.lock"
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+    return False
+
+
+def attempts_of(place: JournalPaths, run_id: str) -> Path:
+    """The file in which servers count how often they resumed the run by themselves; deleted with the run.
+
+    Raises JournalError (JRN001) for an invalid id.
+    """
+    return place.run_locks / f"{check_run_id(run_id)}.attempts"

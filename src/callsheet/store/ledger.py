@@ -17,7 +17,6 @@ from typing import NamedTuple, TypeVar
 
 from callsheet.store import inbox
 from callsheet.store.blobs import ROW_LIMIT, BlobFiles, link_all
-from callsheet.store.commit_rate import CommitRate
 from callsheet.store.errors import (
     Fenced,
     JournalDisplaced,
@@ -33,6 +32,32 @@ from callsheet.store.pending import Pending, Portion, Row
 from callsheet.store.schema import Durability
 from callsheet.store.tail import OrphanedTail, Tail, TailEntry, left_tails, read_tails
 from callsheet.store.write_connection import FAILURES, WriteConnection
+
+NEAR = 0.05
+"""A commit is quick if fewer than this many seconds have passed since the one before."""
+ENOUGH = 16
+"""From this many quick commits in a row on, a tail is worthwhile."""
+
+
+class CommitRate:
+    """Counts quick commits in a row."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._last = float("-inf")
+        self._quick = 0
+
+    def step(self) -> bool:
+        """Count a commit; whether it should go to a synced tail.
+
+        Slower commits are better written straight to the database: each would be moved there from the tail on
+        its own, with a second sync.
+        """
+        now = self._clock()
+        self._quick = self._quick + 1 if now - self._last < NEAR else 0
+        self._last = now
+        return self._quick >= ENOUGH
+
 
 _T = TypeVar("_T")
 

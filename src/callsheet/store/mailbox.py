@@ -11,8 +11,8 @@ from typing import Any
 
 from callsheet.sealing.sealer import Sealer
 from callsheet.store.errors import JournalError
-from callsheet.store.ids import check_run_id
 from callsheet.store.inbox import SAID, Message, encode_payload, open_message
+from callsheet.store.journal_paths import check_run_id
 from callsheet.store.ledger import Ledger
 from callsheet.store.reader import Reader
 from callsheet.store.seal_keys import KeyStore

@@ -14,7 +14,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple, TypeAlias
 
 from callsheet.ir import IR_VERSION, Plan
-from callsheet.ir.naming import plan_bytes
+from callsheet.ir.canon import plan_bytes
 from callsheet.machine.keys import place_of_key
 from callsheet.sealing.sealer import Path, Sealer
 from callsheet.store.blobs import INLINE_LIMIT

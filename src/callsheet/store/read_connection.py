@@ -6,15 +6,28 @@ transaction outlives a call, so that readers never delay a checkpoint.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
-from callsheet.store.errors import closed, damaged
-from callsheet.store.journal_paths import JournalPaths
-from callsheet.store.schema import connect_reading, is_of_the_disk, unusable
+from callsheet.store.errors import JournalError, closed, damaged
+from callsheet.store.inserts import insert_left
+from callsheet.store.journal_paths import JournalPaths, refuse_special
+from callsheet.store.schema import (
+    APPLICATION_ID,
+    SCHEMA_VERSION,
+    connect_reading,
+    is_marked,
+    is_of_the_disk,
+    other_format,
+    set_aside_foreign_log,
+    unusable,
+)
+from callsheet.store.tail import left_tails
 
 
 class ReadConnection:
@@ -75,3 +88,98 @@ class ReadConnection:
                 if is_of_the_disk(error):
                     raise unusable(self._place.database, error) from error
                 raise damaged(f"{self._place.database} cannot be read: {error}") from error
+
+
+def connect_to_look(place: JournalPaths) -> sqlite3.Connection:
+    """A connection that reads a journal, which this process need not be able to write.
+
+    If the file cannot be written and a dead process left a tail beside it, the connection is to a copy in
+    memory that includes the entries of the tail.
+
+    Raises JournalError: JRN008 for another program's file, JRN009 for another format, JRN010 if there is no
+    file or it cannot be read, JRN012 if it is damaged.
+    """
+    path = place.database
+    try:
+        refuse_special(path)
+        with path.open("rb"):
+            pass
+        set_aside_foreign_log(place)
+        connection, application, version = _looked_at(path)
+    except (OSError, sqlite3.OperationalError) as error:
+        raise _unreadable(path, error) from error
+    except sqlite3.DatabaseError as error:
+        if is_marked(path):
+            raise damaged(f"{path} cannot be read: {error}") from error
+        connection, application, version = None, 0, 0
+    if connection is not None and (application, version) == (APPLICATION_ID, SCHEMA_VERSION):
+        return connection if os.access(path, os.W_OK) else _with_left(connection, place)
+    if connection is not None:
+        connection.close()
+    if application != APPLICATION_ID:
+        raise JournalError("JRN008", f"{path} is not a journal of callsheet", "name another file")
+    raise other_format(path, version)
+
+
+def _with_left(connection: sqlite3.Connection, place: JournalPaths) -> sqlite3.Connection:
+    """The connection, or one to a copy in memory that includes the tails of dead processes."""
+    lefts = left_tails(place.run_locks)
+    if not lefts:
+        return connection
+    copy = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    copy.text_factory = connection.text_factory
+    try:
+        connection.backup(copy)
+        for tail in lefts:
+            insert_left(copy.cursor(), tail.entries())
+    except BaseException:
+        copy.close()
+        raise
+    finally:
+        connection.close()
+        for tail in lefts:
+            tail.close(is_done=False)
+    return copy
+
+
+def _looked_at(path: Path) -> tuple[sqlite3.Connection, int, int]:
+    """A connection, and the application id and format version of its file."""
+    connection = connect_reading(path)
+    try:
+        return connection, *_format_of(connection)
+    except sqlite3.OperationalError:
+        connection.close()
+        log = path.with_name(f"{path.name}-wal")
+        if log.exists() and log.stat().st_size > 0:
+            raise
+    except BaseException:
+        connection.close()
+        raise
+    # SQLite cannot create its WAL files here. Without a WAL the file is complete, and nobody writes it.
+    lenient = connection.text_factory
+    connection = sqlite3.connect(
+        f"{path.as_uri()}?mode=ro&immutable=1", uri=True, isolation_level=None, check_same_thread=False
+    )
+    connection.text_factory = lenient
+    try:
+        return connection, *_format_of(connection)
+    except BaseException:
+        connection.close()
+        raise
+
+
+def _format_of(connection: sqlite3.Connection) -> tuple[int, int]:
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    return application, version
+
+
+def _unreadable(path: Path, error: Exception) -> JournalError:
+    if isinstance(error, FileNotFoundError):
+        return JournalError(
+            "JRN010", f"there is no journal {path}", "name the journal with the runs: --journal PATH"
+        )
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return JournalError(
+        "JRN010", f"the journal {path} cannot be read: {reason}", "name a journal that you can read"
+    )

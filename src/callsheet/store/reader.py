@@ -11,7 +11,7 @@ from hashlib import sha256
 from typing import Any, TypeAlias
 
 from callsheet.ir import Plan, plan_from_json
-from callsheet.machine.keys import place_of_key
+from callsheet.machine.keys import place_of_key, step_of
 from callsheet.store.blobs import BlobDropped, BlobMissing, read_blob
 from callsheet.store.errors import JournalError, damaged
 from callsheet.store.events import (
@@ -297,3 +297,40 @@ def _intents(data: bytes) -> list[tuple[_Place, dict[str, str] | None]]:
         ((key, *place_of_key(key)), None if tool is None else {"tool": tool})
         for key, tool in decode_intents(data)
     ]
+
+
+_NEWEST = 1_000
+"""How many of the newest runs are searched for one of the plan."""
+_LEAST = 1e-6
+
+_LAST_DONE = f"""
+SELECT number FROM (SELECT number, plan_hash, status, created FROM runs ORDER BY created DESC LIMIT {_NEWEST})
+WHERE plan_hash = ? AND status IN ('done', 'done_with_failures') ORDER BY created DESC, number DESC LIMIT 1
+"""
+_TIMES = "SELECT type, key, epoch, ts, intents FROM events WHERE id > ? AND id < ? ORDER BY id"
+_ENDS = frozenset({EventType.OK, EventType.ERR})
+
+
+def step_seconds(reader: Reader, plan_hash: str) -> dict[str, float]:
+    """Seconds from each step's first call to its last outcome, in the plan's last run that is done.
+
+    Steps that made no call, and those that continued in another process, are omitted; empty if there is no
+    such run. Raises JournalError (JRN012).
+    """
+    rows = reader.select(_LAST_DONE, (plan_hash,))
+    if not rows:
+        return {}
+    base = rows[0][0] << SEQ_BITS
+    began: dict[str, tuple[int, float]] = {}
+    took: dict[str, float] = {}
+    for kind, key, epoch, ts, intents in reader.select(_TIMES, (base, base + (1 << SEQ_BITS))):
+        if kind in _ENDS and key is not None:
+            step = step_of(key)
+            start = began.get(step)
+            if start is not None and start[0] == epoch:
+                took[step] = round(max(ts - start[1], _LEAST), 6)
+        elif kind == EventType.INTENT and key is not None:
+            began.setdefault(step_of(key), (epoch, ts))
+        for intent_key, _ in [] if intents is None else decode_intents(intents):
+            began.setdefault(step_of(intent_key), (epoch, ts))
+    return took

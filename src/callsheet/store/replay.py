@@ -26,10 +26,10 @@ from callsheet.machine import (
     TimerFired,
     compile_plan,
 )
+from callsheet.machine.compiling import program_on_demand
 from callsheet.machine.decision_log import DecisionLog
 from callsheet.machine.limits import AUTO
 from callsheet.machine.machine import Observer
-from callsheet.machine.on_demand import program_on_demand
 from callsheet.machine.result import Result
 from callsheet.machine.snapshots import state_from_json
 from callsheet.sealing.sealer import SEALED

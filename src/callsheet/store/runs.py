@@ -5,14 +5,16 @@ In: a read connection; an id, a prefix of one, or `last`. Out: runs, without the
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from callsheet.diagnostics import did_you_mean
+from callsheet.ir import Plan
 from callsheet.machine import Outcome
 from callsheet.store.errors import JournalError
-from callsheet.store.ids import may_begin_run_id
+from callsheet.store.journal_paths import may_begin_run_id
+from callsheet.store.pending import sayable
 from callsheet.store.read_connection import ReadConnection
 from callsheet.store.schema import NAMES, SEQ_BITS, has_names
 from callsheet.store.writer import RunStatus
@@ -247,3 +249,32 @@ def _status(text: str) -> RunStatus:
         return RunStatus(text)
     except ValueError:
         return RunStatus.CORRUPT
+
+
+_LONGEST_NAME = 200
+_LONGEST_GOAL = 1_000
+_OF_A_GOAL = 80
+_UNNAMED = frozenset({"", "-", "plan", "<plan>", "<stdin>"})
+"""The names of texts that come from no file, and that nobody has named."""
+
+
+class RunNames(NamedTuple):
+    """The name of a run, and the goal of its plan."""
+
+    name: str
+    goal: str | None
+
+
+def names_of(plan: Plan, start: Mapping[str, Any] | None, plan_hash: str) -> RunNames:
+    """The names of a run with this plan and start: the plan's title or id, else its file, else its goal.
+
+    >>> names_of(Plan((), goal="Pay what is owed"), {"launch": {"plan": "<plan>"}}, "0123456789ab").name
+    'Pay what is owed'
+    """
+    launch = (start or {}).get("launch")
+    noted = cast("Mapping[str, Any]", launch).get("plan") if isinstance(launch, Mapping) else None
+    file = noted if isinstance(noted, str) and noted not in _UNNAMED else ""
+    goal = " ".join((plan.goal or "").split())
+    short = goal if len(goal) <= _OF_A_GOAL else f"{goal[: _OF_A_GOAL - 1]}…"
+    name = plan.title or plan.id or file or short or f"plan {plan_hash[:12]}"
+    return RunNames(sayable(name[:_LONGEST_NAME]) or "", sayable(goal[:_LONGEST_GOAL]) or None)

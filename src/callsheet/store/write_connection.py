@@ -17,8 +17,7 @@ from typing import TypeVar
 from callsheet.store.errors import WrongProcess
 from callsheet.store.journal_paths import JournalPaths
 from callsheet.store.lock import WriteLock
-from callsheet.store.log_marks import LogMark, file_at, log_path, remove_log
-from callsheet.store.schema import Durability, connect_writing
+from callsheet.store.schema import Durability, LogMark, connect_writing, file_at, log_path, remove_log
 
 _T = TypeVar("_T")
 

@@ -35,7 +35,7 @@ from callsheet.ir import (
     Terminate,
     Value,
 )
-from callsheet.ir.types import Scalar
+from callsheet.ir.expr import Scalar
 from callsheet.views.columns import CUT, cut, fitted, printable
 
 VALUE_WIDTH = 48

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from callsheet.ir import Goto, Order, Plan, Step, word_of
 from callsheet.ir.flow import feeders, flow_of
-from callsheet.ir.precedence import Precedence
+from callsheet.ir.graphs import Precedence
 from callsheet.views.columns import printable
 from callsheet.views.describe import (
     describe_action,

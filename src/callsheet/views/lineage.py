@@ -10,9 +10,8 @@ from collections.abc import Iterator
 from callsheet.frontends.values.printer import format_path
 from callsheet.ir import JSON
 from callsheet.trace.lineage.lineage import NONE, Lineage, ValueSource, Visit
-from callsheet.trace.lineage.reach import Reached
 from callsheet.trace.lineage.reads import Path, Role
-from callsheet.trace.lineage.slices import Flow, Graph, Node, value_at
+from callsheet.trace.lineage.slices import Flow, Graph, Node, Reached, value_at
 from callsheet.views.columns import cut, json_head, printable
 from callsheet.views.describe import describe_action
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import cast
 
+from callsheet.frontends.unseen import LATIN_OF
 from callsheet.ir import JSON
-from callsheet.ir.lookalikes import LATIN_OF
 
 _ALIKE = "".join(LATIN_OF) + "\uff21-\uff3a\uff41-\uff5a"
 """Letters that look like Latin ones, full-width ones among them."""

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from callsheet.ir import Call, Goto, Order, Plan, Replan, Respond, Step, Terminate
 from callsheet.ir.flow import is_guarded, turns_of
-from callsheet.ir.precedence import Precedence
+from callsheet.ir.graphs import Precedence
 from callsheet.views.columns import cut, fitted
 from callsheet.views.describe import (
     describe_action,

@@ -14,7 +14,7 @@ import time
 
 import pytest
 
-from callsheet.apps.chat.answering import Exchange, transcript
+from callsheet.apps.chat.plan_tools import Exchange, transcript
 
 POLICY = """
 schema = 1

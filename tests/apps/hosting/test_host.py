@@ -18,7 +18,7 @@ from tests.waiting import until
 from apps.conftest import SERVER
 from callsheet.api.policies import load_policy
 from callsheet.api.proving import PolicyRefused
-from callsheet.apps.cli.plan_input import text_of
+from callsheet.apps.cli.options import text_of
 from callsheet.apps.hosting import ForkRequest, Host, RerunRequest, ResumeOptions, RunRequest, RunState
 from callsheet.apps.hosting.attempts import Attempts
 from callsheet.apps.hosting.collector import LARGE

@@ -8,7 +8,7 @@ from benchmarks.grammars.matching import Matcher
 from callsheet.frontends.export import ExportOptions, ToolShape, plan_gbnf, plan_lark
 from callsheet.frontends.ltp import parse
 from callsheet.passes import check
-from callsheet.passes.signatures import ToolSignature
+from callsheet.passes.finding import ToolSignature
 from callsheet.ports.models.local import LocalModel
 from callsheet.ports.models.model import Constraint, Stop, Syntax
 

@@ -32,7 +32,7 @@ from callsheet.frontends.ltp import format_plan, parse
 from callsheet.ir import Call, Goto, Plan
 from callsheet.ir.operations import AGENT_OPERATIONS, MODEL_OPERATIONS
 from callsheet.passes import check
-from callsheet.passes.signatures import OPERATIONS as KNOWN
+from callsheet.passes.finding import OPERATIONS as KNOWN
 
 SENTENCES = 150
 """How many random sentences each grammar is tried with here; the benchmark draws 100,000."""
@@ -262,9 +262,8 @@ def test_numbers_respect_schema_bounds() -> None:
 @settings(max_examples=60, deadline=None)
 @given(bounds=st.tuples(st.integers(-3_000, 3_000), st.integers(-3_000, 3_000)).map(sorted))
 def test_integers_cover_exactly_their_bounds(bounds: list[int]) -> None:
-    from callsheet.frontends.export.numbers import integers
-    from callsheet.frontends.export.rules import Grammar, Rule
-    from callsheet.frontends.export.syntaxes import as_lark
+    from callsheet.frontends.export.rules import Grammar, Rule, as_lark
+    from callsheet.frontends.export.values import integers
 
     low, high = bounds
     node = integers(low, high)

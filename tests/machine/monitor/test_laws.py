@@ -14,8 +14,8 @@ from callsheet.ir.flow import flow_of
 from callsheet.ir.labels import LITERAL, join
 from callsheet.machine import CallTool, Command, Event, Finish, Machine, PlanCompiled, Succeeded, compile_plan
 from callsheet.machine.monitor.enforcement import Enforcement
-from callsheet.machine.monitor.implicit_flows import ImplicitFlows
-from callsheet.machine.monitor.reads_cache import ReadsCache
+from callsheet.machine.monitor.judgement_cache import ImplicitFlows
+from callsheet.machine.monitor.reads import ReadsCache
 from callsheet.machine.monitor.snapshot import monitor_to_json
 from callsheet.machine.snapshots import state_from_json, state_to_json
 from callsheet.policy.calls import CallView, Judgement, Objection, Rule

@@ -101,7 +101,7 @@ def test_blank_separated_values_without_address_text_are_separate(
 
 @given(st.lists(TEXTS, max_size=4).map("".join))
 def test_address_search_is_skipped_where_impossible(text: str):
-    patterns = (links._BARE, links._DOMAIN, links._MARKDOWN, links._TAG)  # pyright: ignore[reportPrivateUsage]
+    patterns = (links._BARE_LINKS, links._DOMAIN, links._MARKDOWN, links._TAG)  # pyright: ignore[reportPrivateUsage]
     found = any(pattern.search(text) for pattern in patterns)
     assert links._is_address(text, "", is_own=True) == found  # pyright: ignore[reportPrivateUsage]
 

@@ -20,37 +20,29 @@ from callsheet.ir.labels import LITERAL, TRUSTED, UNKNOWN, Label
 from callsheet.passes.verify import (
     analysis,
     call_views,
-    constants,
     dependencies,
-    image_flows,
+    flow_paths,
     labels,
-    one_bit_flows,
     outcome,
     places,
-    reachability,
-    read_uses,
     scripts,
-    structure,
     subject,
     values,
+    verdict,
 )
 from callsheet.passes.verify.call_views import ViewContext
 from callsheet.passes.verify.outcome import Labels
-from callsheet.passes.verify.read_uses import Reading
-from callsheet.passes.verify.subject import Subject
+from callsheet.passes.verify.subject import Reading, Subject
 from callsheet.policy import addresses as policy_addresses
 from callsheet.policy import (
     audiences,
     builtins,
     composing,
-    globs,
     judge,
     links,
-    markup,
     paths,
     prepared,
     programs,
-    rendered,
     runnable,
     sources,
     urls,
@@ -66,15 +58,10 @@ from callsheet.policy.rules import (
     attachments,
     base,
     control,
-    executable,
     files,
-    forbidden,
-    images,
-    messages,
     names,
     opened_files,
     receivers,
-    retry,
 )
 
 pytestmark = looks_inside
@@ -216,11 +203,11 @@ def one_reading(text: str) -> list[str]:
 
 
 def covers_subtree(pattern: str, path: str) -> bool:
-    return not pattern.endswith(f"{path}/**") and globs.covers(pattern, path)
+    return not pattern.endswith(f"{path}/**") and paths.covers(pattern, path)
 
 
 def covers_exactly(pattern: str, path: str) -> bool:
-    return globs.matches(pattern, path)
+    return paths.matches(pattern, path)
 
 
 def never_matches() -> re.Pattern[str]:
@@ -339,14 +326,14 @@ NAMED: Any = files._named
 RESULT: Any = labels._Propagation._result
 WRITES: Any = subject._writes
 AUTHORITY: Any = urls.authority_of
-MADE: Any = reachability.made_by
+MADE: Any = dependencies.made_by
 RECIPIENTS: Any = receivers._recipients
 OF_RECIPIENTS: Any = audiences.Audiences.of_recipients
 ACCESS: Any = places._access
 MODULES: Any = places.modules_alone
 EMPTY_ANSWERS: Any = subject._with_empty_answers
 OF_AGENT: Any = places._of_agent
-SPLIT: Any = read_uses._split
+SPLIT: Any = subject._split
 SURROUNDINGS: Any = Subject.surroundings
 CUT_OFF: Any = dependencies.GraphDependencies.cut_off
 
@@ -388,7 +375,7 @@ MUTANTS: dict[str, list[Patch]] = {
     "lists in the plan are not looked into": [(call_views, "_items", lambda *_: [{}])],
     "fields of what is written are unknown": [(ViewContext, "known", without_path)],
     "items beside data are all that there is": [(call_views, "_NO_ITEMS", ())],
-    "initial values are unknown": [(constants, "_initial", lambda *_: {})],
+    "initial values are unknown": [(subject, "_initial", lambda *_: {})],
     "trusted hosts are found anywhere in a name": [(audiences.Audiences, "_of_host", contains_trusted)],
     "trusted hosts are found anywhere in an address": [
         (receivers, "authority_of", anywhere),
@@ -406,8 +393,8 @@ MUTANTS: dict[str, list[Patch]] = {
     "a file is another by each spelling of its path": [(places, "file_key", str.casefold)],
     "a file has the label of its path as it is written": [(sources, "readings_of", lambda path: (path,))],
     "secrets are found by their exact names": [("callsheet.policy.sources", "covers", covers_exactly)],
-    "nothing is executable": [(executable, "is_executable", no)],
-    "an unknown end is not executable": [(executable, "_unknown_end", nothing)],
+    "nothing is executable": [(files, "is_executable", no)],
+    "an unknown end is not executable": [(files, "_unknown_end", nothing)],
     "programs run no file": [(analysis, "untrusted_scripts", off)],
     "tests are not found by what runs them": [(scripts, "finders_of", lambda _: frozenset())],
     "what runs tests runs no file": [(shell, "finds", no)],
@@ -436,41 +423,41 @@ MUTANTS: dict[str, list[Patch]] = {
     "programs run what they name": [(scripts, "runs_file", yes)],
     "what is written later is run before": [(scripts, "_comes_before", yes)],
     "what is written before comes first": [(scripts, "_comes_before", earlier_steps)],
-    "everything is executable": [(executable, "may_be_executed", yes)],
+    "everything is executable": [(files, "may_be_executed", yes)],
     **{
         f"links of the kind {name} are not seen": [(links, name, never_matches())]
         for name in ("_BARE", "_MARKDOWN", "_TAG", "_DOMAIN", "_GLUED", "_OPEN_TAG")
     },
     "scripts and forms read nothing": [(answers, "_reads_what_is_shown", no)],
     **{
-        f"what reads a page is not seen by {name}": [(markup, name, never_matches())]
+        f"what reads a page is not seen by {name}": [(links, name, never_matches())]
         for name in (
             *("_TAG", "_QUOTED_TAG", "_HANDLER", "_REFRESH", "_ELSEWHERE"),
             *("_STYLE_LOADS", "_SCRIPT_ADDRESS", "_LEFT_OUT", "_NAMED_TAG"),
         )
     },
-    "nothing is fetched beside an answer": [(markup, "_FETCHED", frozenset[str]())],
-    "what is spoken of is never run": [(markup, "_runs_spans", no)],
-    "attributes have no entities": [(markup, "unescape", str)],
+    "nothing is fetched beside an answer": [(links, "_FETCHED", frozenset[str]())],
+    "what is spoken of is never run": [(links, "_runs_spans", no)],
+    "attributes have no entities": [(links, "unescape", str)],
     "texts are read as they are written": [(links, "as_read", lambda text: text)],
-    "full stops part no hosts": [(rendered, "_OTHER_DOT", never_matches())],
+    "full stops part no hosts": [(links, "_OTHER_DOT", never_matches())],
     "tools make no scripts": [(composing, "is_active", no)],
     "only two slashes make an address": [(links, "_BARE", two_slashes())],
     "ends of hosts are Latin letters": [(links, "_DOMAIN", latin_ends())],
     "images tell nothing": [(answers, "leaks_through_image", no)],
     "links that are put together are not seen": [(Judge, "makes_links", no)],
     "links in files are not seen": [(Judge, "links_data", no)],
-    "every call has a key": [(retry, "has_key", yes)],
+    "every call has a key": [(control, "has_key", yes)],
     "shells have one name": [(names, "is_shell", lambda language: language == "shell")],
     "names are taken as they stand": [(prepared, "fold", lambda name: name.removeprefix("@").upper())],
     "agents may have any number of turns": [(agent, "_numbers", nothing)],
     "agents may have any tool": [(agent, "_refusals", off)],
     "agents may have everything at once": [(agent, "_together", nothing)],
-    "letters have one form": [(forbidden, "_plain", lambda text: text)],
-    "errors of the ordinary checks do not count": [(structure, "_errors", off), (structure, "_endless", off)],
-    "control flow may stand in blocks": [(structure, "_blocks", off)],
-    "arguments may be given twice": [(structure, "_twice", off)],
-    "plans may be of any length": [(structure, "_limits", off)],
+    "letters have one form": [(names, "_plain", lambda text: text)],
+    "errors of the ordinary checks do not count": [(verdict, "_errors", off), (verdict, "_endless", off)],
+    "control flow may stand in blocks": [(verdict, "_blocks", off)],
+    "arguments may be given twice": [(verdict, "_twice", off)],
+    "plans may be of any length": [(verdict, "_limits", off)],
     "what nobody answers is a person's answer": [(judge, "offered", chosen), (labels, "offered", chosen)],
     "what is chosen is the person's own": [(judge, "offered", unasked), (labels, "offered", unasked)],
     "queries put nothing together": [(composing, "puts_together", no)],
@@ -510,8 +497,8 @@ MUTANTS: dict[str, list[Patch]] = {
     "copies to nobody are to somebody": [(receivers, "_is_empty", no)],
     "an address with data has no host": [(receivers, "_is_web_address", no)],
     "tools of the operator read no secret": [(judge, "secret_in", nothing)],
-    "what is done again leaves something": [(retry, "_leaves_nothing", no)],
-    "what is done again leaves nothing": [(retry, "_leaves_nothing", yes)],
+    "what is done again leaves something": [(control, "_leaves_nothing", no)],
+    "what is done again leaves nothing": [(control, "_leaves_nothing", yes)],
     "readers are told nothing by their input": [(data_commands, "_asks_input", no)],
     "every word beside recipients is an address": [(receivers, "_BEGINS_AS_ADDRESS", re.compile(""))],
     "headers that are not known name nobody": [(receivers, "_HEADERS", never_matches())],
@@ -531,16 +518,16 @@ MUTANTS: dict[str, list[Patch]] = {
     "host commands only look": [(places, "only_looks", yes)],
     "no host command only looks": [(places, "only_looks", no)],
     "addresses come by no variable": [(labels, "steps_with_untrusted_addresses", lambda _: [])],
-    "all that is said here names strangers": [(reachability, "_names_stranger", yes)],
+    "all that is said here names strangers": [(dependencies, "_names_stranger", yes)],
     "images come by no variable": [(analysis, "image_objections", off)],
-    "no image begins with a variable": [(image_flows, "_completes_image", no)],
-    "all that is shown beside an address is an image": [(image_flows, "images", yes)],
+    "no image begins with a variable": [(flow_paths, "_completes_image", no)],
+    "all that is shown beside an address is an image": [(flow_paths, "images", yes)],
     "images name their addresses where they stand": [(links, "_DEFINED", never_matches())],
     "what is looked up is there or not": [(labels, "_LOOKING_UP", frozenset[str]())],
     "archives are read": [(data_commands, "_unpacks", no)],
-    "every value may begin an image": [(image_flows, "_begins_image", yes)],
-    "every value may be an image": [(image_flows, "_names_image", yes)],
-    "images stay where they are named": [(reachability, "made_by", one_value)],
+    "every value may begin an image": [(flow_paths, "_begins_image", yes)],
+    "every value may be an image": [(flow_paths, "_names_image", yes)],
+    "images stay where they are named": [(dependencies, "made_by", one_value)],
     "programs open no file": [(judge, "opened_by", lambda *_: LITERAL)],
     "a network takes no file along": [(opened_files, "opened_by", lambda *_: LITERAL)],
     "a file that a program has made is as it was": [(programs.reads_python, "_written_by", nothing)],
@@ -583,9 +570,9 @@ MUTANTS: dict[str, list[Patch]] = {
     "headers are no names": [(receivers, "plain_name", lambda name: name.casefold())],
     "camel case is no name": [(receivers, "_HUMP", never_matches())],
     "recipients have the policy's name alone": [(receivers, "_RECIPIENTS", never_matches())],
-    "messages name nothing that is opened": [(messages, "links_data", no)],
+    "messages name nothing that is opened": [(answers, "links_data", no)],
     "one address ends where the next one begins": [(links, "_ENDING", never_matches())],
-    "images in messages tell nothing": [(images, "leaks_through_image", no)],
+    "images in messages tell nothing": [(answers, "leaks_through_image", no)],
     "headers hold one line": [(receivers, "_INJECTED", never_matches())],
     "what is said in prose is a header": [(receivers, "PROSE", frozenset())],
     "a request goes to its address alone": [(receivers, "_other_hosts", off)],
@@ -600,8 +587,8 @@ MUTANTS: dict[str, list[Patch]] = {
     "blanks lead into the workspace": [(paths, "_is_absolute", lambda path: path.startswith(("/", "~")))],
     "an address has one address in it": [(audiences, "_RELAYED", never_matches())],
     "any number of bits may be told": [(analysis, "leaked_bits", lambda _: 0)],
-    "bits of emptiness are not counted": [(one_bit_flows, "_is_more", no)],
-    "bits of failure are not counted": [(one_bit_flows, "_is_fully_shown", yes)],
+    "bits of emptiness are not counted": [(flow_paths, "_is_more", no)],
+    "bits of failure are not counted": [(flow_paths, "_is_fully_shown", yes)],
     "every failure is a bit": [(analysis, "leaked_bits", bit_per_jump)],
     "an answer that is written ends a plan for sure": [(subject, "_with_empty_answers", lambda flow_: flow_)],
     "messages of failures are not looked at": [(analysis, "failure_view", nothing)],
@@ -627,17 +614,17 @@ MUTANTS: dict[str, list[Patch]] = {
     "items are what they come from and no more": [(Judge, "of_items", lambda _, source: source.label)],
     "the planner says no items": [(outcome, "written_source", nothing)],
     "items are there whatever they come from": [(Reading, "outer", lambda _, names: names)],
-    "all conditions ask for emptiness": [(read_uses, "_split", all_emptiness)],
-    "all conditions ask for content": [(read_uses, "_split", all_contents)],
+    "all conditions ask for emptiness": [(subject, "_split", all_emptiness)],
+    "all conditions ask for content": [(subject, "_split", all_contents)],
     "what the planner says is trusted": [(Subject, "surroundings", literals_are_trusted)],
     "a block is entered at its beginning": [(subject, "_entered_groups", lambda _: frozenset())],
-    "a text without data is not known": [(constants, "_formats", lambda *_: {})],
-    "a text made of known texts is not known": [(constants, "_text", only_literals)],
-    "a text is known before it is set": [(constants, "_too_late", lambda *_: set())],
+    "a text without data is not known": [(subject, "_formats", lambda *_: {})],
+    "a text made of known texts is not known": [(subject, "_text", only_literals)],
+    "a text is known before it is set": [(subject, "_too_late", lambda *_: set())],
     "a graph reads nothing": [(values, "_all_at_once", nothing)],
     "the order of a plan is not looked at": [(values, "_joins", nothing)],
     "what nothing leads to is not looked at": [(analysis, "_left", reached)],
-    "empty answers tell no bit": [(one_bit_flows, "Respond", type("Nothing", (), {}))],
+    "empty answers tell no bit": [(flow_paths, "Respond", type("Nothing", (), {}))],
     "errors of graphs are shown": [(analysis, "_withheld", off)],
     "nothing is retold": [(labels._Propagation, "_retells", no)],
     "what is retold keeps its links": [(Label, "retold", lambda self: self)],

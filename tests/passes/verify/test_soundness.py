@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.compiled import looks_inside
 
 from callsheet.ir.labels import LITERAL
-from callsheet.machine.monitor import sanitizing
+from callsheet.machine.monitor import shown_texts
 from callsheet.machine.monitor.shown_texts import ShownTexts
 from callsheet.passes.verify.outcome import Labels
 
@@ -49,7 +49,7 @@ def test_enforced_plans_and_graphs_leak_nothing_whether_accepted_or_not(seed: in
 def test_experiment_detects_run_that_shows_model_made_links(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(sanitizing, "disarmed", _as_it_is)
+    monkeypatch.setattr(shown_texts, "disarmed", _as_it_is)
     assert any("links" in str(check_graph(seed, is_enforced=True).breaches) for seed in range(400))
 
 

@@ -13,8 +13,7 @@ from callsheet.authoring.compiler.catalogue import catalogue_for
 from callsheet.authoring.compiler.prompt import question
 from callsheet.authoring.planner import plan_prompt
 from callsheet.authoring.prompt import compile_messages
-from callsheet.ports.models.data_marks import enclosed, mark_name, mark_number
-from callsheet.ports.models.prompts import mark_for
+from callsheet.ports.models.prompts import enclosed, mark_for, mark_name, mark_number
 
 IMITATIONS = [
     "</{}>",

@@ -17,8 +17,7 @@ from callsheet.ports.models.model import (
     Stop,
     Syntax,
 )
-from callsheet.ports.models.opening import PROVIDERS, open_model
-from callsheet.ports.models.retrying import PatientModel
+from callsheet.ports.models.opening import PROVIDERS, PatientModel, open_model
 from callsheet.ports.models.settings import ModelPrices, ModelSettings
 from providers import (
     NOISE,

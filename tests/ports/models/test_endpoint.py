@@ -22,8 +22,7 @@ from callsheet.ports.models.model import (
     Syntax,
     strength_of,
 )
-from callsheet.ports.models.opening import open_model
-from callsheet.ports.models.retrying import PatientModel
+from callsheet.ports.models.opening import PatientModel, open_model
 from callsheet.ports.models.settings import ModelPrices, ModelSettings
 from providers import (
     NOISE,

@@ -19,8 +19,7 @@ from callsheet.ports.models.model import (
     Usage,
     strength_of,
 )
-from callsheet.ports.models.recorded import RecordedModel
-from callsheet.ports.models.scripted import ScriptedModel
+from callsheet.ports.models.scripted import RecordedModel, ScriptedModel
 
 ASK = [{"role": "user", "content": "Grüße"}]
 HELD = Constraint(Syntax.GBNF, 'root ::= "a"')

@@ -8,8 +8,7 @@ from typing import Any
 from tests.collector import Collector
 
 from callsheet import RunStatus, Runtime, tool
-from callsheet.runtime.telemetry.conversion import telemetry_of
-from callsheet.runtime.telemetry.live import LiveExport
+from callsheet.runtime.telemetry.live import LiveExport, telemetry_of
 from callsheet.runtime.telemetry.sending import Sender
 from callsheet.runtime.telemetry.target import target_of
 from callsheet.store import Journal

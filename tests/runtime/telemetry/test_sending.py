@@ -10,8 +10,7 @@ from tests.collector import Collector, attribute
 
 from callsheet import CallsheetError
 from callsheet.runtime.telemetry import sending
-from callsheet.runtime.telemetry.encoding import JSON, PROTOBUF, best_encoding, rejected
-from callsheet.runtime.telemetry.sending import Sender
+from callsheet.runtime.telemetry.sending import JSON, PROTOBUF, Sender, best_encoding, rejected
 from callsheet.runtime.telemetry.target import Signal, target_of
 from callsheet.views.otel.model import Histogram, Link, LogRecord, Span, SpanEvent, SpanKind, Telemetry
 

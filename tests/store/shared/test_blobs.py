@@ -18,8 +18,7 @@ import pytest
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.store.blobs import BlobMissing
-from callsheet.store.shared.blobs import Blobs, FolderBlobs, SharedBlobs
-from callsheet.store.shared.garbage import Swept, sweep
+from callsheet.store.shared.blobs import Blobs, FolderBlobs, SharedBlobs, Swept, sweep
 from callsheet.store.shared.opening import open_blobs, open_database
 
 BODY = b"value" * 20_000

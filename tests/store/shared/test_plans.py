@@ -18,7 +18,7 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.spelling import Syntax, read_as
 from callsheet.ir import Plan
 from callsheet.store.library import PlanLibrary, open_library
-from callsheet.store.library.transfer import export_plans, import_plans
+from callsheet.store.library.library import export_plans, import_plans
 from callsheet.store.shared.postgres import PostgresDatabase
 from callsheet.store.shared.texts import SharedFiles
 

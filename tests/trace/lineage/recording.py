@@ -15,8 +15,8 @@ from zlib import crc32
 from tests.plans import FACTS
 
 from callsheet.ir import JSON, Plan
+from callsheet.ir.canon import plan_hash
 from callsheet.ir.labels import LITERAL
-from callsheet.ir.naming import plan_hash
 from callsheet.machine import (
     AgentTurn,
     Answered,

@@ -21,9 +21,8 @@ from callsheet.policy.model import Policy
 from callsheet.store.replay import fold
 from callsheet.trace.lctl.check import check
 from callsheet.trace.lineage.lineage import NONE, Lineage, ValueSource
-from callsheet.trace.lineage.reach import reached_by
 from callsheet.trace.lineage.reads import Role
-from callsheet.trace.lineage.slices import Node, backward, flows_into, forward, item_at, value_at
+from callsheet.trace.lineage.slices import Node, backward, flows_into, forward, item_at, reached_by, value_at
 from callsheet.trace.projection.post_mortem import debug_document_of
 from callsheet.trace.projection.project import handoff_of
 from callsheet.trace.projection.recording import record_of

@@ -20,12 +20,18 @@ from callsheet.store.snapshots import SnapshotIntervals
 from callsheet.trace import comparing
 from callsheet.trace.alignment import Pair, RunDiff, diff_runs
 from callsheet.trace.comparing import compare_runs
-from callsheet.trace.lineage import windows
+from callsheet.trace.lineage import record
 from callsheet.trace.lineage.lineage import NONE, Lineage, Visit
-from callsheet.trace.lineage.reach import reached_by
-from callsheet.trace.lineage.record import lineage_of
-from callsheet.trace.lineage.slices import Graph, Node, backward, forward, is_complete_slice, value_at
-from callsheet.trace.lineage.windows import lineages_in
+from callsheet.trace.lineage.record import lineage_of, lineages_in
+from callsheet.trace.lineage.slices import (
+    Graph,
+    Node,
+    backward,
+    forward,
+    is_complete_slice,
+    reached_by,
+    value_at,
+)
 
 SEEDS = st.integers(0, 2**32 - 1)
 _QUIET = (HealthCheck.function_scoped_fixture, HealthCheck.too_slow)
@@ -37,8 +43,8 @@ def frequent_snapshots(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(comparing, "_FIRST_PART", 1)
     monkeypatch.setattr(comparing, "_GROWTH", 2)
     monkeypatch.setattr(comparing, "_LEAST_SKIPPED", 1)
-    monkeypatch.setattr(windows, "_FIRST_STAGE", 1)
-    monkeypatch.setattr(windows, "_GROWTH", 1)
+    monkeypatch.setattr(record, "_FIRST_STAGE", 1)
+    monkeypatch.setattr(record, "_GROWTH", 1)
 
 
 def run_of(journal: Journal, plan: Plan, world: int, other: int = 0, share: int = 0) -> RunInfo:

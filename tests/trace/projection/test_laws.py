@@ -20,10 +20,8 @@ from callsheet.trace.lctl.reading import parse
 from callsheet.trace.lctl.write import write
 from callsheet.trace.projection.post_mortem import debug_document_of, has_failed
 from callsheet.trace.projection.project import handoff_of
-from callsheet.trace.projection.record import Record, Visit
+from callsheet.trace.projection.record import Record, Visit, fact_id, shown_value
 from callsheet.trace.projection.recording import record_of
-from callsheet.trace.projection.shown import shown_value
-from callsheet.trace.projection.wording import fact_id
 
 SEEDS = st.integers(0, 2**32 - 1)
 _QUIET = [HealthCheck.function_scoped_fixture]

@@ -16,10 +16,10 @@ from opentelemetry.semconv._incubating.attributes import (
 from opentelemetry.semconv._incubating.metrics import gen_ai_metrics
 from opentelemetry.semconv.schemas import Schemas
 
-from callsheet.views.otel import names
+from callsheet.views.otel import model
 
 assert attributes
-NEWER = {names.Op.PLAN}
+NEWER = {model.Op.PLAN}
 """Of semantic-conventions-genai 0.1.0, which has no package."""
 METRICS_ELSEWHERE = {
     "gen_ai.execute_tool.duration",
@@ -35,28 +35,28 @@ def texts(*modules: ModuleType) -> set[str]:
 
 def test_no_foreign_namespace_is_extended() -> None:
     known = texts(gen_ai_attributes, mcp_attributes, network_attributes, error_attributes, service_attributes)
-    assert set(map(str, names.Gen)) <= known
-    assert set(map(str, names.Rpc)) <= known
-    assert all(str(name).startswith("callsheet.") for name in names.CallsheetKey)
-    ours = {str(name) for name in names.EventName if str(name).startswith("callsheet.")}
-    assert {str(name) for name in names.EventName} - ours == {"gen_ai.evaluation.result"}
+    assert set(map(str, model.Gen)) <= known
+    assert set(map(str, model.Rpc)) <= known
+    assert all(str(name).startswith("callsheet.") for name in model.CallsheetKey)
+    ours = {str(name) for name in model.EventName if str(name).startswith("callsheet.")}
+    assert {str(name) for name in model.EventName} - ours == {"gen_ai.evaluation.result"}
 
 
 def test_operations_and_providers_follow_conventions() -> None:
     operations = {value.value for value in gen_ai_attributes.GenAiOperationNameValues}
-    assert {str(op) for op in names.Op} - {str(op) for op in NEWER} <= operations
-    assert set(names.PROVIDERS.values()) <= {v.value for v in gen_ai_attributes.GenAiProviderNameValues}
+    assert {str(op) for op in model.Op} - {str(op) for op in NEWER} <= operations
+    assert set(model.PROVIDERS.values()) <= {v.value for v in gen_ai_attributes.GenAiProviderNameValues}
 
 
 def test_openinference_names_exist() -> None:
     known = {v for v in vars(openinference.SpanAttributes).values() if isinstance(v, str)}
-    assert {str(name) for name in names.OpenInference} <= known
-    assert {str(kind) for kind in names.Kind} <= {v.value for v in openinference.OpenInferenceSpanKindValues}
+    assert {str(name) for name in model.OpenInference} <= known
+    assert {str(kind) for kind in model.Kind} <= {v.value for v in openinference.OpenInferenceSpanKindValues}
 
 
 def test_metrics_and_schema_follow_conventions() -> None:
     known = texts(gen_ai_metrics) | METRICS_ELSEWHERE
-    assert {measure.name for measure in names.MEASURES} <= known
-    assert names.SCHEMA_URL in {schema.value for schema in Schemas}
-    for measure in names.MEASURES:
+    assert {measure.name for measure in model.MEASURES} <= known
+    assert model.SCHEMA_URL in {schema.value for schema in Schemas}
+    for measure in model.MEASURES:
         assert list(measure.bounds) == sorted(set(measure.bounds))

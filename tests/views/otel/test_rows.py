@@ -11,7 +11,7 @@ from tests.scripted_models import Scripted
 from tests.views.otel.telling import STATUS, below, is_well_formed, one, root, steps, tell, tell_run
 
 from callsheet import Answer, Limits, Runtime, tool
-from callsheet.machine.trace_ids import span_id, trace_id
+from callsheet.machine.keys import span_id, trace_id
 from callsheet.store import Journal
 from callsheet.views.otel.model import Span, SpanKind, Telemetry
 

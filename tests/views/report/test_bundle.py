@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from callsheet.runtime.reporting import the_viewer
-from callsheet.views.report.bundle import NotBundled, bundle
-from callsheet.views.report.page import embedded, page_of
+from callsheet.views.report.page import NotBundled, bundle, embedded, page_of
 
 
 def test_modules_precede_importers_once():

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callsheet.views.report.delta import changes, name_of, print_of
+from callsheet.views.report.document import changes, name_of, print_of
 
 _ROWS = st.lists(st.lists(st.integers(0, 3) | st.text(max_size=2), max_size=2), max_size=4)
 _LONG = st.lists(st.sampled_from(["a", "b", "", "c" * 600]), max_size=9).map("\n".join)

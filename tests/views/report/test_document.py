@@ -21,9 +21,8 @@ from callsheet.store import Journal
 from callsheet.store.events import EventType
 from callsheet.trace.lineage.lineage import NONE
 from callsheet.trace.replay import Moment, play
-from callsheet.views.report.build import Showing
+from callsheet.views.report.build import Showing, preview_of
 from callsheet.views.report.document import Document
-from callsheet.views.report.preview import preview_of
 from callsheet.views.report.values import Values
 
 

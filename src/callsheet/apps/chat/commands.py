@@ -9,10 +9,11 @@ import json
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from callsheet.diagnostics import CallsheetError, did_you_mean
-from callsheet.ir import JSON
+from callsheet.ir import JSON, Plan
+from callsheet.machine.notes import Note
 
 HELP = """\
 /plan create GOAL             create a plan with the model and save it; nothing is run
@@ -140,3 +141,23 @@ def _unknown(given: str, known: Sequence[str]) -> CallsheetError:
         f"there is no command {given[:60]}",
         help=f"did you mean {' or '.join(near)}?" if near else "see /help",
     )
+
+
+class Screen(Protocol):
+    """The output of a conversation, and questions to the user."""
+
+    def answer(self, text: str) -> None:
+        """Show an answer."""
+
+    def show(self, text: str) -> None:
+        """Show a message: progress, a list, an instruction."""
+
+    def draw(self, plan: Plan) -> None:
+        """Show a plan as a graph."""
+
+    def note(self, note: Note, *, of_plan: bool) -> None:
+        """Show an event of a run: of a plan if `of_plan`, otherwise of the conversation itself."""
+
+    async def ask(self, question: str) -> str | None:
+        """Ask the user; None if nobody can answer."""
+        ...

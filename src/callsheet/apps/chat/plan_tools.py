@@ -1,15 +1,11 @@
-"""The plan tools for the model of a conversation, which create plans and run them.
-
-In: arguments of a call. Out: a reply as JSON of bounded length. The host of the conversation proves and runs
-a plan as a separate run, not as part of the run in which the model calls the tool.
-"""
+"""The plan tools for the model of a conversation, its history, and the plan that answers the next message."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from callsheet.api.plan_tools.definitions import NAMES, description_of, schema_of
 from callsheet.api.plan_tools.replies import MAX_CHARACTERS, error_reply, reply_text
@@ -118,3 +114,63 @@ async def _run(planning: PlanService, plan_id: str, given: Mapping[str, Any]) ->
     if result.status is not Status.DONE:
         return error_reply(result.error or result.response or str(result.status), **data)
     return {"success": True, **data, "response": result.response or "", "variables": dict(result.variables)}
+
+
+MAX_TURNS = 12
+"""The maximum number of model calls for one message."""
+MAX_SAID = 8_000
+"""The maximum length of the history in a prompt, in characters; the oldest exchanges are dropped."""
+
+
+class Exchange(NamedTuple):
+    """A message and its answer."""
+
+    message: str
+    answer: str
+    saw_data: bool = False
+    """Whether tools were called for the answer."""
+
+
+def transcript(exchanges: Sequence[Exchange], most: int = MAX_SAID) -> str:
+    """The history as one text: the newest exchanges that fit in `most` characters.
+
+    Further lines of a message or an answer are indented, so that none reads as the beginning of another.
+
+    >>> print(transcript([Exchange("a" * 90, "b"), Exchange("who?", "Ada")], most=40))
+    User: who?
+    You: Ada
+    """
+    newest: list[str] = []
+    room = most
+    for exchange in reversed(exchanges):
+        text = f"User: {_indented(exchange.message)}\nYou: {_indented(exchange.answer)}"
+        if len(text) > room:
+            break
+        newest.append(text)
+        room -= len(text)
+    return "\n".join(reversed(newest))
+
+
+def _indented(text: str) -> str:
+    return "\n  ".join(text.splitlines())
+
+
+def answering_plan(tools: Iterable[str], turns: int = MAX_TURNS, *, has_past: bool) -> str:
+    """The text of the plan that answers `$message`; with `has_past`, `$said` is the history.
+
+    >>> print(answering_plan(["READ_FILE"], has_past=False).splitlines()[2])
+    S1: @AGENT_SOLVE (goal=$message, tools=["read_file"], max_turns=12) > $answer
+    >>> print(answering_plan([], has_past=False).splitlines()[2])
+    S1: @LLM_GENERATE (format=$message) > $answer
+    """
+    names = json.dumps([name.lower() for name in tools])
+    prefix = "$said, " if has_past else ""
+    if names == "[]":
+        return _plan(f"S1: @LLM_GENERATE ({prefix}format=$message) > $answer")
+    return _plan(f"S1: @AGENT_SOLVE ({prefix}goal=$message, tools={names}, max_turns={turns}) > $answer")
+
+
+def _plan(step: str) -> str:
+    return (
+        f"# goal: Answer a message in a conversation\nPLAN_START\n{step}\nS2: @RESPOND ($answer)\nPLAN_END\n"
+    )

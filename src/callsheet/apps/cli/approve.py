@@ -82,7 +82,7 @@ def approve(
     """
     from callsheet.apps.cli.engines import temporal_runs  # noqa: PLC0415 - as above
     from callsheet.apps.operations.outcomes import ask_json  # noqa: PLC0415 - as above
-    from callsheet.apps.rendering import questions  # noqa: PLC0415 - imports the runtime
+    from callsheet.apps.rendering import runs  # noqa: PLC0415 - imports the runtime
     from callsheet.runtime.inbox import answer_run  # noqa: PLC0415 - as above
 
     if arguments.deny and arguments.text is not None:
@@ -98,7 +98,7 @@ def approve(
     if as_json:
         print_json({**ask_json(ask), "run_goes_on": owned})
         return
-    *lines, _ = questions.question_lines(ask)
+    *lines, _ = runs.question_lines(ask)
     for line in lines:
         print_text(line)
     word = "denied" if arguments.deny else "approved" if arguments.text is None else "answered"
@@ -120,7 +120,9 @@ def _user() -> str:
 
 
 def _is_owned(journal: Path, run_id: str) -> bool:
-    from callsheet.store.journal_paths import place_of  # noqa: PLC0415 - as above
-    from callsheet.store.ownership import is_owned  # noqa: PLC0415 - as above
+    from callsheet.store.journal_paths import (  # noqa: PLC0415 - as above
+        is_owned,
+        place_of,
+    )
 
     return is_owned(place_of(journal), run_id)

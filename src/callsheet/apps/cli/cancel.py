@@ -9,7 +9,7 @@ import click
 
 from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exit_status import Exit
-from callsheet.apps.cli.number_types import FiniteRange
+from callsheet.apps.cli.options import FiniteRange
 from callsheet.apps.cli.output import ignoring_broken_pipe, print_json, to_stderr
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def cancel(run: str, reason: str, patience: float, journal: Path | None, as_json
 def _report(run_id: str, outcome: RunOutcome | None, hint: str, *, as_json: bool, on_server: bool) -> Exit:
     """Print the outcome and return the exit status; `on_server` says that the run is on Temporal."""
     from callsheet.apps.operations.outcomes import doubt_json  # noqa: PLC0415 - as above
-    from callsheet.apps.rendering.in_doubt import pending_call_lines  # noqa: PLC0415 - imports the runtime
+    from callsheet.apps.rendering.runs import pending_call_lines  # noqa: PLC0415 - imports the runtime
     from callsheet.machine import Status  # noqa: PLC0415 - as above
 
     result = None if outcome is None else outcome.result

@@ -9,11 +9,11 @@ import click
 
 from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exit_status import Exit
+from callsheet.apps.cli.options import DECISIONS, ResolutionType
 from callsheet.apps.cli.output import ignoring_broken_pipe, print_json, print_text, to_stderr
-from callsheet.apps.cli.resolutions import DECISIONS, ResolutionType
 from callsheet.apps.cli.runs import shown_status
 from callsheet.apps.operations.outcomes import doubt_json
-from callsheet.apps.rendering.in_doubt import doubt_lines
+from callsheet.apps.rendering.runs import doubt_lines
 
 if TYPE_CHECKING:
     from callsheet.runtime.doubt import RunOutcome

@@ -27,8 +27,8 @@ def inbox(journal: Path | None, as_json: bool) -> None:
     """
     from callsheet.apps.cli.engines.temporal_runs import refresh_copies  # noqa: PLC0415 - as above
     from callsheet.apps.operations.outcomes import ask_json, run_doubt_json  # noqa: PLC0415 - as above
-    from callsheet.apps.rendering import questions  # noqa: PLC0415 - imports the runtime
-    from callsheet.apps.rendering.in_doubt import doubt_lines  # noqa: PLC0415 - as above
+    from callsheet.apps.rendering import runs  # noqa: PLC0415 - imports the runtime
+    from callsheet.apps.rendering.runs import doubt_lines  # noqa: PLC0415 - as above
 
     refresh_copies(journal)
     pending, doubts = _pending(journal)
@@ -38,7 +38,7 @@ def inbox(journal: Path | None, as_json: bool) -> None:
             print_json([*map(ask_json, pending), *in_doubt])
             return
         hint = journals.journal_hint(journal)
-        blocks: list[Iterable[str]] = [questions.question_lines(ask, hint) for ask in pending]
+        blocks: list[Iterable[str]] = [runs.question_lines(ask, hint) for ask in pending]
         blocks += [[f"run {run_id}", *doubt_lines(calls, run_id, hint)] for run_id, calls in doubts.items()]
         if not blocks:
             click.echo("no pending requests")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import click
 
 from callsheet.apps.cli import options
-from callsheet.apps.cli.number_types import FiniteRange
+from callsheet.apps.cli.options import FiniteRange
 from callsheet.machine.limits import MAX_WINDOW, SCHEDULES, Limits
 
 if TYPE_CHECKING:

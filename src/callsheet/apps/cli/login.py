@@ -15,7 +15,7 @@ from callsheet.apps.rendering.values import without_controls
 
 if TYPE_CHECKING:
     from callsheet.ports.mcp.oauth.authorize import PendingLogin
-    from callsheet.ports.mcp.oauth.records import Login
+    from callsheet.ports.mcp.oauth.file import Login
 
 _MAX_CHARACTERS = 20_000
 

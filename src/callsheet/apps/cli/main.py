@@ -13,14 +13,14 @@ _PLANS, _RUNS, _MORE = "Plans", "Runs", "More"
 COMMANDS: dict[str, CommandEntry] = {
     "compile": CommandEntry(f"{_PACKAGE}.compile:compile_goal", "Compile a goal into a plan.", _PLANS),
     "chat": CommandEntry(f"{_PACKAGE}.chat:chat", "Chat with a model that calls tools.", _PLANS),
-    "check": CommandEntry(f"{_PACKAGE}.check:check", "Report errors in plans.", _PLANS),
-    "fmt": CommandEntry(f"{_PACKAGE}.fmt:fmt", "Format plans.", _PLANS),
-    "graph": CommandEntry(f"{_PACKAGE}.graph:graph", "Draw a plan as a graph.", _PLANS),
+    "check": CommandEntry(f"{_PACKAGE}.plan_texts:check", "Report errors in plans.", _PLANS),
+    "fmt": CommandEntry(f"{_PACKAGE}.plan_texts:fmt", "Format plans.", _PLANS),
+    "graph": CommandEntry(f"{_PACKAGE}.plan_texts:graph", "Draw a plan as a graph.", _PLANS),
     "explain-schedule": CommandEntry(
-        f"{_PACKAGE}.explain_schedule:explain_schedule", "Show what each step of a plan waits for.", _PLANS
+        f"{_PACKAGE}.plan_texts:explain_schedule", "Show what each step of a plan waits for.", _PLANS
     ),
     "compare-react": CommandEntry(
-        f"{_PACKAGE}.compare_react:compare_react", "Compare a plan with a ReAct loop.", _PLANS
+        f"{_PACKAGE}.compile:compare_react", "Compare a plan with a ReAct loop.", _PLANS
     ),
     "plan": CommandEntry(f"{_PACKAGE}.plan.group:plan", "Create, store, run and compare plans.", _PLANS),
     "save": CommandEntry(f"{_PACKAGE}.plan.manage:save", "Save a plan in the plan library.", _PLANS),
@@ -28,7 +28,7 @@ COMMANDS: dict[str, CommandEntry] = {
     "explain-policy": CommandEntry(
         f"{_PACKAGE}.verify:explain_policy", "Show the data labels of each step.", _PLANS
     ),
-    "policy": CommandEntry(f"{_PACKAGE}.policy.group:policy", "Create, check and share policies.", _PLANS),
+    "policy": CommandEntry(f"{_PACKAGE}.policy:policy", "Create, check and share policies.", _PLANS),
     "run": CommandEntry(f"{_PACKAGE}.run:run", "Check a plan and run it.", _RUNS),
     "dry-run": CommandEntry(f"{_PACKAGE}.dry_run:dry_run", "Show what a plan would do.", _RUNS),
     "resume": CommandEntry(f"{_PACKAGE}.resume:resume", "Continue an interrupted run.", _RUNS),
@@ -43,14 +43,14 @@ COMMANDS: dict[str, CommandEntry] = {
     "tail": CommandEntry(f"{_PACKAGE}.tail:tail", "Print the events of a run.", _RUNS),
     "top": CommandEntry(f"{_PACKAGE}.top:top", "Watch a run live.", _RUNS),
     "search": CommandEntry(f"{_PACKAGE}.search:search", "Search the data of runs.", _RUNS),
-    "why": CommandEntry(f"{_PACKAGE}.inspection.why:why", "Show where a value of a run came from.", _RUNS),
-    "at": CommandEntry(f"{_PACKAGE}.inspection.at:at", "Show the state of a run after an event.", _RUNS),
-    "diff": CommandEntry(f"{_PACKAGE}.inspection.diff:diff_of_runs", "Compare two runs.", _RUNS),
+    "why": CommandEntry(f"{_PACKAGE}.inspection:why", "Show where a value of a run came from.", _RUNS),
+    "at": CommandEntry(f"{_PACKAGE}.inspection:at", "Show the state of a run after an event.", _RUNS),
+    "diff": CommandEntry(f"{_PACKAGE}.inspection:diff_of_runs", "Compare two runs.", _RUNS),
     "blame": CommandEntry(
-        f"{_PACKAGE}.inspection.blame:blame", "Show where a run failed and the likely cause.", _RUNS
+        f"{_PACKAGE}.inspection:blame", "Show where a run failed and the likely cause.", _RUNS
     ),
-    "debug": CommandEntry(f"{_PACKAGE}.debugger.command:debug", "Step through a recorded run.", _RUNS),
-    "trace": CommandEntry(f"{_PACKAGE}.trace.group:trace", "Export runs to tracing tools.", _RUNS),
+    "debug": CommandEntry(f"{_PACKAGE}.debugger:debug", "Step through a recorded run.", _RUNS),
+    "trace": CommandEntry(f"{_PACKAGE}.trace:trace", "Export runs to tracing tools.", _RUNS),
     "playback": CommandEntry(
         f"{_PACKAGE}.time_travel.playback:playback", "Replay the recording of a run.", _RUNS
     ),
@@ -61,31 +61,27 @@ COMMANDS: dict[str, CommandEntry] = {
         f"{_PACKAGE}.time_travel.fork:fork", "Branch a new run off an event, with edits.", _RUNS
     ),
     "report": CommandEntry(f"{_PACKAGE}.report:report", "Write a run as an HTML report.", _RUNS),
-    "serve": CommandEntry(f"{_PACKAGE}.serve:serve", "Serve the HTTP API and the web viewer.", _RUNS),
+    "serve": CommandEntry(f"{_PACKAGE}.servers:serve", "Serve the HTTP API and the web viewer.", _RUNS),
     "lctl": CommandEntry(
         f"{_PACKAGE}.lctl.group:lctl", "Write, check and compare hand-offs of agents.", _RUNS
     ),
     "worker": CommandEntry(f"{_PACKAGE}.engines.worker:worker", "Execute runs for a Temporal server.", _RUNS),
     "blobs": CommandEntry(
-        f"{_PACKAGE}.engines.blobs:blobs", "Delete unused large values of runs on Temporal.", _RUNS
+        f"{_PACKAGE}.engines.worker:blobs", "Delete unused large values of runs on Temporal.", _RUNS
     ),
-    "labels": CommandEntry(f"{_PACKAGE}.labels.group:labels", "Manage the labels of files and facts.", _MORE),
+    "labels": CommandEntry(f"{_PACKAGE}.labels:labels", "Manage the labels of files and facts.", _MORE),
     "tools": CommandEntry(f"{_PACKAGE}.tools:tools", "List the tools that a plan can call.", _MORE),
-    "trust": CommandEntry(f"{_PACKAGE}.trust.group:trust", "Manage trust in tools of MCP servers.", _MORE),
+    "trust": CommandEntry(f"{_PACKAGE}.trust:trust", "Manage trust in tools of MCP servers.", _MORE),
     "login": CommandEntry(f"{_PACKAGE}.login:login", "Log in to an MCP server.", _MORE),
     "logout": CommandEntry(f"{_PACKAGE}.login:logout", "Log out of an MCP server.", _MORE),
-    "models": CommandEntry(
-        f"{_PACKAGE}.models.group:models", "Manage models that run on this machine.", _MORE
-    ),
-    "mcp": CommandEntry(f"{_PACKAGE}.mcp:mcp", "Serve MCP clients over stdio or HTTP.", _MORE),
-    "doctor": CommandEntry(f"{_PACKAGE}.doctor:doctor", "Check the installation.", _MORE),
+    "models": CommandEntry(f"{_PACKAGE}.models:models", "Manage models that run on this machine.", _MORE),
+    "mcp": CommandEntry(f"{_PACKAGE}.servers:mcp", "Serve MCP clients over stdio or HTTP.", _MORE),
+    "doctor": CommandEntry(f"{_PACKAGE}.tools:doctor", "Check the installation.", _MORE),
     "demo": CommandEntry(f"{_PACKAGE}.demo:demo", "Run an example on real MCP servers.", _MORE),
-    "lsp": CommandEntry(f"{_PACKAGE}.lsp:lsp", "Start the language server for editors.", _MORE),
-    "explain": CommandEntry(f"{_PACKAGE}.explain:explain", "Explain a diagnostic code.", _MORE),
-    "schema": CommandEntry(f"{_PACKAGE}.schema:schema", "Print the JSON Schema of JSON plans.", _MORE),
-    "completion": CommandEntry(
-        f"{_PACKAGE}.completion:completion", "Print a shell completion script.", _MORE
-    ),
+    "lsp": CommandEntry(f"{_PACKAGE}.servers:lsp", "Start the language server for editors.", _MORE),
+    "explain": CommandEntry(f"{_PACKAGE}.reference:explain", "Explain a diagnostic code.", _MORE),
+    "schema": CommandEntry(f"{_PACKAGE}.reference:schema", "Print the JSON Schema of JSON plans.", _MORE),
+    "completion": CommandEntry(f"{_PACKAGE}.reference:completion", "Print a shell completion script.", _MORE),
 }
 
 

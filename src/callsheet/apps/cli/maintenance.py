@@ -11,8 +11,7 @@ import click
 from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.output import ignoring_broken_pipe, print_json, to_stderr
-from callsheet.apps.rendering.timestamps import iso
-from callsheet.apps.rendering.values import format_bytes
+from callsheet.apps.rendering.values import format_bytes, iso
 
 if TYPE_CHECKING:
     from callsheet.store.chain import BadEvent
@@ -45,7 +44,7 @@ def verify(runs: tuple[str, ...], anchor: Path | None, journal: Path | None, as_
     No event may be missing, changed or moved. With --anchor, also verify that the journal still has every
     head in FILE, as written by `runs heads --anchor FILE`. The exit status is 1 if a check fails.
     """
-    from callsheet.store.anchors import broken_anchor, read_anchors  # noqa: PLC0415 - imports the store
+    from callsheet.store.retention import broken_anchor, read_anchors  # noqa: PLC0415 - imports the store
 
     with journals.open_to_read(journal) as opened, ignoring_broken_pipe():
         infos = selected_runs(opened, runs)
@@ -121,7 +120,7 @@ def heads(runs: tuple[str, ...], anchor: Path | None, journal: Path | None, as_j
     """
     from time import time  # noqa: PLC0415 - not for --help
 
-    from callsheet.store.anchors import anchors_of, append_anchors  # noqa: PLC0415 - imports the store
+    from callsheet.store.retention import anchors_of, append_anchors  # noqa: PLC0415 - imports the store
 
     with journals.open_to_read(journal) as opened, ignoring_broken_pipe():
         infos = selected_runs(opened, runs)

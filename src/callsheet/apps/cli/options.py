@@ -1,21 +1,26 @@
-"""Options that several commands share; related options are combined into one argument.
-
-A group of options such as `tool_sources` passes a single argument (`setup`) to its command.
-"""
+"""Options and arguments that several commands share; related options are combined into one argument."""
 
 from __future__ import annotations
 
 import functools
+import json
+import math
 import os
 import re
+import shlex
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from callsheet.apps.cli.progress_mode import ProgressMode
+from callsheet.api.texts import read_text, unreadable
+from callsheet.apps.operations.reading import PlanText, text_of
+from callsheet.diagnostics import CallsheetError, Source
+from callsheet.frontends.spelling import Syntax
 
 if TYPE_CHECKING:
     from callsheet.apps.operations.reading import PlanText
@@ -23,6 +28,19 @@ if TYPE_CHECKING:
     from callsheet.frontends.spelling import Syntax
     from callsheet.ir import Plan
     from callsheet.policy.model import Policy
+    from callsheet.runtime.doubt import Resolution
+
+
+class ProgressMode(StrEnum):
+    """How progress is displayed."""
+
+    AUTO = "auto"
+    """Live on a terminal, otherwise plain."""
+    LIVE = "live"
+    PLAIN = "plain"
+    JSON = "json"
+    NONE = "none"
+
 
 Decorator: TypeAlias = "Callable[[Callable[..., Any]], Callable[..., Any]]"
 
@@ -120,7 +138,6 @@ class NamedPlan:
 
     def read(self, variables: Iterable[str] = ()) -> PlanText:
         """The text with its plan, if it is valid. Raises CallsheetError (CFG012) if it cannot be read."""
-        from callsheet.apps.cli.plan_input import read_plan  # noqa: PLC0415 - not for --help
 
         if self.syntax is None and _ID.match(self.plan):
             from callsheet.apps.cli.plan.resolve import read_named  # noqa: PLC0415 - as above
@@ -306,3 +323,169 @@ def check_approved(plan: Plan, approved: Iterable[str]) -> None:
             suggestions = did_you_mean(step_id, ids)
             meant = f"; did you mean {' or '.join(suggestions)}?" if suggestions else ""
             raise click.UsageError(f"--approved: the plan has no step {step_id[:40]!r}{meant}")
+
+
+STDIN = "-"
+
+
+def read_plan(
+    argument: str,
+    *,
+    syntax: Syntax | None = None,
+    strict: bool = False,
+    variables: Iterable[str] = (),
+) -> PlanText:
+    """The plan that an argument names.
+
+    `syntax` is the syntax, None to detect it from the suffix or the text. `strict` makes loose spellings
+    errors. `variables` are the names of variables that the run will be given.
+
+    Raises CallsheetError (CFG012) if the text cannot be read. Errors in the text are part of the result.
+    """
+    path = None if argument == STDIN else Path(argument)
+    source = Source("<stdin>" if path is None else argument, _read(path))
+    return text_of(path, source, syntax=syntax, strict=strict, variables=variables)
+
+
+def try_read_plan(
+    argument: str, *, syntax: Syntax | None = None, strict: bool = False, variables: Iterable[str] = ()
+) -> PlanText:
+    """As `read_plan`, but a text that cannot be read is a diagnostic in the result."""
+    try:
+        return read_plan(argument, syntax=syntax, strict=strict, variables=variables)
+    except CallsheetError as error:
+        return PlanText(None, Source(argument, ""), None, error.diagnostics)
+
+
+def _read(path: Path | None) -> str:
+    name = "standard input" if path is None else str(path)
+    help_text = "give a file, or - for standard input"
+    try:
+        if path is None and sys.stdin is None:
+            raise unreadable(name, "it is closed", help_text)
+        if path is None:
+            return read_text(sys.stdin.buffer, name, help_text)
+        with path.open("rb") as file:
+            return read_text(file, name, help_text)
+    except IsADirectoryError as error:
+        files = f"name its files, for example with the pattern {shlex.quote(name)}/*.ltp"
+        raise unreadable(name, "it is a folder", files) from error
+    except OSError as error:
+        raise unreadable(name, error.strerror or str(error), help_text) from error
+
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+
+
+def parse_variables(assignments: Iterable[str], option: str = "--var") -> dict[str, Any]:
+    """The variables of an option by name. Raises CallsheetError (CFG011) for an invalid or repeated one.
+
+    >>> parse_variables(["n=3", "city=Oslo", 'tags=["a"]', "empty="])
+    {'n': 3, 'city': 'Oslo', 'tags': ['a'], 'empty': ''}
+    """
+    values: dict[str, Any] = {}
+    for text in assignments:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise _error(f"{option} {text[:60]!r} has no =", f"write {option} name=value")
+        name = parse_name(option, name)
+        if name in values:
+            raise _error(f"{option} gives {name} twice", "give each variable once")
+        values[name] = parse_value(f"{option} {name}", value)
+    return values
+
+
+def parse_name(option: str, text: str) -> str:
+    """The name of a variable without `$`. Raises CallsheetError (CFG011) for an invalid name."""
+    name = text.strip().removeprefix("$")
+    if not _NAME.match(name):
+        raise _error(
+            f"{option}: {name[:60]!r} is not a variable name",
+            "a name consists of ASCII letters, digits and _, and does not start with a digit",
+        )
+    return name
+
+
+def parse_value(option: str, raw: str) -> Any:
+    """The JSON value of a text, otherwise the text itself; NaN and infinities are texts."""
+    twice: list[str] = []
+
+    def as_dict(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        parsed = dict(pairs)
+        if len(parsed) < len(pairs):
+            keys = [key for key, _ in pairs]
+            twice.extend(key for key in parsed if keys.count(key) > 1)
+        return parsed
+
+    from callsheet.ir.strict_json import finite, refuse_constant  # noqa: PLC0415 - not for --help
+
+    text = _decoded(option, raw)
+    try:
+        value = json.loads(
+            text, parse_float=finite, parse_constant=refuse_constant, object_pairs_hook=as_dict
+        )
+    except (ValueError, RecursionError):
+        return text
+    if twice:
+        raise _error(f"{option} gives the key {twice[0][:60]!r} twice", "give each key of an object once")
+    return value
+
+
+def _decoded(option: str, raw: str) -> str:
+    """The value as UTF-8 text, independent of the locale."""
+    try:
+        return os.fsencode(raw).decode("utf-8")
+    except UnicodeError:
+        raise _error(f"the value of {option} is not UTF-8 text", "encode it as UTF-8") from None
+
+
+def _error(message: str, help_text: str) -> CallsheetError:
+    return CallsheetError.single("CFG011", message, help=help_text)
+
+
+class FiniteRange(click.FloatRange):
+    """A finite number in a range. click accepts `nan` in any range, since comparisons with it are false."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The number; fails if it is not finite or not in the range."""
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is not a finite number", param, ctx)
+        return number
+
+
+DECISIONS = "retry|skip|fail|value=JSON"
+
+
+class ResolutionType(click.ParamType[Any]):
+    """A decision: `retry`, `skip`, `fail` or `value=JSON`."""
+
+    name = DECISIONS
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Resolution:
+        """The decision; fails with a usage error for any other text."""
+        from callsheet.machine import Decision, TookPlace  # noqa: PLC0415 - not for --help
+
+        if not isinstance(value, str):
+            return value
+        word, equals, json_text = value.partition("=")
+        if word == "value" and equals:
+            return TookPlace(_json(json_text))
+        if value not in list(Decision):
+            self.fail(f"{value!r} is not a decision; write one of {DECISIONS}", param, ctx)
+        return Decision(value)
+
+
+def _json(json_text: str) -> Any:
+    try:
+        return json.loads(json_text, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        raise CallsheetError.single(
+            "CFG011",
+            f"value={json_text[:60]} is not JSON",
+            help='quote a text: \'value="paid"\'; other values: null, true, 3, [1, 2], {"id": 7}',
+        ) from None
+
+
+def _refuse(name: str) -> None:
+    raise ValueError(name)

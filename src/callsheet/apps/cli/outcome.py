@@ -11,8 +11,7 @@ from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.limit_options import option_for_limit
 from callsheet.apps.cli.output import ignoring_broken_pipe, print_json, print_text, to_stderr
 from callsheet.apps.operations.outcomes import outcome_json
-from callsheet.apps.rendering.failed_steps import failures_line
-from callsheet.apps.rendering.in_doubt import doubt_lines, pending_call_lines, unanswered_lines
+from callsheet.apps.rendering.runs import doubt_lines, failures_line, pending_call_lines, unanswered_lines
 from callsheet.apps.rendering.values import without_controls
 from callsheet.diagnostics import CallsheetError
 from callsheet.machine import Outcome, PolicyRefusal, Result, Status
@@ -132,7 +131,7 @@ def question_printer(masker: Masker, hint: str) -> Callable[[PendingAsk], None]:
 
 
 def _print_ask(ask: PendingAsk, hint: str) -> None:
-    from callsheet.apps.rendering.questions import question_lines  # noqa: PLC0415 - only where people are asked
+    from callsheet.apps.rendering.runs import question_lines  # noqa: PLC0415 - only where people are asked
 
     for line in question_lines(ask, hint):
         to_stderr(f"  {line}")

@@ -13,7 +13,7 @@ from callsheet.apps.cli.output import ignoring_broken_pipe, print_json, print_te
 from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
-    from callsheet.views.report.preview import Preview
+    from callsheet.views.report.build import Preview
 
 _MAX_BYTES = 16_384
 
@@ -62,8 +62,10 @@ def report(
     """
     from callsheet.apps.cli.engines.temporal_runs import refresh_copies  # noqa: PLC0415 - imports the store
     from callsheet.runtime.reporting import MADE_BY, report_document, report_page  # noqa: PLC0415 - imports the runtime
-    from callsheet.views.report.build import Showing  # noqa: PLC0415 - as above
-    from callsheet.views.report.preview import preview_of  # noqa: PLC0415 - as above
+    from callsheet.views.report.build import (  # noqa: PLC0415 - as above
+        Showing,
+        preview_of,
+    )
 
     if as_json and output is not None and str(output) == "-":
         raise click.UsageError("--json and the report cannot both be written to standard output: name a file")

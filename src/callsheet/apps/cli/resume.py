@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from callsheet.apps.cli import journals, limit_options, options
+from callsheet.apps.cli import journals, limit_options, live_export, options
 from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.moved import Moved, moved, with_hint
+from callsheet.apps.cli.options import DECISIONS, ProgressMode, ResolutionType
 from callsheet.apps.cli.output import print_diagnostics, to_stderr
 from callsheet.apps.cli.progress import Progress, choose_progress
-from callsheet.apps.cli.progress_mode import ProgressMode
-from callsheet.apps.cli.resolutions import DECISIONS, ResolutionType
-from callsheet.apps.cli.trace import live_export
 from callsheet.apps.rendering.values import without_controls
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import Order

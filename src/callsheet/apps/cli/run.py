@@ -13,15 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from callsheet.apps.cli import journals, limit_options, options
-from callsheet.apps.cli.assignments import parse_variables
+from callsheet.apps.cli import journals, limit_options, live_export, options
 from callsheet.apps.cli.dry_run import Assumptions, DryRunRules, assumptions, print_dry_run
 from callsheet.apps.cli.engines.engine_options import Engine, engine
 from callsheet.apps.cli.job import Job, execute_job
+from callsheet.apps.cli.options import ProgressMode, parse_variables
 from callsheet.apps.cli.output import to_stderr
 from callsheet.apps.cli.progress import choose_progress
-from callsheet.apps.cli.progress_mode import ProgressMode
-from callsheet.apps.cli.trace import live_export
 from callsheet.apps.operations.library import bound
 from callsheet.sealing.placeholders import MASK
 
@@ -316,6 +314,6 @@ def _timeouts(texts: tuple[str, ...]) -> dict[str, float]:
 
 
 def _run_id(option: str | None) -> str:
-    from callsheet.store.ids import check_run_id, new_run_id  # noqa: PLC0415 - not for a wrong plan
+    from callsheet.store.journal_paths import check_run_id, new_run_id  # noqa: PLC0415 - not for a wrong plan
 
     return new_run_id() if option is None else check_run_id(option)

@@ -12,8 +12,7 @@ from callsheet.apps.operations.runs import INTERRUPTED, shown_outcome, shown_sta
 from callsheet.machine import Outcome
 from callsheet.store.events import Event
 from callsheet.store.journal import Journal
-from callsheet.store.journal_paths import place_of
-from callsheet.store.ownership import is_owned
+from callsheet.store.journal_paths import is_owned, place_of
 
 _PAUSE = 0.1
 _MESSAGES = {

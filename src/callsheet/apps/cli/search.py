@@ -52,7 +52,7 @@ def search(
         raise click.UsageError("give RUN and TEXT" if not everywhere else "with --all give only TEXT")
     if not texts[-1]:
         raise click.UsageError("TEXT is empty")
-    from callsheet.trace.matcher import finder  # noqa: PLC0415 - not for --help
+    from callsheet.trace.search import finder  # noqa: PLC0415 - not for --help
 
     find = finder(texts[-1], ignore_case=ignore_case)
     with journals.open_to_read(journal) as opened, ignoring_broken_pipe():

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from callsheet.apps.cli.assignments import parse_name
+from callsheet.apps.cli.options import parse_name
 from callsheet.apps.cli.terminal import is_terminal
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
 from callsheet.sealing.known import SHORTEST

@@ -10,7 +10,7 @@ import click
 from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.output import ignoring_broken_pipe, print_text, to_stderr
-from callsheet.apps.rendering.events import event_json, event_line
+from callsheet.apps.rendering.runs import event_json, event_line
 
 
 @click.command()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from callsheet.machine.keys import parse_key
 from callsheet.store.events import Event, EventType
-from callsheet.trace.steady_time import SteadyTime
+from callsheet.trace.visit_times import SteadyTime
 from callsheet.views.timeline import Span
 
 _ANSWERS = frozenset({EventType.OK, EventType.ERR, EventType.PLAN})

@@ -1,18 +1,20 @@
-"""`callsheet tools`: lists the tools that plans can call, and the servers that could not be started."""
+"""`callsheet tools` and `doctor`: the tools that a plan can call, and whether all that is needed is there."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from callsheet.apps.cli import options
+from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.output import print_diagnostics, print_json, to_stderr
 from callsheet.apps.operations.tools import first_line, specs_of, tools_json
 from callsheet.apps.rendering.values import preview
 
 if TYPE_CHECKING:
+    from callsheet.apps.health_checks import CheckResult
     from callsheet.apps.setup import Setup
     from callsheet.apps.toolbox import Toolbox
     from callsheet.ports.tools import ToolSpec
@@ -32,7 +34,7 @@ def tools(setup: Setup, as_json: bool) -> int:
     if as_json:
         print_json(tools_json(toolbox))
     else:
-        _print(toolbox)
+        _print_tools(toolbox)
     return Exit.FAILED if any(d.is_error for d in toolbox.diagnostics) else Exit.OK
 
 
@@ -43,7 +45,7 @@ async def _open_tools(setup: Setup) -> Toolbox:
         return toolbox
 
 
-def _print(toolbox: Toolbox) -> None:
+def _print_tools(toolbox: Toolbox) -> None:
     specs = specs_of(toolbox)
     for origin in dict.fromkeys(spec.origin for spec in specs.values()):
         click.echo(f"{origin}")
@@ -63,3 +65,39 @@ def _arguments(spec: ToolSpec) -> str:
     """The names of the arguments; optional ones have a question mark."""
     required = set(spec.parameters.get("required", ()))
     return ", ".join(name if name in required else f"{name}?" for name in spec.parameter_names)
+
+
+_MARKS = {"ok": "✓", "note": "·", "bad": "✗"}
+
+
+@click.command()
+@options.mcp_configs
+@options.model
+@journals.journal_path
+@options.as_json
+def doctor(mcp_configs: tuple[Path, ...], model: str, journal: Path | None, as_json: bool) -> int:
+    """Check the installation; the exit status is 1 if something is broken.
+
+    MCP servers are started only if --mcp-config is given. A configured model is sent a short request.
+    """
+    from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - imports asyncio
+    from callsheet.apps.health_checks import run_checks  # noqa: PLC0415 - imports the whole program
+
+    items = run_async(run_checks(options.setup_from(mcp_configs=mcp_configs, model=model), journal))
+    broken = any(item.state == "bad" for item in items)
+    if as_json:
+        print_json({"ok": not broken, "items": [_json(item) for item in items]})
+    else:
+        for item in items:
+            _print_doctor(item)
+    return Exit.FAILED if broken else Exit.OK
+
+
+def _print_doctor(item: CheckResult) -> None:
+    click.echo(f"{_MARKS[item.state]} {item.name:<14} {item.detail}")
+    if item.help:
+        click.echo(f"  {'':<14} {item.help}")
+
+
+def _json(item: CheckResult) -> dict[str, Any]:
+    return {"name": item.name, "state": item.state, "found": item.detail, "help": item.help}

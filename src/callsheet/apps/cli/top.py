@@ -15,7 +15,7 @@ from callsheet.apps.cli.terminal import can_redraw, is_terminal
 from callsheet.machine import Outcome
 
 if TYPE_CHECKING:
-    from callsheet.apps.cli.progress.playback_display import LinePlayback, LivePlayback
+    from callsheet.apps.cli.progress.progress import LinePlayback, LivePlayback
     from callsheet.trace.replay import Moment
 
 
@@ -31,7 +31,7 @@ def top(run: str, journal: Path | None, is_strict: bool, as_json: bool) -> int:
     `run`, otherwise a line per note. Ctrl-C ends only the watching. The exit status is that of the run: 0
     done, 3 refused, 4 waiting or in doubt, 1 failed, cancelled or interrupted.
     """
-    from callsheet.apps.cli.progress.playback_display import LinePlayback, LivePlayback  # noqa: PLC0415 - as above
+    from callsheet.apps.cli.progress.progress import LinePlayback, LivePlayback  # noqa: PLC0415 - as above
     from callsheet.apps.cli.run_follower import (  # noqa: PLC0415 - imports the store
         RunFollower,
         exit_for_status,

@@ -15,7 +15,7 @@ from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.maintenance import selected_runs
 from callsheet.apps.cli.output import print_json, to_stderr
-from callsheet.apps.rendering.events import count_events
+from callsheet.apps.rendering.runs import count_events
 from callsheet.apps.rendering.values import format_bytes
 from callsheet.diagnostics import CallsheetError
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from callsheet.apps.cli import options
-from callsheet.apps.cli.assignments import parse_variables
 from callsheet.apps.cli.exit_status import Exit, exit_for_diagnostics
+from callsheet.apps.cli.options import parse_variables
 from callsheet.apps.cli.output import (
     count_by_severity,
     format_diagnostics,
@@ -88,7 +88,7 @@ def _prove(
     """The text, its proof and all diagnostics."""
     from callsheet.api.policies import load_policy  # noqa: PLC0415 - not for --help
     from callsheet.api.proving import Assumptions  # noqa: PLC0415 - as above
-    from callsheet.apps.cli.plan_input import try_read_plan  # noqa: PLC0415 - as above
+    from callsheet.apps.cli.options import try_read_plan  # noqa: PLC0415 - as above
     from callsheet.apps.operations.proving import prove_text  # noqa: PLC0415 - as above
     from callsheet.apps.tool_declarations import DeclaredTools  # noqa: PLC0415 - as above
     from callsheet.store.journal_paths import default_journal_path  # noqa: PLC0415 - as above

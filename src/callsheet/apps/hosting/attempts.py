@@ -11,8 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from callsheet.diagnostics import CallsheetError
-from callsheet.store.journal_paths import JournalPaths
-from callsheet.store.ownership import attempts_of
+from callsheet.store.journal_paths import JournalPaths, attempts_of
 
 MAX_ATTEMPTS = 3
 """How many attempts in a row may end with the death of the server."""

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.store import Journal, retention
-from callsheet.store.journal_paths import place_of
+from callsheet.store.journal_paths import is_owned, place_of
 from callsheet.store.label_transfer import forget_notes
-from callsheet.store.ownership import is_owned
 from callsheet.store.runs import RunInfo
 
 

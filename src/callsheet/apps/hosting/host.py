@@ -44,8 +44,7 @@ from callsheet.runtime.runs import enlist_run
 from callsheet.store import Journal, JournalError
 from callsheet.store.errors import run_exists
 from callsheet.store.events import Event
-from callsheet.store.journal_paths import place_of
-from callsheet.store.ownership import is_owned
+from callsheet.store.journal_paths import is_owned, place_of
 from callsheet.store.runs import RunInfo, RunOutline
 
 _T = TypeVar("_T")

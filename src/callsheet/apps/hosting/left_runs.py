@@ -14,8 +14,7 @@ from callsheet.runtime.answers import PendingAsk
 from callsheet.runtime.forking import HOST
 from callsheet.runtime.inbox import asks_of
 from callsheet.store import Journal, RunStatus
-from callsheet.store.journal_paths import place_of
-from callsheet.store.ownership import is_owned
+from callsheet.store.journal_paths import is_owned, place_of
 from callsheet.store.runs import RunInfo
 
 _log = logging.getLogger("callsheet.hosting")

@@ -18,7 +18,7 @@ from callsheet.apps.setup import Setup
 from callsheet.apps.toolbox import Toolbox
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import OnInDoubt
-from callsheet.policy.differences import is_of
+from callsheet.policy.canon import is_of
 from callsheet.policy.model import Policy
 from callsheet.runtime.forking import Draft, Revision
 from callsheet.runtime.remaining import left_before

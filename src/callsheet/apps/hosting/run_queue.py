@@ -26,8 +26,7 @@ from callsheet.runtime.answers import PendingAsk
 from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.launch import Watch
 from callsheet.store import Journal
-from callsheet.store.journal_paths import place_of
-from callsheet.store.ownership import is_owned
+from callsheet.store.journal_paths import is_owned, place_of
 
 _log = logging.getLogger("callsheet.hosting")
 _MOST_PROBLEMS = 1_000

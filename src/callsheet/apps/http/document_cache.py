@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from callsheet.views.report.delta import Print, changes, name_of, print_of
+from callsheet.views.report.document import Print, changes, name_of, print_of
 from callsheet.views.report.values import Numbers
 
 _MOST_RUNS = 16

@@ -15,8 +15,7 @@ from mcp_types import ElicitResult
 
 from callsheet.apps.hosting import Host
 from callsheet.apps.mcp.client_request import Form
-from callsheet.apps.rendering.in_doubt import pending_call_lines
-from callsheet.apps.rendering.questions import question_lines
+from callsheet.apps.rendering.runs import pending_call_lines, question_lines
 from callsheet.apps.rendering.values import without_controls
 from callsheet.diagnostics import CallsheetError, Diagnostic
 from callsheet.ir import JSON

@@ -20,8 +20,7 @@ from callsheet.apps.operations.run_details import run_details_json
 from callsheet.apps.operations.run_text import run_detail_lines
 from callsheet.apps.rendering.values import without_controls
 from callsheet.diagnostics import CallsheetError
-from callsheet.runtime.lctl_export import lctl_of
-from callsheet.runtime.reporting import MADE_BY, report_document, report_page
+from callsheet.runtime.reporting import MADE_BY, lctl_of, report_document, report_page
 from callsheet.trace.lctl.write import write
 from callsheet.views.report.build import Showing
 

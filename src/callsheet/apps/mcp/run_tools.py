@@ -20,8 +20,7 @@ from callsheet.apps.operations.outcomes import outcome_json
 from callsheet.apps.operations.run_details import RunDetails, run_details, run_details_json
 from callsheet.apps.operations.run_text import run_detail_lines
 from callsheet.apps.operations.runs import found_runs, run_row
-from callsheet.apps.rendering.timestamps import utc
-from callsheet.apps.rendering.values import without_controls
+from callsheet.apps.rendering.values import utc, without_controls
 from callsheet.diagnostics import CallsheetError, Diagnostic, to_json
 from callsheet.machine import Decision, TookPlace, Verdict
 from callsheet.runtime.answers import Answer

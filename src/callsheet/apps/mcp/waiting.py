@@ -26,8 +26,7 @@ from callsheet.apps.mcp.replies import Reply, run_links, with_diagnostics
 from callsheet.apps.mcp.server_context import ServerContext
 from callsheet.apps.mcp.tool import Answer
 from callsheet.apps.operations.outcomes import outcome_json
-from callsheet.apps.rendering.failed_steps import failures_line
-from callsheet.apps.rendering.in_doubt import doubt_lines, unanswered_lines
+from callsheet.apps.rendering.runs import doubt_lines, failures_line, unanswered_lines
 from callsheet.apps.rendering.values import without_controls
 from callsheet.diagnostics import Diagnostic, to_json
 from callsheet.ir import JSON, Plan

@@ -6,16 +6,15 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from callsheet.apps.rendering.fork_origin import ForkOrigin, origin_of
+from callsheet.apps.rendering.runs import ForkOrigin, origin_of
 from callsheet.apps.rendering.values import preview
 
 if TYPE_CHECKING:
     from callsheet.api.explaining import RunDifference
     from callsheet.store.journal import Journal
     from callsheet.store.runs import RunInfo
-    from callsheet.trace.comparing import Compared, VisitDifference
+    from callsheet.trace.comparing import Compared, ValueDifference, VisitDifference
     from callsheet.trace.lineage.lineage import Lineage, Visit
-    from callsheet.trace.value_differences import ValueDifference
 
 MAX_LINES = 20
 """The maximum number of differences in text output."""
@@ -104,7 +103,7 @@ def _outcome_text(lineage: Lineage, visit: Visit) -> str:
 
 def _apart(old: Lineage, one: Visit, new: Lineage, other: Visit) -> list[tuple[str, ValueDifference]]:
     """The first places where the values differ that two visits assigned to the same variable."""
-    from callsheet.trace.value_differences import parts  # noqa: PLC0415 - not for --help
+    from callsheet.trace.comparing import parts  # noqa: PLC0415 - not for --help
     from callsheet.views.lineage import place  # noqa: PLC0415 - as above
 
     mine, theirs = old.write_of.get(one.id), new.write_of.get(other.id)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from callsheet.apps.rendering.timestamps import iso
+from callsheet.apps.rendering.values import iso
 
 if TYPE_CHECKING:
     from callsheet.runtime.answers import PendingAsk

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from callsheet.apps.rendering.timestamps import iso
+from callsheet.apps.rendering.values import iso
 
 if TYPE_CHECKING:
     from callsheet.api.explaining import RunMoment

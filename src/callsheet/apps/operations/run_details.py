@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from callsheet.apps.operations.outcomes import ask_json, doubt_json
 from callsheet.apps.operations.runs import INTERRUPTED, plan_name, shown_outcome, shown_status
-from callsheet.apps.rendering.fork_origin import ForkOrigin, origin_of
-from callsheet.apps.rendering.timestamps import iso
-from callsheet.apps.rendering.values import preview
+from callsheet.apps.rendering.runs import ForkOrigin, origin_of
+from callsheet.apps.rendering.values import iso, preview
 
 if TYPE_CHECKING:
     from callsheet.runtime.answers import PendingAsk

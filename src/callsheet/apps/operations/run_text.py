@@ -7,11 +7,14 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from callsheet.apps.operations.runs import INTERRUPTED, shown_outcome
-from callsheet.apps.rendering.events import count_events
-from callsheet.apps.rendering.failed_steps import failures_line
-from callsheet.apps.rendering.in_doubt import doubt_lines, pending_call_lines, unanswered_lines
-from callsheet.apps.rendering.timestamps import iso
-from callsheet.apps.rendering.values import format_seconds, preview
+from callsheet.apps.rendering.runs import (
+    count_events,
+    doubt_lines,
+    failures_line,
+    pending_call_lines,
+    unanswered_lines,
+)
+from callsheet.apps.rendering.values import format_seconds, iso, preview
 from callsheet.machine.remarks import RESULT, TRACEBACK
 from callsheet.views.columns import cut, pad, printable, printable_lines
 from callsheet.views.describe import describe_action
@@ -161,7 +164,7 @@ def _doubts(details: RunDetails, hint: str) -> Iterator[str]:
 
 
 def _asks(details: RunDetails, hint: str) -> Iterator[str]:
-    from callsheet.apps.rendering.questions import question_lines  # noqa: PLC0415 - brings the runtime
+    from callsheet.apps.rendering.runs import question_lines  # noqa: PLC0415 - brings the runtime
 
     for ask in details.asks:
         yield ""

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from callsheet.apps.operations.outcomes import doubt_json
-from callsheet.apps.rendering.timestamps import iso
+from callsheet.apps.rendering.values import iso
 
 if TYPE_CHECKING:
     from callsheet.machine import Outcome
     from callsheet.runtime.doubt import DoubtfulCall
     from callsheet.store.journal import Journal
-    from callsheet.store.run_names import RunNames
-    from callsheet.store.runs import RunInfo, RunOutline
+    from callsheet.store.runs import RunInfo, RunNames, RunOutline
     from callsheet.store.writer import RunStatus
 
 STATUSES = [

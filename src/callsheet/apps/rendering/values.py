@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import UTC, datetime
 
 from callsheet.views.columns import json_head
 
@@ -96,3 +97,25 @@ def format_bytes(number: int) -> str:
     if number < 1_000:
         return f"{number} byte{'s' * (number != 1)}"
     return f"{number / 1e3:.1f} kB" if number < 1_000_000 else f"{number / 1e6:,.1f} MB"
+
+
+def iso(moment: float) -> str:
+    """A wall time in seconds since 1970 as ISO 8601, in UTC.
+
+    >>> iso(0.5)
+    '1970-01-01T00:00:00.500+00:00'
+    """
+    return datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds")
+
+
+def utc(moment: float | str) -> str:
+    """A wall time in seconds since 1970, or in ISO 8601, as people read it: in UTC.
+
+    >>> utc(0.5), utc(iso(0.5))
+    ('1970-01-01 00:00:00 UTC', '1970-01-01 00:00:00 UTC')
+    """
+    if isinstance(moment, str):
+        date = datetime.fromisoformat(moment).astimezone(UTC)
+    else:
+        date = datetime.fromtimestamp(moment, UTC)
+    return f"{date:%Y-%m-%d %H:%M:%S} UTC"

@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import NamedTuple
 
 from callsheet.runtime.reporting import viewer_modules, viewer_style
-from callsheet.views.report.bundle import bundle
+from callsheet.views.report.page import bundle
 
 _ENTRY = "web/pages/app.js"
 _PAGE = """<!doctype html>

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
 from callsheet.authoring.compiler.prompt import reminded, repair
-from callsheet.authoring.compiler.result import Accounting, Draft
+from callsheet.authoring.compiler.request import Accounting, Draft
 from callsheet.diagnostics import Diagnostic, Severity, Source
 from callsheet.ir import Plan
 from callsheet.machine import Fact

@@ -7,16 +7,193 @@ Deterministic: tools are found by the words of the goal's parts.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple, cast
 
-from callsheet.authoring.compiler.goal_parts import wanted_by
-from callsheet.authoring.compiler.matching import Part, near_parts
-from callsheet.authoring.compiler.prerequisites import with_finders, with_givers
-from callsheet.authoring.compiler.ranking import scores
+from callsheet.authoring.compiler.goal_parts import (
+    Fields,
+    meant_by,
+    mentions_all,
+    parts_of,
+    scores,
+    wanted_by,
+    words_of,
+    worths,
+)
 from callsheet.authoring.compiler.tool_lines import OPERATIONS, Offer, offer_of
 from callsheet.machine import Cut, Remark
 from callsheet.ports.tools import ToolSpec
+
+_NEAR_ENOUGH = 0.5
+"""The share of a part's best score that makes another tool a candidate."""
+_CANDIDATES = 4
+_CANDIDATES_OF_ALL = 6
+"""The most tools for a part, and for a single part that speaks of many things and may need several."""
+
+
+class Part(NamedTuple):
+    """A part of a goal, and the indexes of its candidates, the best first."""
+
+    text: str
+    candidates: tuple[int, ...]
+
+
+def near_parts(goal: str, documents: Sequence[Fields], is_tool: Sequence[bool]) -> list[Part]:
+    """The parts of a goal with their candidates; a document that is not a tool is an operation."""
+    texts = parts_of(goal)
+    most = _CANDIDATES_OF_ALL if len(texts) == 1 and mentions_all(goal) else _CANDIDATES
+    verbs = [words_of(document[0][0])[:1] if document else [] for document in documents]
+    parts: list[Part] = []
+    for before, text in zip(("", *texts), texts, strict=False):
+        near, begins = _Match.to(text, before, documents), words_of(text)[:1]
+        parts.append(Part(text, _best_first(near, is_tool, most, [verb == begins for verb in verbs])))
+    return parts
+
+
+class _Match(NamedTuple):
+    """The score of each candidate for a part of a goal, and the words that matched.
+
+    Word 0 is the part's first word, which mostly says what to do; word -1 stands for anything that a pronoun
+    in the part may refer to.
+    """
+
+    scores: list[float]
+    words: list[frozenset[int]]
+
+    @classmethod
+    def to(cls, part: str, before: str, documents: Sequence[Fields]) -> _Match:
+        """`before` is the previous part, to which pronouns in this one may refer."""
+        worths_by_word = worths(wanted_by(part), documents)
+        meant = scores(meant_by(part, before), documents)
+        near = [sum(each) for each in worths_by_word]
+        words = [frozenset(n for n, worth in enumerate(each) if worth > 0) for each in worths_by_word]
+        return cls(
+            [score and score + more for score, more in zip(near, meant, strict=True)],
+            [each | {-1} if more else each for each, more in zip(words, meant, strict=True)],
+        )
+
+    def is_outdone(self, one: int, close: Sequence[int]) -> bool:
+        """Whether a better candidate matches everything that this one does, and more.
+
+        In `search the web` a search of notes matches only `search`. In `move each`, after a part about
+        events, moving a file matches only `move`; in `read issue 12` a note matches only `read`.
+        """
+        own, best = self.words[one] - {-1}, self.words[close[0]] - {-1}
+        if 0 in best and own < best:
+            return True
+        return self.words[one] == frozenset({0}) and any(
+            {0, -1} <= self.words[other] or {0, 1} <= self.words[other] for other in close
+        )
+
+
+def _best_first(
+    near: _Match, is_tool: Sequence[bool], most: int, begins_so: Sequence[bool]
+) -> tuple[int, ...]:
+    """The candidates for one part: tools with scores close to the best one, and the best operation.
+
+    An operation works on the result of a tool, so it does not replace one. It is dropped if it matches only
+    the part's first word and the name of a tool begins with that word: `text her` means `text_driver`.
+    """
+    best = max(near.scores, default=0.0)
+    by_score = sorted((-score, n) for n, score in enumerate(near.scores) if score > 0)
+    tools = [(-score, n) for score, n in by_score if is_tool[n]]
+    close = [n for score, n in tools if score >= _NEAR_ENOUGH * tools[0][0]]
+    best_matches = [n for n in close if not near.is_outdone(n, close)]
+    operations = [n for score, n in by_score if not is_tool[n] and -score >= _NEAR_ENOUGH * best][:1]
+    if any(begins_so[n] for n in best_matches):
+        operations = [n for n in operations if near.words[n] - {-1} != frozenset({0})]
+    return tuple(sorted((*best_matches[:most], *operations), key=lambda n: (-near.scores[n], n)))
+
+
+_ID = re.compile(r"[a-z]+(?:_[a-z]+)*_id")
+"""Arguments that identify one thing; the text before `_id` is its kind."""
+_TOKEN = re.compile(r"\b\w{0,40}\d|\b[a-z]{1,40}_\w")
+"""What may be an id in a goal: a word with a digit or an underscore."""
+_GIVES = re.compile(r"\b(?:gives?|returns?|each with)\b", re.IGNORECASE)
+
+
+_FINDS = re.compile(r"(?:\w+__)?(?:SEARCH|LIST|FIND|QUERY)_")
+_A_LIST = re.compile(
+    r"\b(?:gives?|returns?|yields?|lists?)\b.{0,20}\b(?:list|paths|rows|names)\b", re.IGNORECASE
+)
+
+
+def finds(name: str, line: str) -> bool:
+    """Whether a tool finds things, by its name or its description of the result.
+
+    >>> finds("LIST_TRIPS", ""), finds("READ_REVIEWS", "Gives a list of strings"), finds("CANCEL_TRIP", "")
+    (True, True, False)
+    """
+    return _FINDS.match(name) is not None or _A_LIST.search(line) is not None
+
+
+def with_finders(parts: Sequence[Part], offers: Sequence[Offer]) -> list[Part]:
+    """The parts, with a finding tool added to each that speaks of all things and has none.
+
+    It is matched by the words of its name: for `assign every open issue` a tool that lists issues.
+    """
+    parts_found: list[Part] = []
+    for part in parts:
+        known = [offers[n] for near in (*parts_found, part) for n in near.candidates]
+        if part.candidates and mentions_all(part.text) and not any(finds(o.name, o.line) for o in known):
+            words = set(words_of(part.text)[1:])
+            shared = [
+                (len(words & set(words_of(offer.name.lower())[1:])), -n)
+                for n, offer in enumerate(offers)
+                if offer.parameters is not None and finds(offer.name, offer.line)
+            ]
+            most, number = max(shared, default=(0, 0))
+            with_finder = part._replace(candidates=(*part.candidates, -number))
+            parts_found.append(with_finder if most else part)
+        else:
+            parts_found.append(part)
+    return parts_found
+
+
+def with_givers(goal: str, parts: Sequence[Part], offers: Sequence[Offer]) -> list[Part]:
+    """The parts, with one inserted before each that needs an id which nothing before it supplies.
+
+    The text of an inserted part is the name of the argument.
+    """
+    if _TOKEN.search(goal):
+        return list(parts)
+    parts_found: list[Part] = []
+    for part in parts:
+        needed = _needed(offers[part.candidates[0]]) if part.candidates else ()
+        known = [offers[n] for earlier in parts_found for n in earlier.candidates]
+        for name in needed:
+            if not any(_gives(offer, name) for offer in known):
+                giver = _giver(part.text, name, part.candidates[0], offers)
+                parts_found += [Part(name, (giver,))] if giver is not None else []
+        parts_found.append(part)
+    return parts_found
+
+
+def _needed(offer: Offer) -> Iterator[str]:
+    """The ids that a tool requires."""
+    required = cast("list[Any]", (offer.parameters or {}).get("required") or [])
+    return (name for name in required if isinstance(name, str) and _ID.fullmatch(name))
+
+
+def _gives(offer: Offer, name: str) -> bool:
+    begins = _GIVES.search(offer.line)
+    return (
+        begins is not None and re.search(rf"\b{re.escape(name)}\b", offer.line[begins.start() :]) is not None
+    )
+
+
+def _giver(text: str, name: str, needs: int, offers: Sequence[Offer]) -> int | None:
+    """The best match for a text among the tools that give an id and do not require it."""
+    able = [
+        n
+        for n, offer in enumerate(offers)
+        if n != needs and _gives(offer, name) and name not in _needed(offer)
+    ]
+    near = scores(wanted_by(text), [offers[n].about for n in able])
+    best = max(zip(near, able, strict=True), key=lambda pair: (pair[0], -pair[1]), default=(0.0, 0))
+    return best[1] if best[0] > 0 else None
+
 
 FEW_TOOLS = 10
 """The most tools for a small model: it chooses worse among more."""

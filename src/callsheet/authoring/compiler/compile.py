@@ -13,21 +13,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from callsheet.authoring.answer import read_answer_plan
-from callsheet.authoring.compiler.answers import with_whole_answer
 from callsheet.authoring.compiler.asking import NAME, Ask, Reading, ask_model
 from callsheet.authoring.compiler.catalogue import FEW_TOOLS, Catalogue, catalogue_for
 from callsheet.authoring.compiler.course import course_of, course_text, keeps_to
-from callsheet.authoring.compiler.goal_parts import is_side_by_side, mentions_all, parts_of
-from callsheet.authoring.compiler.naming import with_telling_names
+from callsheet.authoring.compiler.goal_parts import is_empty_word, is_side_by_side, mentions_all, parts_of
+from callsheet.authoring.compiler.naming import with_telling_names, with_whole_answer, without_stutter
 from callsheet.authoring.compiler.omissions import doubts_of
 from callsheet.authoring.compiler.prompt import Question, as_json, question
-from callsheet.authoring.compiler.ranking import is_empty_word
-from callsheet.authoring.compiler.repeated_names import with_same_names
-from callsheet.authoring.compiler.repetitions import without_stutter
-from callsheet.authoring.compiler.request import Check, Options, Request
-from callsheet.authoring.compiler.result import Accounting, Draft
-from callsheet.authoring.compiler.spelling import as_spelled
+from callsheet.authoring.compiler.request import Accounting, Check, Draft, Options, Request
+from callsheet.authoring.compiler.spelling import as_spelled, with_same_names
+from callsheet.authoring.prompt import read_answer_plan
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source
 from callsheet.frontends.export import (
     CourseStep,

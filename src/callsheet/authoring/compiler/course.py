@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from callsheet.authoring.compiler.catalogue import finds
 from callsheet.authoring.compiler.goal_parts import mentions_all
-from callsheet.authoring.compiler.prerequisites import finds
 from callsheet.frontends.export import CourseStep
 from callsheet.ir import Call, Plan
 

@@ -1,21 +1,20 @@
-"""Gives descriptive names to the variables of a plan that are called v1, v2, ….
-
-Pure. In: a plan. Out: the plan with other names for variables that its own steps set.
-"""
+"""Tidies a plan: descriptive names, an answer that loses no result, no consecutive repetitions."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from callsheet.ir import (
     Action,
     And,
     Call,
+    CallKind,
     Compare,
     Condition,
     DictExpr,
+    Goto,
     IsEmpty,
     ListExpr,
     Literal,
@@ -185,3 +184,150 @@ def _condition(condition: Condition, rename: Rename) -> Condition:
             return replace(condition, condition=_condition(inner, rename))
         case And() | Or():
             return replace(condition, conditions=tuple(_condition(c, rename) for c in condition.conditions))
+
+
+def with_whole_answer(plan: Plan) -> Plan:
+    """The plan with an answer at its end that includes the results which would otherwise be lost.
+
+    A plan without an answer gets one with the result of its last call. A result is lost if no later step
+    reads it: small models look up two things and answer with one. Only results of reading tools are added,
+    and only those of unconditional steps.
+
+    >>> from callsheet.frontends.ltp import format_plan, parse
+    >>> plan = parse('S1: @READ_FILE (path="a") > $a\\nS2: @READ_FILE (path="b") > $b').require()
+    >>> print(format_plan(with_whole_answer(plan)).splitlines()[4])
+    S3: @RESPOND ($a, $b)
+    """
+    return _with_lost(_with_answer(plan))
+
+
+def _with_answer(plan: Plan) -> Plan:
+    if any(isinstance(step.action, Respond | Terminate) and step.condition is None for step in plan.steps):
+        return plan
+    outputs = [step.output.var for step in plan.steps if step.output is not None]
+    ids = {step.id for step in plan.steps}
+    number = next(n for n in range(len(ids) + 1, 2 * len(ids) + 3) if f"S{n}" not in ids)
+    answer = Ref(outputs[-1]) if outputs else Literal("Done.")
+    return replace(plan, steps=(*plan.steps, Step(f"S{number}", Respond((answer,)))))
+
+
+def _with_lost(plan: Plan) -> Plan:
+    last = plan.steps[-1]
+    if not isinstance(last.action, Respond) or last.condition is not None:
+        return plan
+    read = {name for step in plan.steps for name in _reads(step)}
+    lost = [step.output.var for step in plan.steps if step.output is not None and _looks_up(step)]
+    missing = [name for name in dict.fromkeys(lost) if name not in read]
+    if not missing:
+        return plan
+    names = [step.output.var for step in plan.steps if step.output is not None]
+    values = [*last.action.values, *map(Ref, missing)]
+    if all(isinstance(value, Ref) for value in values):  # in the order of the lookups
+        values.sort(
+            key=lambda value: (
+                names.index(value.name) if isinstance(value, Ref) and value.name in names else -1
+            )
+        )
+    return replace(
+        plan, steps=(*plan.steps[:-1], replace(last, action=replace(last.action, values=tuple(values))))
+    )
+
+
+def _looks_up(step: Step) -> bool:
+    """Whether a step always runs and looks something up."""
+    if not isinstance(step.action, Call) or step.condition is not None:
+        return False
+    words = step.action.tool.rpartition("__")[2].lower().split("_")
+    return step.action.kind is not CallKind.TOOL or words[0] in READING
+
+
+def _reads(step: Step) -> Iterator[str]:
+    """The names of the variables that a step reads."""
+    if step.foreach is not None:
+        yield from (ref.name for ref in refs_of(step.foreach.source))
+    if step.condition is not None:
+        yield from (ref.name for ref in refs_of(step.condition))
+    for value in (*step.values(), *step.failure_values()):
+        yield from (ref.name for ref in refs_of(value))
+
+
+_LONGEST_BLOCK = 4
+_REPEATING = re.compile(
+    r"\b(?:twice|thrice|again|times|repeat\w*|once more|before and after|until)\b|\b\d+ ?[x×]", re.IGNORECASE
+)
+_NUMBERED = re.compile(r"S\d+")
+
+
+def without_stutter(plan: Plan, goal: str) -> Plan:
+    """The plan without calls that repeat the block before them; reads of their results are redirected.
+
+    >>> from callsheet.frontends.ltp import format_plan, parse
+    >>> lines = [f'S{n}: @LOOK (at="{n % 2}") > $v{n}' for n in range(1, 6)]
+    >>> plan = parse("\\n".join([*lines, "S6: @RESPOND ($v4, $v5)"])).require()
+    >>> print(format_plan(without_stutter(plan, "Look at both")).splitlines()[4])
+    S3: @RESPOND ($v2, $v1)
+    """
+    if _REPEATING.search(goal) or any(_jumps(step) for step in plan.steps):
+        return plan
+    result: list[Step] = []
+    instead: dict[str, str] = {}
+    at = 0
+    while at < len(plan.steps):
+        length = next(
+            (n for n in range(1, _LONGEST_BLOCK + 1) if _repeated(plan.steps, at, result, n, instead) == n), 0
+        )
+        if not length:
+            result.append(_reading_from(plan.steps[at], instead))
+            at += 1
+            continue
+        while taken := _repeated(plan.steps, at, result, length, instead):
+            for number in range(taken):
+                again, first = plan.steps[at + number].output, result[len(result) - length + number].output
+                if again is not None and first is not None:
+                    instead[again.var] = first.var
+            at += taken
+    return plan if len(result) == len(plan.steps) else replace(plan, steps=_renumbered(result))
+
+
+def _repeated(
+    steps: Sequence[Step], at: int, result: Sequence[Step], length: int, instead: Mapping[str, str]
+) -> int:
+    """How many steps from `at` on repeat those of the last block of this length, in order."""
+    if len(result) < length:
+        return 0
+    names = dict(instead)
+    for number, before in enumerate(result[-length:]):
+        if at + number >= len(steps):
+            return number
+        step = _reading_from(steps[at + number], names)
+        if not _is_plain(step) or not _is_plain(before) or step.action != before.action:
+            return number
+        if (step.output is None) != (before.output is None):
+            return number
+        if step.output is not None and before.output is not None:
+            names[step.output.var] = before.output.var
+    return length
+
+
+def _is_plain(step: Step) -> bool:
+    """Whether a step is a call without condition, loop, failure handling or group."""
+    extras = (step.condition, step.foreach, step.on_fail, step.group)
+    return isinstance(step.action, Call) and all(extra is None for extra in extras)
+
+
+def _reading_from(step: Step, instead: Mapping[str, str]) -> Step:
+    """The step with other variables in what it reads; its own output stays."""
+    if not instead:
+        return step
+    changed = renamed(step, lambda name: instead.get(name, name))
+    return replace(changed, output=step.output)
+
+
+def _jumps(step: Step) -> bool:
+    return isinstance(step.action, Goto) or (step.on_fail is not None and isinstance(step.on_fail.then, Goto))
+
+
+def _renumbered(steps: Sequence[Step]) -> tuple[Step, ...]:
+    if not all(_NUMBERED.fullmatch(step.id) for step in steps):
+        return tuple(steps)
+    return tuple(replace(step, id=f"S{number}") for number, step in enumerate(steps, 1))

@@ -12,11 +12,37 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from callsheet.authoring.compiler.ranking import Fields
-from callsheet.authoring.compiler.tokens import estimate_tokens
+from callsheet.authoring.compiler.goal_parts import Fields
 from callsheet.ir import CallKind, call_kind
-from callsheet.ports.models.data_marks import one_line
+from callsheet.ports.models.prompts import one_line
 from callsheet.ports.tools import ToolSpec
+
+_PIECE = re.compile(r"[A-Za-z]+|[ \t]+|\s|[^\sA-Za-z]")
+_LETTERS = 7
+"""Letters per token in a word; common words are one token whatever their length."""
+_WIDE = 0x0800
+"""From this code point on, a character may take up to three tokens."""
+
+
+def estimate_tokens(text: str) -> int:
+    """An upper estimate of a text's tokens.
+
+    >>> estimate_tokens('S1: @read_file (path="notes.md") > $v1')
+    20
+    >>> estimate_tokens("")
+    0
+    """
+    return sum(map(_tokens, _PIECE.findall(text)))
+
+
+def _tokens(piece: str) -> int:
+    first = piece[0]
+    if first in " \t":  # a single blank is part of the next word's token
+        return 0 if len(piece) == 1 else 1
+    if first.isascii():
+        return -(-len(piece) // _LETTERS) if first.isalpha() else 1
+    return 3 if ord(first) >= _WIDE else 2
+
 
 _MAX_DESCRIPTION = 90
 _MAX_VALUES = 8

@@ -42,9 +42,9 @@ from callsheet.ir import (
     Terminate,
     Value,
 )
-from callsheet.ir.arguments import filled_parameters
 from callsheet.ir.expr import in_texts, refs_of, template
-from callsheet.ir.precedence import UNORDERED, Precedence
+from callsheet.ir.graphs import UNORDERED, Precedence
+from callsheet.ir.plan import filled_parameters
 
 _LABEL = re.compile(LABEL)
 _INPUTS = (CallKind.MODEL, CallKind.AGENT)

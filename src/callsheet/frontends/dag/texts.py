@@ -1,21 +1,35 @@
-r"""Converts strings of a JSON plan with references: `${name}`, `${name.field.0}`, `${name["odd key"]}`.
-
-In: a scalar of the tree. Out: a `Literal`, `Ref` or `Template`, and back. A string of one
-reference alone is that reference. `\${` is a literal `${`; literal backslashes before a `${` are
-doubled; every other `$` and backslash is literal.
-"""
+"""Converts strings of a JSON plan: references such as `${name.field.0}`, and conditions of LTP text."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from dataclasses import replace
 
-from callsheet.diagnostics import CallsheetError, Span
-from callsheet.frontends.dag.report import Report
+from callsheet.diagnostics import CallsheetError, Severity, Span
+from callsheet.frontends.dag.json_tree import Report
 from callsheet.frontends.tree import Mapping, Node, Scalar, Sequence
+from callsheet.frontends.values.conditions import read_condition
 from callsheet.frontends.values.printer import format_path
-from callsheet.frontends.values.reader import MAX_INDEX_DIGITS, shown
+from callsheet.frontends.values.reader import MAX_INDEX_DIGITS, Reader, Stop, shown
 from callsheet.frontends.values.strings import KEY, path_of
-from callsheet.ir import JSON, DictExpr, ListExpr, Literal, PathPart, Ref, Template, Value
+from callsheet.ir import (
+    JSON,
+    And,
+    Compare,
+    Condition,
+    DictExpr,
+    IsEmpty,
+    ListExpr,
+    Literal,
+    Not,
+    NotEmpty,
+    Or,
+    PathPart,
+    Ref,
+    Template,
+    Value,
+)
 from callsheet.ir.expr import template
 
 NAME = r"[A-Za-z_][A-Za-z0-9_-]*"
@@ -207,3 +221,68 @@ def _template(parts: tuple[str | Ref, ...]) -> str:
             text += "\\" * (len(text) - len(text.rstrip("\\")))
         out.append(text)
     return "".join(out)
+
+
+def read_when(scalar: Scalar, texts: Texts, report: Report, step: str | None) -> Condition | None:
+    """The condition in a string; None after an error."""
+    reader = Reader(str(scalar.value))
+    reader.depth = 1  # a newline is white space, as inside brackets
+    condition: Condition | None = None
+    try:
+        condition = read_condition(reader)
+        if reader.skip():
+            rest = reader.text[reader.pos :]
+            reader.error(
+                "LTP040",
+                f"a condition cannot continue with {shown(rest)}",
+                reader.pos,
+                len(reader.text),
+                help="join conditions with AND and OR",
+            )
+    except Stop:
+        pass
+    places = texts.places(scalar)
+    for diagnostic in reader.diagnostics:
+        if diagnostic.severity is Severity.ERROR:
+            span = diagnostic.span or Span(0, 0)
+            if span.start == span.end:
+                span = Span(max(0, span.start - 1), span.end)
+            report.error(diagnostic.code, diagnostic.message, places.span(*span), diagnostic.help, step=step)
+    if reader.errors or condition is None:
+        return None
+    return _moved(condition, lambda span: None if span is None else places.span(*span))
+
+
+_Move = Callable[[Span | None], Span | None]
+
+
+def _moved(condition: Condition, move: _Move) -> Condition:
+    """The condition with all spans mapped by `move`."""
+    match condition:
+        case Compare(left=left, right=right):
+            return replace(
+                condition, left=_value(left, move), right=_value(right, move), span=move(condition.span)
+            )
+        case IsEmpty(value=value) | NotEmpty(value=value):
+            return replace(condition, value=_value(value, move), span=move(condition.span))
+        case Not(condition=inner):
+            return Not(_moved(inner, move), move(condition.span))
+        case And(conditions=inner):
+            return And(tuple(_moved(c, move) for c in inner), move(condition.span))
+        case Or(conditions=inner):
+            return Or(tuple(_moved(c, move) for c in inner), move(condition.span))
+
+
+def _value(value: Value, move: _Move) -> Value:
+    match value:
+        case Literal() | Ref():
+            return replace(value, span=move(value.span))
+        case Template(parts=parts):
+            moved = tuple(
+                part if isinstance(part, str) else replace(part, span=move(part.span)) for part in parts
+            )
+            return Template(moved, move(value.span))
+        case ListExpr(items=items):
+            return ListExpr(tuple(_value(item, move) for item in items), move(value.span))
+        case DictExpr(items=pairs):
+            return DictExpr(tuple((key, _value(item, move)) for key, item in pairs), move(value.span))

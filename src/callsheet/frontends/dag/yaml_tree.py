@@ -11,11 +11,9 @@ import re
 from typing import Any
 
 from callsheet.diagnostics import Span
-from callsheet.frontends.dag.json_tree import MAX_DEPTH, MAX_DIGITS, note_repeated
-from callsheet.frontends.dag.report import Report, Unreadable
-from callsheet.frontends.tree import Node, Scalar
-from callsheet.frontends.yaml_events import Part, YamlWalk, place_near, span_of
-from callsheet.ir import types as ir_types
+from callsheet.frontends.dag.json_tree import MAX_DEPTH, MAX_DIGITS, Report, Unreadable, note_repeated
+from callsheet.frontends.tree import Node, Part, Scalar, YamlWalk, place_near, span_of
+from callsheet.ir import expr as ir_types
 
 _WORDS = {
     "": None, "~": None, "null": None, "Null": None, "NULL": None,

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from callsheet.frontends.export.flat import plan_schema
-from callsheet.frontends.export.flat_reader import read_flat
-from callsheet.frontends.export.matching import is_sentence
+from callsheet.frontends.export.flat import plan_schema, read_flat
 from callsheet.frontends.export.plans import plan_grammar
+from callsheet.frontends.export.rules import as_gbnf, as_lark, is_sentence
 from callsheet.frontends.export.shapes import CourseStep, ExportOptions, Form, ToolShape
-from callsheet.frontends.export.syntaxes import as_gbnf, as_lark
 
 __all__ = [
     "CourseStep",

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from callsheet.frontends.export.numbers import integers
 from callsheet.frontends.export.rules import (
     Choice,
     Many,
@@ -22,7 +21,7 @@ from callsheet.frontends.export.rules import (
     seq,
 )
 from callsheet.frontends.export.scope import Rules, Scope
-from callsheet.frontends.export.values import arguments
+from callsheet.frontends.export.values import arguments, integers
 
 
 @dataclass(frozen=True, slots=True)

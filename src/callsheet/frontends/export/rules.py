@@ -1,17 +1,13 @@
-"""A regular grammar as data: texts, characters, sequences, choices, repetitions, and names of rules.
-
-Independent of plans and of the syntax of a decoder's grammar. A rule may refer to another by its name, but
-not recursively, so that the language is regular.
-
-Rules that differ only in the names that they use are created once, as a pattern: `HOLE` in its names is
-replaced in each copy.
-"""
+"""A regular grammar as data, its sentences, and its text for decoders: llguidance's Lark, GBNF."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from itertools import islice
+from typing import NamedTuple, TypeAlias, assert_never
 
 HOLE = "%"
 """The part of a name in a pattern that is replaced in its copies."""
@@ -194,3 +190,196 @@ def separated(node: Node, separator: str, least: int, most: int) -> Node | None:
     rest = Many(seq(separator, node), max(least - 1, 0), most - 1)
     all_ = node if most == 1 else seq(node, rest)
     return all_ if least else Many(all_, 0, 1)
+
+
+def is_sentence(grammar: Grammar, text: str) -> bool:
+    """Whether the text is a sentence of the grammar.
+
+    >>> from callsheet.frontends.export import ExportOptions, plan_grammar
+    >>> some = plan_grammar([], ExportOptions(max_steps=1))
+    >>> is_sentence(some, 'S1: @respond ("Hi")'), is_sentence(some, 'S1: @respond ("Hi") and more')
+    (True, False)
+    """
+    return len(text) in _Reading(grammar, text).after(Use(grammar.start), "", 0)
+
+
+class _Reading:
+    """The matches of the rules at the offsets of one text."""
+
+    def __init__(self, grammar: Grammar, text: str) -> None:
+        self._rules = grammar.rules
+        self._text = text
+        self._known: dict[tuple[str, int], AbstractSet[int]] = {}
+
+    def after(self, node: Node, filler: str, at: int) -> AbstractSet[int]:
+        """The offsets at which matches of a node that begin at `at` end."""
+        match node:
+            case Text(text=text):
+                return {at + len(text)} if self._text.startswith(text, at) else _NOWHERE
+            case Chars():
+                return {at + 1} if at < len(self._text) and _holds(node, ord(self._text[at])) else _NOWHERE
+            case Use(name=name):
+                return self._by_rule(name.replace(HOLE, filler), at)
+            case Seq(parts=parts):
+                places: AbstractSet[int] = {at}
+                for part in parts:
+                    places = self._all_after(part, filler, places)
+                return places
+            case Choice(options=options):
+                return {place for option in options for place in self.after(option, filler, at)}
+            case Many(node=part, least=least, most=most):
+                return self._repeated(part, filler, at, least, most)
+            case _:
+                assert_never(node)
+
+    def _by_rule(self, name: str, at: int) -> AbstractSet[int]:
+        known = self._known.get((name, at))
+        if known is None:
+            rule = self._rules[name]
+            known = self._known[name, at] = self.after(rule.node, rule.filler, at)
+        return known
+
+    def _all_after(self, node: Node, filler: str, places: AbstractSet[int]) -> AbstractSet[int]:
+        return {after for place in places for after in self.after(node, filler, place)}
+
+    def _repeated(self, node: Node, filler: str, at: int, least: int, most: int) -> AbstractSet[int]:
+        reached: set[int] = set() if least else {at}
+        places: AbstractSet[int] = {at}
+        for count in range(1, most + 1):
+            places = self._all_after(node, filler, places)
+            if not places:
+                break
+            if count >= least:
+                reached |= places
+        return reached
+
+
+_NOWHERE: frozenset[int] = frozenset()
+
+
+def _holds(chars: Chars, code: int) -> bool:
+    return any(first <= code <= last for first, last in chars.ranges) != chars.outside
+
+
+_LOWER_HOLE, _UPPER_HOLE = "\0", "\1"
+"""Placeholders for `HOLE` in the text of a pattern: characters that occur in no grammar."""
+
+
+def as_lark(grammar: Grammar) -> str:
+    """The grammar in Lark for llguidance; the names of tokens are upper-case.
+
+    Texts of patterns are rules of their own, which saves llguidance a third of its time.
+    """
+
+    def name_of(name: str) -> str:
+        plain = name.replace("-", "_")
+        before, hole, _ = name.partition(HOLE)
+        if before + hole not in grammar.tokens:
+            return plain.replace(HOLE, _LOWER_HOLE)
+        return plain.upper().replace(HOLE, _UPPER_HOLE)
+
+    def class_of(node: Chars) -> str:
+        return f"/{_class(node, _lark_char)}/"
+
+    lines = ["%llguidance {}", f"start: {name_of(grammar.start)}"]
+    lines += _Writer(": ", name_of, _quoted, class_of, is_naming=True).rules(grammar)
+    return "\n".join([*lines, ""])
+
+
+def as_gbnf(grammar: Grammar) -> str:
+    """The grammar in llama.cpp's GBNF."""
+
+    def name_of(name: str) -> str:
+        return name.replace(HOLE, _LOWER_HOLE)
+
+    def class_of(node: Chars) -> str:
+        return _class(node, _gbnf_char)
+
+    lines = _Writer(" ::= ", name_of, _gbnf_quoted, class_of, is_naming=False).rules(grammar)
+    return "\n".join([f"root ::= {grammar.start}", *lines, ""])
+
+
+class _Writer(NamedTuple):
+    """The spelling of names, texts and characters, and the separator between a name and its rule."""
+
+    is_: str
+    name_of: Callable[[str], str]
+    quoted: Callable[[str], str]
+    class_of: Callable[[Chars], str]
+    is_naming: bool
+    """Whether texts of patterns become rules, so that copies only have their names."""
+
+    def rules(self, grammar: Grammar) -> Iterator[str]:
+        """The lines of all rules; each pattern is formatted once, and its copies are made from that text."""
+        written: dict[int, str] = {}
+        named: dict[str, str] = {}
+        for name, rule in grammar.rules.items():
+            text = written.get(id(rule.node))
+            if text is None:
+                can_name = self.is_naming and bool(rule.filler) and name not in grammar.tokens
+                known = len(named)
+                text = written[id(rule.node)] = self._written(rule.node, named if can_name else None)
+                for spelled, its_name in islice(named.items(), known, None):
+                    yield f"{its_name}{self.is_}{self.quoted(spelled)}"
+            if rule.filler:
+                text = text.replace(_LOWER_HOLE, rule.filler).replace(_UPPER_HOLE, rule.filler.upper())
+            yield f"{self.name_of(name)}{self.is_}{text}"
+
+    def _written(self, node: Node, named: dict[str, str] | None) -> str:
+        """The text of a node on its own; `named` collects the texts that become rules, with their names."""
+        match node:
+            case Text(text=text):
+                if named is None or not text:
+                    return self.quoted(text)
+                return named.setdefault(text, self.name_of(f"said-{len(named)}"))
+            case Chars():
+                return self.class_of(node)
+            case Use(name=name):
+                return self.name_of(name)
+            case Many(node=part, least=least, most=most):
+                return self._piece(part, named) + _times(least, most)
+            case Seq(parts=parts):
+                return " ".join([self._piece(part, named) for part in parts])
+            case Choice(options=options):
+                return " | ".join([self._written(option, named) for option in options])
+            case _:
+                assert_never(node)
+
+    def _piece(self, node: Node, named: dict[str, str] | None) -> str:
+        """The text of a node within another, in parentheses if necessary."""
+        written = self._written(node, named)
+        return f"({written})" if isinstance(node, Seq | Choice) else written
+
+
+def _times(least: int, most: int) -> str:
+    return "?" if (least, most) == (0, 1) else f"{{{least},{most}}}"
+
+
+def _class(node: Chars, char: Callable[[int], str]) -> str:
+    inside = "".join(
+        char(first) if first == last else f"{char(first)}-{char(last)}" for first, last in node.ranges
+    )
+    return f"[{'^' if node.outside else ''}{inside}]"
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _lark_char(code: int) -> str:
+    return chr(code) if chr(code).isascii() and chr(code).isalnum() else f"\\x{{{code:x}}}"
+
+
+def _gbnf_quoted(text: str) -> str:
+    plain = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{"".join(c if c.isprintable() else _gbnf_escape(ord(c)) for c in plain)}"'
+
+
+def _gbnf_char(code: int) -> str:
+    return chr(code) if chr(code).isascii() and chr(code).isalnum() else _gbnf_escape(code)
+
+
+def _gbnf_escape(code: int) -> str:
+    if code <= 0xFF:
+        return f"\\x{code:02X}"
+    return f"\\u{code:04X}" if code <= 0xFFFF else f"\\U{code:08X}"

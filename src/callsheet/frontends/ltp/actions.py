@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from callsheet.diagnostics import did_you_mean
-from callsheet.diagnostics.source import span_of
+from callsheet.diagnostics.diagnostic import span_of
 from callsheet.frontends.ltp.words import CONTROL, CONTROL_SPELLINGS, RESERVED, VALUE_START
 from callsheet.frontends.values.parser import read_arguments, read_value
 from callsheet.frontends.values.reader import LABEL, Reader, Stop, replace, shown

@@ -8,25 +8,116 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 
-from callsheet.diagnostics import Edit, Fix, Span, did_you_mean
-from callsheet.frontends.ltp.recovery import recover
+from callsheet.diagnostics import Diagnostic, Edit, Fix, Severity, Span, did_you_mean
 from callsheet.frontends.ltp.steps import USUAL_HEAD, read_step
-from callsheet.frontends.ltp.strays import report_stray
-from callsheet.frontends.ltp.surroundings import Surroundings, missing_markers
 from callsheet.frontends.ltp.words import (
     BLOCK_WORD,
     BOLD_LABEL,
     BULLET,
+    CONTROL,
+    CONTROL_SPELLINGS,
     FENCE,
     LABELLED,
     MARKER,
     PARALLEL,
     PLAN_LIKE,
     STEP_START,
+    recover,
 )
 from callsheet.frontends.values.reader import STEP_LINE, Reader, Stop, comment_text, shown
 from callsheet.frontends.values.reader import replace as replace_text
 from callsheet.ir import Step
+
+_ELSE = re.compile(r"ELSE\b|ELIF\b|ELSEIF\b", re.IGNORECASE)
+_WORD = re.compile(r"@?([A-Za-z_][A-Za-z0-9_-]*)([ \t]*\()?")
+_GROUP = re.compile(r"@?PARALLEL\b", re.IGNORECASE)
+_ELSEWHERE = re.compile(r"(?:>|ON_FAIL\b|THEN\b)", re.IGNORECASE)
+
+
+def report_stray(reader: Reader, span: Span, line: str) -> None:
+    """Reports a line that is not a step (LTP002), or an ELSE, which the language lacks (LTP015)."""
+    if _ELSE.match(line):
+        hint = "write a step with the opposite condition: ?IF (NOT (…)) THEN …"
+        reader.error("LTP015", "the language has no ELSE", *span, help=hint)
+        return
+    reader.error("LTP002", f"this line is not a step: {shown(line)}", *span, help=_meant(line))
+
+
+def _meant(line: str) -> str:
+    word = _WORD.match(line)
+    if _ELSEWHERE.match(line):
+        return "a step is written on one line: join this to the line above"
+    if _GROUP.match(line):
+        return "write @PARALLEL { before the steps that run concurrently, and } on a line after them"
+    if word is not None and (control := CONTROL_SPELLINGS.get(word[1].upper())) is not None:
+        return f"write {'GOTO S5' if control == 'GOTO' else f'{CONTROL[control]} (values)'}"
+    if word is not None and word[2] is not None:
+        return f"did you mean @{word[1].upper()} (…)? A call begins with @"
+    suggestions = did_you_mean(
+        line.split("(", maxsplit=1)[0].split(" ", maxsplit=1)[0],
+        ("TERMINATE", "RESPOND", "GOTO", "RE-PLAN"),
+    )
+    return (
+        f"did you mean {suggestions[0]}?"
+        if suggestions
+        else "write S1: @TOOL (arguments) > $result, or # before a comment"
+    )
+
+
+class Surroundings:
+    """The lines that may be prose and are not reported yet; adjacent ones are merged to one span."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self.spans: list[Span] = []
+
+    def add(self, span: Span) -> None:
+        """Adds a line that may not be part of the plan."""
+        if self.spans and not self._reader.text[self.spans[-1].end : span.start].strip():
+            self.spans[-1] = self.spans[-1].to(span)
+        else:
+            self.spans.append(span)
+
+    def taken(self) -> list[Span]:
+        """Returns and clears the kept spans."""
+        spans, self.spans = self.spans, []
+        return spans
+
+    def note(self, span: Span) -> None:
+        """Reports a span as skipped prose (LTP103)."""
+        self._reader.loose("LTP103", "this is not part of the plan and is ignored", *span, "")
+
+    def warn(self, span: Span) -> None:
+        """Warns of a step outside the markers (LTP005)."""
+        self._reader.warning(
+            "LTP005",
+            "this looks like a step, but is outside PLAN_START and PLAN_END: it is ignored",
+            *span,
+            help="put it between the markers if it belongs to the plan",
+        )
+
+
+def missing_markers(plan: Span, line: int, *, lacks_start: bool, lacks_end: bool) -> Diagnostic | None:
+    """The hint (LTP101) that one or both markers are missing; None if neither is.
+
+    `plan` is the span from the first step to the end of the plan, `line` the offset of its first line.
+    """
+    edits: list[Edit] = []
+    missing: list[str] = []
+    if lacks_start:
+        missing.append("PLAN_START")
+        edits.append(Edit(Span(line, line), "PLAN_START\n"))
+    if lacks_end:
+        missing.append("PLAN_END")
+        end = max(plan.end, line)
+        edits.append(Edit(Span(end, end), "\nPLAN_END"))
+    if not missing:
+        return None
+    words = " and ".join(missing)
+    message = f"{words} {'is' if len(missing) == 1 else 'are'} missing"
+    fix = Fix(f"insert {words}", tuple(edits))
+    return Diagnostic("LTP101", Severity.HINT, message, Span(plan.start, plan.start), None, fix)
+
 
 VERSION = 1
 MAX_ERRORS = 1_000

@@ -9,7 +9,7 @@ import re
 from typing import TypeAlias
 
 from callsheet.diagnostics import did_you_mean
-from callsheet.diagnostics.source import span_of
+from callsheet.diagnostics.diagnostic import span_of
 from callsheet.frontends.ltp.words import CONTROL_SPELLINGS
 from callsheet.frontends.values.conditions import read_guard_condition, unclosed_condition
 from callsheet.frontends.values.parser import read_value, unclosed

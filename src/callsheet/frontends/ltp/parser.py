@@ -10,8 +10,8 @@ from dataclasses import replace
 from callsheet.diagnostics import Diagnostic, Severity, Source, Span
 from callsheet.frontends.ltp.document import Document
 from callsheet.frontends.unseen import hidden_characters
+from callsheet.frontends.values.reader import ParseResult
 from callsheet.frontends.values.reader import replace as replace_text
-from callsheet.frontends.values.result import ParseResult
 from callsheet.ir import Plan, Step
 from callsheet.ir.gc_pause import gc_paused
 

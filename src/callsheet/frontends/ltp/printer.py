@@ -10,13 +10,16 @@ from typing import assert_never
 
 from callsheet.frontends.ltp.document import VERSION
 from callsheet.frontends.ltp.words import RESERVED
-from callsheet.frontends.values.layout import LINES, about_lines, comment_lines, step_lines
 from callsheet.frontends.values.printer import (
+    LINES,
+    about_lines,
+    comment_lines,
     format_condition,
     format_name,
     format_value,
     is_name,
     refuse,
+    step_lines,
 )
 from callsheet.frontends.values.reader import LABEL
 from callsheet.ir import (

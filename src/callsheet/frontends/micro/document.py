@@ -7,16 +7,19 @@ prose, comments, bullets and list numbers are not counted. Each line that is lef
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from callsheet.diagnostics import Diagnostic, Severity, Span
+from callsheet.diagnostics import Diagnostic, Severity, Source, Span
 from callsheet.frontends.ltp.words import MARKER, PARALLEL
 from callsheet.frontends.micro.commands import read_command, unknown_verb
 from callsheet.frontends.micro.lines import DECORATION, FENCE, HEAD, Kind, Lines
 from callsheet.frontends.micro.values import Scope
-from callsheet.frontends.values import Reader, Stop
+from callsheet.frontends.unseen import hidden_characters
+from callsheet.frontends.values import ParseResult, Reader, Stop
 from callsheet.frontends.values.reader import NAME, comment_text, shown
-from callsheet.ir import Step
+from callsheet.ir import Plan, Step
+from callsheet.ir.gc_pause import gc_paused
 
 MAX_ERRORS = 1_000
 
@@ -305,3 +308,45 @@ class Document:
                 )
             if statement.step is not None:
                 self.steps.append(replace(statement.step, id=step_id))
+
+
+_LARGE = 20_000
+"""From this many characters on the cyclic garbage collector is paused."""
+
+
+def parse_micro(
+    text: str, name: str = "<plan>", *, strict: bool = False, variables: Iterable[str] = ()
+) -> ParseResult:
+    """Parse Micro-CLI. `name` is the name of the text in diagnostics; `variables` are set before it runs.
+
+    `strict` makes spellings that are not canonical errors.
+
+    >>> plan = parse_micro('search "tea" > hits\\nrespond hits').require()
+    >>> [step.id for step in plan.steps], plan.steps[1].action.values
+    (['S1', 'S2'], (Ref(name='hits', path=()),))
+    """
+    with gc_paused(len(text) >= _LARGE):
+        return _parse(text, name, strict, variables)
+
+
+def _parse(text: str, name: str, strict: bool, variables: Iterable[str]) -> ParseResult:
+    document = Document(text, set(variables))
+    document.read()
+    document.diagnostics.extend(hidden_characters(text))
+    meta = document.meta
+    partial = Plan(
+        tuple(document.steps),
+        id=meta.get("id"),
+        title=meta.get("title"),
+        goal=meta.get("goal"),
+        comments=tuple(document.comments),
+    )
+    diagnostics = [_strict(d) for d in document.diagnostics] if strict else document.diagnostics
+    in_order = sorted(diagnostics, key=lambda d: d.span.start if d.span else -1)
+    plan = None if any(d.is_error for d in in_order) else partial
+    return ParseResult(plan, partial, tuple(in_order), Source(name, text), tuple(document.lost))
+
+
+def _strict(diagnostic: Diagnostic) -> Diagnostic:
+    is_loose = diagnostic.severity is not Severity.ERROR and diagnostic.code.startswith(("MIC1", "LTP1"))
+    return replace(diagnostic, severity=Severity.ERROR) if is_loose else diagnostic

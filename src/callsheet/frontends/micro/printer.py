@@ -14,8 +14,15 @@ from callsheet.frontends.ltp.words import CONTROL_SPELLINGS, RESERVED
 from callsheet.frontends.micro.lines import HEAD
 from callsheet.frontends.micro.verbs import VERBS, Named, spell
 from callsheet.frontends.values import format_value
-from callsheet.frontends.values.layout import LINES, about_lines, comment_lines, step_lines
-from callsheet.frontends.values.printer import format_name, is_name, placed
+from callsheet.frontends.values.printer import (
+    LINES,
+    about_lines,
+    comment_lines,
+    format_name,
+    is_name,
+    placed,
+    step_lines,
+)
 from callsheet.frontends.values.reader import LABEL
 from callsheet.ir import (
     Action,

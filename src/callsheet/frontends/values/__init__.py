@@ -3,8 +3,7 @@
 from callsheet.frontends.values.conditions import read_condition, read_guard_condition
 from callsheet.frontends.values.parser import read_arguments, read_reference, read_value
 from callsheet.frontends.values.printer import format_condition, format_text, format_value
-from callsheet.frontends.values.reader import Reader, Stop
-from callsheet.frontends.values.result import ParseResult
+from callsheet.frontends.values.reader import ParseResult, Reader, Stop
 from callsheet.frontends.values.strings import read_string
 
 __all__ = [

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from callsheet.diagnostics import Fix, Span, did_you_mean
-from callsheet.diagnostics.source import span_of
+from callsheet.diagnostics.diagnostic import span_of
 from callsheet.frontends.values.parser import read_value
 from callsheet.frontends.values.reader import Reader, Stop, replace, shown
 from callsheet.ir import And, Compare, CompareOp, Condition, IsEmpty, Not, NotEmpty, Or, Value

@@ -9,7 +9,7 @@ import re
 from typing import TypeAlias
 
 from callsheet.diagnostics import Span, did_you_mean
-from callsheet.diagnostics.source import span_of
+from callsheet.diagnostics.diagnostic import span_of
 from callsheet.frontends.values.reader import NAME, Reader, Stop, replace, shown
 from callsheet.frontends.values.strings import PATH, path_of, read_body, read_string
 from callsheet.ir import DictExpr, ListExpr, Literal, Ref, Value

@@ -7,8 +7,10 @@ anything but `Stop`, and only after it has recorded the diagnostic that explains
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
-from callsheet.diagnostics import Diagnostic, Edit, Fix, Severity, Span
+from callsheet.diagnostics import CallsheetError, Diagnostic, Edit, Fix, Severity, Source, Span
+from callsheet.ir import Plan
 
 MAX_DEPTH = 64
 """The largest nesting depth of brackets."""
@@ -196,3 +198,26 @@ def shown(text: str, most: int = 40) -> str:
     """The first line of a text, shortened to `most` characters, for a message."""
     line = text.split("\n", 1)[0].strip()
     return line if len(line) <= most else line[: most - 1] + "…"
+
+
+@dataclass(frozen=True, slots=True)
+class ParseResult:
+    """The result of parsing a text.
+
+    `plan` is None if there is any error. `partial` has the steps that could be read nevertheless,
+    for editors and messages; it is not meant to be run. `diagnostics` are in the order of the
+    text; their spans refer to `source`. `lost` has the spans of steps that could not be read,
+    each from its first character to the point of recovery.
+    """
+
+    plan: Plan | None
+    partial: Plan
+    diagnostics: tuple[Diagnostic, ...]
+    source: Source
+    lost: tuple[Span, ...] = ()
+
+    def require(self) -> Plan:
+        """The plan. Raises CallsheetError with all diagnostics if there is none."""
+        if self.plan is None:
+            raise CallsheetError(self.diagnostics, self.source)
+        return self.plan

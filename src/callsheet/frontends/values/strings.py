@@ -10,7 +10,7 @@ import re
 from typing import TypeAlias
 
 from callsheet.diagnostics import Span
-from callsheet.diagnostics.source import span_of
+from callsheet.diagnostics.diagnostic import span_of
 from callsheet.frontends.values.printer import format_text
 from callsheet.frontends.values.reader import (
     MAX_INDEX_DIGITS,

@@ -36,8 +36,7 @@ from callsheet.machine.budget import Budget
 from callsheet.machine.commands import CallModel, CallTool, Command, Finish
 from callsheet.machine.events import Event, Failed, Succeeded
 from callsheet.machine.program import NOWHERE, Kind, Program, StepCode
-from callsheet.machine.sizes import SIZED, size_of
-from callsheet.machine.usage import Spent
+from callsheet.machine.usage import SIZED, Spent, size_of
 from callsheet.machine.values import items_of
 
 HORIZON = 256

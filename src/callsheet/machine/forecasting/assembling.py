@@ -11,10 +11,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from callsheet.ir import Action, Call, CallKind, Effect, Goto, Order, Plan, Replan, Step
-from callsheet.ir.components import strong_components
-from callsheet.ir.dominators import NONE, immediate_dominators
 from callsheet.ir.flow import flow_of
-from callsheet.ir.precedence import Precedence
+from callsheet.ir.graphs import NONE, Precedence, immediate_dominators, strong_components
 from callsheet.machine.agents.allowance import (
     MAX_AT_ONCE,
     MAX_TURNS,

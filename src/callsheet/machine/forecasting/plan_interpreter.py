@@ -13,9 +13,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from callsheet.ir import JSON, Call, Order, Plan
-from callsheet.ir.components import strong_components
 from callsheet.ir.flow import uses_of
 from callsheet.ir.gc_pause import gc_paused
+from callsheet.ir.graphs import strong_components
 from callsheet.machine.closures import compile_value
 from callsheet.machine.forecasting.assembling import Observations, Units, assemble, units_of
 from callsheet.machine.forecasting.forecast import Begun, Forecast, Standing

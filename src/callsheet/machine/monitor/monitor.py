@@ -12,28 +12,35 @@ from collections.abc import Iterable
 from typing import Any
 
 from callsheet.ir.labels import LITERAL, Label, join
+from callsheet.machine.agents.allowance import Allowance
 from callsheet.machine.agents.talk import InnerCall, Talk
 from callsheet.machine.decision_log import DecisionLog
 from callsheet.machine.frames import Attempt, Frame
-from callsheet.machine.monitor.admitted import Admitted, Origins
-from callsheet.machine.monitor.enforcement import Enforcement
-from callsheet.machine.monitor.implicit_flows import ImplicitFlows
-from callsheet.machine.monitor.judgement_cache import JudgementCache
-from callsheet.machine.monitor.judging import Judging
-from callsheet.machine.monitor.narrowing import narrowed
-from callsheet.machine.monitor.open_calls import OpenCalls
-from callsheet.machine.monitor.origins import merged
-from callsheet.machine.monitor.reads import argument_of
-from callsheet.machine.monitor.reads_cache import ReadsCache
-from callsheet.machine.monitor.refusal import RefusedByPolicy, check_seen, objected
+from callsheet.machine.monitor.enforcement import Enforcement, OpenCalls
+from callsheet.machine.monitor.judgement_cache import ImplicitFlows, JudgementCache
+from callsheet.machine.monitor.judging import Judging, RefusedByPolicy, check_seen, objected
+from callsheet.machine.monitor.reads import ReadsCache, argument_of
 from callsheet.machine.monitor.shown_texts import REPLAN, ShownTexts
-from callsheet.machine.monitor.variable_labels import PLAIN, VariableLabels
+from callsheet.machine.monitor.variable_labels import PLAIN, Admitted, Origins, VariableLabels, merged
 from callsheet.machine.program import FIRST, NOWHERE, Kind, Program, StepCode
 from callsheet.machine.questions import ASK
+from callsheet.policy.builtins import fold
 from callsheet.policy.calls import Argument, CallView, Objection, Rule, bare
 from callsheet.policy.judge import Judge, judge_of
-from callsheet.policy.model import Implicit, Policy
+from callsheet.policy.model import AgentRule, Implicit, Policy
 from callsheet.policy.overwriting import HINT
+
+
+def narrowed(allowed: Allowance, rule: AgentRule) -> Allowance:
+    """The intersection of both: the tools in both, and the lower limits on turns and calls."""
+    given = {fold(name) for name in rule.tools}
+    return allowed._replace(
+        tools=tuple(name for name in allowed.tools if fold(name) in given),
+        turns=min(allowed.turns, rule.max_turns),
+        calls=rule.max_calls if allowed.calls is None else min(allowed.calls, rule.max_calls),
+        arguments=rule.arguments,
+    )
+
 
 _MEMORY = frozenset({"QUERY_MEMORY", "GET_WM"})
 _AGENT = Kind.AGENT

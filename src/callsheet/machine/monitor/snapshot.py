@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from callsheet.ir.labels import LITERAL, Label, read_label
-from callsheet.machine.monitor.admitted import Admitted, Origins
 from callsheet.machine.monitor.monitor import Monitor
+from callsheet.machine.monitor.variable_labels import Admitted, Origins
 from callsheet.policy.canon import policy_hash
 
 _Told: TypeAlias = "tuple[Label, Origins]"

@@ -7,11 +7,83 @@ of calls; the monitor stores the labels of their results here.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeAlias
 
-from callsheet.ir.labels import LITERAL, Label, join
-from callsheet.machine.monitor.admitted import Origins
-from callsheet.machine.monitor.origins import NONE, merged
+from callsheet.ir import JSON
+from callsheet.ir.labels import LITERAL, Label, join, read_label
 from callsheet.machine.program import Program
+
+Origins: TypeAlias = "tuple[str, ...]"
+"""The steps that a value was made by, in order; only the last ones if they are many."""
+NOTHING_SHOWN: Mapping[str, JSON] = MappingProxyType({})
+
+
+class Admitted(NamedTuple):
+    """An admitted call: the labels of its result and of all data it sends, and the origins of its result.
+
+    `reasons` say why a person must approve it first (empty if nobody must), `shown` is what that person is
+    told about each argument.
+    """
+
+    result: Label
+    sent: Label
+    origins: Origins
+    reasons: tuple[str, ...] = ()
+    shown: Mapping[str, JSON] = NOTHING_SHOWN
+
+    def to_json(self) -> list[Any]:
+        """The record as JSON data."""
+        row = [str(self.result), str(self.sent), list(self.origins)]
+        return [*row, list(self.reasons), dict(self.shown)] if self.reasons or self.shown else row
+
+    @classmethod
+    def from_json(cls, data: list[Any]) -> Admitted:
+        """The record from JSON data; raises ValueError or TypeError if it is malformed."""
+        result, sent, origins, *asked = data
+        reasons, shown = asked or ((), NOTHING_SHOWN)
+        return cls(read_label(result), read_label(sent), tuple(origins), tuple(reasons), shown)
+
+
+MOST = 8
+"""The most steps that are kept: the last ones."""
+NONE: Origins = ()
+
+
+def merged(left: Origins, right: Origins) -> Origins:
+    """The steps of both, each once.
+
+    >>> merged(("S1", "S2"), ("S2", "S3"))
+    ('S1', 'S2', 'S3')
+    """
+    if not left or left is right or left == right:
+        return right
+    return tuple(dict.fromkeys((*left, *right)))[-MOST:] if right else left
+
+
+class Extended:
+    """Appends a step to origins, remembering the last result, as loops ask for the same one repeatedly."""
+
+    __slots__ = ("_origins", "_result", "_step")
+
+    def __init__(self) -> None:
+        self._step = ""
+        self._origins: Origins = NONE
+        self._result: Origins = NONE
+
+    def extend(self, origins: Origins, step: str) -> Origins:
+        """The origins with `step` moved or added to the end.
+
+        >>> Extended().extend(("S1", "S2"), "S1")
+        ('S2', 'S1')
+        """
+        if origins is self._origins and step is self._step:
+            return self._result
+        others = tuple([other for other in origins if other != step]) if step in origins else origins
+        extended = others[1 - MOST :] + (step,)  # noqa: RUF005 - for each call: faster than unpacking
+        self._step, self._origins, self._result = step, origins, extended
+        return extended
+
 
 PLAIN: tuple[Label, Origins] = (LITERAL, NONE)
 """The label and origins of a value without any restriction."""

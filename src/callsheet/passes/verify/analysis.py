@@ -16,20 +16,20 @@ from callsheet.ir import Call, Order, Plan, Value
 from callsheet.ir.expr import names_in
 from callsheet.ir.gc_pause import gc_paused
 from callsheet.ir.labels import Label
-from callsheet.passes.verify.answers import last_values
 from callsheet.passes.verify.call_views import failure_view, values_of
-from callsheet.passes.verify.flow_paths import FlowPaths
-from callsheet.passes.verify.image_flows import image_objections
+from callsheet.passes.verify.flow_paths import (
+    MOST_BITS,
+    FlowPaths,
+    image_objections,
+    last_values,
+    leaked_bits,
+)
 from callsheet.passes.verify.labels import labels_of
-from callsheet.passes.verify.one_bit_flows import MOST_BITS, leaked_bits
 from callsheet.passes.verify.outcome import Labels
 from callsheet.passes.verify.persisted_labels import NOTHING_LEFT, PersistedLabels
-from callsheet.passes.verify.position import AT_THE_START, RunPosition
 from callsheet.passes.verify.scripts import untrusted_scripts
-from callsheet.passes.verify.step_labels import explained
-from callsheet.passes.verify.structure import structural
-from callsheet.passes.verify.subject import Subject, subject_of
-from callsheet.passes.verify.verdict import Verdict, Violation
+from callsheet.passes.verify.subject import AT_THE_START, RunPosition, Subject, subject_of
+from callsheet.passes.verify.verdict import Verdict, Violation, explained, structural
 from callsheet.policy.calls import Argument, CallView, Duty, Hole, Objection, Obligation, Rule, bare
 from callsheet.policy.judge import Judge, judge_of
 from callsheet.policy.model import Policy

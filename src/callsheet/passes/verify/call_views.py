@@ -27,10 +27,10 @@ from callsheet.ir import (
     Terminate,
     Value,
 )
-from callsheet.ir.arguments import filled_parameters
 from callsheet.ir.labels import LITERAL, Label, join
+from callsheet.ir.plan import filled_parameters
 from callsheet.policy.calls import Argument, CallView, Hole, Part, bare
-from callsheet.policy.separation import Separation, separation
+from callsheet.policy.composing import Separation, separation
 
 _MOST_ITEMS = 100
 

@@ -14,14 +14,19 @@ from callsheet.ir import Call, Order
 from callsheet.ir.control import decides
 from callsheet.ir.labels import LITERAL, Label, join
 from callsheet.passes.verify.call_views import call_views, is_plain, stands_apart
-from callsheet.passes.verify.dependencies import GraphDependencies, waiting_of
+from callsheet.passes.verify.dependencies import (
+    GraphDependencies,
+    depths,
+    reached,
+    steps_with_untrusted_addresses,
+    unmarked,
+    waiting_of,
+)
 from callsheet.passes.verify.outcome import Labels
 from callsheet.passes.verify.overwritten import reads_its_own
 from callsheet.passes.verify.persisted_labels import NOTHING_LEFT
 from callsheet.passes.verify.places import CODE
-from callsheet.passes.verify.reachability import reached, steps_with_untrusted_addresses
 from callsheet.passes.verify.subject import Subject
-from callsheet.passes.verify.trees import depths, unmarked
 from callsheet.policy.builtins import PUBLIC_WORLD
 from callsheet.policy.calls import CallView
 from callsheet.policy.composing import edited, retells

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from callsheet.ir import Call, Order
 from callsheet.passes.verify.places import ALL_FILES, BELOW, FOLDER, SOME_FILE
-from callsheet.passes.verify.position import AT_THE_START
-from callsheet.passes.verify.subject import Subject
+from callsheet.passes.verify.subject import AT_THE_START, Subject
 from callsheet.policy.builtins import fold
 
 

@@ -29,8 +29,7 @@ from callsheet.policy.programs import (
     runs_file,
 )
 from callsheet.policy.rules.base import known, of_name
-from callsheet.policy.rules.executable import content_label
-from callsheet.policy.rules.files import filing_of, keeps_files
+from callsheet.policy.rules.files import content_label, filing_of, keeps_files
 from callsheet.policy.runnable import is_executable_anywhere
 
 _PROGRAMS: Mapping[str, tuple[str, str | None]] = {

@@ -4,26 +4,297 @@ writes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
+from typing import NamedTuple, cast
 
-from callsheet.ir import Call, DictExpr, ListExpr, Order, Plan, Respond, Step, Terminate, Value
+from callsheet.ir import (
+    JSON,
+    And,
+    Call,
+    Compare,
+    Condition,
+    DictExpr,
+    IsEmpty,
+    ListExpr,
+    Literal,
+    Not,
+    NotEmpty,
+    Or,
+    Order,
+    Plan,
+    Ref,
+    Respond,
+    Step,
+    Template,
+    Terminate,
+    Value,
+)
 from callsheet.ir.control import Control, control_of
+from callsheet.ir.expr import refs_of
 from callsheet.ir.flow import Flow, flow_of, is_guarded
+from callsheet.ir.graphs import NONE, Precedence
 from callsheet.ir.labels import LITERAL, Label
-from callsheet.passes.verify.call_views import ViewContext, call_views, tool_of
-from callsheet.passes.verify.constants import constants_of
+from callsheet.passes.verify.call_views import ViewContext, call_views, literal_text, tool_of
 from callsheet.passes.verify.persisted_labels import NOTHING_LEFT, PersistedLabels
 from callsheet.passes.verify.places import CODE, NOTHING, Access, access_of
-from callsheet.passes.verify.position import AT_THE_START, RunPosition, entered_at
-from callsheet.passes.verify.read_uses import Reading, reading_of
 from callsheet.passes.verify.values import Kind, ValueGraph, Write, web_of
 from callsheet.policy.builtins import fold
 from callsheet.policy.calls import bare
 from callsheet.policy.judge import Judge, Prepared
 from callsheet.policy.rules.attachments import NAMES, sends_files
 from callsheet.policy.rules.files import FILE_NAMES, keeps_files
+
+
+class Reading(NamedTuple):
+    """The variables that a step reads, each once per use.
+
+    `contents` are tested by content, `emptiness` only for being empty. `failure` are those of the failure
+    message. Reading the loop variable `loop` means reading `source`.
+    """
+
+    arguments: tuple[str, ...]
+    contents: tuple[str, ...]
+    emptiness: tuple[str, ...]
+    source: tuple[str, ...]
+    failure: tuple[str, ...]
+    loop: str | None
+
+    def names(self) -> tuple[str, ...]:
+        """All variables that are read, each once."""
+        arguments, contents, emptiness, source, failure, _ = self
+        if not (contents or emptiness or source or failure):
+            return arguments
+        return tuple(dict.fromkeys((*arguments, *contents, *emptiness, *source, *failure)))
+
+    def outer(self, names: Iterable[str]) -> Iterable[str]:
+        """The names with the loop variable replaced by the variables of its source."""
+        if self.loop is None:
+            return names
+        return [outer for name in names for outer in (self.source if name == self.loop else (name,))]
+
+
+def reading_of(step: Step) -> Reading:
+    """Classify what a step reads."""
+    arguments = _names(step.values())
+    loop: str | None = None
+    source: tuple[str, ...] = ()
+    if step.foreach is not None:
+        loop, source = step.foreach.var, _names((step.foreach.source,))
+    contents: list[Value] = []
+    emptiness: list[Value] = []
+    if step.condition is not None:
+        _split(step.condition, contents, emptiness)
+    failure: tuple[str, ...] = ()
+    if step.on_fail is not None:
+        own_output = step.output.var if step.output is not None else None
+        failure = tuple(name for name in _names(step.failure_values()) if name != own_output)
+    tested, asked = _names(contents) if contents else (), _names(emptiness) if emptiness else ()
+    return bare(Reading, (arguments, tested, asked, source, failure, loop))
+
+
+def _names(values: Iterable[Value]) -> tuple[str, ...]:
+    names: list[str] = []
+    for value in values:
+        if isinstance(value, Ref):
+            names.append(value.name)
+        elif isinstance(value, Template):
+            names += [part.name for part in value.parts if isinstance(part, Ref)]
+        elif not isinstance(value, Literal):
+            names += [ref.name for ref in refs_of(value)]
+    return tuple(names) if len(names) < 2 else tuple(dict.fromkeys(names))
+
+
+def _split(condition: Condition, contents: list[Value], emptiness: list[Value]) -> None:
+    match condition:
+        case Compare(left=left, right=right):
+            contents += (left, right)
+        case IsEmpty(value=value) | NotEmpty(value=value):
+            emptiness.append(value)
+        case Not(condition=inner):
+            _split(inner, contents, emptiness)
+        case And(conditions=conditions) | Or(conditions=conditions):
+            for inner in conditions:
+                _split(inner, contents, emptiness)
+
+
+@dataclass(frozen=True, slots=True)
+class RunPosition:
+    """The state of a run in progress.
+
+    `next` is the number of the next step; in a graph it is 0 and `done` are the finished steps. `pcs` are by
+    step number the pc labels of earlier decisions, `presence` by variable the labels of decisions that
+    determine whether it is set, `values` the values of variables.
+    """
+
+    next: int = 0
+    done: frozenset[int] = frozenset()
+    pcs: Mapping[int, Label] = field(default_factory=dict[int, Label])
+    presence: Mapping[str, Label] = field(default_factory=dict[str, Label])
+    values: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
+
+
+AT_THE_START = RunPosition()
+
+
+def entered_at(flow: Flow, position: RunPosition) -> Flow:
+    """The control flow with its entry moved to where the run stands."""
+    if position.next == 0:
+        return flow
+    successors, predecessors = list(flow.successors), list(flow.predecessors)
+    successors[flow.entry] = [position.next]
+    predecessors[0] = [node for node in predecessors[0] if node != flow.entry]
+    predecessors[position.next] = [*predecessors[position.next], flow.entry]
+    return replace(flow, successors=successors, predecessors=predecessors)
+
+
+def literal_of(value: JSON) -> Value | None:
+    """A value as an expression of a plan: a scalar or a list of scalars; None for others."""
+    if not isinstance(value, list | dict):
+        return Literal(value)
+    items = cast("list[JSON]", value) if isinstance(value, list) else [value]
+    if any(isinstance(item, list | dict) for item in items):
+        return None
+    return ListExpr(tuple(Literal(item) for item in items if not isinstance(item, list | dict)))
+
+
+_LONGEST = 20_000
+"""Maximum length in characters of a text composed of known texts, since composing them can grow
+exponentially.
+"""
+
+
+def constants_of(
+    flow: Flow,
+    readings: Sequence[Reading],
+    inputs: Iterable[str],
+    position: RunPosition,
+    is_reached: bytearray,
+) -> dict[str, Value]:
+    """The variables that hold one literal at each step that reads them, with that literal.
+
+    These are initial variables that nothing sets again, results of FORMAT steps made only of known texts, and
+    variables that a run in progress has set and will not set again.
+    """
+    plan = flow.plan
+    known = _initial(plan, inputs)
+    formats = _formats(plan, inputs)
+    if formats:
+        late: set[int] = set()
+        if plan.order is Order.TEXT:
+            order = flow.dominators()[0]
+            late = _too_late(flow, readings, formats, is_reached)
+        else:  # a graph in which a step does not wait for what it reads is refused
+            order = sorted(range(len(plan.steps)), key=Precedence.of(plan).level.__getitem__)
+        setters = {number: name for name, number in formats.items() if number not in late}
+        for number in order:
+            if number in setters and (text := _text(plan.steps[number], known)) is not None:
+                known[setters[number]] = text
+    return {**known, **_held(plan, position, is_reached)}
+
+
+def _initial(plan: Plan, inputs: Iterable[str]) -> dict[str, Value]:
+    """Initial variables that no step sets and no input overrides."""
+    if not plan.variables:
+        return {}
+    set_again = {*inputs, *(name for step in plan.steps for name in _set_by(step))}
+    return {name: value for name, value in plan.variables if name not in set_again}
+
+
+def _formats(plan: Plan, inputs: Iterable[str]) -> dict[str, int]:
+    """The unguarded FORMAT steps that are the only writers of their variable, by its name."""
+    formats = [
+        (step.output.var, number)
+        for number, step in enumerate(plan.steps)
+        if step.output is not None and step.output.cast is None and not is_guarded(step) and _is_format(step)
+    ]
+    if not formats:
+        return {}
+    given = {*inputs, *(name for name, _ in plan.variables)}
+    once: dict[str, int] = {}
+    for step in plan.steps:
+        for name in _set_by(step):
+            once[name] = once.get(name, 0) + 1
+    return {name: number for name, number in formats if once[name] == 1 and name not in given}
+
+
+def _is_format(step: Step) -> bool:
+    action = step.action
+    if not isinstance(action, Call) or action.tool != "FORMAT":
+        return False
+    return len(action.positional) + len(action.named) == 1 and all(name == "text" for name, _ in action.named)
+
+
+def _set_by(step: Step) -> Iterator[str]:
+    if step.output is not None:
+        yield step.output.var
+    if step.foreach is not None:
+        yield step.foreach.var
+
+
+def _text(step: Step, known: Mapping[str, Value]) -> Literal | None:
+    """The text that a FORMAT step gives, if it is made only of known texts."""
+    (value,) = step.values()
+    parts = value.parts if isinstance(value, Template) else (value,)
+    texts: list[str] = []
+    for part in parts:
+        literal = known.get(part.name) if isinstance(part, Ref) and not part.path else part
+        if isinstance(literal, Literal):
+            literal = literal_text(literal)
+        if not isinstance(literal, str):
+            return None
+        texts.append(literal)
+    text = "".join(texts)
+    return Literal(text) if len(parts) == 1 or len(text) <= _LONGEST else None
+
+
+def _too_late(
+    flow: Flow, readings: Sequence[Reading], setters: Mapping[str, int], is_reached: bytearray
+) -> set[int]:
+    """The setters that do not surely run before every reader of their variable.
+
+    A setter runs before what it dominates; members of a group read what was there before the group.
+    """
+    order, above = flow.dominators()
+    below: dict[int, list[int]] = {}
+    for node in order:
+        if above[node] != NONE:
+            below.setdefault(above[node], []).append(node)
+    first: dict[int, int] = {}
+    last: dict[int, int] = {}
+    stack = [flow.entry]
+    while stack:
+        node = stack.pop()
+        if node < 0:
+            last[~node] = len(first)
+            continue
+        first[node] = len(first)
+        stack.append(~node)
+        stack += below.get(node, ())
+    late: set[int] = set()
+    for reader, reading in enumerate(readings):
+        if not is_reached[reader]:
+            continue
+        for name in reading.names():
+            setter = setters.get(name)
+            if setter is None:
+                continue
+            is_below = setter in first and first[setter] < first[reader] < last[setter]
+            if not is_below or flow.group_end[setter] == flow.group_end[reader]:
+                late.add(setter)
+    return late
+
+
+def _held(plan: Plan, position: RunPosition, is_reached: bytearray) -> dict[str, Value]:
+    """The variables of a run in progress that no remaining step sets again, with their values."""
+    if not position.values:
+        return {}
+    left = (step for number, step in enumerate(plan.steps) if is_reached[number])
+    set_again = {name for step in left for name in _set_by(step)}
+    known = {name: literal_of(value) for name, value in position.values.items() if name not in set_again}
+    return {name: value for name, value in known.items() if value is not None}
+
 
 Parameters = Callable[[str], tuple[str, ...]]
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple, TypeAlias
 
-from callsheet.ir.dominators import NONE
 from callsheet.ir.flow import Flow
+from callsheet.ir.graphs import NONE
 from callsheet.policy.calls import bare
 
 _LEAST_WORK = 100_000

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import overload
 
 from callsheet.diagnostics import Span
+from callsheet.ir import Call, Goto, Order
 from callsheet.ir.labels import LITERAL, Label
+from callsheet.passes.pipeline import errors
+from callsheet.passes.verify.outcome import Labels
+from callsheet.passes.verify.subject import Subject
 from callsheet.policy.calls import Obligation, Rule
 
 
@@ -58,3 +63,131 @@ class Verdict:
     def ok(self) -> bool:
         """Whether there are no violations."""
         return not self.violations
+
+
+_MOST_OPERANDS = 8
+
+
+def explained(labels: Labels) -> Sequence[StepLabels]:
+    """The labels of all steps in plan order; the sequence keeps the analysis result alive."""
+    return _Explained(labels)
+
+
+class _Explained(Sequence[StepLabels]):
+    """A sequence of step labels that builds each entry on access."""
+
+    __slots__ = ("_labels",)
+
+    def __init__(self, labels: Labels) -> None:
+        self._labels = labels
+
+    def __len__(self) -> int:
+        return len(self._labels.subject.plan.steps)
+
+    @overload
+    def __getitem__(self, index: int) -> StepLabels: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[StepLabels, ...]: ...
+    def __getitem__(self, index: int | slice) -> StepLabels | tuple[StepLabels, ...]:
+        numbers = range(len(self))[index]
+        if isinstance(numbers, int):
+            return _of_step(self._labels, numbers)
+        return tuple(_of_step(self._labels, number) for number in numbers)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)  # pyright: ignore[reportUnknownArgumentType,reportUnknownVariableType]
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
+
+def _of_step(labels: Labels, number: int) -> StepLabels:
+    subject = labels.subject
+    names = subject.readings[number].names()
+    reads = tuple((name, labels.label_of(number, name)) for name in names)
+    step = subject.plan.steps[number].id
+    return StepLabels(step, reads, labels.pc(number), labels.results[number], _because(subject, number))
+
+
+def _because(subject: Subject, number: int) -> tuple[str, ...]:
+    """The steps whose values a step reads directly."""
+    web = subject.web
+    reasons: dict[str, None] = {}
+    for value in web.seen[number].values():
+        for node in (value, *web.operands.get(value, ())[:_MOST_OPERANDS]):
+            if web.values[node].step >= 0:
+                reasons[subject.plan.steps[web.values[node].step].id] = None
+    return tuple(reasons)
+
+
+def structural(subject: Subject) -> Iterator[Violation]:
+    """The violations that are independent of any data."""
+    yield from _limits(subject)
+    yield from _errors(subject)
+    yield from _endless(subject)
+    yield from _blocks(subject)
+    yield from _twice(subject)
+
+
+def _limits(subject: Subject) -> Iterator[Violation]:
+    most = subject.judge.policy.max_steps
+    count = len(subject.plan.steps)
+    if most is not None and count > most:
+        message = f"the plan has {count} steps, but the policy allows {most}"
+        hint = "split it into two plans, or raise the limit: [budgets] max_steps"
+        yield Violation(None, Rule.LIMIT, message, help=hint, span=subject.plan.steps[most].span)
+
+
+def _errors(subject: Subject) -> Iterator[Violation]:
+    """Errors of the ordinary checks; a plan with such errors does not run."""
+    for finding in errors(subject.plan, subject.plain, inputs=subject.inputs):
+        step = None if finding.step is None else subject.plan.steps[finding.step]
+        yield Violation(
+            None if step is None else step.id,
+            Rule.STRUCTURE,
+            finding.message,
+            help=finding.hint,
+            span=finding.span if finding.span is not None or step is None else step.span,
+        )
+
+
+def _endless(subject: Subject) -> Iterator[Violation]:
+    """The first reachable step from which the plan cannot end."""
+    if subject.plan.order is not Order.TEXT or all(subject.control.can_end):
+        return
+    for number, step in enumerate(subject.plan.steps):
+        if subject.is_reached[number] and not subject.control.can_end[number]:
+            message = "the plan cannot end from here"
+            hint = "end it, or guard the jump back"
+            yield Violation(step.id, Rule.STRUCTURE, message, help=hint, span=step.span)
+            return
+
+
+def _blocks(subject: Subject) -> Iterator[Violation]:
+    for step in subject.plan.steps:
+        if step.group is None:
+            continue
+        jumps = step.on_fail is not None and isinstance(step.on_fail.then, Goto)
+        if jumps or not isinstance(step.action, Call):
+            yield Violation(
+                step.id,
+                Rule.STRUCTURE,
+                "steps of a group run concurrently, so none of them may jump or end the plan",
+                help="put the jump or the end after the closing brace",
+                span=step.span,
+            )
+
+
+def _twice(subject: Subject) -> Iterator[Violation]:
+    """Arguments that are given twice if case is ignored."""
+    for step in subject.plan.steps:
+        if not isinstance(step.action, Call) or len(step.action.named) < 2:
+            continue
+        names = [name.casefold() for name, _ in step.action.named]
+        if len(set(names)) == len(names):
+            continue
+        for name in sorted({name for name in names if names.count(name) > 1}):
+            yield Violation(step.id, Rule.STRUCTURE, f"the argument {name} is given twice", name)

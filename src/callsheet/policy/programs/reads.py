@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
-from callsheet.policy.globs import alternatives
+from callsheet.policy.paths import alternatives
 from callsheet.policy.programs.file_matching import MOST_DEPTH
 from callsheet.policy.programs.file_names import NOT_KNOWN, is_file_name, may_name_files
 from callsheet.policy.programs.languages import Kind, kind_of

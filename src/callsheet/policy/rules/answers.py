@@ -5,11 +5,21 @@ from __future__ import annotations
 from json import dumps
 
 from callsheet.ir.labels import Label
-from callsheet.policy.builtins import ANSWERS, Traits
+from callsheet.policy.builtins import ANSWERS, BUILTINS, Reach, Traits
 from callsheet.policy.calls import Argument, CallView, Duty, Hole, Part, Rule
-from callsheet.policy.links import carries_data, hosts_named, images
-from callsheet.policy.markup import PERHAPS, is_active
-from callsheet.policy.rules.base import Check, Notes, Setting, is_nameless, own_texts, pairs, texts
+from callsheet.policy.links import PERHAPS, carries_data, hosts_named, images, is_active
+from callsheet.policy.rules.base import (
+    Check,
+    Notes,
+    OfLabels,
+    OfTexts,
+    Setting,
+    is_nameless,
+    own_texts,
+    pairs,
+    texts,
+)
+from callsheet.policy.rules.receivers import in_bodies, names_recipients, plain_name
 
 
 def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
@@ -143,3 +153,73 @@ def leads_outside(setting: Setting, text: str, label: Label) -> bool:
     return any(
         host is None or not label.may_reach(setting.audiences.of_host(host)) for host in hosts_named(text)
     )
+
+
+def is_message(tool: str, traits: Traits | None) -> bool:
+    """Whether a tool sends messages to recipients named in an argument."""
+    return traits is not None and tool not in BUILTINS and traits.reach is Reach.RECIPIENT
+
+
+def read_in(traits: Traits, call: CallView) -> frozenset[str]:
+    """The arguments that a message's recipients read; none for a web request, which a program receives.
+
+    >>> from callsheet.policy.calls import Argument
+    >>> mail = Traits(reach=Reach.RECIPIENT, audience="to")
+    >>> call = CallView("S1", "MAIL", (Argument("to", ("ada@c.example",)), Argument("body", ("Hello",))))
+    >>> read_in(mail, call)
+    frozenset({'body'})
+    """
+    if in_bodies(traits, call):
+        return frozenset()
+    own = plain_name(traits.audience or "")
+    return frozenset(
+        argument.name
+        for argument in call.arguments
+        if plain_name(argument.name) != own and not names_recipients(argument, traits.audience)
+    )
+
+
+def prepare_messages(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | None:
+    """FLOW for private data in an address.
+
+    Values that stand apart (see `separation`) are never part of such an address.
+    """
+    if traits is None or not is_message(tool, traits):
+        return None
+    known_traits = traits
+
+    def check(call: CallView, notes: Notes) -> None:
+        if in_bodies(known_traits, call):
+            return  # a web request: nobody reads it who would follow links
+        if any(argument.label.may_link for argument in call.arguments):
+            notes.oblige(Duty.VERIFY_AGAIN, call, "links that may come from untrusted content are defanged")
+        if any(links_data(setting, call._replace(arguments=(one,))) for one in call.arguments):
+            notes.object(
+                Rule.FLOW,
+                f"@{tool} would put private data into the address of a link or an image",
+                help="show the data separately from the link",
+                reaches="the host of the address",
+            )
+
+    return OfLabels(check)
+
+
+def prepare_images(setting: Setting, tool: str, traits: Traits | None) -> OfTexts | None:
+    """FLOW for an image in a privately controlled message; public data may contain one too."""
+    if traits is None or not is_message(tool, traits):
+        return None
+    known_traits = traits
+
+    def check(call: CallView, notes: Notes) -> None:
+        if not call.pc.is_public and not in_bodies(known_traits, call) and leaks_through_image(setting, call):
+            notes.object(
+                Rule.FLOW,
+                f"@{tool} would show an external image depending on private data",
+                help="show it unconditionally, or answer with text",
+                reaches="the host of the image",
+            )
+
+    def clears(text: str) -> bool:
+        return not images(text)
+
+    return OfTexts(check, clears)

@@ -5,10 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from callsheet.policy.builtins import BUILTINS, Reach, Traits
-from callsheet.policy.calls import Argument, CallView, Rule
+from callsheet.policy.calls import Argument, CallView, Duty, Rule
 from callsheet.policy.model import When
 from callsheet.policy.rules.attachments import sends_files, surely_attached
-from callsheet.policy.rules.base import Notes, OfLabels, Setting, controlling, is_nameless
+from callsheet.policy.rules.base import (
+    Check,
+    Notes,
+    OfLabels,
+    Setting,
+    controlling,
+    flowing,
+    is_nameless,
+    of_name,
+)
 from callsheet.policy.rules.receivers import in_bodies, names_recipients, plain_name
 
 
@@ -64,3 +73,106 @@ def _deciding_anywhere(call: CallView, traits: Traits) -> Iterator[Argument]:
         for name, path in surely_attached(call):
             if name.casefold() not in names:
                 yield path._replace(name=name)
+
+
+def prepare_approval(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | None:
+    """Require approval; CONSEQUENTIAL if untrusted data controls a destructive call, approved or not."""
+    if traits is None and setting.policy.refuse_unknown_tools:
+        return None
+    is_destructive = traits is None or traits.destructive
+    always = traits is not None and traits.approval is When.ALWAYS
+    if not is_destructive and not always:
+        return None
+
+    def check(call: CallView, notes: Notes) -> None:
+        if is_destructive and call.pc.untrusted:
+            notes.object(
+                Rule.CONSEQUENTIAL,
+                f"untrusted data decides whether @{tool} is called, which cannot be undone",
+                help="decide by trusted data, or ask a person first",
+            )
+        if not setting.is_approved(call):
+            notes.ask(
+                f"the policy has no entry for @{tool}, so it may do anything"
+                if traits is None
+                else f"@{tool} cannot be undone"
+                if is_destructive
+                else f"the policy requires approval for @{tool}"
+            )
+
+    return OfLabels(check)
+
+
+def prepare_replan(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
+    """REPLAN if the policy allows no new plan, or untrusted data would reach the planner."""
+    if tool != "RE-PLAN":
+        return None
+    rule = setting.policy.replan
+
+    def check(call: CallView, notes: Notes) -> None:
+        if rule is None:
+            notes.object(
+                Rule.REPLAN,
+                "the policy does not allow a new plan at run time",
+                help="write all steps in the plan, or allow it in the policy: [dynamic] replan",
+            )
+            return
+        reason = flowing(call)
+        if reason.untrusted and rule.context != "any":
+            notes.object(
+                Rule.REPLAN,
+                "the reason of the RE-PLAN contains untrusted content",
+                help="write the reason in the plan, without data",
+            )
+        notes.oblige(Duty.VERIFY_AGAIN, call, str(reason.join(call.pc)))
+
+    return check
+
+
+def prepare_retry(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | None:
+    """RETRY for more attempts than the policy allows, or for any retry of a call that is not repeatable."""
+    most = setting.policy.max_retries
+    repeatable = traits is not None and traits.repeatable
+    goes_round = traits is not None and _leaves_nothing(traits)
+    if most is None and repeatable:
+        return None
+
+    def check(call: CallView, notes: Notes) -> None:
+        if not call.retries and not call.repeats:
+            return
+        if most is not None and call.retries > most:
+            notes.object(
+                Rule.RETRY,
+                f"@{tool} is retried {call.retries} times, but the policy allows {most}",
+                help=f"write @RETRY({most}) or less",
+            )
+        if not repeatable and (call.retries or not goes_round) and not has_key(call, traits):
+            notes.object(
+                Rule.RETRY,
+                f"@{tool} may take effect twice: it is retried without an idempotency key",
+                help=_hint(traits),
+            )
+
+    return OfLabels(check, again=repeatable)  # else it matters whether the key is empty
+
+
+def _leaves_nothing(traits: Traits) -> bool:
+    """Whether a plan may come back to an operator's tool: it reaches nobody and destroys nothing.
+
+    A plan may poll like this until a build is done. A retry is different: the outcome of the previous attempt
+    is unknown.
+    """
+    return traits.reach is Reach.NOBODY and not traits.destructive and not traits.on_host
+
+
+def _hint(traits: Traits | None) -> str:
+    given = "" if traits is None or traits.key is None else f"give it {traits.key}=… if it takes one, "
+    return f"{given}remove the retry, or mark the tool in the policy: idempotent = true"
+
+
+def has_key(call: CallView, traits: Traits | None) -> bool:
+    """Whether the call has an idempotency key."""
+    if traits is None or traits.key is None:
+        return False
+    key = of_name(call, traits.key)
+    return key is not None and key.text != ""

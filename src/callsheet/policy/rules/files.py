@@ -11,12 +11,13 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from callsheet.ir.labels import LINKS, LITERAL, UNKNOWN, USER, Label, join
-from callsheet.policy.builtins import BUILTINS, Reach, Traits, fold
-from callsheet.policy.calls import Argument, CallView, Rule
+from callsheet.policy.builtins import BUILTINS, PathUse, Reach, Traits, fold
+from callsheet.policy.calls import Argument, CallView, Duty, Hole, Rule
+from callsheet.policy.paths import PathRefused, workspace_path
 from callsheet.policy.programs import is_file_name
 from callsheet.policy.rules.attachments import PATHS, label_of, path_of
-from callsheet.policy.rules.base import Notes, OfLabels, Setting, known, pairs
-from callsheet.policy.runnable import is_executable_anywhere
+from callsheet.policy.rules.base import Notes, OfLabels, Setting, flowing, known, of_name, pairs
+from callsheet.policy.runnable import is_executable, is_executable_anywhere
 
 _PATHS = PATHS | {"filename", "file_name"}
 _SOURCES = frozenset(
@@ -328,3 +329,113 @@ def _may_be_path(argument: Argument) -> bool:
     """Whether an argument may be a path, although its name may also denote a place or a language."""
     is_path = argument.name.casefold() not in _FOR_OTHERS
     return is_path or any(sign in known(part) for part in argument.parts for sign in "./")
+
+
+def prepare_storing(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | None:
+    """The obligation to store a label, or to run code without network unless the policy allows it."""
+    if traits is None:
+        return None
+    if traits.runs_code and not setting.policy.exec_network:
+
+        def sandboxed(call: CallView, notes: Notes) -> None:
+            notes.oblige(Duty.SANDBOX, call)
+
+        return OfLabels(sandboxed, only_obliges=True)
+    if keeps_files(tool, traits):
+
+        def filed(call: CallView, notes: Notes) -> None:
+            filing = filing_of(call)
+            label = filing.label.join(moved(setting, call)).join(call.pc)
+            for target in filing.writes:
+                own = _label_at(setting, target)
+                notes.oblige(Duty.STORE_LABEL, call, str(label), weakens=not label.as_told().flows_to(own))
+
+        return OfLabels(filed, sees=tuple(sorted(FILE_NAMES)), only_obliges=True)
+    stores = traits.reach is Reach.MEMORY or (traits.path is not None and traits.path_use is PathUse.WRITE)
+    if not stores:
+        return None
+
+    def stored(call: CallView, notes: Notes) -> None:
+        label = flowing(call).join(call.pc)
+        own = _label_of_place(setting, traits, call)
+        notes.oblige(Duty.STORE_LABEL, call, str(label), weakens=not label.as_told().flows_to(own))
+
+    return OfLabels(stored, sees=() if traits.path is None else (traits.path,), only_obliges=True)
+
+
+def _label_of_place(setting: Setting, traits: Traits, call: CallView) -> Label:
+    """The label that a later run gives the place if none was stored."""
+    if traits.reach is Reach.MEMORY:
+        return setting.policy.memory
+    argument = of_name(call, traits.path or "")
+    return LITERAL if argument is None else _label_at(setting, argument)
+
+
+def _label_at(setting: Setting, argument: Argument) -> Label:
+    """The label that the policy gives the file; the lowest one if the path is unknown or outside."""
+    if argument.text is None:
+        return LITERAL
+    try:
+        return setting.sources.file(workspace_path(argument.text), on_host=False)
+    except PathRefused:
+        return LITERAL
+
+
+def prepare_executable(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | None:
+    """EXECUTABLE for untrusted content in a file that a shell, build tool, editor or system executes."""
+    if traits is None or traits.path is None or traits.path_use is not PathUse.WRITE:
+        return None
+    known_traits, name = traits, traits.path
+
+    def check(call: CallView, notes: Notes) -> None:
+        argument = of_name(call, name)
+        if argument is None or not content_label(call, known_traits).untrusted:
+            return
+        end = _unknown_end(argument)
+        if end is not None:
+            notes.object(
+                Rule.EXECUTABLE,
+                f"@{tool} would put untrusted content into a file that may be executed:"
+                " the end of its path is not known before the run",
+                name,
+                help=f"end the path with an extension that nothing executes: {_with_ending(end)}",
+            )
+        elif may_be_executed(argument):
+            notes.object(
+                Rule.EXECUTABLE,
+                f"@{tool} would put untrusted content where it is executed",
+                name,
+                help="write it to a file that nothing runs, such as .md or .txt",
+            )
+
+    return OfLabels(check, safe=(name, _is_inert))
+
+
+def _is_inert(text: str) -> bool:
+    return not is_executable(text)
+
+
+def _unknown_end(argument: Argument) -> Hole | None:
+    """The data that a path ends with, if its text is not known."""
+    end = argument.parts[-1] if argument.parts else ""
+    return end if isinstance(end, Hole) and end.text is None else None
+
+
+def _with_ending(end: Hole) -> str:
+    """A reference to this data before a file extension; `$day.md` may stand for `${day}.md`."""
+    name, _, ending = end.name.partition(".")
+    if not ending.isalpha() or is_executable(f"x.{ending}"):
+        ending = "md"
+    return f"${{{name}}}.{ending}"
+
+
+def content_label(call: CallView, traits: Traits) -> Label:
+    """The label of what is written to the file: the join of all arguments but the path."""
+    return join(a.label for a in call.arguments if a.name.casefold() != traits.path)
+
+
+def may_be_executed(argument: Argument) -> bool:
+    """Whether a file of this path may be executed; a path with an unknown end may be any file."""
+    if argument.items or not argument.parts or _unknown_end(argument) is not None:
+        return True
+    return is_executable("".join(known(part, "x") for part in argument.parts))

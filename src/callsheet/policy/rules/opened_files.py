@@ -6,8 +6,7 @@ from callsheet.ir.labels import LINKS, LITERAL, UNKNOWN, USER, Label, join
 from callsheet.policy.audiences import NOBODY_KNOWN
 from callsheet.policy.builtins import Reach, Traits
 from callsheet.policy.calls import Argument, CallView, Rule
-from callsheet.policy.globs import covers
-from callsheet.policy.paths import PathRefused, host_path, is_pattern, workspace_path
+from callsheet.policy.paths import PathRefused, covers, host_path, is_pattern, workspace_path
 from callsheet.policy.programs import files_opened, files_written, only_modules
 from callsheet.policy.rules.base import Notes, OfLabels, Setting, known, of_name, shown
 from callsheet.policy.rules.paths import SENSITIVE

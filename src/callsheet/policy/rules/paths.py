@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 from callsheet.policy.builtins import PathUse, Traits
 from callsheet.policy.calls import Argument, CallView, Rule
-from callsheet.policy.globs import covers, matches
-from callsheet.policy.paths import PathRefused, host_path, readings_of, workspace_path
+from callsheet.policy.paths import PathRefused, covers, host_path, matches, readings_of, workspace_path
 from callsheet.policy.rules.base import Notes, OfLabels, Setting, known, of_name
 
 SENSITIVE = (

@@ -7,10 +7,9 @@ HTML parser are loaded by the first call that needs them.
 from callsheet.ports.builtin.execute import Isolation, execution_tools, isolation
 from callsheet.ports.builtin.files import file_tools
 from callsheet.ports.builtin.host import host_tools
-from callsheet.ports.builtin.memory import memory_tools
+from callsheet.ports.builtin.memory import memory_tools, working_memory_tools
 from callsheet.ports.builtin.settings import BuiltinSettings, ExecutionSettings, FetchSettings, SearchSettings
 from callsheet.ports.builtin.web import fetch_tool, search_tool
-from callsheet.ports.builtin.working_memory import working_memory_tools
 from callsheet.ports.tools import Tool
 
 __all__ = [

@@ -11,10 +11,8 @@ from callsheet.ports.mcp.config import (
     parse_config,
 )
 from callsheet.ports.mcp.content import folder_sink
-from callsheet.ports.mcp.credentials import credentials_of
 from callsheet.ports.mcp.discovery import discover, looked_for
-from callsheet.ports.mcp.managed_server import ServerStatus
-from callsheet.ports.mcp.pool import McpPool
+from callsheet.ports.mcp.pool import McpPool, ServerStatus
 from callsheet.ports.mcp.servers import (
     Grant,
     HttpServer,
@@ -23,6 +21,7 @@ from callsheet.ports.mcp.servers import (
     StdioServer,
     ToolProbe,
     ToolRule,
+    credentials_of,
 )
 
 __all__ = [

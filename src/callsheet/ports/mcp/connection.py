@@ -10,21 +10,19 @@ from __future__ import annotations
 import asyncio
 import importlib
 import logging
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.ports.calls import ToolFailed
-from callsheet.ports.mcp.bounds import TOO_LONG, longer_than_taken
+from callsheet.ports.mcp.bounds import TOO_LONG, longer_than_taken, noted_in, repeated_keys_in_answer
 from callsheet.ports.mcp.declarations import no_two_alike, pin_of
 from callsheet.ports.mcp.failures import because, is_lost, is_unreadable, not_opened
 from callsheet.ports.mcp.late_answers import LateAnswers, observed
-from callsheet.ports.mcp.oauth.request_errors import troubles
+from callsheet.ports.mcp.oauth.sources import troubles
 from callsheet.ports.mcp.process import ServerProcess
-from callsheet.ports.mcp.repeated_keys import noted_in, repeated_keys_in_answer
 from callsheet.ports.mcp.servers import HttpServer, McpServerConfig
-from callsheet.ports.mcp.tracing import TRACEPARENT, within_trace
 from callsheet.ports.mcp.transport import IDEMPOTENCY_KEY, http_transport, process_transport
 from callsheet.version import VERSION
 
@@ -35,6 +33,29 @@ if TYPE_CHECKING:
     from mcp_types import CallToolResult, ListToolsResult, LoggingMessageNotificationParams
 
     from callsheet.ports.mcp.oauth.sources import TokenSource
+
+TRACEPARENT = "traceparent"
+"""The `_meta` field with the W3C Trace Context of a call."""
+
+
+@contextmanager
+def within_trace(traceparent: str) -> Generator[None]:
+    """Make this span current while the context is open; an empty text changes nothing."""
+    if not traceparent:
+        yield
+        return
+    from opentelemetry import context, trace  # noqa: PLC0415 - it comes with the SDK, and a session is open
+
+    _, trace_id, span_id, flags = traceparent.split("-")
+    span = trace.NonRecordingSpan(
+        trace.SpanContext(int(trace_id, 16), int(span_id, 16), False, trace.TraceFlags(int(flags, 16)))
+    )
+    token = context.attach(trace.set_span_in_context(span))
+    try:
+        yield
+    finally:
+        context.detach(token)
+
 
 # The SDK's messages about odd servers belong into a log, if there is one, and not on the terminal.
 for _name in ("mcp", "client"):
@@ -269,7 +290,7 @@ class Connection:
     def _auth(self, url: str) -> httpx2.Auth | None:
         if self._tokens is None:
             return None
-        from callsheet.ports.mcp.oauth.bearer import Bearer  # noqa: PLC0415 - the SDK is there now
+        from callsheet.ports.mcp.oauth.sources import Bearer  # noqa: PLC0415 - the SDK is there now
 
         return Bearer(self.config.name, url, self._tokens, self._bar)
 

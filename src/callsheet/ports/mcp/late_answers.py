@@ -6,21 +6,68 @@ nobody waits for, so the streams are wrapped to see them first.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
-from callsheet.ports.mcp.backpressure import Unanswered
 from callsheet.ports.mcp.transport import IDEMPOTENCY_KEY
 
 if TYPE_CHECKING:
     from mcp.client import Transport
 
+_MOST_UNANSWERED = 100
+_PATIENCE = 1.0
+"""Longest delay of a request in seconds, so that an answer that never comes blocks nothing for ever."""
+_CANCELLED = "notifications/cancelled"
+
+
+class Unanswered:
+    """The server's requests in one session that we have not answered yet."""
+
+    def __init__(self) -> None:
+        self._by_id: dict[str | int, int] = {}
+        self._count = 0
+        self._room = asyncio.Event()
+
+    async def arrives(self, message: Any) -> None:
+        """Note a received message; returns when it may be handed on."""
+        method: str | None = getattr(message, "method", None)
+        request: str | int | None = getattr(message, "id", None)
+        if method == _CANCELLED:  # a cancelled request gets no answer
+            params: dict[str, Any] = message.params or {}
+            self._settle(params.get("requestId"))
+        if method is None or request is None:
+            return
+        if self._count >= _MOST_UNANSWERED:
+            self._room.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._room.wait(), _PATIENCE)
+        self._by_id[request] = self._by_id.get(request, 0) + 1
+        self._count += 1
+
+    def has_left(self, message: Any) -> None:
+        """Note a message that was sent."""
+        if getattr(message, "method", None) is None:
+            self._settle(getattr(message, "id", None))
+
+    def _settle(self, request: Any) -> None:
+        waiting = self._by_id.get(request, 0) if isinstance(request, int | str) else 0
+        if not waiting:
+            return
+        if waiting == 1:
+            del self._by_id[request]
+        else:
+            self._by_id[request] = waiting - 1
+        self._count -= 1
+        self._room.set()
+
+
 OnAnswer: TypeAlias = "Callable[[dict[str, Any] | None, str], None]"
 """Called with the result as the server sent it, or with None and the text of its error."""
 
-_MOST = 1_000
+_MOST_GIVEN_UP = 1_000
 """The number of unanswered calls that are remembered, newest last: some servers never answer."""
 
 
@@ -46,7 +93,7 @@ class LateAnswers:
         key = meta.get(IDEMPOTENCY_KEY)
         if isinstance(key, str):
             self._open[message.id] = key, None
-            if len(self._open) > _MOST:
+            if len(self._open) > _MOST_GIVEN_UP:
                 del self._open[next(iter(self._open))]
 
     def arrives(self, message: Any) -> None:

@@ -6,20 +6,312 @@ In: configurations. Out: the tools of all servers that could be opened.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from callsheet.diagnostics import CallsheetError, Diagnostic
-from callsheet.ports.answers import BlobSink
-from callsheet.ports.mcp.declarations import qualified_name, spec_of
-from callsheet.ports.mcp.managed_server import ManagedServer, ServerStatus
-from callsheet.ports.mcp.servers import McpServerConfig
-from callsheet.ports.mcp.trust import PinKeeper, SeenServer
-from callsheet.ports.tools import Tool
+from callsheet.ir import JSON
+from callsheet.machine import Fact, Spent
+from callsheet.ports.answers import BlobSink, value_of
+from callsheet.ports.calls import CallContext, ToolFailed
+from callsheet.ports.mcp.bounds import repeated_keys_of
+from callsheet.ports.mcp.connection import TRACEPARENT, Connection, OtherHeaders
+from callsheet.ports.mcp.content import (
+    check_declared,
+    has_blobs,
+    lost_numbers,
+    unrepeated_texts,
+)
+from callsheet.ports.mcp.declarations import (
+    declaration_warnings,
+    is_plain,
+    qualified_name,
+    spec_of,
+    unused_settings,
+)
+from callsheet.ports.mcp.servers import HttpServer, McpServerConfig, ToolProbe, ToolRule
+from callsheet.ports.mcp.transport import IDEMPOTENCY_KEY
+from callsheet.ports.mcp.trust import (
+    Judgement,
+    PinKeeper,
+    Reported,
+    SeenServer,
+    changed_fields,
+    differences,
+    identity_of,
+)
+from callsheet.ports.probes import Probed, Prober, probed_json
+from callsheet.ports.timeouts import Slots
+from callsheet.ports.tools import Handler, Tool, ToolSpec
+from callsheet.sealing.configured import configured
+from callsheet.sealing.masking import Finder, mask_value
 
 if TYPE_CHECKING:
+    from mcp_types import CallToolResult
+
     from callsheet.ports.mcp.oauth.file import LoginFile
+    from callsheet.ports.mcp.oauth.sources import TokenSource
+
+_log = logging.getLogger("callsheet.mcp")
+
+
+@dataclass(frozen=True, slots=True)
+class ServerStatus:
+    """An open server: negotiated protocol, process id (if any), number of tools."""
+
+    name: str
+    protocol: str | None
+    pid: int | None
+    tools: int
+
+
+class ManagedServer:
+    """A configured server and its current connection; `judgement` is what the pins say about its tools."""
+
+    def __init__(
+        self,
+        config: McpServerConfig,
+        sink: BlobSink | None,
+        start_timeout: float,
+        logins: LoginFile | None = None,
+    ) -> None:
+        self.config = config
+        self._sink = sink
+        self._start_timeout = start_timeout
+        self._logins = logins
+        self._tokens: TokenSource | None = None
+        self._secrets: tuple[str, ...] = ()
+        self._finder = Finder()
+        self._connection: Connection | None = None
+        self._reported: str | None = None
+        """The name that the server reported when it was first opened."""
+        self._lock = asyncio.Lock()
+        self._closed = False
+        self.judgement = Judgement()
+        self._slots = None if config.max_concurrent is None else Slots(config.max_concurrent)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the current connection can be used."""
+        return self._connection is not None and not self._connection.ended
+
+    async def open(self) -> Connection:
+        """The connection, opened if there is none or the last one has ended."""
+        async with self._lock:
+            if self._closed:
+                raise ToolFailed(f"the MCP server {self.config.name!r} was closed with its pool")
+            connection = self._connection
+            if connection is None or connection.ended:
+                if connection is not None:
+                    await connection.close()
+                connection = await Connection.open(self.config, self._start_timeout, self._source())
+                self._connection = connection
+                if self._reported is None:
+                    self._reported = connection.reported[0]
+            return connection
+
+    def _source(self) -> TokenSource | None:
+        """The source of tokens for the server, shared by all its sessions."""
+        transport = self.config.transport
+        if self._tokens is None and isinstance(transport, HttpServer):
+            from callsheet.ports.mcp.oauth.sources import source_for  # noqa: PLC0415 - brings the SDK
+
+            self._tokens = source_for(self.config.name, transport, self._logins)
+        return self._tokens
+
+    def secrets(self) -> Iterator[str]:
+        """The tokens sent to the server so far, and the secrets used to get them."""
+        return iter(()) if self._tokens is None else self._tokens.secrets()
+
+    async def close(self) -> None:
+        """End the connection for good: later calls fail."""
+        self._closed = True
+        async with self._lock:
+            if self._connection is not None:
+                await self._connection.close()
+
+    def status(self) -> ServerStatus:
+        """The status of the server, which must have been opened."""
+        connection = self._connection
+        assert connection is not None
+        pid = connection.process.pid if connection.process is not None else None
+        return ServerStatus(self.config.name, connection.protocol, pid, len(connection.declarations))
+
+    def seen(self) -> SeenServer | None:
+        """What the server reports about itself and its tools, None while it is not open."""
+        connection = self._connection
+        if connection is None or connection.ended:
+            return None
+        declarations = {
+            name: declaration for name, declaration in connection.declarations.items() if is_plain(name)
+        }
+        return SeenServer(identity_of(self.config), Reported(*connection.reported), declarations)
+
+    def warnings(self) -> list[Diagnostic]:
+        """Warnings about the server's tools and their pins."""
+        if self._connection is None:
+            return []
+        declared = self._connection.declarations
+        return [
+            *unused_settings(self.config, declared),
+            *self.judgement.notices,
+            *declaration_warnings(self.config, declared),
+        ]
+
+    def tools(self) -> list[tuple[Tool, str]]:
+        """The tools that the server declared, each with its qualified name; empty before it is opened."""
+        if self._connection is None:
+            return []
+        tools: list[tuple[Tool, str]] = []
+        for name, declaration in self._connection.declarations.items():
+            if not is_plain(name):
+                continue
+            spec = replace(spec_of(self.config, declaration), refusal=self.judgement.refusals.get(name))
+            rule = self.config.rules.get(name, ToolRule())
+            probe = None if rule.probe is None else self._prober(rule.probe)
+            handler = self._handler(spec, declaration, rule.key_argument)
+            if rule.max_concurrent is not None:
+                handler = Slots(rule.max_concurrent).sharing(handler)
+            tool = Tool(spec, handler, probe)
+            tools.append((tool, qualified_name(self.config.name, name)))
+        return tools
+
+    def _prober(self, rule: ToolProbe) -> Prober | None:
+        """The prober that calls the probing tool; None if the server does not offer it (see `warnings`)."""
+        assert self._connection is not None
+        declaration = self._connection.declarations.get(rule.tool)
+        if declaration is None or not is_plain(rule.tool):
+            return None
+        refusal = self.judgement.refusals.get(rule.tool)
+        spec = replace(spec_of(self.config, declaration), refusal=refusal)
+        names = spec.parameter_names if rule.arguments is None else rule.arguments
+        handler = self._handler(spec, declaration, rule.key_argument)
+
+        async def probe(args: dict[str, Any], context: CallContext) -> Probed:
+            return probed_json(await handler({n: v for n, v in args.items() if n in names}, context))
+
+        return probe
+
+    def _handler(self, spec: ToolSpec, declaration: Mapping[str, Any], key_argument: str | None) -> Handler:
+        async def handler(args: dict[str, Any], context: CallContext) -> JSON:
+            if key_argument is not None:
+                args = {**args, key_argument: context.idempotency_key}
+            try:
+                return self._without_tokens(await self.call(spec, declaration, args, context))
+            except ToolFailed as error:
+                message = self._without_tokens(str(error))
+                raise ToolFailed(message, in_doubt=error.in_doubt, final=error.final) from error.__cause__
+
+        return handler if self._slots is None else self._slots.sharing(handler)
+
+    def _without_tokens(self, value: Any) -> Any:
+        """The server's answer with its tokens masked, including renewed ones that no run knows of."""
+        secrets = tuple(self.secrets())
+        if not secrets:
+            return value
+        if secrets != self._secrets:
+            self._secrets, self._finder = secrets, Finder(configured(secrets))
+        return mask_value(value, self._finder)
+
+    async def call(
+        self, spec: ToolSpec, declaration: Mapping[str, Any], args: dict[str, Any], context: CallContext
+    ) -> JSON:
+        """The value of a tool's answer; raises ToolFailed if it is refused, has changed, or fails."""
+        if spec.refusal is not None:
+            raise ToolFailed(spec.refusal.message)
+        connection = self._connection
+        if connection is None or connection.ended:
+            try:
+                connection = await self.open()
+            except CallsheetError as error:
+                raise ToolFailed(error.diagnostics[0].message) from error
+        await self._check_unchanged(spec, declaration, connection)
+        meta = {TRACEPARENT: context.traceparent}
+        if context.idempotency_key:
+            meta[IDEMPOTENCY_KEY] = context.idempotency_key
+        schema = declaration.get("outputSchema")
+
+        def note_late(answer: CallToolResult | ToolFailed) -> None:
+            context.came_late(self._late_value(answer, schema))
+
+        async def report(progress: float, total: float | None, message: str | None) -> None:
+            context.report_progress(progress, total, self._without_tokens(message or ""))
+
+        try:
+            seconds = spec.timeout or self.config.timeout
+            on_progress = report if context.is_followed else None
+            result = await connection.call(spec.executor, args, meta, seconds, note_late, on_progress)
+        except OtherHeaders:
+            await self._check_unchanged(spec, declaration, connection)
+            raise
+        return await self._value(result, schema, context)
+
+    def _late_value(self, answer: CallToolResult | ToolFailed, schema: Any) -> JSON | ToolFailed:
+        """The value or failure of an answer that came after the timeout, without tokens."""
+        try:
+            value = answer if isinstance(answer, ToolFailed) else value_of(answer, schema, None)
+        except ToolFailed as error:
+            value = error
+        if isinstance(value, ToolFailed):
+            return ToolFailed(self._without_tokens(str(value)), in_doubt=value.in_doubt)
+        return self._without_tokens(value)
+
+    async def _value(self, result: CallToolResult, schema: Any, context: CallContext) -> JSON:
+        """The value of an answer, its binary data stored; `context` gets remarks and the bytes stored."""
+        try:
+            check_declared(result, schema)
+        except ToolFailed as error:
+            name = f"the MCP server {self.config.name!r}"
+            raise ToolFailed(f"{name} answered with an invalid result: {error}", in_doubt=True) from None
+        untold = 0 if result.is_error else unrepeated_texts(result, schema)
+        if untold:
+            context.remark(Fact("left out", f"texts beside the structured content: {untold}"))
+        lost = lost_numbers(result)
+        if lost:
+            context.remark(Fact("changed", f"numbers that JSON cannot express became null: {lost}"))
+        repeated = repeated_keys_of(result)
+        if repeated:
+            context.remark(Fact("changed", f"of repeated keys, the last value counts: {repeated}"))
+        sink = self._sink
+        if sink is None or not has_blobs(result):
+            return value_of(result, schema, None)
+        sizes: list[int] = []
+
+        def store(data: bytes) -> str:
+            sizes.append(len(data))
+            return sink(data)
+
+        try:
+            return await asyncio.to_thread(value_of, result, schema, store)
+        finally:
+            context.charge(Spent(kept=sum(sizes)))
+
+    async def _check_unchanged(
+        self, spec: ToolSpec, declaration: Mapping[str, Any], connection: Connection
+    ) -> None:
+        """Raise ToolFailed if the tool's declaration or the server's name has changed since it was opened."""
+        if connection.reported[0] != self._reported:
+            server = f"the MCP server {self.config.name!r}"
+            raise ToolFailed(f"{server} reports another name than before; not called")
+        await connection.refresh(spec.timeout or self.config.timeout)
+        if connection.pins.get(spec.executor) != spec.pin:
+            raise self._changed(spec.executor, declaration, connection.declarations.get(spec.executor))
+
+    def _changed(self, name: str, before: Mapping[str, Any], now: Mapping[str, Any] | None) -> ToolFailed:
+        """The refusal of a tool that changed; its new declaration only goes to the log.
+
+        The text becomes a value of the plan and may be shown to a model.
+        """
+        tool = f"the tool {name!r} of the MCP server {self.config.name!r}"
+        if now is None:
+            return ToolFailed(f"{tool} is no longer offered; not called")
+        _log.warning("%s has changed: %s", tool, "; ".join(differences(before, now)))
+        fields = ", ".join(changed_fields(before, now))
+        return ToolFailed(f"{tool} is declared differently now ({fields}); not called")
+
 
 START_TIMEOUT = 30.0
 """Seconds that a server may take to start, initialise a session and list its tools."""

@@ -15,8 +15,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from callsheet.diagnostics import CallsheetError
-from callsheet.ports.mcp.credentials import finder_for
-from callsheet.ports.mcp.servers import StdioServer
+from callsheet.ports.mcp.servers import StdioServer, finder_for
 from callsheet.sealing.masking import Finder, mask_text
 
 _INHERITED = (

@@ -5,7 +5,7 @@ Frozen data, created by the reader of a configuration file.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from ipaddress import ip_address
@@ -14,6 +14,9 @@ from urllib.parse import urlsplit
 
 from callsheet.diagnostics.settings_types import check_fields
 from callsheet.ir import Effect, OnInDoubt
+from callsheet.sealing.configured import configured, in_address, in_arguments, in_environment, in_headers
+from callsheet.sealing.masking import Finder
+from callsheet.sealing.shapes import Shapes
 
 DEFAULT_TIMEOUT = 60.0
 """Seconds that a call may take unless configured otherwise."""
@@ -139,3 +142,23 @@ def is_safe(url: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return host == "localhost" or host.endswith(".localhost")
+
+
+def credentials_of(configs: Iterable[McpServerConfig]) -> Iterator[str]:
+    """The credentials in environments, arguments, headers and URLs of these servers."""
+    for config in configs:
+        yield from _credentials(config.transport)
+
+
+def _credentials(transport: StdioServer | HttpServer) -> Iterator[str]:
+    if isinstance(transport, HttpServer):
+        yield from in_headers(transport.headers)
+        yield from in_address(transport.url)
+    else:
+        yield from in_environment(transport.env)
+        yield from in_arguments(transport.args)
+
+
+def finder_for(transport: StdioServer | HttpServer, secrets: Iterable[str] = ()) -> Finder:
+    """A finder for a server's credentials, the `secrets` of its login, and credential patterns."""
+    return Finder(configured((*_credentials(transport), *secrets)), Shapes())

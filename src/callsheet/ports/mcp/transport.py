@@ -14,9 +14,8 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from callsheet.ports.mcp.bounds import TooLong, bound_answer, unpacked
+from callsheet.ports.mcp.bounds import TooLong, bound_answer, examine_answer, note_repeated_keys, unpacked
 from callsheet.ports.mcp.process import ServerProcess
-from callsheet.ports.mcp.repeated_keys import examine_answer, note_repeated_keys
 from callsheet.ports.mcp.servers import HttpServer
 
 if TYPE_CHECKING:

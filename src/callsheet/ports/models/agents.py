@@ -17,11 +17,9 @@ from callsheet.machine.agents.actions import CallOutcome, ObservedCall, Turn, Un
 from callsheet.machine.values import parse_json
 from callsheet.policy.constraints import constrained
 from callsheet.ports.calls import CallContext, ToolFailed
-from callsheet.ports.models.checks import json_text, without_marks
-from callsheet.ports.models.data_marks import one_line
 from callsheet.ports.models.model import Constraint, Failure, LanguageModel, ModelFailed, Syntax
-from callsheet.ports.models.operations import MAX_ANSWER, text_of
-from callsheet.ports.models.prompts import Messages, mark_for, marked
+from callsheet.ports.models.operations import MAX_ANSWER, json_text, text_of, without_marks
+from callsheet.ports.models.prompts import Messages, mark_for, marked, one_line
 from callsheet.ports.tools import ToolSpec
 
 PROMPT_VERSION = 1

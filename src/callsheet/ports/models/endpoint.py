@@ -7,20 +7,184 @@ environment for each call and appears in no message and no journal.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias, cast
 
 from callsheet.ports.models.bounded import TooLarge, bounded_client, bytes_for
-from callsheet.ports.models.chat import read_completion
-from callsheet.ports.models.constraints import fields_for, supported_syntaxes
-from callsheet.ports.models.failures import refusal, seconds_in, words
-from callsheet.ports.models.model import Completion, Constraint, Failure, ModelFailed, Strength, Syntax, Usage
+from callsheet.ports.models.failures import message_in, refusal, seconds_in, words
+from callsheet.ports.models.model import (
+    Completion,
+    Constraint,
+    Failure,
+    ModelFailed,
+    Stop,
+    Strength,
+    Syntax,
+    Usage,
+    count_in,
+)
 from callsheet.ports.models.prompts import Messages
-from callsheet.ports.models.settings import ModelSettings
+from callsheet.ports.models.settings import Kind, ModelSettings
 from callsheet.ports.urls import server_host
+
+_Table: TypeAlias = "dict[str, Any]"
+
+
+def read_completion(text: str, seconds: float, *, constrained: bool, secrets: Sequence[str]) -> Completion:
+    """Parses a chat completion; raises ModelFailed.
+
+    `seconds` is how long the request took, `constrained` whether the answer was constrained, `secrets` are
+    texts that no message may repeat.
+    """
+    try:
+        data: object = json.loads(text)
+    except (ValueError, RecursionError):
+        output = words(text, secrets) or "nothing at all"
+        raise ModelFailed(Failure.MALFORMED, f"its answer is not JSON: {output}") from None
+    table = _table(data)
+    if "choices" not in table and message_in(table):  # some servers report errors with the status 200
+        code = count_in(_table(table.get("error")).get("code"))
+        if code >= 400:
+            raise refusal(code, text, constrained=constrained, secrets=secrets)
+        raise ModelFailed(
+            Failure.MALFORMED, f"it answered with an error: {words(message_in(table), secrets)}"
+        )
+    try:
+        choice: _Table = table["choices"][0]
+        message: _Table = choice["message"]
+        output = _content(message.get("content"))
+        declined, reason = message.get("refusal"), choice.get("finish_reason")
+    except (KeyError, IndexError, TypeError, AttributeError) as error:
+        raise ModelFailed(Failure.MALFORMED, f"its answer is not a chat completion: {error!r}") from error
+    if declined or reason == "content_filter":
+        why = words(declined, secrets) if isinstance(declined, str) else "a filter blocked its answer"
+        raise ModelFailed(Failure.REFUSED, f"it refuses: {why}")
+    if not output.strip():
+        raise ModelFailed(Failure.EMPTY, _why_empty(message, reason))
+    name = table.get("model")
+    return Completion(
+        output,
+        _usage(table, seconds),
+        Stop.LENGTH if reason == "length" else Stop.END,
+        name if isinstance(name, str) else "",
+        constrained=constrained,
+    )
+
+
+def _table(given: object) -> _Table:
+    """The value if it is a JSON object, else an empty object."""
+    return cast("_Table", given) if isinstance(given, dict) else {}
+
+
+def _content(given: object) -> str:
+    """The text of a message: a string, or the text parts of a list; raises TypeError otherwise."""
+    if given is None:
+        return ""
+    if isinstance(given, str):
+        return given
+    if isinstance(given, list):
+        parts = cast("list[_Table]", given)
+        return "".join(str(part.get("text", "")) for part in parts if part.get("type") == "text")
+    raise TypeError(f"the content is a {type(given).__name__}")
+
+
+def _why_empty(message: _Table, reason: object) -> str:
+    if message.get("tool_calls"):
+        return "it called a tool instead of answering"
+    if reason == "length":
+        return "it used all its tokens before it came to an answer: raise max_tokens of [model]"
+    return "its answer is empty"
+
+
+def _usage(data: _Table, seconds: float) -> Usage:
+    """The usage reported in the response; zero where nothing is reported."""
+    used = _table(data.get("usage"))
+    read = count_in(used.get("prompt_tokens"))
+    cached = count_in(_table(used.get("prompt_tokens_details")).get("cached_tokens"))
+    if not cached:  # llama.cpp reports it here
+        cached = count_in(_table(data.get("timings")).get("cache_n"))
+    return Usage(read, count_in(used.get("completion_tokens")), min(cached, read), seconds=seconds)
+
+
+_TAKEN: dict[Kind, tuple[Syntax, ...]] = {
+    "openai": (Syntax.JSON_SCHEMA,),
+    "llama.cpp": (Syntax.GBNF, Syntax.JSON_SCHEMA),
+    "vllm": (Syntax.GBNF, Syntax.LARK, Syntax.JSON_SCHEMA),
+    "ollama": (Syntax.JSON_SCHEMA,),
+}
+_LLGUIDANCE = "%llguidance"
+
+
+def supported_syntaxes(kind: Kind, *, llguidance: bool = False) -> tuple[Syntax, ...]:
+    """The constraint syntaxes that a kind of server supports, the best first.
+
+    A llama.cpp server supports Lark only if it was built with llguidance; otherwise it would crash.
+    """
+    more = (Syntax.LARK,) if kind == "llama.cpp" and llguidance else ()
+    return (*more, *_TAKEN[kind])
+
+
+def fields_for(constraint: Constraint, kind: Kind) -> dict[str, Any]:
+    """The request fields for a constraint.
+
+    Raises ValueError for a schema that is not a JSON object, and for a constraint that this kind of server
+    does not support.
+    """
+    if constraint.syntax is Syntax.JSON_SCHEMA:
+        schema = schema_of(constraint)
+        if kind == "llama.cpp":
+            return {"json_schema": schema}
+        if kind == "vllm":
+            return {"structured_outputs": {"json": schema}}
+        named = {"name": constraint.name, "schema": schema, "strict": is_strict(schema)}
+        return {"response_format": {"type": "json_schema", "json_schema": named}}
+    if kind == "llama.cpp":
+        is_lark = constraint.syntax is Syntax.LARK
+        return {"grammar": with_mark(constraint.text) if is_lark else constraint.text}
+    if kind == "vllm":
+        return {"structured_outputs": {"grammar": constraint.text}}
+    raise ValueError(f"{kind} does not support {constraint.syntax}")
+
+
+def with_mark(lark: str) -> str:
+    """An llguidance grammar with the first line by which llama.cpp recognises it."""
+    return lark if lark.lstrip().startswith(_LLGUIDANCE) else f"{_LLGUIDANCE} {{}}\n{lark}"
+
+
+def schema_of(constraint: Constraint) -> dict[str, Any]:
+    """The schema of a constraint as data; raises ValueError if it is not a JSON object."""
+    schema: object = json.loads(constraint.text)
+    if not isinstance(schema, dict):
+        raise ValueError("a JSON schema is an object")
+    return cast("dict[str, Any]", schema)
+
+
+def is_strict(schema: object) -> bool:
+    """Whether providers accept the schema in strict mode.
+
+    That is: every object in it requires all of its properties and allows no others.
+
+    >>> is_strict({"properties": {"a": {}}, "required": ["a"], "additionalProperties": False})
+    True
+    >>> is_strict({"type": "object", "properties": {"a": {}}})
+    False
+    """
+    if isinstance(schema, list):
+        return all(is_strict(item) for item in cast("list[object]", schema))
+    if not isinstance(schema, Mapping):
+        return True
+    table = cast("Mapping[str, Any]", schema)
+    if table.get("type") == "object" or "properties" in table:
+        names = cast("Mapping[str, Any]", table.get("properties") or {})
+        required = cast("list[str]", table.get("required") or [])
+        if table.get("additionalProperties") is not False or set(required) != set(names):
+            return False
+    return all(is_strict(item) for item in table.values())
+
 
 _OPENAI = "api.openai.com"
 

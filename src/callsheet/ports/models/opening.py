@@ -6,16 +6,130 @@ contacted or started yet. Each provider is one row of a table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+import asyncio
+import json
+import math
+import random
+import time
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from callsheet.diagnostics import CallsheetError, did_you_mean
 from callsheet.diagnostics.wrong_type import wanted
 from callsheet.ports.models.endpoint import EndpointModel
-from callsheet.ports.models.model import Failure, LanguageModel
-from callsheet.ports.models.retrying import PatientModel
+from callsheet.ports.models.model import (
+    Completion,
+    Constraint,
+    Failure,
+    LanguageModel,
+    ModelFailed,
+    Strength,
+    Syntax,
+    strength_of,
+)
+from callsheet.ports.models.prompts import Messages
 from callsheet.ports.models.settings import Kind, ModelSettings, is_address
+
+_FIRST_WAIT = 0.5
+_LONGEST_WAIT = 60.0
+"""Seconds; if a provider asks for a longer wait, there is no retry."""
+_PASSING = frozenset({Failure.LIMITED, Failure.TIMEOUT, Failure.UNREACHABLE, Failure.OVERLOADED})
+_ONCE_MORE = frozenset({Failure.EMPTY, Failure.MALFORMED, Failure.TIMEOUT})
+"""Failures that are retried only once, since each attempt may cost as much as an answer."""
+
+Sleep = Callable[[float], Awaitable[None]]
+
+
+class PatientModel:
+    """A model with up to `retries` retries, with growing waits between them.
+
+    A provider's `Retry-After` is respected up to a minute. A constraint that the provider refuses is left
+    out, now and for the life of this object: the answer is then free text, and `Completion.constrained` is
+    False. If `leaves_out` is False, a refusal is a failure of that one call. `worth` are the failures to
+    retry; None means all temporary failures of providers.
+    """
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        retries: int = 3,
+        *,
+        worth: Collection[Failure] | None = None,
+        leaves_out: bool = True,
+        sleep: Sleep = asyncio.sleep,
+        first: float = _FIRST_WAIT,
+    ) -> None:
+        self._model = model
+        self._retries = retries
+        self._worth = _PASSING | _ONCE_MORE if worth is None else frozenset(worth)
+        self._leaves_out = leaves_out
+        self._sleep = sleep
+        self._first = first
+        self._refused: frozenset[Syntax] = frozenset()
+
+    @property
+    def name(self) -> str:
+        """The model's own name."""
+        return self._model.name
+
+    @property
+    def accepts(self) -> Sequence[Syntax]:
+        """What the model supports, without what its provider has refused."""
+        return tuple(syntax for syntax in self._model.accepts if syntax not in self._refused)
+
+    @property
+    def strength(self) -> Strength:
+        """The model's own strength."""
+        return strength_of(self._model)
+
+    async def complete(
+        self, messages: Messages, constraint: Constraint | None = None, *, max_tokens: int | None = None
+    ) -> Completion:
+        """Ask until there is an answer or no retry is left; raises the ModelFailed of the last attempt."""
+        if constraint is not None and constraint.syntax not in self._model.accepts:
+            raise ValueError(f"{self.name} does not support {constraint.syntax}")
+        if constraint is not None and constraint.syntax not in self.accepts:
+            constraint = None
+        began, tries, again = time.monotonic(), 0, 0
+        while True:
+            tries += 1
+            try:
+                answer = await self._model.complete(messages, constraint, max_tokens=max_tokens)
+            except ModelFailed as error:
+                if error.kind is Failure.CONSTRAINT and constraint is not None and self._leaves_out:
+                    self._refused |= {constraint.syntax}
+                    constraint = None
+                    continue
+                wait = self._wait(error, again)
+                if wait is None:
+                    raise self._after(error, tries) from error
+                again += 1
+                await self._sleep(wait)
+            else:
+                seconds = round(time.monotonic() - began, 3)
+                return replace(answer, usage=replace(answer.usage, seconds=seconds, tries=tries))
+
+    def _wait(self, error: ModelFailed, again: int) -> float | None:
+        """Seconds to wait before the next attempt; None if there is none."""
+        most = min(1, self._retries) if error.kind in _ONCE_MORE else self._retries
+        if error.kind not in self._worth or again >= most:
+            return None
+        if error.retry_after is not None:
+            return error.retry_after if error.retry_after <= _LONGEST_WAIT else None
+        wait = min(self._first * 2**again, _LONGEST_WAIT)
+        return wait * random.uniform(0.75, 1.25)
+
+    def _after(self, error: ModelFailed, tries: int) -> ModelFailed:
+        """The failure of the last attempt, with the number of attempts and the requested wait in its text."""
+        message = str(error)
+        if tries > 1:
+            message += f" (asked {tries} times)"
+        waits = error.retry_after
+        if waits is not None and _LONGEST_WAIT < waits < math.inf:
+            message += f"; it asks to wait {waits:,.0f} s"
+        return ModelFailed(error.kind, message, retry_after=waits, model=self.name)
+
 
 Opener: TypeAlias = Callable[[str, ModelSettings], LanguageModel]
 """Creates a provider's model from the text after `provider:` and the settings."""
@@ -129,3 +243,66 @@ PROVIDERS: Mapping[str, Opener] = {
     **{provider: _direct(provider) for provider in _DIRECT},
 }
 """The openers by provider name (the part before the colon)."""
+
+
+_MOST_TOKENS = 1_024
+"""Enough for models that reason before they answer; others need three."""
+_ASK: Messages = [{"role": "user", "content": "Answer with the one word: ready"}]
+_HELD: Messages = [{"role": "user", "content": "Name a colour."}]
+"""A question whose unconstrained answer violates the constraints below."""
+_WORD = "xyzzy-17"
+_SCHEMA = {
+    "type": "object",
+    "properties": {"word": {"type": "string", "enum": [_WORD]}},
+    "required": ["word"],
+    "additionalProperties": False,
+}
+_TEXTS = {
+    Syntax.LARK: f'start: "{_WORD}"',
+    Syntax.GBNF: f'root ::= "{_WORD}"',
+    Syntax.JSON_SCHEMA: json.dumps(_SCHEMA),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SelfTest:
+    """The result: the answer, the constraints that work, and those that do not, with the reason."""
+
+    answer: Completion
+    kept: tuple[Syntax, ...]
+    broken: tuple[tuple[Syntax, str], ...]
+
+
+async def try_model(model: LanguageModel) -> SelfTest:
+    """Test a model; raises ModelFailed if it does not answer even without a constraint."""
+    answer = await model.complete(_ASK, max_tokens=_MOST_TOKENS)
+    syntaxes: list[Syntax] = []
+    broken: list[tuple[Syntax, str]] = []
+    for syntax in tuple(model.accepts):
+        why = await _broken(model, syntax)
+        if why is None:
+            syntaxes.append(syntax)
+        else:
+            broken.append((syntax, why))
+    return SelfTest(answer, tuple(syntaxes), tuple(broken))
+
+
+async def _broken(model: LanguageModel, syntax: Syntax) -> str | None:
+    """Why a constraint syntax does not work with a model; None if it does."""
+    constraint = Constraint(syntax, _TEXTS[syntax], "colour")
+    try:
+        completion = await model.complete(_HELD, constraint, max_tokens=_MOST_TOKENS)
+    except ModelFailed as error:
+        return str(error)
+    if not completion.constrained:
+        return "its provider refuses it"
+    return None if _is_held(completion.text, syntax) else "its answer does not follow it"
+
+
+def _is_held(text: str, syntax: Syntax) -> bool:
+    if syntax is not Syntax.JSON_SCHEMA:
+        return text.strip() == _WORD
+    try:
+        return json.loads(text) == {"word": _WORD}
+    except ValueError:
+        return False

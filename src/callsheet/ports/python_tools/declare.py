@@ -21,11 +21,10 @@ from callsheet.ir.canon import canonical_bytes
 from callsheet.ir.operations import CONTROL_WORDS
 from callsheet.ports.answers import Answerer, may_report, read_answer
 from callsheet.ports.calls import CallContext, ToolFailed, ToolRaised
-from callsheet.ports.concurrency import Slots
 from callsheet.ports.probes import Probed, Prober, probed
-from callsheet.ports.python_tools.results import to_json
+from callsheet.ports.python_tools.annotations import to_json
 from callsheet.ports.python_tools.signature import Signature, cannot, read_signature
-from callsheet.ports.timeouts import within
+from callsheet.ports.timeouts import Slots, within
 from callsheet.ports.tools import Handler, Tool, ToolSpec
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -14,8 +14,7 @@ from typing import Any, cast, get_args, get_type_hints
 
 from callsheet.diagnostics import CallsheetError, did_you_mean
 from callsheet.ports.calls import CallContext, ToolFailed
-from callsheet.ports.python_tools.annotations import MISS, Check, for_pydantic, never, simple
-from callsheet.ports.python_tools.results import to_json
+from callsheet.ports.python_tools.annotations import MISS, Check, for_pydantic, never, simple, to_json
 
 
 @dataclass(slots=True)

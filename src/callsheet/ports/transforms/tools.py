@@ -14,7 +14,7 @@ from callsheet.ports.transforms.work import Fault, TooMuchWork
 
 if TYPE_CHECKING:
     from callsheet.machine.forecasting import Computed
-    from callsheet.passes.signatures import LiteralCheck
+    from callsheet.passes.finding import LiteralCheck
 
 ORIGIN = "transform"
 """The origin of a transform, in its declaration."""

@@ -1,12 +1,9 @@
 """The plan library: stores plans by id, with all their versions, as files in one folder."""
 
 from callsheet.store.library.goals import GoalMatch, GoalMatches, find_by_goal, tool_differences
-from callsheet.store.library.ids import check_plan_id, new_plan_id
-from callsheet.store.library.library import PlanLibrary, default_plans_folder
-from callsheet.store.library.opening import open_library
+from callsheet.store.library.library import PlanLibrary, default_plans_folder, open_library
 from callsheet.store.library.params import Param, ParamKind, bind, fitted, free_variables, read_params
-from callsheet.store.library.record import VersionRecord
-from callsheet.store.library.stored import Listed, StoredPlan
+from callsheet.store.library.record import Listed, StoredPlan, VersionRecord, check_plan_id, new_plan_id
 
 __all__ = [
     "GoalMatch",

@@ -16,10 +16,10 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from callsheet.diagnostics import CallsheetError
-from callsheet.ir.calling import called_names
+from callsheet.ir.plan import called_names
 from callsheet.store.library.library import PlanLibrary
 from callsheet.store.library.params import Param
-from callsheet.store.library.stored import Purpose, StoredPlan
+from callsheet.store.library.record import Purpose, StoredPlan
 
 PinOf: TypeAlias = "Callable[[str], str | None]"
 """Returns the hash of the declaration of a tool by name; "" if it has none, None if there is no such tool."""

@@ -6,16 +6,61 @@ In: a record, or JSON data. Out: the other; ValueError for a damaged record.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+import unicodedata
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
+from callsheet.diagnostics import CallsheetError
+from callsheet.diagnostics.wrong_type import wanted
+from callsheet.frontends.dag.fields import ID
 from callsheet.frontends.spelling import Syntax, read_as
 from callsheet.frontends.values import ParseResult
 from callsheet.ir import JSON, Plan, plan_hash
-from callsheet.store.library.ids import check_plan_id
 from callsheet.store.library.params import Param
+
+_PLAN_ID = re.compile(ID, re.ASCII)
+_MOST_OF_A_TITLE = 40
+
+
+def is_plan_id(text: str) -> bool:
+    """Whether a text may be the id of a plan."""
+    return _PLAN_ID.fullmatch(text) is not None
+
+
+def check_plan_id(text: str) -> str:
+    """The id itself if it matches `[a-z0-9][a-z0-9._-]{0,63}`; raises CallsheetError (PLN001) otherwise.
+
+    >>> check_plan_id("refactor-auth-001")
+    'refactor-auth-001'
+    """
+    if _PLAN_ID.fullmatch(wanted("plan_id", text, str, "the id of a plan")) is None:
+        raise CallsheetError.single(
+            "PLN001",
+            f"{text[:80]!a} is not a plan id",
+            help="1 to 64 of a-z, 0-9, dot, dash and underscore, with a letter or a digit first",
+        )
+    return text
+
+
+def new_plan_id(title: str, taken: Container[str] = ()) -> str:
+    """An id derived from a title that is not `taken`.
+
+    >>> new_plan_id("Réfactor the Auth module!"), new_plan_id("..", {"plan"})
+    ('refactor-the-auth-module', 'plan-2')
+    """
+    plain = unicodedata.normalize("NFKD", title.lower()).encode("ascii", "ignore").decode()
+    words = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")
+    base = words[:_MOST_OF_A_TITLE].rpartition("-")[0] if len(words) > _MOST_OF_A_TITLE else words
+    base = base or words[:_MOST_OF_A_TITLE] or "plan"
+    name, number = base, 1
+    while name in taken:
+        number += 1
+        name = f"{base}-{number}"
+    return name
+
 
 FORMAT = 1
 
@@ -125,3 +170,123 @@ def digest(data: Mapping[str, Any]) -> str:
 def layed_out(data: Mapping[str, Any]) -> str:
     """JSON data as the text of a file."""
     return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
+
+
+def unknown(message: str, hint: str) -> CallsheetError:
+    """The error if no plan or more than one matches (PLN002)."""
+    return CallsheetError.single("PLN002", message, help=hint)
+
+
+def taken(name: str, hint: str) -> CallsheetError:
+    """The error for an id that is taken."""
+    return CallsheetError.single("PLN003", f"the plan {name} already exists", help=hint)
+
+
+def another(name: str, why: str) -> CallsheetError:
+    """The error for an imported plan that differs from the stored one with its id."""
+    return CallsheetError.single(
+        "PLN027",
+        f"the plan {name} differs from the one here: {why}",
+        help=f"import it under another id: --as {name}-2",
+    )
+
+
+def broken(message: str, hint: str) -> CallsheetError:
+    """The error for a library, or a file of it, that cannot be used."""
+    return CallsheetError.single("PLN004", message, help=hint)
+
+
+class Listed(NamedTuple):
+    """A row of the list of plans; `place` is the path of its text, `steps` is None if that has errors."""
+
+    id: str
+    place: str
+    syntax: Syntax
+    title: str | None
+    goal: str | None
+    steps: int | None
+    version: int | None = None
+    is_edited: bool = False
+    params: tuple[Param, ...] = ()
+
+
+class Imported(NamedTuple):
+    """An imported plan: the number of new versions, and of all."""
+
+    id: str
+    added: int
+    versions: int
+
+
+class Purpose(NamedTuple):
+    """The goal of a plan, and when it was saved, in seconds since 1970 (0 without a version)."""
+
+    id: str
+    goal: str
+    saved: float
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPlan:
+    """A plan of the library: its text and the result of parsing it.
+
+    `place` is the path of the file, or its address in a store. `record` is the version that was loaded:
+    the newest, or the requested one; None for a file without versions. `is_edited` tells that the file
+    has changed since.
+    """
+
+    id: str
+    place: str
+    syntax: Syntax
+    result: ParseResult
+    record: VersionRecord | None = None
+    is_edited: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name of the plan in commands: its id, with the version if there is one."""
+        return self.id if self.record is None else f"{self.id}@{self.record.version}"
+
+    @property
+    def version(self) -> int | None:
+        """The number of the version; None without one."""
+        return None if self.record is None else self.record.version
+
+    @property
+    def params(self) -> tuple[Param, ...]:
+        """The parameters of the plan."""
+        return () if self.record is None else self.record.params
+
+    @property
+    def tools(self) -> Mapping[str, str | None]:
+        """The hashes of the declarations of the tools when the plan was saved, by name.
+
+        "" for a tool without a declaration, None for one that was not reachable.
+        """
+        return {} if self.record is None or self.record.tools is None else self.record.tools
+
+    @property
+    def compiled(self) -> Mapping[str, JSON] | None:
+        """Data from the compiler that made the plan."""
+        return None if self.record is None else self.record.compiled
+
+    @property
+    def goal(self) -> str | None:
+        """The goal that the plan was saved for, else its own, else its title."""
+        recorded = None if self.record is None else self.record.goal
+        return recorded or goal_of(self.result)
+
+    @property
+    def text(self) -> str:
+        """The text of the file."""
+        return self.result.source.text
+
+    def require(self) -> Plan:
+        """The plan with its id; raises CallsheetError with all errors of its text."""
+        return replace(self.result.require(), id=self.id)
+
+
+def goal_of(result: ParseResult) -> str | None:
+    """The goal that a text states itself: its goal, else its title."""
+    part = result.plan or result.partial
+    return part.goal or part.title

@@ -10,7 +10,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
@@ -22,7 +22,6 @@ from callsheet.store.blobs import BlobMissing
 
 if TYPE_CHECKING:
     from callsheet.store.shared.postgres import PostgresDatabase
-
 
 YOUNG = 3_600.0
 """Age in seconds from which putting a blob again resets its age."""
@@ -288,3 +287,31 @@ def _sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+class Swept(NamedTuple):
+    """What was removed, or would be: digests and their total bytes; how many are kept as needed or young."""
+
+    removed: tuple[str, ...]
+    bytes: int
+    needed: int
+    young: int
+
+
+def sweep(blobs: Blobs, needed: Collection[str], age: float, *, dry_run: bool) -> Swept:
+    """Remove blobs that are not `needed` and were not put within `age` seconds. Raises OSError.
+
+    What processes left that died while they put or removed a blob goes as well, unless `dry_run`.
+    """
+    if not dry_run:
+        blobs.tidy()
+    removed, size, count, young = list[str](), 0, 0, 0
+    for blob in blobs.stored():
+        if blob.digest in needed:
+            count += 1
+        elif blob.age >= age and (dry_run or blobs.remove(blob.digest, age)):
+            removed.append(blob.digest)
+            size += blob.size
+        else:
+            young += 1
+    return Swept(tuple(removed), size, count, young)

@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from callsheet.ir.lookalikes import LATIN_OF
+from callsheet.frontends.unseen import LATIN_OF
 
 SHORT_ID = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}")
 """The form of an id of a fact."""

@@ -13,9 +13,8 @@ from typing import Any, NamedTuple, cast
 
 from callsheet.diagnostics import Span
 from callsheet.frontends.tree import Mapping as MappingNode
-from callsheet.frontends.tree import Node, Scalar
-from callsheet.frontends.yaml_events import Part, YamlWalk, place_near, span_of
-from callsheet.ir import types as ir_types
+from callsheet.frontends.tree import Node, Part, Scalar, YamlWalk, place_near, span_of
+from callsheet.ir import expr as ir_types
 from callsheet.trace.lctl.ids import shown_name
 
 _FENCE = re.compile(r"^( {0,3}|\t)(`{3,}|~{3,})([^\n]*)$", re.MULTILINE)
@@ -229,8 +228,11 @@ def _as_json(block: str) -> Node | None:
         return None
     if sum(map(block.count, ",:[{")) > MOST_NODES:
         return None
-    from callsheet.frontends.dag.json_tree import read_json  # noqa: PLC0415 - rarely needed
-    from callsheet.frontends.dag.report import Report, Unreadable  # noqa: PLC0415 - as above
+    from callsheet.frontends.dag.json_tree import (  # noqa: PLC0415 - as above
+        Report,
+        Unreadable,
+        read_json,
+    )
 
     report = Report()
     try:

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
-from callsheet.ir import JSON, Call, ListExpr, Ref
+from callsheet.ir import JSON, Call, Effect, ListExpr, Ref
+from callsheet.machine import CallModel, CallTool, RunAgent
 from callsheet.machine.values import items_of, parse_json, walk
-from callsheet.trace.lineage.lineage import NONE, Lineage, ValueSource, Visit, Write
+from callsheet.trace.lineage.lineage import NEVER, NONE, LastUses, Lineage, ValueSource, Visit, Write
 from callsheet.trace.lineage.reads import Path, Role, Use, element, is_list
-from callsheet.trace.lineage.uses import NEVER, LastUses
 
 WHOLE: Path = ()
 
@@ -319,3 +319,51 @@ def missing_at(lineage: Lineage, node: Node) -> tuple[Path, list[str]] | None:
                 return there, [str(key) for key in value_there]
             return there, [str(n) for n in range(len(value_there))] if isinstance(value_there, list) else []
     return None
+
+
+class Reached(NamedTuple):
+    """A call that data has reached in the role `role`, for an argument in `argument`."""
+
+    key: str
+    tool: str
+    effect: Effect
+    visit: Visit
+    role: Role
+    argument: str
+
+
+def reached_by(lineage: Lineage, nodes: Iterable[Node]) -> list[Reached]:
+    """The calls that any of these nodes has reached, in the order in which they were made."""
+    by_key: dict[str, Reached] = {}
+    for node in nodes:
+        for key, visit, role, argument in _touched_calls(lineage, node):
+            tool = tool_of(lineage, key)
+            known = by_key.get(key)
+            if tool and (known is None or (known.role, role) == (Role.SOURCE, Role.ARGUMENT)):
+                effect = effect_of(lineage, visit, key, tool)
+                by_key[key] = Reached(key, tool, effect, visit, role, argument)
+    order = {key: n for n, key in enumerate(lineage.commands)}
+    return sorted(by_key.values(), key=lambda reached: order[reached.key])
+
+
+def _touched_calls(lineage: Lineage, node: Node) -> Iterator[tuple[str, Visit, Role, str]]:
+    """The key of each command of a visit that read the node, with the visit, the role and the argument."""
+    for number in dict.fromkeys(lineage.readers.get(node.write, ())):
+        visit = lineage.visits[number]
+        for role, argument, item in touched(lineage, visit, node):
+            keys = lineage.keys_of(visit) if item is None else lineage.keys_of_item(visit, item)
+            yield from ((key, visit, role, argument) for key in keys)
+
+
+def tool_of(lineage: Lineage, key: str) -> str:
+    """The tool of a call; "" for a wait, a question or a compilation."""
+    command = lineage.commands.get(key)
+    return command.tool if isinstance(command, CallTool | CallModel | RunAgent) else ""
+
+
+def effect_of(lineage: Lineage, visit: Visit, key: str, tool: str) -> Effect:
+    """The effect of a call."""
+    code = lineage.code(visit)
+    if "/t" in key and code.loop is not None and tool in code.loop.tools:
+        return code.loop.tools[tool].effect
+    return code.effect

@@ -7,15 +7,71 @@ and an analysis that names the step and the value to look at.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
+from typing import NamedTuple
 
 from callsheet.machine import Result, Status
-from callsheet.trace.lctl.model import Analysis, Chain, DebugDocument, Entry
-from callsheet.trace.projection.project import NO_VALUES, Projection
-from callsheet.trace.projection.record import Record
-from callsheet.trace.projection.shown import MOST_OF_A_NAME, shown_text
-from callsheet.trace.projection.slicing import METHOD, suspect
-from callsheet.trace.projection.wording import agent_of
+from callsheet.trace.lctl.confidence import is_blocked
+from callsheet.trace.lctl.model import Analysis, Chain, DebugDocument, Entry, Handoff, Lists
+from callsheet.trace.projection.basis import ASSUMED, Worth
+from callsheet.trace.projection.project import NO_VALUES, Projection, handoff_of
+from callsheet.trace.projection.record import (
+    BEFORE_ALL,
+    MOST_OF_A_NAME,
+    Record,
+    agent_of,
+    fact_id,
+    shown_text,
+)
+
+METHOD = "backward slice over data and conditions, least basis first"
+
+_BROKEN = 0.70
+_DOUBTFUL = 0.50
+_ALONE = 0.60
+
+
+class Suspect(NamedTuple):
+    """The likely cause of a failure: the place of a visit, and the confidence in that, from 0 to 1.
+
+    `steps` is the number of visits in the slice without the failed one. `write` is the number of the doubtful
+    value, None if the failed visit itself is suspected.
+    """
+
+    place: int
+    confidence: float
+    steps: int
+    write: int | None = None
+
+
+def backward_slice(record: Record, place: int) -> set[int]:
+    """The places of all visits that a visit depends on, directly or not, without its own."""
+    reached: set[int] = set()
+    stack = [place]
+    while stack:
+        for write in record.visits[stack.pop()].reads:
+            if write.visit != BEFORE_ALL and write.visit not in reached:
+                reached.add(write.visit)
+                stack.append(write.visit)
+    return reached - {place}
+
+
+def suspect(record: Record, place: int, worth: Mapping[int, Worth]) -> Suspect:
+    """The likely cause of the failure of the visit at `place`; `worth` is by the numbers of writes."""
+    reached = backward_slice(record, place)
+    rows = [
+        (worth[write.number].basis.value, at, write.number)
+        for at in reached
+        for write in record.visits[at].wrote
+        if record.visits[at].step is not None
+    ]
+    if rows:
+        value, at, number = min(rows)
+        if value <= ASSUMED.value:
+            return Suspect(at, _BROKEN if value == 0 else _DOUBTFUL, len(reached), number)
+    return Suspect(place, _ALONE, len(reached))
+
 
 _LOOK = "Look at the error of the failed step."
 _FAILED = "FAILED"
@@ -98,3 +154,27 @@ def _reason_outside_steps(result: Result) -> str:
     if result.objection is not None:
         return "the policy of the run refused the call"
     return "a limit of the run ended it" if result.refusal is not None else "it failed outside any step"
+
+
+def briefing_of(record: Record, run_id: str, label: str) -> Handoff | None:
+    """The block for the visit with this label, such as `S3@2`; None if no such visit is under way.
+
+    Its instruction is empty, because the step itself states the task.
+    """
+    visit = next((visit for visit in record.under_way if visit.label == label), None)
+    if visit is None:
+        return None
+    handoff = handoff_of(record, run_id)
+    ids = [i for i in map(fact_id, visit.data) if i in handoff.facts]
+    facts = {
+        i: replace(
+            handoff.facts[i],
+            derived_from=tuple(parent for parent in handoff.facts[i].derived_from if parent in ids),
+        )
+        for i in ids
+    }
+    fit = tuple(i for i in ids if not is_blocked(facts[i].confidence))
+    warnings = tuple(f"{i} is worth {facts[i].confidence:g}: do not rely on it" for i in ids if i not in fit)
+    chain = replace(handoff.chain, target=agent_of(visit), parallel_merge=False)
+    lists = Lists(fit, (), warnings)
+    return Handoff(chain, MappingProxyType(facts), None, lists, "", handoff.purpose)

@@ -6,22 +6,141 @@ each write a fact. Live facts are critical; facts with a confidence below 0.40 a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from types import MappingProxyType
 
 from callsheet.diagnostics import CallsheetError
-from callsheet.ir import Order, Plan, Respond, Step, Terminate
+from callsheet.ir import Order, Plan, Replan, Respond, Step, Terminate
+from callsheet.ir.flow import Flow, flow_of, uses_of
 from callsheet.machine import Outcome, Result, Status
 from callsheet.trace.lctl.confidence import is_blocked, needs_review
 from callsheet.trace.lctl.model import Chain, Entry, Fact, Handoff, Lists
 from callsheet.trace.projection.basis import ERROR, Worth, affirmed, affirming, made_of, own_basis, worth_of
-from callsheet.trace.projection.liveness import live_at, live_in_graph
-from callsheet.trace.projection.record import BEFORE_ALL, Record, Visit, Write
+from callsheet.trace.projection.record import (
+    BEFORE_ALL,
+    CALLER,
+    MOST_OF_A_NAME,
+    Record,
+    Visit,
+    Write,
+    action_of,
+    agent_of,
+    error_of,
+    fact_id,
+    item_ids,
+    shown_text,
+)
 from callsheet.trace.projection.record import Outcome as VisitOutcome
-from callsheet.trace.projection.shown import MOST_OF_A_NAME, shown_text
-from callsheet.trace.projection.wording import CALLER, action_of, agent_of, error_of, fact_id, item_ids
+
+
+def read_by(plan: Plan, number: int) -> set[str]:
+    """The variables that a step reads: in its arguments, its conditions and its failure message."""
+    return {use.ref.name for use in uses_of(plan.steps[number], number)}
+
+
+def live_in_graph(plan: Plan, settled: Collection[int]) -> set[str]:
+    """The variables that unsettled steps read; `settled` are the numbers of the settled ones."""
+    left = [number for number in range(len(plan.steps)) if number not in settled]
+    return {name for number in left for name in read_by(plan, number)}
+
+
+def live_at(plan: Plan, number: int) -> set[str] | None:
+    """The variables that are live before a step of a plan in text order; None means all of them.
+
+    A RE-PLAN passes all variables to the planner, so all are live wherever one can still be reached.
+
+    >>> from callsheet.ir import Call, Output, Ref, Respond, Step
+    >>> first = Step("S1", Call("X", (Ref("a"),)), output=Output("b"))
+    >>> plan = Plan((first, Step("S2", Respond((Ref("b"),)))))
+    >>> live_at(plan, 0), live_at(plan, 1)
+    ({'a'}, {'b'})
+    """
+    assert plan.order is Order.TEXT
+    flow = flow_of(plan)
+    reached = _reached(flow, number)
+    if any(isinstance(plan.steps[node].action, Replan) for node in reached):
+        return None
+    return _names(plan, flow, reached, [number])[0]
+
+
+def live_before_each(plan: Plan) -> list[set[str] | None]:
+    """What `live_at` returns, for every step of the plan at once.
+
+    >>> from callsheet.ir import Call, Output, Ref, Respond, Step
+    >>> first = Step("S1", Call("X", (Ref("a"),)), output=Output("b"))
+    >>> live_before_each(Plan((first, Step("S2", Respond((Ref("b"),))))))
+    [{'a'}, {'b'}]
+    """
+    assert plan.order is Order.TEXT
+    flow = flow_of(plan)
+    every = list(range(len(plan.steps)))
+    live: list[set[str] | None] = [*_names(plan, flow, every, every)]
+    for number in _leading_to(flow, [n for n in every if isinstance(plan.steps[n].action, Replan)]):
+        if number < len(live):
+            live[number] = None
+    return live
+
+
+def _leading_to(flow: Flow, numbers: list[int]) -> set[int]:
+    """The steps from which any of these can be reached, including themselves."""
+    before: dict[int, list[int]] = {}
+    for number, successors in enumerate(flow.successors):
+        for following in successors:
+            before.setdefault(following, []).append(number)
+    seen, stack = set(numbers), [*numbers]
+    while stack:
+        for number in before.get(stack.pop(), ()):
+            if number not in seen:
+                seen.add(number)
+                stack.append(number)
+    return seen
+
+
+def _reached(flow: Flow, number: int) -> list[int]:
+    """The steps that can be reached from a step, including itself."""
+    seen, stack = {number}, [number]
+    while stack:
+        for following in flow.successors[stack.pop()]:
+            if following < flow.end and following not in seen:
+                seen.add(following)
+                stack.append(following)
+    return sorted(seen)
+
+
+def _names(plan: Plan, flow: Flow, reached: list[int], wanted: list[int]) -> list[set[str]]:
+    """The variables that are live before each of the `wanted` steps, which are among the `reached` ones.
+
+    Backward data flow to a fixed point; a set of variables is a bit mask.
+    """
+    bit: dict[str, int] = {}
+    gen = {node: _bits(bit, read_by(plan, node)) for node in reached}
+    kill = dict.fromkeys(reached, 0)
+    for var, definitions in flow.definitions.items():
+        for definition in definitions:
+            if definition.sure and var in bit and definition.committed in kill:
+                kill[definition.committed] |= 1 << bit[var]
+    live = dict(gen)
+    changed = True
+    while changed:
+        changed = False
+        for node in reversed(reached):
+            out = 0
+            for following in flow.successors[node]:
+                out |= live.get(following, 0)
+            live_here = gen[node] | (out & ~kill[node])
+            changed = changed or live_here != live[node]
+            live[node] = live_here
+    return [{name for name, place in bit.items() if live[number] >> place & 1} for number in wanted]
+
+
+def _bits(bit: dict[str, int], names: set[str]) -> int:
+    bits = 0
+    for name in sorted(names):
+        bits |= 1 << bit.setdefault(name, len(bit))
+    return bits
+
 
 MOST_VISITS = 1_000
 """At most this many visits have an entry of their own; the first entry sums up the earlier ones."""

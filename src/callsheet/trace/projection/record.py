@@ -5,12 +5,14 @@ A variable that is set again is a new write, so that a reader refers to exactly 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from hashlib import sha256
 from typing import NamedTuple
 
-from callsheet.ir import Plan, Step
+from callsheet.ir import JSON, Call, Goto, Plan, Replan, Respond, Step, Terminate
 from callsheet.machine import Result, Status, ToolFacts
 
 BEFORE_ALL = -1
@@ -142,3 +144,130 @@ class Record:
 
 def _is_of(visit: Visit, step: str) -> bool:
     return visit.step is not None and visit.step.id == step and visit.outcome is not Outcome.SKIPPED
+
+
+MOST_OF_A_VALUE = 200
+MOST_OF_A_TEXT = 300
+MOST_OF_A_NAME = 80
+_DIGITS = 12
+
+
+def shown_value(value: JSON, most: int = MOST_OF_A_VALUE) -> str:
+    """A value as JSON; if longer than `most` characters, its start, its length and the start of its SHA-256.
+
+    >>> shown_value({"total": "120.5"})
+    '{"total": "120.5"}'
+    >>> shown_value("a" * 300, 10)
+    '"aaaaaaaaa… (302 characters, sha256 807cbaadeb1a)'
+    """
+    text = _unicode(json.dumps(value, ensure_ascii=False))
+    if len(text) <= most:
+        return text
+    digest = sha256(text.encode()).hexdigest()[:_DIGITS]
+    return f"{text[:most]}… ({len(text):,} characters, sha256 {digest})"
+
+
+def shown_text(text: str, most: int = MOST_OF_A_TEXT) -> str:
+    """A text on one line, cut after `most` characters.
+
+    >>> shown_text("no such\\n file", 9)
+    'no such f…'
+    """
+    line = " ".join(_unicode(text[: most * 4]).split())
+    return line if len(line) <= most else f"{line[:most]}…"
+
+
+def _unicode(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+CALLER = "caller"
+"""The agent that starts a run and receives its answer."""
+COMPILER = "compiler"
+"""The agent that makes new plans."""
+OPERATOR = "operator"
+"""The agent that sets variables by hand."""
+
+_MOST_FACTS = 8
+
+
+def fact_id(write: Write) -> str:
+    """The id of the fact for a write."""
+    return f"F{write.number}"
+
+
+def item_ids(write: Write) -> tuple[str, ...]:
+    """The ids of the facts for the single results of a FOREACH."""
+    return tuple(f"F{write.number}-{n}" for n in range(len(write.items)))
+
+
+def agent_of(visit: Visit) -> str:
+    """The name of a visit as an agent, such as `S3:@FETCH_PAGE`; unique within a run."""
+    label = shown_text(visit.label, MOST_OF_A_NAME)
+    return f"{label}:{_word(visit)}"
+
+
+def _word(visit: Visit) -> str:
+    if visit.step is None:
+        return OPERATOR if visit.is_edit else COMPILER
+    match visit.step.action:
+        case Call(tool=tool):
+            return f"@{shown_text(tool, MOST_OF_A_NAME)}"
+        case Respond():
+            return "RESPOND"
+        case Terminate():
+            return "TERMINATE"
+        case Goto():
+            return "GOTO"
+        case Replan():
+            return "RE-PLAN"
+
+
+def action_of(visit: Visit) -> str:
+    """What a visit did, with the facts that it read, and its outcome unless it succeeded."""
+    parts = [_deed(visit)]
+    if visit.control:
+        parts.append(f"decided by {_named(visit.control)}")
+    if visit.outcome is Outcome.SKIPPED:
+        return f"SKIPPED: {visit.detail}" + (f"; {parts[-1]}" if visit.control else "")
+    if visit.attempts > 1:
+        parts[0] += f" ({visit.attempts} attempts)"
+    if visit.failures:
+        parts.append(f"{visit.failures} item{'' if visit.failures == 1 else 's'} failed")
+    if visit.cast_failed:
+        parts.append("the result did not fit its cast")
+    summary = "; ".join(parts)
+    return f"FAILED: {summary}" if visit.outcome in (Outcome.FAILED, Outcome.STOPPED) else summary
+
+
+def _deed(visit: Visit) -> str:
+    if visit.step is None:
+        return visit.detail or "made a new plan"
+    title = f" ({shown_text(visit.step.title, MOST_OF_A_NAME)})" if visit.step.title else ""
+    of = f" of {_named(visit.data)}" if visit.data else ""
+    items = ", for each item" if visit.step.foreach is not None else ""
+    match visit.step.action:
+        case Call(tool=tool):
+            return f"called @{shown_text(tool, MOST_OF_A_NAME)}{of}{items}{title}"
+        case Respond():
+            return f"answered{of}{items}{title}"
+        case Terminate():
+            return f"ended the plan{of}{items}{title}"
+        case Goto(target=target):
+            return f"went to {shown_text(target, MOST_OF_A_NAME)}{title}"
+        case Replan():
+            return f"asked for a new plan{of}{title}"
+
+
+def _named(writes: tuple[Write, ...]) -> str:
+    shown = [f"${shown_text(write.var, MOST_OF_A_NAME)} ({fact_id(write)})" for write in writes[:_MOST_FACTS]]
+    return ", ".join([*shown, *(["…"] if len(writes) > _MOST_FACTS else [])])
+
+
+def error_of(visit: Visit) -> str | None:
+    """The error of a visit that failed or was stopped; None otherwise, even if some items failed."""
+    if visit.outcome is Outcome.FAILED:
+        return visit.detail or "it failed"
+    if visit.outcome is Outcome.STOPPED:
+        return visit.detail or "it was under way when the run ended"
+    return None

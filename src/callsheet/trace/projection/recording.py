@@ -16,9 +16,18 @@ from callsheet.machine.notes import Note, NoteKind
 from callsheet.store.events import Event, EventType
 from callsheet.store.records import PlanOf
 from callsheet.store.replay import fold
-from callsheet.trace.projection.record import BEFORE_ALL, Item, Outcome, Record, Visit, Write
-from callsheet.trace.projection.shown import MOST_OF_A_NAME, shown_text, shown_value
-from callsheet.trace.steady_time import SteadyTime
+from callsheet.trace.projection.record import (
+    BEFORE_ALL,
+    MOST_OF_A_NAME,
+    Item,
+    Outcome,
+    Record,
+    Visit,
+    Write,
+    shown_text,
+    shown_value,
+)
+from callsheet.trace.visit_times import SteadyTime
 
 _MOST_CUTS = 3
 _OUTCOMES = frozenset({EventType.OK, EventType.ERR, EventType.PLAN})

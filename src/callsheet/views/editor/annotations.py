@@ -9,7 +9,7 @@ from typing import NamedTuple
 from callsheet.diagnostics import Span
 from callsheet.frontends.spelling import Syntax
 from callsheet.ir import Call, CallKind, Effect, Order, Step
-from callsheet.ir.precedence import Precedence
+from callsheet.ir.graphs import Precedence
 from callsheet.machine.ahead.waits import StepSchedule
 from callsheet.views.editor.document import PlanDocument
 from callsheet.views.editor.knowledge import NOTHING, Knowledge

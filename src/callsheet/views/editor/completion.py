@@ -15,7 +15,7 @@ from callsheet.frontends.micro.verbs import CONTROLS, VERBS
 from callsheet.frontends.spelling import Syntax, is_json
 from callsheet.frontends.values.reader import NAME
 from callsheet.ir import Cast, CompareOp, canonical_tool_name
-from callsheet.passes.signatures import OPERATIONS
+from callsheet.passes.finding import OPERATIONS
 from callsheet.views.editor import knowledge
 from callsheet.views.editor.document import PlanDocument
 from callsheet.views.editor.json_completion import dag_proposals, yaml_proposals

@@ -11,7 +11,7 @@ from callsheet.diagnostics import Span
 from callsheet.frontends.dag.fields import FAILURE_FIELDS, PLAN_FIELDS, STEP_FIELDS, Field
 from callsheet.frontends.values.reader import NAME
 from callsheet.ir import canonical_tool_name
-from callsheet.passes.signatures import OPERATIONS
+from callsheet.passes.finding import OPERATIONS
 from callsheet.views.editor import knowledge
 from callsheet.views.editor.document import PlanDocument
 from callsheet.views.editor.knowledge import Knowledge

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple, cast
 from callsheet.ir import Call, CallKind, Cast, ListExpr, Literal, Step, call_kind
 from callsheet.ir.labels import Label
 from callsheet.machine.ahead.waits import StepSchedule
+from callsheet.passes.finding import OPERATIONS
 from callsheet.passes.schema import wanted
-from callsheet.passes.signatures import OPERATIONS
 from callsheet.passes.verify import StepLabels
 from callsheet.ports.tools import ToolSpec
 

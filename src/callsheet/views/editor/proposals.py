@@ -16,7 +16,7 @@ from callsheet.diagnostics import Span
 from callsheet.frontends.ltp.words import RECOVERY_LINE
 from callsheet.frontends.values.reader import LABEL, NAME
 from callsheet.ir import canonical_tool_name
-from callsheet.passes.signatures import OPERATIONS
+from callsheet.passes.finding import OPERATIONS
 from callsheet.ports.transforms import arithmetic, query
 from callsheet.views.editor import knowledge
 from callsheet.views.editor.document import PlanDocument

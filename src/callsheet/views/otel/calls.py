@@ -13,7 +13,7 @@ from callsheet.ir import JSON
 from callsheet.machine import AgentTurn, Awaited, CallModel, CallTool, Compile, RunAgent, Spent
 from callsheet.machine.keys import parse_key, visit_of
 from callsheet.store.events import EventType
-from callsheet.views.otel.names import ErrorType
+from callsheet.views.otel.model import ErrorType
 
 
 class Failure(NamedTuple):

@@ -10,18 +10,20 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from callsheet.views.otel.model import Attributes, Histogram, Span
-from callsheet.views.otel.names import (
+from callsheet.views.otel.model import (
     AGENT_DURATION,
     MODEL_DURATION,
     TOKEN_USAGE,
     TOOL_DURATION,
     WORKFLOW_DURATION,
+    Attributes,
     CallsheetKey,
     Gen,
+    Histogram,
     Measure,
     Op,
     Rpc,
+    Span,
 )
 
 _DURATIONS = {

@@ -8,8 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from callsheet.views.otel.model import Attributes, Histogram, LogRecord, Scalar, Span, Telemetry
-from callsheet.views.otel.names import SCHEMA_URL, SCOPE, Rpc
+from callsheet.views.otel.model import (
+    SCHEMA_URL,
+    SCOPE,
+    Attributes,
+    Histogram,
+    LogRecord,
+    Rpc,
+    Scalar,
+    Span,
+    Telemetry,
+)
 
 _ERROR = 2
 _CUMULATIVE = 2

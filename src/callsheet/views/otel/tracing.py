@@ -7,32 +7,112 @@ same spans, whether they are read at once or while the run continues.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
-from callsheet.ir import Plan
-from callsheet.machine import Compile
+from callsheet.ir import JSON, Plan
+from callsheet.machine import Compile, Result, Status
+from callsheet.machine.keys import span_id, trace_id
 from callsheet.machine.notes import Note
-from callsheet.machine.trace_ids import span_id
 from callsheet.store.events import Entry, EventType, decode_intents
 from callsheet.store.records import PlanOf
 from callsheet.trace.lineage.lineage import Lineage
 from callsheet.trace.lineage.record import attending
-from callsheet.views.otel.calls import Calls
-from callsheet.views.otel.confidence import Confidence
+from callsheet.views.otel.calls import Calls, Failure
 from callsheet.views.otel.metrics import MetricsCollector
-from callsheet.views.otel.model import Attributes, LogRecord, Span, Telemetry
-from callsheet.views.otel.names import (
+from callsheet.views.otel.model import (
+    Attributes,
     CallsheetKey,
     ErrorType,
     EventName,
+    Gen,
+    Kind,
+    Link,
+    LinkType,
+    LogRecord,
+    Op,
     OpenInference,
+    Span,
+    Telemetry,
 )
-from callsheet.views.otel.operations import SpanBuilder
-from callsheet.views.otel.run_info import describe_run
-from callsheet.views.otel.segments import Segment, root_span
-from callsheet.views.otel.sources import Sources
+from callsheet.views.otel.operations import RunDescription, SpanBuilder, as_text, describe_run
 from callsheet.views.otel.visit_tracker import VisitTracker
-from callsheet.views.otel.visits import OpenVisit, VisitContext, visit_spans
+from callsheet.views.otel.visits import Confidence, OpenVisit, Sources, VisitContext, visit_spans
+
+
+@dataclass(slots=True)
+class Segment:
+    """The work of one process on a run: its number from 1, the owner's epoch, its times in nanoseconds."""
+
+    number: int
+    epoch: int
+    start: int
+    last: int = field(default=0)
+    is_exported: bool = False
+
+    def __post_init__(self) -> None:
+        self.last = self.start
+
+
+def root_span(
+    builder: SpanBuilder,
+    about: RunDescription,
+    segment: Segment,
+    result: Result | None,
+    inputs: dict[str, JSON],
+    *,
+    waits: bool,
+) -> Span:
+    """Returns the root span of a segment.
+
+    `result` is the result of the run if it ended in the segment, `waits` whether it only waits for people.
+    """
+    attributes: Attributes = {
+        Gen.OPERATION: Op.WORKFLOW,
+        Gen.WORKFLOW: about.plan_name,
+        Gen.AGENT: about.plan_name,
+        OpenInference.KIND: Kind.CHAIN,
+        CallsheetKey.SEGMENT: segment.number,
+        CallsheetKey.PLAN_HASH: about.plan_hash,
+        **({CallsheetKey.PLAN: about.plan_id} if about.plan_id else {}),
+    }
+    failure: Failure | None = None
+    if result is None:
+        attributes[CallsheetKey.SEGMENT_STATUS] = "waiting" if waits else "interrupted"
+    else:
+        attributes[CallsheetKey.RUN_STATUS] = str(result.status)
+        attributes[CallsheetKey.RUN_OUTCOME] = str(result.outcome)
+        if result.failed_steps:
+            attributes[CallsheetKey.FAILED_STEPS] = result.failed_steps
+        if result.status is not Status.DONE:
+            error_type = _error_type_of_end(result.status, has_budget=result.refusal is not None)
+            failure = Failure(error_type, result.error or "")
+    if about.includes_content:
+        attributes |= {OpenInference.INPUT: as_text(inputs), OpenInference.INPUT_TYPE: "application/json"}
+        if result is not None and result.status is Status.DONE:
+            attributes[OpenInference.OUTPUT] = result.response
+    name = builder.named(Op.WORKFLOW, about.plan_name)
+    own, times = span_id(about.run_id, segment.number), (segment.start, segment.last)
+    root = builder.span(own, "", name, times, attributes, failure)
+    return replace(root, links=_links_back(about, segment.number))
+
+
+def _links_back(about: RunDescription, number: int) -> tuple[Link, ...]:
+    if number > 1:
+        before = span_id(about.run_id, number - 1)
+        return (Link(trace_id(about.run_id), before, {CallsheetKey.LINK: LinkType.RESUMED_FROM}),)
+    if about.parent:
+        attributes: Attributes = {CallsheetKey.LINK: LinkType.FORKED_FROM, CallsheetKey.RUN: about.parent}
+        return (Link(trace_id(about.parent), span_id(about.parent, 1), attributes),)
+    return ()
+
+
+def _error_type_of_end(status: Status, *, has_budget: bool) -> ErrorType:
+    if has_budget:
+        return ErrorType.BUDGET
+    return {Status.REFUSED: ErrorType.POLICY, Status.CANCELLED: ErrorType.CANCELLED}.get(
+        status, ErrorType.STEP
+    )
+
 
 _OUTCOMES = frozenset({EventType.OK, EventType.ERR, EventType.PLAN, EventType.IN_DOUBT, EventType.DECIDED})
 _PLANNING_OUTCOMES = frozenset({EventType.PLAN, EventType.ERR, EventType.IN_DOUBT})

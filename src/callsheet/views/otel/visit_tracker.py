@@ -12,8 +12,7 @@ from callsheet.trace.lineage.lineage import NONE
 from callsheet.trace.lineage.recorder import Recorder
 from callsheet.views.describe import describe_condition
 from callsheet.views.otel.calls import Calls
-from callsheet.views.otel.model import Attributes, SpanEvent
-from callsheet.views.otel.names import CallsheetKey, ErrorType, EventName
+from callsheet.views.otel.model import Attributes, CallsheetKey, ErrorType, EventName, SpanEvent
 from callsheet.views.otel.visits import OpenVisit
 
 

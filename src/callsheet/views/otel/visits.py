@@ -8,14 +8,31 @@ with a child for each attempt or item.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from callsheet.ir import Call, Goto, Replan, Respond, Step, Terminate
-from callsheet.machine.trace_ids import span_id
+from callsheet.machine import ToolFacts
+from callsheet.machine.keys import span_id, trace_id
+from callsheet.trace.lctl.confidence import band_of
+from callsheet.trace.lineage.lineage import NONE, Lineage, ValueSource
+from callsheet.trace.lineage.reads import Role
+from callsheet.trace.projection.basis import own_basis
+from callsheet.trace.projection.record import Outcome, Visit, Write
 from callsheet.views.otel.calls import CallRecord, Failure, attempts_in
-from callsheet.views.otel.model import Attributes, Link, Span, SpanEvent
-from callsheet.views.otel.names import CallsheetKey, ErrorType, Kind, OpenInference
+from callsheet.views.otel.model import (
+    Attributes,
+    CallsheetKey,
+    ErrorType,
+    Gen,
+    Kind,
+    Link,
+    LinkType,
+    OpenInference,
+    Span,
+    SpanEvent,
+)
 from callsheet.views.otel.operations import SpanBuilder
 
 INTERRUPTED_STATUSES = ("interrupted", "waiting")
@@ -267,3 +284,122 @@ def _word(step: Step) -> str:
             return "goto"
         case Replan():
             return "re-plan"
+
+
+class Sources:
+    """The exported visits of one run, as targets of links from later visits."""
+
+    def __init__(self, lineage: Lineage, run_id: str) -> None:
+        self._lineage = lineage
+        self._trace = trace_id(run_id)
+        self._producers: dict[int, Producer] = {}
+        self._last_of: dict[tuple[int, str], int] = {}
+        """The last exported visit, by the number of the plan and the id of the step."""
+
+    def exported(self, visit: OpenVisit, own: Span) -> None:
+        """Record that a visit was exported with this span."""
+        self._producers[visit.id] = Producer(visit.label, own.span_id, own.end)
+        self._last_of[visit.plan, visit.step.id] = visit.id
+
+    def of(self, visit: OpenVisit) -> tuple[tuple[Producer, ...], tuple[Link, ...]]:
+        """Returns the visits that this one read from or waited for, and the links of its span.
+
+        If an earlier process had begun the visit, a link leads to its span there.
+        """
+        names = self._read(visit)
+        for step in visit.step.depends_on or ():
+            maker = self._last_of.get((visit.plan, step))
+            if maker is not None:
+                names.setdefault(maker, [])
+        known = [
+            (self._producers[maker], names[maker]) for maker in sorted(names) if maker in self._producers
+        ]
+        links = [
+            Link(
+                self._trace,
+                producer.span_id,
+                {
+                    CallsheetKey.LINK: LinkType.DEPENDS_ON,
+                    **({CallsheetKey.LINK_VARIABLES: tuple(read)} if read else {}),
+                },
+            )
+            for producer, read in known
+        ]
+        if visit.previous_span_id:
+            links.append(
+                Link(self._trace, visit.previous_span_id, {CallsheetKey.LINK: LinkType.RESUMED_FROM})
+            )
+        return tuple(producer for producer, _ in known), tuple(links)
+
+    def _read(self, visit: OpenVisit) -> dict[int, list[str]]:
+        """Returns the names that a visit has read, by the visit that wrote them."""
+        lineage = self._lineage
+        names: dict[int, list[str]] = {}
+        if visit.status == "skipped" and visit.step.condition is None:
+            return names
+        lineage_visit = lineage.visits[visit.id]
+        for use in lineage.reads_of(lineage_visit).uses:
+            if use.role is Role.MESSAGE:
+                continue
+            write = lineage.version(lineage_visit, use.name)
+            maker = NONE if write == NONE else lineage.writes[write].visit
+            if maker != NONE and use.name not in names.setdefault(maker, []):
+                names[maker].append(use.name)
+        return names
+
+
+NAME = "lctl.confidence"
+
+
+class FactConfidence(NamedTuple):
+    """The confidence of a value, from 0 to 1, and the reason for it."""
+
+    value: float
+    why: str
+
+    def attributes(self, write: int) -> Attributes:
+        """Returns the attributes of the evaluation event of a write."""
+        return {
+            Gen.EVALUATION: NAME,
+            Gen.SCORE: self.value,
+            Gen.SCORE_LABEL: str(band_of(self.value)),
+            Gen.EXPLANATION: self.why,
+            CallsheetKey.FACT: f"F{write + 1}",
+        }
+
+
+class Confidence:
+    """The confidence of the writes of one run; inputs and literals of the plan have 1."""
+
+    def __init__(self, lineage: Lineage, facts: Mapping[str, ToolFacts]) -> None:
+        self._lineage = lineage
+        self._facts = facts
+        self._known: dict[int, float] = {}
+
+    def confidence_of(self, visit: OpenVisit) -> FactConfidence:
+        """Returns the confidence of a visit's write: the minimum of its own basis and of its sources."""
+        written = self._lineage.writes[visit.write]
+        basis = own_basis(
+            Visit(
+                visit.label,
+                visit.step,
+                visit.plan,
+                visit.number,
+                Outcome.OK,
+                wrote=(Write(visit.write, written.name, "", 0, written.made is ValueSource.ERROR),),
+                failures=visit.failed_items,
+                cast_failed=visit.cast_failed,
+                expired=visit.expired,
+            ),
+            self._facts,
+            {},
+        )
+        value = min([basis.value, *(self._known.get(parent, 1.0) for parent in self._parents(visit))])
+        self._known[visit.write] = value
+        return FactConfidence(value, basis.why)
+
+    def _parents(self, visit: OpenVisit) -> set[int]:
+        lineage_visit = self._lineage.visits[visit.id]
+        roles = (Role.ARGUMENT, Role.SOURCE)
+        uses = (use for use in self._lineage.reads_of(lineage_visit).uses if use.role in roles)
+        return {write for use in uses if (write := self._lineage.version(lineage_visit, use.name)) != NONE}

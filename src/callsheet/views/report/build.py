@@ -6,7 +6,7 @@ is intact). Out: a `Document`. Linear in the number of events. Sealed values sta
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -16,26 +16,94 @@ from callsheet.sealing.sealer import shown
 from callsheet.store.chain import BadEvent
 from callsheet.store.events import Entry, Event, EventType
 from callsheet.store.runs import RunInfo
+from callsheet.trace.alignment import Pair, diff_runs
 from callsheet.trace.blame import blame_of
+from callsheet.trace.comparing import slower
 from callsheet.trace.lctl.model import DebugDocument, Handoff
 from callsheet.trace.lctl.write import write
-from callsheet.trace.lineage.lineage import NONE, Lineage, ValueSource
+from callsheet.trace.lineage.lineage import NONE, Lineage, ValueSource, Visit
 from callsheet.trace.lineage.record import lineage_of
 from callsheet.trace.projection.post_mortem import debug_document_of, has_failed
 from callsheet.trace.projection.project import handoff_of
 from callsheet.trace.projection.record import Record
 from callsheet.trace.projection.recording import record_of
 from callsheet.trace.projection.stepwise import stepwise_of
-from callsheet.views.report.diffing import diff_part, seconds_of, times_part
+from callsheet.views.columns import cut, pad, printable
 from callsheet.views.report.document import Document, EventRow, FactRow, PlanPart, VisitRow, WriteRow
-from callsheet.views.report.facts import facts_of
-from callsheet.views.report.findings import findings_of
-from callsheet.views.report.hops import hops_of
-from callsheet.views.report.plans import plan_part
-from callsheet.views.report.spans import spans_of
-from callsheet.views.report.steps import stepwise_part
-from callsheet.views.report.values import MOST_BYTES, NO_VALUE, Numbers, Values
-from callsheet.views.report.visits import Times, times_of, visits_and_calls
+from callsheet.views.report.parts import findings_of, hops_of, plan_part, spans_of, stepwise_part
+from callsheet.views.report.values import MOST_BYTES, NO_VALUE, SEALED, Numbers, Shown, Values
+from callsheet.views.report.visits import Times, facts_of, times_of, visits_and_calls
+
+_MOST_COMPARED = 2_000
+"""The maximum number of pairs; `left_out` counts the others."""
+
+
+def diff_part(mine: Lineage, other: Lineage, info: RunInfo, values: Values) -> dict[str, Any]:
+    """Returns the differences between the run of the report, A, and another, B."""
+    diff = diff_runs(mine, other)
+    first = diff.first
+    return {
+        "other": {"id": info.run_id, "status": str(info.status), "plan_hash": info.plan_hash},
+        "alike": diff.alike,
+        "inputs": [[name, values.add(a), values.add(b)] for name, (a, b) in diff.inputs.items()],
+        "first": -1 if first is None else diff.differing.index(first),
+        "pairs": [_pair(mine, other, pair, values) for pair in diff.differing[:_MOST_COMPARED]],
+        "left_out": max(0, len(diff.differing) - _MOST_COMPARED),
+    }
+
+
+def seconds_of(plan: Plan, visits: Sequence[VisitRow]) -> dict[tuple[str, int], float]:
+    """Returns the durations of finished visits with calls in the first plan, by step id and visit number."""
+    return {
+        (plan.steps[row.step].id, row.nth): row.until - row.start
+        for row in visits
+        if row.plan == 0 and row.calls[1] and row.end
+    }
+
+
+def times_part(
+    mine: Mapping[tuple[str, int], float], other: Mapping[tuple[str, int], float]
+) -> list[list[str | int | float]]:
+    """Returns the visits with different durations, largest difference first: step, visit, seconds in A, in B.
+
+    There is no threshold for noise; the viewer sets it.
+    """
+    return [[one.step, one.visit, round(one.old, 6), round(one.new, 6)] for one in slower(mine, other, 0.0)][
+        :_MOST_COMPARED
+    ]
+
+
+def _pair(mine: Lineage, other: Lineage, pair: Pair, values: Values) -> dict[str, Any]:
+    return {
+        "what": list(pair.what),
+        "follows": pair.follows,
+        "a": _side(mine, pair.old, values),
+        "b": _side(other, pair.new, values),
+    }
+
+
+def _side(lineage: Lineage, visit: Visit | None, values: Values) -> dict[str, Any] | None:
+    if visit is None:
+        return None
+    written = lineage.write_of.get(visit.id, NONE)
+    keys = lineage.last_keys(visit)
+    failure = next((f.error for f in lineage.failures if f.visit == visit.id), "")
+    return {
+        "visit": visit.id,
+        "label": lineage.label(visit),
+        "seq": visit.seq,
+        "tool": lineage.code(visit).tool or "",
+        "skipped": visit.skipped,
+        "args": _arguments(lineage, keys[0], values) if len(keys) == 1 else NO_VALUE,
+        "value": NO_VALUE if written == NONE else values.add(lineage.writes[written].value),
+        "error": values.add_text(failure),
+    }
+
+
+def _arguments(lineage: Lineage, key: str, values: Values) -> int:
+    args = getattr(lineage.commands.get(key), "args", None)
+    return NO_VALUE if args is None else values.add(args)
+
 
 _HASH = 12
 _PLAIN = frozenset({EventType.INTENT, EventType.TIMER, EventType.LIMITS, EventType.TIME_UP})
@@ -353,3 +421,102 @@ def _waits(waits: Waits, run: Recorded, values: Values) -> dict[str, Any]:
         "digest": waits.digest,
         "answered": waits.is_answered,
     }
+
+
+_MOST_PREVIEWED = 40
+_TEXT = 60
+_NAME = 28
+_PLAIN_PREVIEW = ("intent", "timer", "limits", "time_up")
+
+
+class Row(NamedTuple):
+    """Something with a value: a variable, the arguments of a call, the body of an event.
+
+    `how` is `shown`, `shortened`, `sealed` (in part or whole) or `left out`; `bytes` is the size of its JSON.
+    """
+
+    what: str
+    name: str
+    how: str
+    bytes: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """The values that a report discloses."""
+
+    rows: tuple[Row, ...]
+    values: int
+    redacted: bool
+    sealed: int
+    shortened: int
+
+    def line(self) -> str:
+        """Returns the counts as a phrase."""
+        if self.redacted:
+            return f"{self.values:,} values left out"
+        parts = [f"{self.values:,} values"]
+        parts += [f"{self.shortened:,} shortened"] if self.shortened else []
+        parts += [f"{self.sealed:,} with sealed parts"] if self.sealed else []
+        return ", ".join(parts)
+
+    def lines(self) -> Iterator[str]:
+        """Yields the preview as text, largest values first, those of events last."""
+        yield f"this report discloses: {self.line()}"
+        for row in self.rows[:_MOST_PREVIEWED]:
+            name = pad(cut(printable(row.name), _NAME), _NAME)
+            yield f"  {row.how:9} {row.what:9} {name} {row.bytes:>10,} B  {row.text}".rstrip()
+        if len(self.rows) > _MOST_PREVIEWED:
+            yield f"  and {len(self.rows) - _MOST_PREVIEWED:,} more (--json has them all)"
+        yield "names, the text of the plan and its literals, times, sizes and hashes are always included"
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the preview as JSON data."""
+        return {
+            "values": self.values,
+            "redacted": self.redacted,
+            "shortened": self.shortened,
+            "sealed": self.sealed,
+            "rows": [row._asdict() for row in self.rows],
+        }
+
+
+def preview_of(document: Document) -> Preview:
+    """Lists the values in a document, each once, under the first name that has it."""
+    notes = document.notes
+    occurrences: dict[tuple[str, str, int], None] = {}
+    for set_there in document.writes:
+        occurrences["variable", f"${set_there.name}", set_there.value] = None
+    for call in document.calls:
+        if call.args >= 0:
+            occurrences["arguments", f"@{call.tool}", call.args] = None
+    for event in document.events:
+        if event.type in _PLAIN_PREVIEW:
+            continue
+        for number in (event.value, event.more):
+            if number >= 0:
+                occurrences["event", event.type, number] = None
+    for pair in () if document.diff is None else document.diff["pairs"]:
+        for side in filter(None, (pair["b"],)):
+            occurrences["other run", side["label"], side["args"]] = None
+            occurrences["other run", side["label"], side["value"]] = None
+    seen = {NO_VALUE}
+    rows: list[Row] = []
+    for what, name, number in occurrences:
+        if number not in seen:
+            seen.add(number)
+            rows.append(_row(what, name, document.values[number]))
+    rows.sort(key=lambda row: (row.what == "event", -row.bytes))
+    return Preview(tuple(rows), len(document.values), notes["redacted"], notes["sealed"], notes["shortened"])
+
+
+def _row(what: str, name: str, shown: Shown) -> Row:
+    if isinstance(shown, str):
+        how = "sealed" if SEALED in shown else "shown"
+        return Row(what, name, how, len(shown.encode()), cut(printable(shown[: 4 * _TEXT]), _TEXT))
+    text, size = shown[0], shown[1]
+    assert isinstance(size, int)
+    if text is None:
+        return Row(what, name, "left out", size, "")
+    return Row(what, name, "shortened", size, cut(printable(str(text)[: 4 * _TEXT]), _TEXT))

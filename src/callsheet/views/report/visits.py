@@ -15,15 +15,33 @@ from callsheet.ir import JSON
 from callsheet.machine import AgentTurn, Ask, CallModel, CallTool, Compile, Probe, RunAgent, Sleep
 from callsheet.machine.commands import Awaited
 from callsheet.machine.keys import parse_key
+from callsheet.ports.models.prompts import MAX_CHARACTERS, OPERATIONS, PROMPT_VERSION, prompt_for
 from callsheet.store.events import Event, EventType
 from callsheet.store.runs import RunInfo
-from callsheet.trace.lineage.lineage import NONE, Lineage
+from callsheet.trace.lineage.lineage import NONE, Lineage, ValueSource
 from callsheet.trace.lineage.lineage import Visit as Begun
-from callsheet.trace.projection.record import Record, Visit
-from callsheet.trace.steady_time import SteadyTime
-from callsheet.views.report.document import CallRow, VisitRow
-from callsheet.views.report.prompts import prompt_of
+from callsheet.trace.projection.basis import made_of, worth_of
+from callsheet.trace.projection.record import BEFORE_ALL, Record, Visit, Write, fact_id
+from callsheet.trace.visit_times import SteadyTime
+from callsheet.views.report.document import CallRow, FactRow, VisitRow
 from callsheet.views.report.values import NO_VALUE, Values
+
+
+def prompt_of(command: Awaited, remarks: Sequence[Mapping[str, Any]]) -> tuple[str, JSON]:
+    """Returns the name of the prompt ("" if unknown) and its messages.
+
+    The messages are None if this version does not have the prompt any more, or if the journal does not
+    contain all of its parts, as for the turns of an agent.
+    """
+    name = next((str(each.get("text", "")) for each in remarks if each.get("fact") == "prompt"), "")
+    if not isinstance(command, CallModel) or command.tool not in OPERATIONS:
+        return name, None
+    if name != f"{command.tool}/{PROMPT_VERSION}":
+        return name, None
+    most = min((int(each["kept"]) for each in remarks if "cut" in each), default=MAX_CHARACTERS)
+    messages = prompt_for(command.tool, command.inputs, command.args, most).messages
+    return name, [dict(message) for message in messages]
+
 
 _ANSWERS = (EventType.OK, EventType.ERR, EventType.PLAN, EventType.SIGNAL, EventType.FIRED, EventType.DECIDED)
 _TOLERANCE = 0.002
@@ -244,3 +262,62 @@ def _mark_critical_path(visits: list[VisitRow]) -> list[VisitRow]:
         visits[number] = visits[number]._replace(critical=1)
         place = min(place, bisect_right(ends, visits[number].start + _TOLERANCE)) - 1
     return visits
+
+
+def facts_of(lineage: Lineage, record: Record, by_tool: Mapping[str, float]) -> list[FactRow]:
+    """Returns a fact for each write of the record, in order; `write` is its number in the lineage, or -1."""
+    worth = worth_of(record, by_tool)
+    writes = _writes_by_record(lineage, record)
+    rows: list[FactRow] = []
+    for write in record.given:
+        rows.append(_fact(write, writes, worth[write.number].basis, worth[write.number].value, ()))
+    for visit in record.visits:
+        parents = tuple(dict.fromkeys(made_of(visit)))
+        for write in visit.wrote:
+            fact_worth = worth[write.number]
+            rows.append(_fact(write, writes, fact_worth.basis, fact_worth.value, parents))
+    return rows
+
+
+def _fact(
+    write: Write,
+    writes: Mapping[int, int],
+    basis: tuple[float, str],
+    value: float,
+    parents: tuple[Write, ...],
+) -> FactRow:
+    own, why = basis
+    ids = [fact_id(parent) for parent in parents]
+    return FactRow(fact_id(write), writes.get(write.number, NONE), own, value, why, ids)
+
+
+def _writes_by_record(lineage: Lineage, record: Record) -> dict[int, int]:
+    """Returns the number in the lineage of each write of the record, by its number there."""
+    given = {w.name: w.id for w in lineage.writes if w.made is ValueSource.INPUT}
+    own: dict[tuple[str, int], int] = {}
+    for write in lineage.writes:
+        if write.made is ValueSource.PLAN:
+            own.setdefault((write.name, sum(seq <= write.seq for seq in lineage.planned) - 1), write.id)
+    begun: dict[tuple[int, int, int], int] = {}
+    nth: defaultdict[tuple[int, int], int] = defaultdict(int)
+    for visit in lineage.visits:
+        place = visit.program, visit.number
+        begun[*place, nth[place]] = visit.id
+        nth[place] += 1
+    writes = {
+        w.number: given.get(w.var, own.get((w.var, 0), NONE)) for w in record.given if w.visit == BEFORE_ALL
+    }
+    nth.clear()
+    edits = iter([w.id for w in lineage.writes if w.made is ValueSource.EDIT])
+    for visit in record.visits:
+        if visit.is_edit:
+            writes.update((w.number, next(edits, NONE)) for w in visit.wrote)
+            continue
+        if visit.step is None:
+            writes.update((w.number, own.get((w.var, visit.plan), NONE)) for w in visit.wrote)
+            continue
+        place = visit.plan, visit.number
+        written = lineage.write_of.get(begun.get((*place, nth[place]), NONE), NONE)
+        nth[place] += 1
+        writes.update((w.number, written) for w in visit.wrote)
+    return writes

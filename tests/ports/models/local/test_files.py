@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.ports.models.local import MODELS, detect, open_local, server
-from callsheet.ports.models.local.gguf import Gguf, read_gguf
+from callsheet.ports.models.local.catalogue import Gguf, models_folder, read_gguf
 from callsheet.ports.models.local.model import fitting_context
-from callsheet.ports.models.local.places import models_folder
-from callsheet.ports.models.local.threads import free_threads
+from callsheet.ports.models.local.server import free_threads
 from callsheet.ports.models.opening import open_model
 
 

@@ -17,8 +17,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from callsheet.authoring.answer import read_answer_plan
-from callsheet.authoring.prompt import compile_messages
+from callsheet.authoring.prompt import compile_messages, read_answer_plan
 from callsheet.diagnostics import CallsheetError
 from callsheet.ports.models.local import LocalModel, LocalSettings, open_local
 from callsheet.ports.models.model import (

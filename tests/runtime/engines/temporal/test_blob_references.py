@@ -21,7 +21,7 @@ from callsheet.runtime.engines.temporal.connecting import reach
 from callsheet.runtime.engines.temporal.settings import TemporalSettings
 from callsheet.runtime.gateway import Ports, Route
 from callsheet.store import Durability, Journal
-from callsheet.store.shared.garbage import Swept, sweep
+from callsheet.store.shared.blobs import Swept, sweep
 
 _STRAY = sha256(b"stray").hexdigest()
 _LOOPS = "".join(f"S{n}: ?FOREACH ($i IN $items) THEN @BIG ($i, {n}) > $x{n}\n" for n in (1, 2, 3))

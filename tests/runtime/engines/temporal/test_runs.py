@@ -28,7 +28,7 @@ from callsheet.runtime.launch import Launch, Watch
 from callsheet.runtime.local import LocalDriver
 from callsheet.runtime.runs import start_run
 from callsheet.store.events import Event, EventType
-from callsheet.store.external_runs import ENGINE
+from callsheet.store.listing import ENGINE
 
 READ = Effect.READ
 FACTS = {

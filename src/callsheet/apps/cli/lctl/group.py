@@ -10,15 +10,15 @@ _PACKAGE = "callsheet.apps.cli.lctl"
 _READ, _ANSWER, _WRITE = "Inspect", "Answer and compare", "Write"
 
 COMMANDS: dict[str, CommandEntry] = {
-    "check": CommandEntry(f"{_PACKAGE}.check:check", "Check the documents of a chain.", _READ),
-    "show": CommandEntry(f"{_PACKAGE}.show:show", "Show what a document hands on.", _READ),
-    "chain": CommandEntry(f"{_PACKAGE}.show:chain", "Show the facts of a chain hop by hop.", _READ),
-    "graph": CommandEntry(f"{_PACKAGE}.show:graph", "Draw a chain as a flow chart.", _READ),
-    "emit": CommandEntry(f"{_PACKAGE}.emit:emit", "Write a run of the journal as a document.", _WRITE),
-    "ack": CommandEntry(f"{_PACKAGE}.ack:ack", "Write the acknowledgement of a hand-off.", _ANSWER),
-    "merge": CommandEntry(f"{_PACKAGE}.merge:merge", "Merge branches of a chain.", _ANSWER),
-    "diff": CommandEntry(f"{_PACKAGE}.diff:diff", "Compare two documents.", _ANSWER),
-    "rules": CommandEntry(f"{_PACKAGE}.rules:rules", "List the rules.", _ANSWER),
+    "check": CommandEntry(f"{_PACKAGE}.reading:check", "Check the documents of a chain.", _READ),
+    "show": CommandEntry(f"{_PACKAGE}.reading:show", "Show what a document hands on.", _READ),
+    "chain": CommandEntry(f"{_PACKAGE}.reading:chain", "Show the facts of a chain hop by hop.", _READ),
+    "graph": CommandEntry(f"{_PACKAGE}.reading:graph", "Draw a chain as a flow chart.", _READ),
+    "emit": CommandEntry(f"{_PACKAGE}.writing:emit", "Write a run of the journal as a document.", _WRITE),
+    "ack": CommandEntry(f"{_PACKAGE}.reading:ack", "Write the acknowledgement of a hand-off.", _ANSWER),
+    "merge": CommandEntry(f"{_PACKAGE}.writing:merge", "Merge branches of a chain.", _ANSWER),
+    "diff": CommandEntry(f"{_PACKAGE}.reading:diff", "Compare two documents.", _ANSWER),
+    "rules": CommandEntry(f"{_PACKAGE}.reading:rules", "List the rules.", _ANSWER),
 }
 
 

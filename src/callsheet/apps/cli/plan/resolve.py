@@ -31,7 +31,7 @@ def read_named(name: str, folder: Path | None, variables: Iterable[str] = ()) ->
 
     Raises CallsheetError: CFG012 if it is neither, and the errors of the library.
     """
-    from callsheet.apps.cli.plan_input import read_plan  # noqa: PLC0415 - not for --help
+    from callsheet.apps.cli.options import read_plan  # noqa: PLC0415 - not for --help
 
     if _is_file(name):
         if not Path(name).suffix and name in open_library(folder).ids():

@@ -14,8 +14,7 @@ from callsheet.apps.cli.plan.library_plan import plan_id_argument
 from callsheet.apps.cli.plan.resolve import open_library
 from callsheet.apps.cli.terminal import columns, is_coloured
 from callsheet.apps.operations.plans import listed_json, stored_json
-from callsheet.apps.rendering.timestamps import utc
-from callsheet.apps.rendering.values import preview
+from callsheet.apps.rendering.values import preview, utc
 
 if TYPE_CHECKING:
     from callsheet.store.library import PlanLibrary, StoredPlan

@@ -31,7 +31,7 @@ _STDIN = "-"
 @options.plans_folder
 def export(plan_ids: tuple[str, ...], output: Path | None, plans_folder: Path | None) -> int:
     """Export the plans ID…, each with all its versions, to one self-contained file."""
-    from callsheet.store.library.transfer import export_plans  # noqa: PLC0415 - not for --help
+    from callsheet.store.library.library import export_plans  # noqa: PLC0415 - not for --help
 
     library = open_library(plans_folder)
     names = list(dict.fromkeys(library.find(plan_id) for plan_id in plan_ids))
@@ -59,7 +59,7 @@ def import_(file: str, name: str | None, plans_folder: Path | None, as_json: boo
     An existing plan gets the versions that it lacks. A different plan with the same id is not overwritten.
     """
     from callsheet.api.texts import read_text, unreadable  # noqa: PLC0415 - not for --help
-    from callsheet.store.library.transfer import import_plans  # noqa: PLC0415 - as above
+    from callsheet.store.library.library import import_plans  # noqa: PLC0415 - as above
 
     help_text = "give a file written by `callsheet plan export`, or - for standard input"
     try:

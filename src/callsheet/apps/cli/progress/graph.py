@@ -16,16 +16,13 @@ from rich.console import Console, Group
 from rich.text import Text
 
 from callsheet.apps.cli.progress.call_news import CallNews
-from callsheet.apps.cli.progress.heading import Heading
 from callsheet.apps.cli.progress.lines import message_of
-from callsheet.apps.cli.progress.live_screen import Drawing, Screen
-from callsheet.apps.cli.progress.open_calls import OpenCalls
+from callsheet.apps.cli.progress.live import Drawing, Heading, OpenCalls, Screen
 from callsheet.apps.rendering.values import format_seconds
 from callsheet.ir import Plan
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.views.columns import Gap, cut, pad, printable, shown_rows, width
-from callsheet.views.levels import Layout, LevelRows
-from callsheet.views.marks import StepStatus, mark_of
+from callsheet.views.terminal import Layout, LevelRows, StepStatus, mark_of
 
 _STATUS = {
     NoteKind.BEFORE: StepStatus.DONE,

@@ -3,19 +3,47 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from time import monotonic, time
 
 import click
 
 from callsheet.apps.cli.progress.call_news import CallNews, LineThrottle, line_text, news_data
-from callsheet.apps.cli.progress.earlier_notes import has_new_plan
 from callsheet.apps.rendering.values import format_seconds, preview
 from callsheet.ir import Order, Plan
 from callsheet.machine.notes import CallPlace, Note, NoteKind, StepOutcome
 from callsheet.machine.result import Status
 from callsheet.views.columns import cut
 from callsheet.views.describe import describe_action
+
+NEW_PLAN = ""
+"""The key of the note about a new plan; later notes belong to its steps."""
+
+
+def record_note(notes: dict[str, Note], note: Note) -> None:
+    """Record a note: the last one of each step is kept, in order of arrival.
+
+    >>> notes = [("S1", "finished"), ("S2", "started"), ("S2", "replanned"), ("S1", "finished")]
+    >>> last: dict[str, Note] = {}
+    >>> for step, kind in notes:
+    ...     record_note(last, Note(NoteKind(kind), step))
+    >>> [*last], has_new_plan(last.values())
+    (['', 'S1'], True)
+    """
+    if note.kind in (NoteKind.CUT, NoteKind.EMPTY, NoteKind.FACT):
+        return
+    notes.pop(note.step, None)
+    if note.kind is NoteKind.REPLANNED:
+        notes.pop(NEW_PLAN, None)
+        notes[NEW_PLAN] = note
+    elif note.step:
+        notes[note.step] = note
+
+
+def has_new_plan(notes: Iterable[Note]) -> bool:
+    """Whether a new plan has replaced the first one."""
+    return any(note.kind is NoteKind.REPLANNED for note in notes)
+
 
 _WORDS: Mapping[NoteKind, str] = {
     NoteKind.EARLY: "early",

@@ -1,28 +1,160 @@
-"""The live display of a text plan on a terminal: its steps with status, time and result.
-
-A plan that is longer than the screen is shown in a window around the current steps.
-"""
+"""The live display of a run on a terminal: heading, steps, open calls."""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from time import monotonic
 
 from rich.console import Console, Group
+from rich.live import Live
 from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from callsheet.apps.cli.progress.call_news import CallNews
-from callsheet.apps.cli.progress.heading import Heading
+from callsheet.apps.cli.progress.call_news import CallNews, NewsKind
 from callsheet.apps.cli.progress.lines import message_of
-from callsheet.apps.cli.progress.live_screen import Drawing, Screen
-from callsheet.apps.cli.progress.open_calls import OpenCalls, is_of_item
-from callsheet.apps.rendering.values import format_seconds
+from callsheet.apps.rendering.values import format_seconds, preview
 from callsheet.ir import Plan
-from callsheet.machine.notes import Note, NoteKind, StepOutcome
-from callsheet.views.columns import cut, width
+from callsheet.machine.notes import CallPlace, Note, NoteKind, StepOutcome
+from callsheet.views.columns import cut, printable, width
 from callsheet.views.describe import describe_action
+
+
+class Screen(Console):
+    """A console on standard error; if it is closed, drawing stops and the process continues."""
+
+    def on_broken_pipe(self) -> None:
+        """Stop drawing; rich would end the process."""
+        self.quiet = True
+
+
+class Drawing(Live):
+    """A live display that stops if it cannot be written."""
+
+    def refresh(self) -> None:
+        """Draw; also called by the refresh thread."""
+        try:
+            super().refresh()
+        except (OSError, ValueError):
+            self.console.quiet = True
+
+
+@dataclass(slots=True)
+class _Open:
+    at: CallPlace
+    since: float
+    text: str = ""
+    is_queued: bool = False
+    """Whether it waits for other calls of its tool, which is no time of its own."""
+
+
+class OpenCalls:
+    """The open calls of a step, by item."""
+
+    def __init__(self) -> None:
+        self._calls: dict[int, _Open] = {}
+
+    def take(self, news: CallNews) -> None:
+        """Take news of a call."""
+        item = news.at.item
+        if news.kind is NewsKind.DONE:
+            self._calls.pop(item, None)
+            return
+        call = self._calls.setdefault(item, _Open(news.at, 0.0))
+        call.at = news.at
+        call.is_queued = news.kind is NewsKind.QUEUED
+        call.since = monotonic() - news.took
+        if news.kind is NewsKind.PROGRESS:
+            call.text = news.text
+
+    def note(self, note: Note) -> None:
+        """Take a note of the step."""
+        at = note.at or CallPlace()
+        if note.kind in (NoteKind.FINISHED, NoteKind.SETTLED):
+            self._calls.clear()
+        elif note.kind is NoteKind.FAILED:
+            self._calls.pop(at.item, None)
+        elif note.kind is NoteKind.RETRYING and at.item in self._calls:
+            call = self._calls[at.item]
+            call.at, call.text = at, preview(note.detail, 100)
+
+    def text(self) -> str:
+        """The oldest call in words, with how many others there are; "" if there is nothing to tell."""
+        calls = list(self._calls.values())
+        if not calls:
+            return ""
+        oldest = calls[0]
+        others = f" and {len(calls) - 1} more" if len(calls) > 1 else ""
+        took = f" ({format_seconds(monotonic() - oldest.since)})" if oldest.at.item else ""
+        if oldest.is_queued:
+            took = ", waiting for the tool" if oldest.at.item else "waiting for the tool"
+        head = f"{oldest.at.describe()}{others}{took}"
+        return ": ".join(filter(None, (head, oldest.text)))
+
+
+def is_of_item(note: Note) -> bool:
+    """Whether a note is about the failure of one item, after which its loop goes on."""
+    return note.kind is NoteKind.FAILED and note.at is not None and note.at.item > 0
+
+
+_RUNNING_HEADING = frozenset(
+    {NoteKind.EARLY, NoteKind.STARTED, NoteKind.RETRYING, NoteKind.TURN, NoteKind.ANSWERED}
+)
+_STATES = {
+    **dict.fromkeys(_RUNNING_HEADING, "running"),
+    NoteKind.BEFORE: "done",
+    NoteKind.SETTLED: "done",
+    NoteKind.ASKED: "waiting for people",
+}
+_ENDS = {
+    StepOutcome.OK: "done",
+    StepOutcome.FAILED: "failed",
+    StepOutcome.STOPPED: "stopped",
+    StepOutcome.SKIPPED: "skipped",
+}
+_SHOWN = ("done", "running", "waiting for people", "failed", "stopped", "skipped")
+_CALLS = frozenset({NoteKind.STARTED, NoteKind.RETRYING})
+
+
+class Heading:
+    """Counts the steps of a run by state."""
+
+    def __init__(self, plan: Plan, run: str = "") -> None:
+        self._run = run
+        self._states = dict.fromkeys((step.id for step in plan.steps), "")
+        self._began: float | None = None
+        self._ended: float | None = None
+        self._tries = 0
+        self._status = ""
+
+    def apply(self, note: Note, ago: float = 0.0) -> None:
+        """Count a note that is `ago` seconds old."""
+        now = monotonic() - ago
+        self._began = now if self._began is None else self._began
+        self._tries += note.kind in _CALLS
+        if note.kind is NoteKind.ENDED:
+            self._ended, self._status = now, note.detail
+            running = [step for step, word in self._states.items() if word == "running"]
+            self._states.update(dict.fromkeys(running, "stopped"))
+        if is_of_item(note):
+            return
+        state = _ENDS.get(note.outcome) if note.outcome is not None else _STATES.get(note.kind)
+        if state is not None and note.step:
+            self._states[note.step] = state
+
+    def line(self, columns: int) -> Text:
+        """The current heading."""
+        counts = Counter([*self._states.values()])
+        texts = [f"{counts[word]} {word}" for word in _SHOWN if counts[word]]
+        steps = f"{len(self._states)} step{'' if len(self._states) == 1 else 's'}"
+        parts = [f"run {printable(self._run)}" if self._run else "", self._status]
+        parts.append(f"{steps}: {', '.join(texts)}" if texts else steps)
+        if self._began is not None:
+            until = monotonic() if self._ended is None else self._ended
+            parts.append(format_seconds(max(0.0, until - self._began)))
+        return Text(cut(" · ".join(filter(None, parts)), columns), "bold", no_wrap=True, overflow="crop")
+
 
 _ACTION_WIDTH = 36
 _ID_WIDTH = 12

@@ -58,7 +58,7 @@ def start_branch(
     from callsheet.api.plan_changes import check_file  # noqa: PLC0415 - imports the runtime
     from callsheet.apps.masking import Masker  # noqa: PLC0415 - imports the runtime
     from callsheet.apps.settings import load_settings  # noqa: PLC0415 - as above
-    from callsheet.store.ids import check_run_id, new_run_id  # noqa: PLC0415 - imports the store
+    from callsheet.store.journal_paths import check_run_id, new_run_id  # noqa: PLC0415 - imports the store
 
     name = new_run_id() if new_id is None else check_run_id(new_id)
     with journals.open_journal(journal) as opened:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from callsheet.apps.cli.assignments import parse_value, parse_variables
+from callsheet.apps.cli.options import parse_value, parse_variables
 from callsheet.apps.cli.resume import resume_options
 from callsheet.apps.cli.time_travel import branching, confirmation
 

@@ -11,9 +11,9 @@ import click
 
 from callsheet.apps.cli import journals
 from callsheet.apps.cli.exit_status import Exit
-from callsheet.apps.cli.number_types import FiniteRange
+from callsheet.apps.cli.options import FiniteRange
 from callsheet.apps.cli.output import ignoring_broken_pipe, to_stderr
-from callsheet.apps.cli.progress.playback_display import LinePlayback, LivePlayback
+from callsheet.apps.cli.progress.progress import LinePlayback, LivePlayback
 from callsheet.apps.cli.terminal import can_redraw, is_terminal
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class _Player:
         self.start = start
         self.end = end
         self._pace = pace
-        from callsheet.trace.steady_time import SteadyTime  # noqa: PLC0415 - brings the store
+        from callsheet.trace.visit_times import SteadyTime  # noqa: PLC0415 - brings the store
 
         self._time = SteadyTime()
         self._last: float | None = None

@@ -17,9 +17,8 @@ from callsheet.apps.http.state import State
 from callsheet.apps.operations.differences import diff_json
 from callsheet.apps.operations.run_at_event import run_at_event_json
 from callsheet.apps.operations.slices import slice_json
-from callsheet.apps.rendering.events import event_json
-from callsheet.runtime.lctl_export import lctl_of
-from callsheet.runtime.reporting import MADE_BY, report_document, report_page
+from callsheet.apps.rendering.runs import event_json
+from callsheet.runtime.reporting import MADE_BY, lctl_of, report_document, report_page
 from callsheet.store.events import Event
 from callsheet.trace.lctl.write import to_data, write
 from callsheet.views.report.build import Showing

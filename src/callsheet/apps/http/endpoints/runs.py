@@ -18,7 +18,7 @@ from callsheet.apps.http.state import State
 from callsheet.apps.operations.outcomes import ask_json, doubt_json, run_doubt_json
 from callsheet.apps.operations.run_details import run_details, run_details_json
 from callsheet.apps.operations.runs import plan_name, run_names, shown_outcome, stored_statuses
-from callsheet.apps.rendering.timestamps import iso
+from callsheet.apps.rendering.values import iso
 from callsheet.diagnostics import CallsheetError, Source, to_json
 from callsheet.machine import Decision, Limits, TookPlace
 from callsheet.machine.approvals import approval_timeouts

@@ -15,7 +15,7 @@ from callsheet.apps.http.problems import Problem, json_bytes, problem_json, stat
 from callsheet.apps.http.state import State
 from callsheet.apps.operations.json_schema import Schema
 from callsheet.apps.operations.runs import shown_outcome
-from callsheet.apps.rendering.events import event_json
+from callsheet.apps.rendering.runs import event_json
 from callsheet.diagnostics import CallsheetError
 from callsheet.store.events import Event
 

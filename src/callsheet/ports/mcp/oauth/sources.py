@@ -9,19 +9,27 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from typing import Protocol
 
 import httpx2
+from mcp.client.auth.utils import extract_field_from_www_auth, extract_scope_from_www_auth
 
-from callsheet.ports.mcp.oauth.clients import registered_by_hand
-from callsheet.ports.mcp.oauth.discovery import discover
-from callsheet.ports.mcp.oauth.file import LoginFile
-from callsheet.ports.mcp.oauth.grants import Denied, refreshed, tokens_for
-from callsheet.ports.mcp.oauth.guard import Guard
-from callsheet.ports.mcp.oauth.login_errors import login_needed, login_over, not_safe, refused, unusable
-from callsheet.ports.mcp.oauth.records import Login, Tokens
+from callsheet.diagnostics import CallsheetError
+from callsheet.ports.mcp.oauth.clients import Denied, refreshed, registered_by_hand, tokens_for
+from callsheet.ports.mcp.oauth.discovery import Guard, discover
+from callsheet.ports.mcp.oauth.file import Login, LoginFile, Tokens
+from callsheet.ports.mcp.oauth.login_errors import (
+    login_needed,
+    login_over,
+    not_safe,
+    refused,
+    scope_missing,
+    unusable,
+)
 from callsheet.ports.mcp.servers import Grant, HttpServer, OAuthRules, is_safe
 
 
@@ -205,3 +213,80 @@ class MachineTokens:
 
 def _is_good(tokens: Tokens, worthless: str | None) -> bool:
     return tokens.access != worthless and not tokens.is_over(time.time())
+
+
+_OF_CALL: ContextVar[list[CallsheetError] | None] = ContextVar("callsheet_login_troubles", default=None)
+
+
+def note(trouble: CallsheetError) -> None:
+    """Report a login error to the call in whose context this runs, if there is one."""
+    noted = _OF_CALL.get()
+    if noted is not None:
+        noted.append(trouble)
+
+
+@contextmanager
+def troubles() -> Generator[list[CallsheetError]]:
+    """Collect the login errors of requests sent in this context."""
+    noted: list[CallsheetError] = []
+    token = _OF_CALL.set(noted)
+    try:
+        yield noted
+    finally:
+        _OF_CALL.reset(token)
+
+
+_UNAUTHORIZED, _FORBIDDEN = 401, 403
+
+
+class Bearer(httpx2.Auth):
+    """Authenticates requests to the origin of `url`; `on_trouble` is told why it failed."""
+
+    def __init__(
+        self, name: str, url: str, source: TokenSource, on_trouble: Callable[[CallsheetError], None]
+    ) -> None:
+        self._name = name
+        self._home = _origin(httpx2.URL(url))
+        self._source = source
+        self._on_trouble = on_trouble
+
+    async def async_auth_flow(
+        self, request: httpx2.Request
+    ) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        """Send the request with a token, and once more with a new one if that is refused."""
+        if _origin(request.url) != self._home:
+            yield request
+            return
+        try:
+            token = await self._source.token()
+        except CallsheetError as error:
+            self._note(error)
+            yield request  # the server may answer even without a token
+            return
+        response = yield _signed(request, token)
+        if response.status_code == _UNAUTHORIZED:
+            try:
+                token = await self._source.renewed(token, response)
+            except CallsheetError as error:
+                self._note(error)
+                return
+            response = yield _signed(request, token)
+            if response.status_code == _UNAUTHORIZED:
+                self._note(login_over(self._name, "it refuses a new token"))
+        asks_for_more = extract_field_from_www_auth(response, "error") == "insufficient_scope"
+        if response.status_code == _FORBIDDEN and asks_for_more:
+            self._note(scope_missing(self._name, extract_scope_from_www_auth(response) or ""))
+
+    def _note(self, trouble: CallsheetError) -> None:
+        self._on_trouble(trouble)
+        note(trouble)
+
+
+def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:
+    return url.scheme, url.host, url.port
+
+
+def _signed(request: httpx2.Request, token: str | None) -> httpx2.Request:
+    if token is not None:
+        request.headers["Authorization"] = f"Bearer {token}"
+    return request

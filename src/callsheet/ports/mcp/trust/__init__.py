@@ -4,12 +4,27 @@ A file of pins outlives runs: a tool whose declaration changes is refused until 
 change. Nothing here starts or calls a server.
 """
 
-from callsheet.ports.mcp.trust.checking import PinKeeper
-from callsheet.ports.mcp.trust.differences import changed_fields, differences
-from callsheet.ports.mcp.trust.file import VARIABLE, PinFile, default_pins
-from callsheet.ports.mcp.trust.identity import Reported, ServerIdentity, identity_of
-from callsheet.ports.mcp.trust.judging import CHANGED, UNAPPROVED, Judgement, SeenServer
-from callsheet.ports.mcp.trust.records import PinnedServer, PinnedTool, Pins, RecordReason
+from callsheet.ports.mcp.trust.judging import (
+    CHANGED,
+    UNAPPROVED,
+    Judgement,
+    PinKeeper,
+    SeenServer,
+    changed_fields,
+    differences,
+)
+from callsheet.ports.mcp.trust.records import (
+    VARIABLE,
+    PinFile,
+    PinnedServer,
+    PinnedTool,
+    Pins,
+    RecordReason,
+    Reported,
+    ServerIdentity,
+    default_pins,
+    identity_of,
+)
 
 __all__ = [
     "CHANGED",

@@ -6,8 +6,14 @@ extracted file has to have the pinned hash.
 
 from __future__ import annotations
 
+import os
+import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from callsheet.diagnostics import CallsheetError, did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,3 +73,155 @@ _ALL = (
 
 MODELS: Mapping[str, LocalFile] = {model.name: model for model in _ALL}
 """The models by name, the smallest first."""
+
+
+VARIABLE = "CALLSHEET_MODELS"
+"""The environment variable with the folder of model files, instead of the default."""
+
+SUFFIX = ".gguf"
+
+
+def models_folder() -> Path:
+    """The folder of fetched models, which need not exist."""
+    named = os.environ.get(VARIABLE)
+    if named:
+        return Path(named).expanduser().absolute()
+    from platformdirs import user_data_path  # noqa: PLC0415 - only where no folder is named
+
+    return user_data_path("callsheet", appauthor=False) / "models"
+
+
+def path_of(model: LocalFile) -> Path:
+    """The path of a model of the table, whether fetched or not."""
+    return models_folder() / f"{model.name}{SUFFIX}"
+
+
+def fetched() -> list[LocalFile]:
+    """The models of the table that were fetched."""
+    return [model for model in MODELS.values() if os.path.isfile(path_of(model))]
+
+
+def model_named(name: str) -> LocalFile:
+    """The model of that name; raises CallsheetError (MDL021)."""
+    model = MODELS.get(name)
+    if model is None:
+        suggestions = did_you_mean(name, MODELS)
+        hint = (
+            f"did you mean {' or '.join(suggestions)}?" if suggestions else f"there are {', '.join(MODELS)}"
+        )
+        help_ = f"{hint}; a file of your own is local:/path/to/model{SUFFIX}"
+        raise CallsheetError.single("MDL021", f"no local model is called {name!r}", help=help_)
+    return model
+
+
+def find(named: str) -> Path:
+    """The file that `local:{named}` means: a name of the table, or a path.
+
+    Raises CallsheetError: MDL021 for a name that is not in the table, MDL022 for a model that was not
+    fetched, MDL023 for a path without a file.
+    """
+    if is_path(named):
+        path = Path(named).expanduser().absolute()
+        if not os.path.isfile(path):
+            raise CallsheetError.single(
+                "MDL023",
+                f"there is no model file {path}",
+                help="give the path of a GGUF file, or a name of `callsheet models list`",
+            )
+        return path
+    model = model_named(named)
+    path = path_of(model)
+    if not os.path.isfile(path):
+        what = f"{model.size / 1e6:.0f} MB, {model.licence}"
+        raise CallsheetError.single(
+            "MDL022",
+            f"the model {model.name} is not on this machine",
+            help=f"`callsheet models get {model.name}` fetches it ({what})",
+        )
+    return path
+
+
+def is_path(named: str) -> bool:
+    """Whether this is a path rather than a name.
+
+    >>> is_path("qwen2.5-coder-0.5b"), is_path("./m.gguf"), is_path("~/models/m")
+    (False, True, True)
+    """
+    return named.endswith(SUFFIX) or "/" in named or os.sep in named or named.startswith("~")
+
+
+_MAGIC = b"GGUF"
+_VERSIONS = (2, 3)
+_NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
+"""The `struct` formats by the file format's numbers of value types."""
+_TEXT, _LIST = 8, 9
+_MOST_PAIRS = 10_000
+_MOST_BYTES = 1 << 20
+_VOCABULARY = "tokenizer."
+
+
+@dataclass(frozen=True, slots=True)
+class Gguf:
+    """The metadata of a model file; `context` is in tokens, 0 if not given."""
+
+    architecture: str = ""
+    title: str = ""
+    licence: str = ""
+    context: int = 0
+
+
+def read_gguf(path: Path) -> Gguf:
+    """The metadata of a GGUF file; raises ValueError if it is invalid, OSError if it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            pairs = _pairs(file)
+    except (struct.error, UnicodeDecodeError, KeyError) as error:
+        raise ValueError("its header is damaged or truncated") from error
+    architecture = str(pairs.get("general.architecture", ""))
+    context = pairs.get(f"{architecture}.context_length", 0)
+    return Gguf(
+        architecture,
+        str(pairs.get("general.name", "")),
+        str(pairs.get("general.license", "")),
+        int(context) if isinstance(context, (int, float)) else 0,
+    )
+
+
+def _pairs(file: BinaryIO) -> dict[str, object]:
+    if file.read(4) != _MAGIC:
+        raise ValueError("it does not begin as a GGUF file does")
+    (version,) = _unpack(file, "I")
+    if version not in _VERSIONS:
+        raise ValueError(f"it is of version {version} of the format; {_VERSIONS[-1]} is known")
+    _, count = _unpack(file, "QQ")
+    pairs: dict[str, object] = {}
+    for _ in range(min(count, _MOST_PAIRS)):
+        key = _text(file)
+        if key.startswith(_VOCABULARY):
+            break
+        (kind,) = _unpack(file, "I")
+        pairs[key] = _value(file, kind)
+    return pairs
+
+
+def _value(file: BinaryIO, kind: int) -> object:
+    if kind == _TEXT:
+        return _text(file)
+    if kind == _LIST:
+        inner, count = _unpack(file, "IQ")
+        if count > _MOST_BYTES:
+            raise ValueError("its header contains a list of unlikely length")
+        return [_value(file, inner) for _ in range(count)]
+    return _unpack(file, _NUMBERS[kind])[0]
+
+
+def _text(file: BinaryIO) -> str:
+    (length,) = _unpack(file, "Q")
+    if length > _MOST_BYTES:
+        raise ValueError("its header contains a text of unlikely length")
+    return file.read(length).decode("utf-8")
+
+
+def _unpack(file: BinaryIO, form: str) -> tuple[int, ...]:
+    form = f"<{form}"
+    return struct.unpack(form, file.read(struct.calcsize(form)))

@@ -8,31 +8,152 @@ again.
 from __future__ import annotations
 
 import asyncio
+import json
 import time
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.diagnostics.settings_types import check_fields
-from callsheet.ports.models.local.gguf import read_gguf
-from callsheet.ports.models.local.places import find
-from callsheet.ports.models.local.prompt_cache import cut_back
-from callsheet.ports.models.local.replies import completion, refusal
+from callsheet.ports.models.local.catalogue import find, read_gguf
 from callsheet.ports.models.local.server import (
     Running,
     Server,
     ServerFailed,
     Serving,
+    cut_back,
     has_library,
     server_for,
+    threads_now,
 )
-from callsheet.ports.models.local.streaming import WHOLE, gathered, streamed
-from callsheet.ports.models.local.threads import threads_now
-from callsheet.ports.models.model import Completion, Constraint, Failure, ModelFailed, Strength, Syntax
+from callsheet.ports.models.model import (
+    Completion,
+    Constraint,
+    Failure,
+    ModelFailed,
+    Stop,
+    Strength,
+    Syntax,
+    Usage,
+    count_in,
+)
 from callsheet.ports.models.prompts import Messages
+
+_EXCERPT = 300
+_TOO_LONG = "exceed_context_size_error"
+_OF_GRAMMARS = ("grammar", "sampler", "schema", "unable to generate parser")
+
+
+def completion(text: str, seconds: float, model: str) -> Completion:
+    """The completion in the body of a successful response; raises ModelFailed (MALFORMED, EMPTY)."""
+    try:
+        data: Any = json.loads(text)
+        choice = data["choices"][0]
+        content: Any = choice["message"].get("content")
+        usage = cast("dict[str, Any]", data.get("usage") or {})
+        details = cast("dict[str, Any]", usage.get("prompt_tokens_details") or {})
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise ModelFailed(Failure.MALFORMED, f"{model}: its answer is not a chat completion") from error
+    if content is not None and not isinstance(content, str):
+        raise ModelFailed(Failure.MALFORMED, f"{model}: its answer is not text")
+    if not content or not content.strip():
+        raise ModelFailed(Failure.EMPTY, f"{model} returned an empty answer")
+    return Completion(
+        content,
+        Usage(
+            input_tokens=count_in(usage.get("prompt_tokens")),
+            output_tokens=count_in(usage.get("completion_tokens")),
+            cached_tokens=count_in(details.get("cached_tokens")),
+            cost=0.0,
+            seconds=seconds,
+        ),
+        Stop.LENGTH if choice.get("finish_reason") == "length" else Stop.END,
+        model,
+    )
+
+
+def refusal(status: int, text: str, constraint: Constraint | None, model: str) -> ModelFailed:
+    """The failure for a response with a status of 400 or more."""
+    kind, message = _error(text)
+    if kind == _TOO_LONG:
+        return ModelFailed(Failure.REQUEST, f"{model}: the conversation is too long: {message}")
+    if constraint is not None and any(word in message.lower() for word in _OF_GRAMMARS):
+        where = f"the constraint {constraint.name!r} ({constraint.syntax})"
+        return ModelFailed(Failure.CONSTRAINT, f"{model} does not accept {where}: {message}")
+    failure = Failure.OVERLOADED if status >= 500 else Failure.REQUEST
+    return ModelFailed(failure, f"{model} answered with status {status}: {message}")
+
+
+def _error(text: str) -> tuple[str, str]:
+    """The type and message of an error; if it has none, an empty type and the beginning of the body."""
+    try:
+        error: Any = json.loads(text)["error"]
+        return str(error.get("type", "")), str(error["message"])[:_EXCERPT]
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return "", " ".join(text.split())[:_EXCERPT]
+
+
+WHOLE = 10
+"""The time limit of a whole response, as a multiple of the limit between two events."""
+
+_WISHES = {"stream": True, "stream_options": {"include_usage": True}, "return_progress": True}
+_DATA = "data:"
+_FAULT = "error:"
+_END = "[DONE]"
+
+
+def streamed(body: dict[str, Any]) -> dict[str, Any]:
+    """The request with streaming, also of the progress of reading the prompt."""
+    return {**body, **_WISHES}
+
+
+async def gathered(lines: AsyncIterator[str], alive: Callable[[], None]) -> tuple[int, str]:
+    """The status and body of a streamed response; `alive` is called for each event.
+
+    If the stream breaks off, the body is empty, which is not a chat completion.
+    """
+    text: list[str] = []
+    usage: Any = None
+    finish: Any = None
+    is_whole = False
+    async for line in lines:
+        data, is_fault = _event_data(line)
+        if data is None:
+            continue
+        alive()
+        if data == _END:
+            is_whole = True
+            break
+        piece = cast("dict[str, Any]", json.loads(data))
+        if is_fault or "error" in piece:
+            return _fault(piece)
+        usage = piece.get("usage") or usage
+        for choice in piece.get("choices") or ():
+            finish = choice.get("finish_reason") or finish
+            text.append(choice.get("delta", {}).get("content") or "")
+    if not is_whole:
+        return 200, ""
+    message = {"role": "assistant", "content": "".join(text)}
+    return 200, json.dumps({"choices": [{"message": message, "finish_reason": finish}], "usage": usage})
+
+
+def _event_data(line: str) -> tuple[str | None, bool]:
+    """The data of an event, and whether it is an error; None for other lines."""
+    for mark in (_DATA, _FAULT):
+        if line.startswith(mark):
+            return line.removeprefix(mark).strip(), mark == _FAULT
+    return None, False
+
+
+def _fault(piece: dict[str, Any]) -> tuple[int, str]:
+    """An error within the stream, as the status and body that it would have outside."""
+    error: Any = piece.get("error", piece)
+    code: Any = cast("dict[str, Any]", error).get("code") if isinstance(error, dict) else None
+    return (code if isinstance(code, int) and code >= 400 else 500), json.dumps({"error": error})
+
 
 PROVIDER = "local"
 CONTEXT = 8192

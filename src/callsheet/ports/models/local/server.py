@@ -17,12 +17,57 @@ import sys
 import threading
 import time
 from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import IO, Any, NamedTuple
 
-from callsheet.ports.models.local.prompt_cache import BLOCK
+from callsheet.ports.models.local.catalogue import fetched, models_folder
+from callsheet.ports.models.prompts import Messages
+
+BLOCK = 64
+"""Tokens evaluated at once; the child process is started with the same number."""
+
+Post = Callable[[str, Any], Awaitable[tuple[int, str]]]
+"""Posts to a path of the server; returns the status and text of its response."""
+
+
+def kept_tokens(tokens: Sequence[int], before: Sequence[int]) -> int:
+    """How many tokens of a prompt can be reused from the previous one: whole blocks, and never all tokens.
+
+    >>> kept_tokens(range(200), [*range(150), 7]), kept_tokens(range(128), range(128))
+    (128, 64)
+    """
+    most = min(len(tokens) - 1, len(before))
+    common = next((n for n in range(most) if tokens[n] != before[n]), most)
+    return max(0, common) // BLOCK * BLOCK
+
+
+async def cut_back(post: Post, messages: Messages, before: Sequence[int]) -> tuple[list[int], bool]:
+    """Cut the server's cache back to whole blocks; `before` are the tokens of the previous prompt.
+
+    Returns the tokens of the new prompt, and whether anything is reused. If the server does not return the
+    tokens, nothing is reused; it will report errors in the conversation with the actual request.
+    """
+    tokens = await _tokens(post, messages)
+    common = kept_tokens(tokens, before)
+    if not common:
+        return tokens, False
+    departs = tokens[common] - 1 if tokens[common] else 1  # any token that differs from the actual one
+    cut = {"prompt": [*tokens[:common], departs], "n_predict": 0, "cache_prompt": True}
+    status, _ = await post("/completion", cut)
+    return tokens, status < 400
+
+
+async def _tokens(post: Post, messages: Messages) -> list[int]:
+    status, text = await post("/apply-template", {"messages": messages})
+    if status >= 400:
+        return []
+    request = {"content": json.loads(text)["prompt"], "add_special": True, "parse_special": True}
+    status, text = await post("/tokenize", request)
+    return [] if status >= 400 else list(json.loads(text)["tokens"])
+
 
 _CHILD = Path(__file__).with_name("child.py")
 _LIBRARY = "xllamacpp"
@@ -248,3 +293,64 @@ def _end(process: subprocess.Popen[bytes], log: Log) -> str:
     how = f"was ended by signal {-code}" if code is not None and code < 0 else f"ended with status {code}"
     words = log.last_words()
     return f"its process {how}" + (f"; it last wrote:\n{words}" if words else "")
+
+
+MOST = 8
+"""Small models do not get faster with more threads."""
+
+
+def threads_now() -> int:
+    """The number of idle cores, by the load of the last minute."""
+    try:
+        load = os.getloadavg()[0]
+    except OSError:  # not available on some systems
+        load = 0.0
+    return free_threads(_cores(), load)
+
+
+def free_threads(cores: int, load: float) -> int:
+    """The cores that a load leaves idle: at least 1, at most 8.
+
+    >>> free_threads(2, 0.1), free_threads(2, 1.4), free_threads(64, 3.0)
+    (2, 1, 8)
+    """
+    return max(1, min(MOST, round(cores - load)))
+
+
+def _cores() -> int:
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:
+        return os.cpu_count() or 1
+
+
+class Availability(NamedTuple):
+    """Whether the library is installed, and the fetched models, the largest last."""
+
+    has_library: bool
+    models: tuple[str, ...]
+    folder: str
+
+    @property
+    def default(self) -> str | None:
+        """The spec of the default model: the largest one; None if no model can be used."""
+        return f"local:{self.models[-1]}" if self.has_library and self.models else None
+
+    @property
+    def found(self) -> str:
+        """A description of what was found."""
+        if not self.has_library:
+            return "the extra `local` is not installed"
+        return ", ".join(self.models) if self.models else f"no model in {self.folder}"
+
+    @property
+    def help(self) -> str | None:
+        """A description of what is missing to use a local model; None if nothing is."""
+        if not self.has_library:
+            return "pip install 'callsheet[local]' brings a model server for this machine"
+        return None if self.models else "`callsheet models list` shows what can be fetched"
+
+
+def detect() -> Availability:
+    """What is available on this machine."""
+    return Availability(has_library(), tuple(model.name for model in fetched()), str(models_folder()))

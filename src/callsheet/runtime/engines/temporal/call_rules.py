@@ -13,9 +13,9 @@ from callsheet.ir import plan_hash
 from callsheet.ir.labels import read_label
 from callsheet.machine import AgentTurn, CallTool, Machine, Probe
 from callsheet.machine.keys import item_of
+from callsheet.runtime.capabilities import Task, tasks_of
 from callsheet.runtime.engines.temporal.run_order import RunOrder
 from callsheet.runtime.engines.temporal.wire import Remote, allowance_from_json, allowance_to_json
-from callsheet.runtime.tokens import Task, tasks_of
 
 
 class CallRules(NamedTuple):

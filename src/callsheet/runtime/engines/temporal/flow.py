@@ -39,7 +39,7 @@ with workflow.unsafe.imports_passed_through():
         ToolFacts,
         Verdict,
     )
-    from callsheet.machine.version import MACHINE_VERSION
+    from callsheet.machine.keys import MACHINE_VERSION
     from callsheet.runtime.answers import find_answer
     from callsheet.runtime.engines.temporal.call_rules import held_for
     from callsheet.runtime.engines.temporal.carried_state import Carried, plan_of, state_of

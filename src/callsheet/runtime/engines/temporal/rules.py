@@ -15,11 +15,11 @@ from typing import TypeAlias
 from callsheet.machine import ToolFacts
 from callsheet.policy.canon import policy_from_json
 from callsheet.policy.model import Policy
+from callsheet.runtime.capabilities import NO_TASKS, Tasks
 from callsheet.runtime.engines.temporal.call_rules import CallRules
 from callsheet.runtime.engines.temporal.claims import ClaimCheck
 from callsheet.runtime.gateway import Gateway, Ports
 from callsheet.runtime.guard import Guard, GuardedGateway
-from callsheet.runtime.tokens import NO_TASKS, Tasks
 from callsheet.store.blobs import BlobMissing
 from callsheet.store.labels import LabelStore
 

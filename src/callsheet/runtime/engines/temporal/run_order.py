@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, Self, cast
 
 from callsheet.ir import Plan, plan_from_json, plan_to_json
-from callsheet.machine.version import MACHINE_VERSION
+from callsheet.machine.keys import MACHINE_VERSION
 from callsheet.store.start import Start
 
 WORKFLOW = "PlanRun"

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from callsheet.machine import Ask, Started
 from callsheet.runtime.engines.temporal.event_rows import Row, event_in
 from callsheet.runtime.engines.temporal.run_order import RunOrder
-from callsheet.runtime.secrecy import secrecy_of
+from callsheet.runtime.recording import secrecy_of
 from callsheet.sealing.sealer import Path
 from callsheet.store.events import EventType
 from callsheet.store.replay import begin

@@ -12,7 +12,7 @@ from temporalio.api.workflowservice.v1 import SetWorkerDeploymentCurrentVersionR
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
-from callsheet.machine.version import MACHINE_VERSION
+from callsheet.machine.keys import MACHINE_VERSION
 from callsheet.runtime.engines.temporal.client import refused
 
 _PATIENCE = 30.0

@@ -1,1 +1,0 @@
-"""The terminal debugger: steps through a recorded run with the keyboard."""

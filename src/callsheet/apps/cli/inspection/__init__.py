@@ -1,1 +1,0 @@
-"""Commands that inspect recorded runs: why, at, diff, blame."""

@@ -1,1 +1,0 @@
-"""`callsheet labels`: lists and edits the labels of data that runs have written."""

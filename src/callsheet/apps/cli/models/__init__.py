@@ -1,1 +1,0 @@
-"""The commands of `callsheet models`: model files on this machine."""

@@ -1,0 +1,324 @@
+"""Commands on plans that execute nothing: `check`, `fmt`, `graph`, `explain-schedule`, `explain`."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from callsheet.apps.cli import options
+from callsheet.apps.cli.exit_status import Exit, exit_for_diagnostics
+from callsheet.apps.cli.options import parse_variables, read_plan, try_read_plan
+from callsheet.apps.cli.output import (
+    count_by_severity,
+    format_diagnostics,
+    json_rows,
+    print_diagnostics,
+    print_json,
+    print_text,
+    to_stderr,
+)
+from callsheet.apps.cli.terminal import columns, is_coloured
+from callsheet.apps.operations.checking import Checked, check_text
+from callsheet.apps.operations.drawing import DrawingFormat, draw
+from callsheet.apps.operations.formatting import Formatted, convert_text, format_text
+from callsheet.apps.operations.reading import PlanText
+from callsheet.apps.rendering.values import preview
+from callsheet.apps.tool_declarations import DeclaredTools
+from callsheet.diagnostics import CallsheetError
+from callsheet.frontends.dag.convert import Parameters
+from callsheet.frontends.spelling import Syntax
+from callsheet.ir import Plan, canonical_tool_name
+
+if TYPE_CHECKING:
+    from callsheet.apps.setup import Setup
+    from callsheet.frontends.spelling import Syntax
+    from callsheet.machine.ahead.waits import StepSchedule
+
+
+@click.command()
+@click.argument("plans", nargs=-1, required=True, metavar="PLAN...")
+@click.option(
+    "--to",
+    "target",
+    type=click.Choice([str(syntax) for syntax in Syntax]),
+    help="Print one PLAN in this syntax; no file is written.",
+)
+@options.syntax
+@options.tools_files
+@click.option(
+    "--check", "only_check", is_flag=True, help="Do not write; exit with status 1 if a plan would change."
+)
+@click.option("--diff", "show_diff", is_flag=True, help="Do not write; print the changes as a diff.")
+@options.as_json
+def fmt(
+    plans: tuple[str, ...],
+    target: str | None,
+    syntax: Syntax | None,
+    tools_files: tuple[Path, ...],
+    only_check: bool,
+    show_diff: bool,
+    as_json: bool,
+) -> int:
+    """Format each PLAN in place in its canonical form; - reads standard input and prints the result.
+
+    A plan is not changed, and the exit status is 2, if it has errors or if text around it would be lost. In a
+    JSON plan every argument has a name: with --to dag the names come from the built-in tools and from
+    --tools.
+
+    \b
+    Examples:
+      callsheet fmt plans/*.ltp
+      callsheet fmt --check plan.ltp
+      callsheet fmt --to dag plan.ltp > plan.json
+    """
+    writes = not (only_check or show_diff)
+    if target is not None:
+        argument, *others = plans
+        if others or not writes:
+            raise click.UsageError("--to prints one plan: give one PLAN, without --check and --diff")
+        return _convert(argument, syntax, Syntax(target), tools_files, as_json=as_json)
+    status, changed = Exit.OK, list[str]()
+    rows: list[dict[str, object]] = []
+    for argument in plans:
+        result = _format(argument, syntax)
+        text, formatted = result.text, result.formatted
+        if formatted is None:
+            status = Exit.WRONG
+            rows += json_rows(result.diagnostics, text.source)
+            if not as_json:
+                print_diagnostics(result.diagnostics, text.source)
+            continue
+        if formatted != text.source.text:
+            changed.append(text.source.name)
+        _print_result(text, formatted, writes=writes and not as_json, show_diff=show_diff and not as_json)
+        if writes and text.path is not None and formatted != text.source.text:
+            _replace_file(text.path, formatted)
+    if as_json:
+        print_json({"ok": status is Exit.OK, "changed": changed, "diagnostics": rows})
+    else:
+        _print_summary(changed, len(plans), writes=writes)
+    return Exit.FAILED if changed and not writes and status is Exit.OK else status
+
+
+def _convert(
+    argument: str, syntax: Syntax | None, target: Syntax, tools_files: tuple[Path, ...], *, as_json: bool
+) -> Exit:
+    """Print a plan in another syntax, and report the surrounding text that was left out."""
+
+    def parameters(plan: Plan) -> Parameters:
+        from callsheet.api.requirements import parameters_of  # noqa: PLC0415 - only for --to
+        from callsheet.apps.toolbox import local_tools  # noqa: PLC0415 - as above
+
+        return parameters_of(plan, local_tools(options.setup_from(tools_files)))
+
+    result = convert_text(read_plan(argument, syntax=syntax), target, parameters)
+    if result.formatted is None:
+        raise CallsheetError(result.diagnostics, result.text.source)
+    if as_json:
+        rows = json_rows(result.diagnostics, result.text.source)
+        print_json({"ok": True, "syntax": str(target), "text": result.formatted, "diagnostics": rows})
+    else:
+        print_text(result.formatted, nl=False)
+        print_diagnostics(result.diagnostics, result.text.source)
+    return Exit.OK
+
+
+def _format(argument: str, syntax: Syntax | None) -> Formatted:
+    """The text and its canonical form; for a file, surrounding text that would be lost is an error."""
+    text = read_plan(argument, syntax=syntax)
+    if text.is_yaml and text.path is not None:
+        raise CallsheetError.single(
+            "CFG010",
+            f"{argument} is a YAML plan, and fmt writes only JSON",
+            help=f"`callsheet fmt --to dag {argument}` prints it as JSON; comments are lost",
+        )
+    return format_text(text, keeps_all=text.path is not None)
+
+
+def _print_result(text: PlanText, formatted: str, *, writes: bool, show_diff: bool) -> None:
+    if show_diff:
+        from difflib import unified_diff  # noqa: PLC0415 - only where a difference is shown
+
+        name, old = text.source.name, text.source.text
+        for line in unified_diff(_lines(old), _lines(formatted), name, f"{name} (formatted)"):
+            print_text(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n", nl=False)
+        if ends := old.count("\r\n") - formatted.count("\r\n"):
+            only = "; nothing else differs" if old.replace("\r\n", "\n") == formatted else ""
+            lines = "1 line ends" if ends == 1 else f"{ends} lines end"
+            to_stderr(f"{name}: {lines} with CR LF, which would become LF{only}")
+    elif writes and text.path is None:
+        print_text(formatted, nl=False)
+
+
+def _lines(text: str) -> list[str]:
+    """The lines of a text with their line ends, split at line feeds only, as programs that apply diffs do."""
+    return list(StringIO(text))
+
+
+def _print_summary(changed: list[str], count: int, *, writes: bool) -> None:
+    did = "formatted" if writes else "would be formatted"
+    for name in changed:
+        if name != "<stdin>":
+            to_stderr(f"{name}: {did}")
+    if not changed and count > 1:
+        to_stderr(f"{count} plans are already formatted")
+
+
+def _replace_file(path: Path, text: str) -> None:
+    """Replace a file atomically, keeping its mode; a symbolic link stays a link."""
+    target = path.resolve()
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+                file.write(text)
+                file.flush()
+                os.fchmod(file.fileno(), target.stat().st_mode & 0o7777)
+                os.fsync(file.fileno())
+            Path(name).replace(target)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise CallsheetError.single(
+            "CFG014",
+            f"{path} cannot be written: {error.strerror or error}",
+            help="the file is unchanged; make its folder writable, or use `callsheet fmt - < FILE`",
+        ) from error
+
+
+_PIPED_COLUMNS = 120
+
+
+@click.command()
+@options.plan
+@click.option(
+    "--format",
+    "shape",
+    type=click.Choice([str(shape) for shape in DrawingFormat]),
+    default="terminal",
+    show_default=True,
+    help="The output format: text for a terminal, a Mermaid flow chart, or the layout as JSON.",
+)
+@options.as_json
+def graph(plan: options.NamedPlan, shape: str, as_json: bool) -> None:
+    """Draw PLAN as a graph.
+
+    PLAN is a file, - for standard input, or a plan of the library: its id, or ID@N for version N. Tools are
+    not checked.
+
+    \b
+    Examples:
+      callsheet graph plan.ltp
+      callsheet graph plan.ltp --format mermaid > plan.mmd
+    """
+    drawing = draw(plan.read(), DrawingFormat(shape), ansi=is_coloured(), columns=columns(_PIPED_COLUMNS))
+    if as_json:
+        print_json({"plan": drawing.text.source.name, "format": shape, "graph": drawing.drawn})
+    else:
+        click.echo(drawing.drawn.rstrip("\n"))
+
+
+@click.command(name="explain-schedule")
+@options.plan
+@options.checked_tools
+@click.option(
+    "--approve",
+    multiple=True,
+    metavar="TOOL",
+    help="Assume that each call of this tool needs approval; may be repeated.",
+)
+@options.as_json
+def explain_schedule(plan: options.NamedPlan, setup: Setup, approve: tuple[str, ...], as_json: bool) -> None:
+    """Show what each step of PLAN, a file or - for standard input, waits for with `--schedule auto`, and why.
+
+    A step that only reads or computes starts as soon as its inputs are known and no earlier step can still
+    change the control flow. A step that may write starts in its turn.
+    """
+    text = plan.read()
+    rules = tuple(map(canonical_tool_name, (*setup.settings.approve, *approve)))
+    schedule, absent = _schedule(text.require(), setup, rules)
+    if as_json:
+        steps = [step.to_json() for step in schedule]
+        print_json({"plan": text.source.name, "unknown_tools": list(absent), "steps": steps})
+        return
+    for step in schedule:
+        click.echo(step.describe())
+    if absent:
+        names = ", ".join(f"@{name}" for name in absent)
+        to_stderr(
+            f"unknown tools, which are assumed to write: {names}; give their files with --tools,"
+            " or their servers with --mcp-config"
+        )
+
+
+def _schedule(plan: Plan, setup: Setup, rules: tuple[str, ...]) -> tuple[list[StepSchedule], tuple[str, ...]]:
+    """The schedule, and the names of unknown tools."""
+    from callsheet.api.requirements import absent_tools, facts_of  # noqa: PLC0415 - not for --help
+    from callsheet.apps.tool_declarations import DeclaredTools  # noqa: PLC0415 - as above
+    from callsheet.machine.ahead.waits import schedule_of  # noqa: PLC0415 - as above
+    from callsheet.machine.approvals import covers  # noqa: PLC0415 - as above
+
+    registry, _, _ = DeclaredTools(setup).tools_for(plan, asks_servers=bool(setup.mcp_configs))
+    schedule = schedule_of(plan, facts_of(plan, registry), lambda tool: covers(rules, tool))
+    return schedule, tuple(absent_tools(plan, registry))
+
+
+@click.command()
+@click.argument("plans", nargs=-1, required=True, metavar="PLAN...")
+@options.checked_tools
+@options.variables
+@options.syntax
+@click.option("--no-tools", is_flag=True, help="Do not check tools and their arguments.")
+@click.option("--strict", is_flag=True, help="Report loose spellings as errors.")
+@options.as_json
+def check(
+    plans: tuple[str, ...],
+    setup: Setup,
+    variables: tuple[str, ...],
+    syntax: Syntax | None,
+    no_tools: bool,
+    strict: bool,
+    as_json: bool,
+) -> int:
+    """Report errors in each PLAN, a file or - for standard input.
+
+    The exit status is 2 if there is an error, and 3 if the only errors are tools of MCP servers that are not
+    trusted.
+
+    \b
+    Examples:
+      callsheet check plan.ltp --tools tools.py
+      callsheet check plans/*.ltp --no-tools
+    """
+    inputs = parse_variables(variables)
+    texts = [try_read_plan(name, syntax=syntax, strict=strict, variables=inputs) for name in plans]
+    declared, asks_servers = None if no_tools else DeclaredTools(setup), bool(setup.mcp_configs)
+    results = [check_text(text, declared, inputs, asks_servers=asks_servers) for text in texts]
+    if as_json:
+        _print_json(results)
+    else:
+        for checked in results:
+            if checked.diagnostics:
+                click.echo(format_diagnostics(checked.diagnostics, checked.text.source))
+            click.echo(_verdict(checked))
+    return exit_for_diagnostics(d for checked in results for d in checked.diagnostics)
+
+
+def _verdict(checked: Checked) -> str:
+    name, message = preview(checked.text.source.name, 1_000), count_by_severity(checked.diagnostics)
+    if checked.text.plan is None or not checked.ok:
+        return f"{name}: {message}"
+    steps = len(checked.text.plan.steps)
+    return f"{name}: ok, {steps} step{'s' if steps != 1 else ''}" + (f", {message}" if message else "")
+
+
+def _print_json(results: list[Checked]) -> None:
+    plans = [{"plan": checked.text.source.name, **checked.row()} for checked in results]
+    rows = [row for checked in results for row in json_rows(checked.diagnostics, checked.text.source)]
+    print_json({"ok": all(checked.ok for checked in results), "plans": plans, "diagnostics": rows})

@@ -1,0 +1,220 @@
+"""`callsheet policy init|check|share|show`: writes, checks and stores policies."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING
+
+import click
+
+from callsheet.apps.cli import options
+from callsheet.apps.cli.exit_status import Exit
+from callsheet.apps.cli.group import CommandEntry, LazyCommands
+from callsheet.apps.cli.output import (
+    format_diagnostics,
+    json_rows,
+    print_diagnostics,
+    print_json,
+    print_text,
+    to_stderr,
+)
+from callsheet.apps.rendering.values import preview
+from callsheet.diagnostics import CallsheetError, Source, Span, to_json
+
+if TYPE_CHECKING:
+    from callsheet.apps.setup import Setup
+    from callsheet.apps.toolbox import Toolbox
+
+
+@click.command()
+@click.argument("policies", nargs=-1, required=True, metavar="POLICY...")
+@options.as_json
+def check(policies: tuple[str, ...], as_json: bool) -> int:
+    """Report errors in each POLICY, a file or a built-in policy; the exit status is 2 if there is one."""
+    rows: list[dict[str, object]] = []
+    is_wrong = False
+    for policy in policies:
+        try:
+            _validate(policy)
+        except CallsheetError as error:
+            is_wrong = True
+            rows.extend(json_rows(error.diagnostics, error.source or Source(policy, "")))
+            if not as_json:
+                click.echo(format_diagnostics(error.diagnostics, error.source))
+        else:
+            if not as_json:
+                click.echo(f"{preview(policy, 1_000)}: ok")
+    if as_json:
+        print_json({"ok": not is_wrong, "diagnostics": rows})
+    return Exit.WRONG if is_wrong else Exit.OK
+
+
+def _validate(policy: str) -> None:
+    """Load a policy and compile its predicates. Raises CallsheetError with all errors."""
+    from callsheet.api.policies import load_policy, policy_source  # noqa: PLC0415 - not for --help
+    from callsheet.policy.file_values import key_spans  # noqa: PLC0415 - as above
+    from callsheet.policy.predicates import faults_of  # noqa: PLC0415 - as above
+
+    rules = load_policy(policy).rules
+    faults = faults_of(rules)
+    if faults:
+        source = policy_source(policy)
+        keys = key_spans(source.text)
+        placed = [
+            replace(
+                fault, span=_place(rules[number].when, fault.span, keys.get(("rule", number, "when")), source)
+            )
+            for number, fault in faults
+        ]
+        raise CallsheetError(placed, source)
+
+
+def _place(when: str, within: Span | None, key: Span | None, source: Source) -> Span | None:
+    """The span in a file of a predicate, or of the error `within` it.
+
+    The predicate follows the `key` of its rule. The span is that of the key if the predicate has escapes, and
+    None if it belongs to an extended policy.
+    """
+    at = source.text.find(when, 0 if key is None else key.end)
+    if at < 0 or (key is not None and source.text[key.end : at].strip(" \t='\"\n")):
+        return key
+    return Span(at, at + len(when)) if within is None else Span(at + within.start, at + within.end)
+
+
+_PACKAGE = "callsheet.apps.cli.policy"
+_SECTION = "Commands"
+
+COMMANDS: dict[str, CommandEntry] = {
+    "init": CommandEntry(f"{_PACKAGE}:init", "Write a policy for the available tools.", _SECTION),
+    "check": CommandEntry(f"{_PACKAGE}:check", "Report errors in policies.", _SECTION),
+    "share": CommandEntry(f"{_PACKAGE}:share", "Store a policy in the shared store.", _SECTION),
+    "show": CommandEntry(f"{_PACKAGE}:show", "Print a policy.", _SECTION),
+}
+
+
+@click.group("policy", cls=LazyCommands, entries=COMMANDS, epilog=None)
+def policy() -> None:
+    """Manage policies: which tools plans may call, where data may flow, what needs approval."""
+
+
+@click.command()
+@options.checked_tools
+@click.option(
+    "--base",
+    type=click.Choice(["strict", "workspace", "open"]),
+    default="workspace",
+    show_default=True,
+    help="The built-in policy to extend.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, allow_dash=True),
+    default=Path("policy.toml"),
+    show_default=True,
+    metavar="FILE",
+    help="The file to write; - is standard output.",
+)
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
+@options.as_json
+def init(setup: Setup, base: str, output: Path, force: bool, as_json: bool) -> int:
+    """Write a policy with the strictest possible entry for each available tool.
+
+    All configured servers are started to list their tools; the exit status is 1 if one could not be started.
+
+    \b
+    Example:
+      callsheet policy init --mcp-config mcp.json -o policy.toml
+    """
+    from callsheet.api.drafting import draft_policy  # noqa: PLC0415 - not for --help
+    from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - as above
+
+    to_screen = str(output) == "-"
+    if not to_screen and os.path.exists(output) and not force:
+        raise CallsheetError.single(
+            "CFG014", f"{output} already exists", help="name another file with -o, or add --force"
+        )
+    toolbox = run_async(_open_tools(setup))
+    specs = {name: tool.spec for name, tool in zip(toolbox.registry.names(), toolbox.registry, strict=True)}
+    text = draft_policy(specs, base, "policy.toml" if to_screen else output.name)
+    tools = text.count("\n[tools.")
+    if not to_screen:
+        _write(output, text, force=force)
+    if as_json:
+        written = {"text": text} if to_screen else {"file": str(output)}
+        print_json(
+            {
+                **written,
+                "base": base,
+                "tools": tools,
+                "diagnostics": to_json(toolbox.diagnostics, None),
+            }
+        )
+    elif to_screen:
+        print_text(text, nl=False)
+    else:
+        to_stderr(f"wrote {output}: extends {base}, {tools} tool{'s' if tools != 1 else ''} to review")
+    print_diagnostics(() if as_json else toolbox.diagnostics, None)
+    return Exit.FAILED if any(d.is_error for d in toolbox.diagnostics) else Exit.OK
+
+
+def _write(path: Path, text: str, *, force: bool) -> None:
+    try:
+        with path.open("w" if force else "x", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise CallsheetError.single(
+            "CFG014", f"{path} cannot be written: {reason}", help="name a file that can be written: -o FILE"
+        ) from None
+
+
+async def _open_tools(setup: Setup) -> Toolbox:
+    from callsheet.apps.toolbox import open_toolbox  # noqa: PLC0415 - imports the tools
+
+    async with open_toolbox(setup) as toolbox:
+        return toolbox
+
+
+@click.command()
+@click.argument("policy", metavar="POLICY")
+@click.option("--as", "name", metavar="NAME", help="The name in the store; default: the name of the file.")
+@options.as_json
+def share(policy: str, name: str | None, as_json: bool) -> int:
+    """Store POLICY, a file, in the shared store ($CALLSHEET_STORE), for use as `--policy store:NAME`.
+
+    The policy is checked first. It may extend only a built-in policy or one of the store. Running runs keep
+    the policy that they were started with.
+    """
+    from callsheet.api.policies import SHARED, load_shared, policy_source  # noqa: PLC0415 - not for --help
+    from callsheet.api.shared_policies import share_policy  # noqa: PLC0415 - as above
+
+    source = policy_source(policy)
+    load_shared(source)
+    store_name = name or PurePath(source.name).stem
+    place = share_policy(store_name, source.text)
+    address = f"{SHARED}{store_name.removeprefix(SHARED)}"
+    if as_json:
+        print_json({"policy": address, "place": str(place)})
+    else:
+        click.echo(address)
+        to_stderr(f"saved in {place}")
+    return Exit.OK
+
+
+@click.command()
+@click.argument("policy", metavar="POLICY")
+@options.as_json
+def show(policy: str, as_json: bool) -> int:
+    """Print the text of POLICY: strict, workspace, open, or a file."""
+    from callsheet.api.policies import load_policy, policy_source  # noqa: PLC0415 - not for --help
+
+    load_policy(policy)
+    source = policy_source(policy)
+    if as_json:
+        print_json({"policy": source.name, "text": source.text})
+    else:
+        print_text(source.text, nl=False)
+    return Exit.OK

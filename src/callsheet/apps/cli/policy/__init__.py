@@ -1,1 +1,0 @@
-"""`callsheet policy`: commands for policy files."""

@@ -1,0 +1,51 @@
+"""The commands that print reference: the page of a code, the schema of JSON plans, shell completion."""
+
+from __future__ import annotations
+
+import click
+from click.shell_completion import get_completion_class
+
+from callsheet.apps.cli.output import print_json
+from callsheet.apps.operations.explaining import explain_code
+
+
+@click.command()
+@click.argument("code")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
+def explain(code: str, as_json: bool) -> None:
+    """Explain the diagnostic CODE or LCTL rule: its meaning, an example and the fix.
+
+    \b
+    Example:
+      callsheet explain LTP012
+    """
+    explanation = explain_code(code)
+    if as_json:
+        print_json(explanation.to_json())
+    else:
+        click.echo(explanation.page.rstrip())
+
+
+@click.command()
+@click.argument("name", type=click.Choice(["dag"]), default="dag")
+def schema(name: str) -> None:
+    """Print the JSON Schema of JSON plans (dag), the same as docs/dag.schema.json."""
+    from callsheet.frontends.dag import json_schema  # noqa: PLC0415 - not for --help
+
+    print_json(json_schema())
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print the completion script of SHELL.
+
+    \b
+    bash: add to ~/.bashrc   eval "$(callsheet completion bash)"
+    zsh:  add to ~/.zshrc    eval "$(callsheet completion zsh)"
+    fish: callsheet completion fish > ~/.config/fish/completions/callsheet.fish
+    """
+    group = click.get_current_context().find_root().command
+    kind = get_completion_class(shell)
+    assert kind is not None
+    click.echo(kind(group, {}, "callsheet", "_CALLSHEET_COMPLETE").source())

@@ -1,0 +1,368 @@
+"""`callsheet serve`, `mcp` and `lsp`: start the HTTP API, the MCP server and the language server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import sys
+from contextlib import ExitStack, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from callsheet.apps.cli import journals, limit_options, options
+from callsheet.apps.cli.exit_status import Exit
+from callsheet.apps.cli.options import FiniteRange, parse_variables
+from callsheet.apps.cli.output import to_stderr
+from callsheet.apps.cli.terminal import is_terminal
+from callsheet.diagnostics import CallsheetError
+
+if TYPE_CHECKING:
+    from callsheet.apps.http.proxies import Network
+    from callsheet.apps.http.serving import ServeOptions, Serving
+    from callsheet.apps.mcp.transports import HttpEndpoint
+    from callsheet.apps.setup import Setup
+    from callsheet.machine.limits import Limits
+
+
+def _networks(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> tuple[Network, ...]:
+    if not texts:
+        return ()
+    from callsheet.apps.http.proxies import read_network  # noqa: PLC0415 - only behind a proxy
+
+    try:
+        return tuple(map(read_network, texts))
+    except ValueError as error:
+        raise click.BadParameter(f"{error}; write 127.0.0.1 or 10.0.0.0/8", ctx, param) from error
+
+
+def _given_options(**values: object) -> dict[str, object]:
+    return values
+
+
+_server_options = options.grouped(
+    "server_values",
+    _given_options,
+    address=click.option(
+        "--host", "address", default="127.0.0.1", show_default=True, metavar="ADDRESS",
+        help="The address to listen on.",
+    ),
+    port=click.option(
+        "--port", type=click.IntRange(0, 65_535), default=8420, show_default=True,
+        help="The port; 0 selects a free one.",
+    ),
+    allow_hosts=click.option(
+        "--allow-host",
+        "allow_hosts",
+        multiple=True,
+        metavar="NAME[:PORT]",
+        help="A host name that a proxy serves; may be repeated.",
+    ),
+    proxies=click.option(
+        "--behind-proxy",
+        "proxies",
+        multiple=True,
+        callback=_networks,
+        metavar="ADDRESS",
+        help="Trust the header X-Forwarded-For of this proxy or network of proxies; may be repeated.",
+    ),
+    revives=click.option(
+        "--revive/--no-revive",
+        "revives",
+        default=True,
+        show_default=True,
+        help="Continue the runs that the last server left unfinished.",
+    ),
+    running=click.option(
+        "--running", type=click.IntRange(1, 1_000), default=16, show_default=True,
+        help="The maximum number of concurrent runs.",
+    ),
+    queued=click.option(
+        "--queued", type=click.IntRange(0), default=1_000, show_default=True,
+        help="The maximum number of queued runs.",
+    ),
+    drain=click.option(
+        "--drain",
+        type=FiniteRange(0, 3_600),
+        default=5.0,
+        show_default=True,
+        metavar="SECONDS",
+        help="How long runs may continue when the server is stopped.",
+    ),
+    per_second=click.option(
+        "--rate", "per_second", type=FiniteRange(0), default=100.0, show_default=True, metavar="N",
+        help="The maximum number of requests per second of a client; 0 for no limit.",
+    ),
+    most_body=click.option(
+        "--max-body", "most_body", type=click.IntRange(1_024), default=4 * 1024 * 1024, show_default=True,
+        metavar="BYTES", help="The maximum size of a request body.",
+    ),
+    most_streams=click.option(
+        "--streams", "most_streams", type=click.IntRange(1, 100_000), default=64, show_default=True,
+        metavar="N",
+        help="The maximum number of open event streams: each page of a run needs one, and each follower.",
+    ),
+    body_seconds=click.option(
+        "--body-timeout", "body_seconds", type=FiniteRange(0.1), default=10.0, show_default=True,
+        metavar="SECONDS", help="The maximum time for receiving a request body.",
+    ),
+)  # fmt: skip
+
+
+@click.command()
+@_server_options
+@click.option("--no-auth", is_flag=True, help="Require no token: everybody on this machine has access.")
+@click.option(
+    "--token-file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="A file with the token; default: $CALLSHEET_TOKEN, otherwise a new token, which is printed.",
+)
+@options.tool_sources
+@options.policy_if_any
+@options.plans_folder
+@journals.journal_path
+@click.option("--json", "as_json", is_flag=True, help="Print the addresses and the token as a JSON object.")
+def serve(
+    server_values: dict[str, object],
+    no_auth: bool,
+    token_file: Path | None,
+    setup: Setup,
+    policy: str,
+    plans_folder: Path | None,
+    journal: Path | None,
+    as_json: bool,
+) -> int:
+    """Serve the HTTP API under /v1 and the web viewer at /.
+
+    By default the server listens only on this machine. Clients need the token, which is printed once. Ctrl-C
+    stops the server: its runs are interrupted, and continued by the next server or by `callsheet resume`.
+
+    \b
+    Example:
+      callsheet serve --port 8420 --tools tools.py --policy workspace
+    """
+    if no_auth and token_file is not None:
+        raise click.UsageError("--no-auth and --token-file cannot be combined")
+    _require_extra()
+    from callsheet.apps.http.serving import chosen_token  # noqa: PLC0415 - imports the server, as all below
+
+    token, is_new = (None, False) if no_auth else chosen_token(token_file)
+    serve_options = replace(_read(server_values), token=token, plans=plans_folder)
+    serve_options.check()
+    _serve(serve_options, setup, policy, journal, token=token if is_new else None, as_json=as_json)
+    return Exit.OK
+
+
+def _require_extra() -> None:
+    from importlib.util import find_spec  # noqa: PLC0415 - not for --help
+
+    for name in ("starlette", "uvicorn"):
+        if find_spec(name) is None:
+            raise CallsheetError.single(
+                "API017",
+                f"the HTTP API needs {name}, which is not installed",
+                help="pip install 'callsheet[api]'",
+            )
+
+
+def _read(server_values: dict[str, object]) -> ServeOptions:
+    from callsheet.apps.http.rate_limit import Rate  # noqa: PLC0415 - as above
+    from callsheet.apps.http.serving import ServeOptions  # noqa: PLC0415
+    from callsheet.apps.http.state import RequestLimits  # noqa: PLC0415
+
+    remaining = dict(server_values)
+    per_second = float(str(remaining.pop("per_second")))
+    request_limits = RequestLimits(
+        most_body=int(str(remaining.pop("most_body"))),
+        body_seconds=float(str(remaining.pop("body_seconds"))),
+        most_streams=int(str(remaining.pop("most_streams"))),
+    )
+    rate = Rate(per_second, max(1, int(4 * per_second)))
+    return ServeOptions(rate=rate, request_limits=request_limits, **remaining)  # pyright: ignore[reportArgumentType]
+
+
+def _serve(
+    serve_options: ServeOptions,
+    setup: Setup,
+    policy: str,
+    journal: Path | None,
+    *,
+    token: str | None,
+    as_json: bool,
+) -> None:
+    from callsheet.api.threads import run_before_close  # noqa: PLC0415 - as above
+    from callsheet.apps.http.serving import serve as serving  # noqa: PLC0415
+
+    def announce(ready: Serving) -> None:
+        if as_json:
+            click.echo(json.dumps({"url": ready.url, "sign_in": ready.sign_in_url, "token": token}))
+        else:
+            to_stderr(f"serving {ready.url}; viewer: {ready.sign_in_url}")
+            if token is not None:
+                to_stderr(f"token (shown once): {token}")
+            to_stderr("Ctrl-C stops it")
+        stack.enter_context(ready.masker.masking_output())  # only now: the token must be readable
+
+    with journals.open_journal(journal) as opened, ExitStack() as stack:
+        work = serving(
+            serve_options,
+            setup,
+            opened,
+            policy=options.resolve_policy(policy, setup),
+            on_ready=announce,
+            say=to_stderr,
+        )
+        asyncio.run(run_before_close(work))
+    if not as_json:
+        to_stderr("stopped; the next server or `callsheet resume` continues interrupted runs")
+
+
+@click.command()
+@click.option(
+    "--http",
+    metavar="[HOST:]PORT",
+    help="Serve streamable HTTP instead of standard input and output; port 0 selects a free port.",
+)
+@click.option(
+    "--token-file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="With --http: a file with the token of clients; default: $CALLSHEET_TOKEN, otherwise a new token, "
+    "which is printed.",
+)
+@options.tool_sources
+@options.policy_if_any
+@click.option(
+    "--approve",
+    multiple=True,
+    metavar="TOOL",
+    help="Require approval of each call of this tool; may be repeated.",
+)
+@click.option(
+    "--client-answers",
+    is_flag=True,
+    help="Offer answer_run to clients that cannot ask a person: their model can then approve calls.",
+)
+@limit_options.limits
+@options.plans_folder
+@journals.recording_in_journal
+def mcp(  # noqa: PLR0913 - an argument for each group of options
+    *,
+    http: str | None,
+    token_file: Path | None,
+    setup: Setup,
+    policy: str,
+    approve: tuple[str, ...],
+    client_answers: bool,
+    limits: Limits,
+    plans_folder: Path | None,
+    recording: journals.Recording,
+) -> int:
+    """Serve plans, runs and the tools of callsheet to MCP clients.
+
+    Without --http, the client starts this command and communicates over standard input and output. Policy,
+    limits, tools and servers apply to every plan that a client runs, and no client can widen them. Runs that
+    are interrupted at the end are recorded: `callsheet resume` continues them.
+    """
+    from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - imports asyncio, as all below
+    from callsheet.apps.mcp.transports import ServerConfig, serve  # noqa: PLC0415
+    from callsheet.store.library import open_library  # noqa: PLC0415
+
+    if token_file is not None and http is None:
+        raise click.UsageError("--token-file needs --http")
+    if http is None and (sys.stdin is None or sys.stdout is None):
+        message = "standard input or output is closed"
+        help_text = "let an MCP client start this command, or write --http 8321"
+        raise CallsheetError.single("CFG010", message, help=help_text)
+    web = None if http is None else _web(http, token_file)
+    settings = replace(setup.settings, approve=(*setup.settings.approve, *approve))
+    setup = replace(setup, settings=settings)
+    if http is None and is_terminal(sys.stdin):
+        to_stderr(
+            "this command is meant to be started by an MCP client; Ctrl-D stops it (callsheet mcp --help)"
+        )
+    resolved_policy = options.resolve_policy(policy, setup)
+    journal = recording.open(setup.settings.secrets.shapes)
+    assert journal is not None
+    served = ServerConfig(
+        setup=setup,
+        limits=limits,
+        policy=resolved_policy,
+        library=open_library(plans_folder),
+        journal=journal,
+        clients_may_answer=client_answers,
+        hint=journals.journal_hint(recording.journal),
+    )
+    with journal, suppress(KeyboardInterrupt):  # Ctrl-C stops the server
+        run_async(serve(served, web, to_stderr))
+    return Exit.OK
+
+
+def _web(http: str, token_file: Path | None) -> HttpEndpoint:
+    from callsheet.apps.http.serving import chosen_token  # noqa: PLC0415 - as above
+    from callsheet.apps.mcp.address import listen, read_address  # noqa: PLC0415 - as above
+    from callsheet.apps.mcp.transports import HttpEndpoint  # noqa: PLC0415 - as above
+
+    address = read_address(http)
+    token, is_new = chosen_token(token_file)
+    bound, address = listen(address)
+    return HttpEndpoint(bound, address, token, is_new)
+
+
+@click.command()
+@click.option("--stdio", is_flag=True, help="Communicate over standard input and output; the default.")
+@click.option(
+    "--tcp",
+    "port",
+    type=click.IntRange(0, 65_535),
+    metavar="PORT",
+    help="Listen on this port of 127.0.0.1 instead; 0 selects a free port, which is printed.",
+)
+@options.policy_if_any
+@options.checked_tools
+@options.variables
+def lsp(stdio: bool, port: int | None, policy: str, setup: Setup, variables: tuple[str, ...]) -> None:
+    """Start the language server: diagnostics, completion, hover, rename and formatting of plans and policies.
+
+    Servers are asked for their tools only if --mcp-config is given, once at the start. Nothing is executed.
+    """
+    if stdio and port is not None:
+        raise click.UsageError("--stdio and --tcp cannot be combined")
+    if port is None:
+        if sys.stdin is None or sys.stdout is None:
+            raise click.UsageError(
+                "standard input or output is closed: an editor must start this command, or use --tcp"
+            )
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # the blocking read would not be interrupted by Ctrl-C
+    inputs = parse_variables(variables)
+    try:
+        from callsheet.apps.lsp.server import reserve_stdout, serve_stdio, serve_tcp  # noqa: PLC0415 - not for --help
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("pygls", "lsprotocol"):
+            raise
+        raise CallsheetError.single(
+            "LSP001",
+            "the language server needs pygls, which is not installed",
+            help="pip install 'callsheet[lsp]'",
+        ) from error
+    from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - as above
+    from callsheet.apps.cli.output import to_stderr  # noqa: PLC0415 - as above
+    from callsheet.apps.lsp.documents import AnalysisContext, local_tools_of  # noqa: PLC0415 - as above
+    from callsheet.apps.lsp.server import make_server  # noqa: PLC0415 - as above
+
+    out = reserve_stdout() if port is None else None
+    context = AnalysisContext(
+        setup, local_tools_of(setup), options.resolve_policy(policy, setup), tuple(inputs), setup.providers
+    )
+    if out is not None:
+        serve_stdio(make_server(context), out)
+    else:
+        run_async(
+            serve_tcp(
+                lambda: make_server(context), port or 0, lambda n: to_stderr(f"listening on 127.0.0.1:{n}")
+            )
+        )

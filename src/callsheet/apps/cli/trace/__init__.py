@@ -1,1 +1,0 @@
-"""The commands of the group `callsheet trace`."""

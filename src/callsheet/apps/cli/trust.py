@@ -1,0 +1,255 @@
+"""`callsheet trust list|diff|approve|revoke`: the trusted declarations of MCP server tools."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from callsheet.apps.cli import options
+from callsheet.apps.cli.exit_status import Exit
+from callsheet.apps.cli.group import CommandEntry, LazyCommands
+from callsheet.apps.cli.output import print_diagnostics, print_json, to_stderr
+from callsheet.apps.cli.terminal import is_terminal
+from callsheet.diagnostics import CallsheetError, to_json
+
+if TYPE_CHECKING:
+    from callsheet.apps.setup import Setup
+    from callsheet.apps.tool_trust import ServerTrust
+    from callsheet.diagnostics import Diagnostic
+
+_SIGNS = {"same": "=", "changed": "~", "new": "+", "gone": "-"}
+_WORDS = {"same": "", "changed": "  changed", "new": "  new", "gone": "  no longer offered"}
+
+
+@click.command("list")
+@click.argument("servers", metavar="[SERVER]...", nargs=-1)
+@options.as_json
+def list_trusted(servers: tuple[str, ...], as_json: bool) -> int:
+    """List the known servers and tools; ✓ marks approved tools.
+
+    No server is started: the list is that of the file.
+    """
+    from callsheet.apps.settings import load_settings  # noqa: PLC0415 - as above
+    from callsheet.apps.tool_pins import pin_file  # noqa: PLC0415 - not for --help
+    from callsheet.apps.tool_trust import targets_of  # noqa: PLC0415 - as above
+    from callsheet.ports.mcp.trust import RecordReason  # noqa: PLC0415 - as above
+    from callsheet.ports.mcp.trust.judging import visible  # noqa: PLC0415 - as above
+
+    file = pin_file(load_settings())
+    pins = file.read()
+    if servers:
+        selected = {t.server for t in targets_of(servers, (s.identity.name for s in pins.servers))}
+        pins = type(pins)(tuple(s for s in pins.servers if s.identity.name in selected))
+    if as_json:
+        print_json({"path": str(file.path), **pins.to_json()})
+        return Exit.OK
+    for server in pins.servers:
+        click.echo(
+            f"{visible(server.identity.name)}  {visible(server.identity.place)}"
+            f"  (reports the name {visible(str(server.reported))[:80]})"
+        )
+        for name, tool in server.tools.items():
+            mark = "✓" if tool.reason is RecordReason.APPROVED else "·"
+            click.echo(f"  {mark} {visible(name)}  {tool.reason} {tool.since}  {tool.pin}")
+    if not pins.servers and not servers:
+        to_stderr("no MCP server has been asked for its tools yet")
+    to_stderr(f"file: {file.path}")
+    return Exit.OK
+
+
+@click.command()
+@click.argument("targets", metavar="[SERVER[/TOOL]]...", nargs=-1)
+@options.mcp_configs
+@options.as_json
+def diff(targets: tuple[str, ...], mcp_configs: tuple[Any, ...], as_json: bool) -> int:
+    """Compare the stored declarations of tools with the current ones; the exit status is 1 if any differ.
+
+    The servers are started for this. Invisible characters are shown as escapes.
+    """
+    setup = options.setup_from(mcp_configs=mcp_configs)
+    servers, diagnostics = compare_servers(setup, targets)
+    if as_json:
+        print_json({"servers": [_json(server) for server in servers], "diagnostics": to_json(diagnostics)})
+    else:
+        for server in servers:
+            print_server(server, hides_settled=True)
+        print_diagnostics(diagnostics, None)
+    differs = any(server.is_renamed or any(t.state != "same" for t in server.tools) for server in servers)
+    return Exit.FAILED if differs or any(d.is_error for d in diagnostics) else Exit.OK
+
+
+def compare_servers(
+    setup: Setup, targets: tuple[str, ...]
+) -> tuple[tuple[ServerTrust, ...], tuple[Diagnostic, ...]]:
+    """The selected servers with their current declarations, and diagnostics of servers that failed."""
+    from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - imports asyncio
+    from callsheet.apps.tool_trust import compare_with_pins  # noqa: PLC0415 - as above
+
+    return run_async(compare_with_pins(setup, targets))
+
+
+def print_server(server: ServerTrust, *, hides_settled: bool) -> None:
+    """Print the differences of a server, and the number of unchanged tools."""
+    from callsheet.ports.mcp.trust.judging import visible  # noqa: PLC0415 - not for --help
+
+    name = visible(server.identity.name)
+    click.echo(f"{name}  {visible(server.identity.place)}")
+    if server.is_renamed:
+        reported, before = visible(str(server.seen.reported)), visible(str(server.reported_before))
+        click.echo(f"  ~ reports the name {reported[:80]}, was {before[:80]}")
+    elif (
+        server.reported_before is not None and server.reported_before.version != server.seen.reported.version
+    ):
+        now = visible(server.seen.reported.version)[:40]
+        click.echo(f"    version {now}, was {visible(server.reported_before.version)[:40]}")
+    same = 0
+    for tool in server.tools:
+        if tool.state == "same" and hides_settled:
+            same += 1
+            continue
+        click.echo(f"  {_SIGNS[tool.state]} {visible(tool.name)}{_WORDS[tool.state]}")
+        for line in tool.lines:
+            click.echo(f"      {line}")
+    if same:
+        click.echo(f"  {same} unchanged")
+
+
+def _json(server: ServerTrust) -> dict[str, Any]:
+    before = None if server.reported_before is None else server.reported_before._asdict()
+    return {
+        "name": server.identity.name,
+        "place": server.identity.place,
+        "reported": server.seen.reported._asdict(),
+        "reported_before": before,
+        "tools": [
+            {
+                "name": tool.name,
+                "state": tool.state,
+                "standing": None if tool.pinned is None else str(tool.pinned.reason),
+                "lines": list(tool.lines),
+            }
+            for tool in server.tools
+        ],
+    }
+
+
+_targets = click.argument("targets", metavar="SERVER[/TOOL]...", nargs=-1, required=True)
+
+
+@click.command()
+@_targets
+@options.mcp_configs
+@click.option("--yes", "assume_yes", is_flag=True, help="Approve without asking.")
+@options.as_json
+def approve(targets: tuple[str, ...], mcp_configs: tuple[Any, ...], assume_yes: bool, as_json: bool) -> int:
+    """Show the declarations of tools of each SERVER, and approve them.
+
+    Without /TOOL all tools of the server are approved. The declarations that were shown are stored. The exit
+    status is 1 if a server could not be asked, or if you decline.
+
+    \b
+    Example:
+      callsheet trust approve wiki wiki-staging/search
+    """
+    from callsheet.apps.tool_pins import pin_file  # noqa: PLC0415 - not for --help
+    from callsheet.apps.tool_trust import approve as store_approval  # noqa: PLC0415 - as above
+    from callsheet.ports.mcp.trust.judging import now  # noqa: PLC0415 - as above
+
+    if not assume_yes and (as_json or not _is_interactive()):
+        raise click.UsageError(
+            "no terminal for a confirmation: check with `callsheet trust diff`, then add --yes"
+        )
+    setup = options.setup_from(mcp_configs=mcp_configs)
+    servers, diagnostics = compare_servers(setup, targets)
+    if any(d.is_error for d in diagnostics):
+        raise CallsheetError(diagnostics)
+    unapproved = [
+        replace(server, tools=open_ones)
+        for server in servers
+        if (open_ones := tuple(t for t in server.tools if not t.is_approved)) or server.is_renamed
+    ]
+    if not as_json:
+        for server in unapproved:
+            print_server(server, hides_settled=False)
+        print_diagnostics(diagnostics, None)
+    names = [f"{server.identity.name}/{tool.name}" for server in unapproved for tool in server.tools]
+    if (
+        unapproved
+        and not assume_yes
+        and not click.confirm(f"Approve {', '.join(names) or 'the server'}?", err=True)
+    ):
+        to_stderr("nothing was approved")
+        return Exit.FAILED
+    file = pin_file(setup.settings)
+    _write(lambda: store_approval(file, servers, now()), str(file.path))
+    if as_json:
+        print_json({"approved": names, "path": str(file.path), "diagnostics": to_json(diagnostics)})
+    else:
+        to_stderr(
+            f"approved: {', '.join(names)}" if names else "nothing to approve: no declaration has changed"
+        )
+    return Exit.OK
+
+
+@click.command()
+@_targets
+@click.option("--forget", "forgets", is_flag=True, help="Remove the server: its tools are treated as new.")
+@options.as_json
+def revoke(targets: tuple[str, ...], forgets: bool, as_json: bool) -> int:
+    """Revoke the approval of tools, or of all tools of a server.
+
+    They are not called until they are approved again. No server is started.
+    """
+    from callsheet.apps.settings import load_settings  # noqa: PLC0415 - as above
+    from callsheet.apps.tool_pins import pin_file  # noqa: PLC0415 - not for --help
+    from callsheet.apps.tool_trust import revoke as revoke_tools  # noqa: PLC0415 - as above
+
+    file = pin_file(load_settings())
+    revoked: tuple[str, ...] = ()
+
+    def apply_change() -> None:
+        nonlocal revoked
+        revoked = revoke_tools(file, targets, forgets=forgets)
+
+    _write(apply_change, str(file.path))
+    if as_json:
+        print_json({"revoked": list(revoked), "path": str(file.path)})
+    else:
+        to_stderr(f"revoked: {', '.join(revoked)}" if revoked else "no approved tool matches")
+    return Exit.OK
+
+
+def _is_interactive() -> bool:
+    return is_terminal(sys.stdin)
+
+
+def _write(work: Any, path: str) -> None:
+    try:
+        work()
+    except OSError as error:
+        raise CallsheetError.single(
+            "CFG114",
+            f"the file of trusted tools {path} cannot be written: {error.strerror or error}",
+            help="free space, make the file writable, or name another file in CALLSHEET_PINS",
+        ) from error
+
+
+_PACKAGE = "callsheet.apps.cli.trust"
+_SECTION = "Commands"
+
+COMMANDS: dict[str, CommandEntry] = {
+    "list": CommandEntry(f"{_PACKAGE}:list_trusted", "List the known servers and tools.", _SECTION),
+    "diff": CommandEntry(
+        f"{_PACKAGE}:diff", "Compare the stored declarations with the current ones.", _SECTION
+    ),
+    "approve": CommandEntry(f"{_PACKAGE}:approve", "Approve the current declarations of tools.", _SECTION),
+    "revoke": CommandEntry(f"{_PACKAGE}:revoke", "Revoke the approval of tools.", _SECTION),
+}
+
+
+@click.group("trust", cls=LazyCommands, entries=COMMANDS, epilog=None)
+def trust() -> None:
+    """Manage which tools of MCP servers may be called, by their declarations."""

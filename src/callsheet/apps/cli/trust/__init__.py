@@ -1,1 +1,0 @@
-"""`callsheet trust`: commands for the trusted declarations of MCP server tools."""

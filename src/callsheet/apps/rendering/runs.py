@@ -1,0 +1,238 @@
+"""Events, failed steps, origins, questions and calls in doubt of a run as text, the same everywhere."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from callsheet.apps.rendering.values import exact_json, format_seconds, iso, preview, without_controls
+from callsheet.diagnostics import CODES
+from callsheet.machine import Outcome
+from callsheet.runtime.answers import PendingAsk, misleading_letters, origins
+from callsheet.sealing.sealer import shown
+
+if TYPE_CHECKING:
+    from callsheet.runtime.doubt import DoubtfulCall
+    from callsheet.store.events import Event
+
+
+def event_line(event: Event) -> str:
+    """An event on one line: number, time, type, key, the beginning of its body."""
+    body = "" if event.body is None else preview(shown(event.body), 100)
+    return f"{event.seq:>6}  {iso(event.ts)}  {event.type:<8} {event.key or '':<12} {body}".rstrip()
+
+
+def count_events(count: int) -> str:
+    """The number of events with the noun.
+
+    >>> count_events(1), count_events(2)
+    ('1 event', '2 events')
+    """
+    return f"{count} event{'' if count == 1 else 's'}"
+
+
+def event_json(event: Event) -> dict[str, Any]:
+    """An event as an object, with its whole body."""
+    return {
+        "seq": event.seq,
+        "time": iso(event.ts),
+        "type": str(event.type),
+        "key": event.key,
+        "step": event.step,
+        "epoch": event.epoch,
+        "body": shown(event.body),
+        "hash": event.hash.hex(),
+    }
+
+
+_NAMED = 5
+"""How many of the steps are named."""
+
+
+def failures_line(steps: Sequence[str]) -> str:
+    """A line on a run that is done with failures: it names the first of the steps; `steps` is not empty.
+
+    >>> failures_line(["S1", "S4"])
+    'done with failures: S1, S4 failed and the plan went on (ON_FAIL TERMINATE would end it)'
+    """
+    return f"{Outcome.DONE_WITH_FAILURES.words}: {failed_steps_words(steps)}"
+
+
+def failed_steps_words(steps: Sequence[str]) -> str:
+    """As `failures_line`, without the outcome.
+
+    >>> failed_steps_words(["S1"])
+    'S1 failed and the plan went on (ON_FAIL TERMINATE would end it)'
+    """
+    more = f" and {len(steps) - _NAMED} more" if len(steps) > _NAMED else ""
+    named = without_controls(", ".join(steps[:_NAMED]))
+    return f"{named}{more} failed and the plan went on (ON_FAIL TERMINATE would end it)"
+
+
+@dataclass(frozen=True, slots=True)
+class ForkOrigin:
+    """The run and event that a run was branched off at, the command (`verb`), its author and the edits."""
+
+    run_id: str
+    event: int
+    verb: str
+    place: str
+    by: str
+    edits: tuple[Mapping[str, Any], ...]
+
+    def describe(self) -> str:
+        """The origin as text."""
+        what = f"rerun from {self.place}" if self.verb == "rerun" else "forked"
+        who = f" by {self.by}" if self.by else ""
+        edits = "".join(f"; {_edit(edit)}" for edit in self.edits)
+        return f"{self.run_id} after event {self.event}, {what}{who}{edits}"
+
+    def to_json(self) -> dict[str, Any]:
+        """The origin as JSON data."""
+        return {
+            "run_id": self.run_id,
+            "event": self.event,
+            "verb": self.verb,
+            "step": self.place or None,
+            "by": self.by,
+            "edits": [dict(edit) for edit in self.edits],
+        }
+
+
+def origin_of(start: Mapping[str, Any] | None) -> ForkOrigin | None:
+    """The origin in the body of a first event; None for a run that was not branched off."""
+    fork = (start or {}).get("fork")
+    if fork is None:
+        return None
+    return ForkOrigin(
+        str(fork["run"]),
+        int(fork["event"]),
+        str(fork["verb"]),
+        str(fork.get("from", "")),
+        str(fork.get("by", "")),
+        tuple(fork.get("edits", ())),
+    )
+
+
+def _edit(edit: Mapping[str, Any]) -> str:
+    if "set" in edit:
+        return f"${edit['set']} set"
+    if "args" in edit:
+        return f"{edit['args']} = {preview(edit['value'], 60)}"
+    return f"{edit['replace']} replaced: {preview(edit['line'], 60)}"
+
+
+_DECISIONS = (
+    ("retry", "make the call again"),
+    ("skip", "continue as if it had returned null"),
+    ("fail", "treat it as failed"),
+    ("'value=…'", "it took place and returned this (JSON)"),
+)
+
+
+def pending_call_lines(calls: Sequence[DoubtfulCall]) -> list[str]:
+    """The calls that were sent without an answer, each with its arguments and start time."""
+    if not calls:
+        return []
+    subject = "1 call was sent" if len(calls) == 1 else f"{len(calls)} calls were sent"
+    lines = [f"{subject} without an answer; whether it took place is unknown:"]
+    now = time.time()
+    for call in calls:
+        args = ", ".join(f"{name}={preview(value, 80)}" for name, value in call.args.items())
+        attempt = f", attempt {call.attempt}" if call.attempt > 1 else ""
+        ago = format_seconds(max(0.0, now - call.since))
+        lines.append(
+            f"  {call.key}  {_tool_name(call.tool)} ({args})  started {iso(call.since)} ({ago} ago{attempt})"
+        )
+        lines.append(f"    {_shorten_middle(call.why)}")
+    return lines
+
+
+def _tool_name(tool: str) -> str:
+    return tool if tool == "RE-PLAN" else f"@{tool}"
+
+
+def _shorten_middle(why: str) -> str:
+    """A reason on one line; the middle of a long one is cut, since its end has a server's last output.
+
+    >>> _shorten_middle("it ended; it last wrote:\\n" + "noise " * 100 + "fatal: no disk")[-25:]
+    'oise noise fatal: no disk'
+    """
+    text = preview(why, len(why))
+    return text if len(text) <= 200 else f"{text[:90]} … {text[-107:]}"
+
+
+def doubt_lines(calls: Sequence[DoubtfulCall], run_id: str, hint: str) -> list[str]:
+    """The calls in doubt, and the commands that resolve them."""
+    lines = pending_call_lines(calls)
+    which = shlex.quote(calls[0].key) if len(calls) == 1 else "KEY"
+    commands = [
+        (f"callsheet decide {run_id} {which} {decision}{hint}", means) for decision, means in _DECISIONS
+    ]
+    width = max(len(command) for command, _ in commands)
+    return [
+        *lines,
+        "check whether it did, then decide:",
+        *(f"  {command:<{width}}  {means}" for command, means in commands),
+        f"then resume: callsheet resume {run_id}{hint}",
+        f"all at once: callsheet resume {run_id}{hint} --in-doubt retry (or skip, fail, 'value=…')",
+    ]
+
+
+def unanswered_lines(calls: Sequence[DoubtfulCall], run_id: str, hint: str) -> list[str]:
+    """The calls without an answer of their model, the reasons, and the commands to continue."""
+    lines = [f"{call.key}  {_tool_name(call.tool)} has no answer: {preview(call.why, 400)}" for call in calls]
+    codes = dict.fromkeys(code for call in calls if (code := call.why.partition(":")[0]) in CODES)
+    key = shlex.quote(calls[0].key) if len(calls) == 1 else "KEY"
+    return [
+        *lines,
+        *(f"what to do about it: callsheet explain {code}" for code in codes),
+        f"nothing is lost; ask again with: callsheet resume {run_id}{hint} (--model asks another one)",
+        f"or continue without: callsheet decide {run_id} {key} skip{hint} (or fail, 'value=…'), then resume",
+    ]
+
+
+def question_lines(ask: PendingAsk, hint: str = "") -> Iterator[str]:
+    """The question, and last the command that answers it; `hint` is that command's option for the journal."""
+    until = "" if ask.until is None else f", until {iso(ask.until)}"
+    yield f"{ask.run_id}  {ask.key}  since {iso(ask.since)}{until}"
+    if ask.kind == "approval":
+        if ask.answer:
+            yield f"  may the answer of @{ask.tool} be used?"
+            yield f"    {exact_json(ask.answer[0])}"
+            yield "  it was called with"
+        else:
+            yield f"  may @{ask.tool} be called with exactly this?"
+        for number, value in enumerate(ask.inputs, start=1):
+            yield f"    ({number}) {exact_json(value)}"
+        for name, value in (ask.args or {}).items():
+            yield f"    {name} = {exact_json(value)}"
+        for line in misleading_letters(ask):
+            yield f"  {without_controls(line)}"
+        if not ask.args and not ask.inputs:
+            yield "    (no arguments)"
+        for why in ask.why:
+            yield f"  because {without_controls(why)}"
+        for line in origins(ask):
+            yield f"  {without_controls(line)}"
+    else:
+        for line in without_controls(ask.prompt).splitlines() or [""]:
+            yield f"  {line}"
+        if ask.options:
+            yield "    one of " + ", ".join(map(exact_json, ask.options))
+        if ask.schema is not None:
+            yield f"    JSON of the schema {exact_json(dict(ask.schema))}"
+    yield f"  {_command(ask, hint)}"
+
+
+def _command(ask: PendingAsk, hint: str) -> str:
+    if ask.is_answered:
+        return f"answered; continue with: callsheet resume {ask.run_id}{hint}"
+    if ask.until is not None and time.time() >= ask.until:
+        return f"its time has run out; continue without an answer: callsheet resume {ask.run_id}{hint}"
+    needs_more = bool(ask.options) or ask.schema is not None
+    answer = " --answer …" if needs_more else "" if ask.kind == "approval" else " [--answer …]"
+    return f"callsheet approve {ask.run_id} {ask.key}{hint}{answer}   or with --deny"
