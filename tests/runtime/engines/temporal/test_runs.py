@@ -448,8 +448,8 @@ async def test_different_decisions_of_same_moment_are_reported(
     (body,) = (event.body for event in world.journal.events(run_id) if event.type == "decided")
     agreed: list[object] = []
     for verdict, outcome in zip(verdicts, outcomes, strict=True):
-        word = "value" if isinstance(verdict, TookPlace) else str(verdict)
-        if (word, getattr(verdict, "value", None)) == (body["decision"], body.get("value")):
+        sent = ("value", verdict.value) if isinstance(verdict, TookPlace) else (str(verdict), None)
+        if sent == (body["decision"], body.get("value")):
             agreed.append(outcome)
         else:
             assert isinstance(outcome, CallsheetError)
