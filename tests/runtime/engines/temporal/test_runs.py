@@ -375,9 +375,7 @@ async def test_call_that_waits_for_a_driver_that_makes_none_goes_to_others(
     monkeypatch.setattr(pending.workflow, "extern_functions", lambda: {pending.AT_HAND: bool})
     drives, makes_calls = world.worker(ports, tools=False, models=False), world.worker(ports, plans=False)
     async with drives, makes_calls:
-        outcome = await world.run(
-            'S1: @ONCE () > $x\nS2: @RESPOND ("$x")', facts={"ONCE": ToolFacts(effect)}
-        )
+        outcome = await world.run('S1: @ONCE () > $x\nS2: @RESPOND ("$x")', facts={"ONCE": ToolFacts(effect)})
     assert outcome.result is not None
     assert (outcome.result.response, calls) == ("done", ["S1.0.1"])
     assert EventType.IN_DOUBT not in [event.type for event in world.journal.events(outcome.run_id)]

@@ -92,7 +92,7 @@ async def _prune(
     import asyncio  # noqa: PLC0415 - as above
 
     from callsheet.runtime.engines.temporal.blob_references import needs  # noqa: PLC0415 - imports Temporal
-    from callsheet.runtime.engines.temporal.connecting import reach  # noqa: PLC0415 - as above
+    from callsheet.runtime.engines.temporal.connection import reach  # noqa: PLC0415 - as above
     from callsheet.store.shared.address import shown  # noqa: PLC0415 - as above
     from callsheet.store.shared.garbage import sweep  # noqa: PLC0415 - as above
 

@@ -18,12 +18,9 @@ from temporalio.common import RawValue
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.machine import CallTool, Doubted, Failed, Probe, ToolFacts
-from callsheet.runtime.engines.temporal.call_rules import CallRules
-from callsheet.runtime.engines.temporal.claims import ClaimCheck
+from callsheet.runtime.engines.temporal.call_rules import CallRules, NamedSecrets, NotGiven, OpenLabels, Rules
 from callsheet.runtime.engines.temporal.heartbeats import Heartbeats, unsent
-from callsheet.runtime.engines.temporal.named_secrets import NamedSecrets, NotGiven
-from callsheet.runtime.engines.temporal.payloads import OrderedJson
-from callsheet.runtime.engines.temporal.rules import OpenLabels, Rules
+from callsheet.runtime.engines.temporal.payloads import ClaimCheck, OrderedJson
 from callsheet.runtime.engines.temporal.run_order import CARRY_OUT, CARRY_OUT_ONCE, KEEP
 from callsheet.runtime.engines.temporal.wire import command_from_json, outcome_to_json
 from callsheet.runtime.gateway import Gateway, Ports

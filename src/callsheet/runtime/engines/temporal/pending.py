@@ -10,41 +10,40 @@ import asyncio
 from collections import Counter, deque
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 from temporalio import workflow
 from temporalio.common import RetryPolicy
 from temporalio.exceptions import ActivityError, ApplicationError, TimeoutType
 from temporalio.exceptions import TimeoutError as CallLost
 
-with workflow.unsafe.imports_passed_through():
-    from callsheet.machine import (
-        AgentTurn,
-        CallModel,
-        CallTool,
-        Compile,
-        Doubted,
-        Event,
-        Failed,
-        Probe,
-        RunAgent,
-        Sleep,
-        TimerFired,
-        ToolFacts,
-    )
-    from callsheet.machine.keys import item_of
-    from callsheet.runtime.engines.temporal.call_rules import talk_of
-    from callsheet.runtime.engines.temporal.heartbeats import is_sent
-    from callsheet.runtime.engines.temporal.run_order import (
-        CARRY_OUT,
-        CARRY_OUT_ONCE,
-        MODELS,
-        TOOLS,
-        UNSENT,
-        RunOrder,
-    )
-    from callsheet.runtime.engines.temporal.wire import Remote, command_to_json, outcome_from_json
-    from callsheet.store.start import facts_to_json
+from callsheet.machine import (
+    AgentTurn,
+    CallModel,
+    CallTool,
+    Compile,
+    Doubted,
+    Event,
+    Failed,
+    Probe,
+    RunAgent,
+    Sleep,
+    TimerFired,
+    ToolFacts,
+)
+from callsheet.machine.keys import item_of
+from callsheet.runtime.engines.temporal.call_rules import talk_of
+from callsheet.runtime.engines.temporal.heartbeats import is_sent
+from callsheet.runtime.engines.temporal.run_order import (
+    CARRY_OUT,
+    CARRY_OUT_ONCE,
+    MODELS,
+    TOOLS,
+    UNSENT,
+    RunOrder,
+)
+from callsheet.runtime.engines.temporal.wire import Remote, command_to_json, outcome_from_json
+from callsheet.store.start import facts_to_json
 
 _MOST_AT_ONCE = 500
 """Maximum concurrent calls of one run, far below the 2,000 that a server accepts."""
@@ -190,7 +189,8 @@ class PendingWork:
         rules = self._rules_of(command, self.began)
         args: list[Any] = [self._order.run_id, command_to_json(command), self._facts_for((tool,))]
         tells = not may_rerun and workflow.patched(_TELLS)
-        at_hand = is_early and (may_rerun or tells) and AT_HAND in workflow.extern_functions()
+        functions = cast("Mapping[str, object]", workflow.extern_functions())  # pyright: ignore[reportUnknownMemberType]
+        at_hand = is_early and (may_rerun or tells) and AT_HAND in functions
         queue, pause = self._order.queue, _FIRST_PAUSE
         while True:
             try:

@@ -1,19 +1,24 @@
-"""A worker: a process that drives runs and carries out calls.
+"""A worker: a process that drives runs and carries out calls, and the version by which runs find it.
 
 In: a connection, ports, and its duties. It serves until it is cancelled; then it takes no more work, lets its
-calls end for a while, and the rest is taken over by others or falls into doubt.
+calls end for a while, and the rest is taken over by others or falls into doubt. A run stays with workers of
+the version that began it; the server routes new runs to the build that was made current last.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
+from temporalio.api.workflowservice.v1 import SetWorkerDeploymentCurrentVersionRequest
 from temporalio.client import Client
 from temporalio.common import VersioningBehavior, WorkerDeploymentVersion
+from temporalio.service import RPCError, RPCStatusCode
 from temporalio.worker import (
     Interceptor,
     UnsandboxedWorkflowRunner,
@@ -23,13 +28,14 @@ from temporalio.worker import (
     WorkflowInterceptorClassInput,
 )
 
+from callsheet.machine.version import MACHINE_VERSION
+from callsheet.runtime.engines.temporal.call_rules import OpenLabels
 from callsheet.runtime.engines.temporal.calls import Calls
-from callsheet.runtime.engines.temporal.claims import ClaimCheck
+from callsheet.runtime.engines.temporal.connection import refused, sign
 from callsheet.runtime.engines.temporal.flow import PlanRun
+from callsheet.runtime.engines.temporal.payloads import ClaimCheck
 from callsheet.runtime.engines.temporal.pending import AT_HAND
-from callsheet.runtime.engines.temporal.rules import OpenLabels
 from callsheet.runtime.engines.temporal.run_order import MODELS, TOOLS
-from callsheet.runtime.engines.temporal.worker_signs import sign
 from callsheet.runtime.gateway import Ports
 from callsheet.runtime.launch import Offer
 from callsheet.store.labels import LabelStore
@@ -125,7 +131,8 @@ class _CallsAtHand(Interceptor):
         self,
         input: WorkflowInterceptorClassInput,  # noqa: A002 - the name is the SDK's
     ) -> type[WorkflowInboundInterceptor] | None:
-        input.unsafe_extern_functions[AT_HAND] = bool
+        functions: Any = input.unsafe_extern_functions  # pyright: ignore[reportUnknownMemberType]
+        functions[AT_HAND] = bool
 
 
 def _deployment(duties: Duties) -> WorkerDeploymentConfig | None:
@@ -137,3 +144,37 @@ def _deployment(duties: Duties) -> WorkerDeploymentConfig | None:
         use_worker_versioning=True,
         default_versioning_behavior=VersioningBehavior.PINNED,
     )
+
+
+_PATIENCE = 30.0
+_PAUSE = 0.2
+_NOT_YET = (RPCStatusCode.NOT_FOUND, RPCStatusCode.FAILED_PRECONDITION)
+
+
+def default_build(release: str) -> str:
+    """The default build id: the release and the version of the machine, whose runs must not be mixed."""
+    return f"{release}-machine-{MACHINE_VERSION}"
+
+
+async def make_current(client: Client, deployment: str, build: str) -> None:
+    """Route new runs to this build, once the server has heard of its first worker.
+
+    Raises CallsheetError (TMP004) if the server refuses it.
+    """
+    deadline = time.monotonic() + _PATIENCE
+    request = SetWorkerDeploymentCurrentVersionRequest(
+        namespace=client.namespace,
+        deployment_name=deployment,
+        build_id=build,
+        identity=client.identity,
+        ignore_missing_task_queues=True,
+    )
+    while True:
+        try:
+            await client.workflow_service.set_worker_deployment_current_version(request)
+        except RPCError as error:
+            if error.status not in _NOT_YET or time.monotonic() > deadline:
+                raise refused(f"build {build} of {deployment} cannot take new runs", error) from error
+            await asyncio.sleep(_PAUSE)
+        else:
+            return
