@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import cast
 
 from temporalio.api.workflowservice.v1 import SetWorkerDeploymentCurrentVersionRequest
 from temporalio.client import Client
@@ -131,7 +131,7 @@ class _CallsAtHand(Interceptor):
         self,
         input: WorkflowInterceptorClassInput,  # noqa: A002 - the name is the SDK's
     ) -> type[WorkflowInboundInterceptor] | None:
-        functions: Any = input.unsafe_extern_functions  # pyright: ignore[reportUnknownMemberType]
+        functions = cast("dict[str, object]", input.unsafe_extern_functions)  # pyright: ignore[reportUnknownMemberType]
         functions[AT_HAND] = bool
 
 
