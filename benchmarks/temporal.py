@@ -29,7 +29,7 @@ from callsheet.ir import JSON, Effect
 from callsheet.machine import Decision, Limits, Status, TookPlace, ToolFacts
 from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.engines.temporal import client
-from callsheet.runtime.engines.temporal.connecting import TemporalConnection, reach
+from callsheet.runtime.engines.temporal.connection import TemporalConnection, reach
 from callsheet.runtime.engines.temporal.run_order import RunOrder
 from callsheet.runtime.engines.temporal.settings import TemporalSettings
 from callsheet.store import Durability, Journal

@@ -27,7 +27,7 @@ from callsheet.frontends.ltp import parse
 from callsheet.ir import Effect
 from callsheet.machine import Limits, Status, ToolFacts
 from callsheet.runtime.engines.temporal import client
-from callsheet.runtime.engines.temporal.connecting import TemporalConnection, reach
+from callsheet.runtime.engines.temporal.connection import TemporalConnection, reach
 from callsheet.runtime.engines.temporal.run_order import RunOrder
 from callsheet.runtime.engines.temporal.settings import TemporalSettings
 from callsheet.store import Durability, Journal

@@ -16,11 +16,11 @@ from callsheet.ir import Plan
 from callsheet.machine import Limits, ToolFacts
 from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.engines.temporal import client
-from callsheet.runtime.engines.temporal.connecting import TemporalConnection, reach
-from callsheet.runtime.engines.temporal.rules import OpenLabels
+from callsheet.runtime.engines.temporal.call_rules import OpenLabels
+from callsheet.runtime.engines.temporal.connection import TemporalConnection, reach
 from callsheet.runtime.engines.temporal.run_order import RunOrder
-from callsheet.runtime.engines.temporal.serving import Duties, serve
 from callsheet.runtime.engines.temporal.settings import TemporalSettings
+from callsheet.runtime.engines.temporal.worker import Duties, serve
 from callsheet.runtime.gateway import Ports
 from callsheet.store import Durability, Journal, new_run_id
 from callsheet.store.labels import LabelStore

@@ -1,12 +1,14 @@
 """Temporal, virtual time and the local driver agree on plans, call by call; a sample of conformance cases.
 
 All of them: `python tests/conformance/run.py AREA FILE.jsonl --on temporal`.
+More generated plans: CALLSHEET_EXAMPLES=300 in the environment.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,10 +20,11 @@ from tests.conformance import dag_there, ltp_there
 from tests.conformance.dag_form import DagCase, read_dag_cases
 from tests.conformance.form import Case, read_cases
 from tests.plans import FACTS, INPUTS, plan_of, plan_texts
-from tests.runtime.test_drivers_agree import LIMITS, ports_of, simulated
+from tests.runtime.test_drivers_agree import LIMITS, ports_of, simulation
 from tests.temporal.fleet import Fleet, fleet
 
-from callsheet.ir import JSON
+from callsheet.ir import JSON, Effect
+from callsheet.machine import Limits, Machine, ToolFacts, compile_plan
 from callsheet.ports.calls import CallContext
 from callsheet.runtime.engines.temporal.wire import command_to_json
 from callsheet.runtime.gateway import Ports, Route
@@ -32,6 +35,8 @@ CASES = Path(dag_there.__file__).with_name("cases")
 LTP = ("flow-01", "foreach-01", "group-02", "failure-05", "replan-01", "agent-01")
 DAG = ("replan-a18",)
 SEEDS = st.integers(0, 2**32 - 1)
+EXAMPLES = int(os.environ.get("CALLSHEET_EXAMPLES", "5"))
+IN_TURN = Limits(max_steps=25, window=1, retry_delay=0.0, schedule="sequential")
 
 
 @pytest.fixture(scope="module")
@@ -87,17 +92,34 @@ def heard(ports: Ports, made: list[Made]) -> Ports:
     return Ports(route, told(ports.model), told(ports.agent), told(ports.compiler))
 
 
-@given(plan_texts(), SEEDS)
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def _keys_of_unsafe(made: list[Made]) -> list[Made]:
+    """The calls that must not be repeated, in the order of their keys."""
+    return sorted(call for call in made if not FACTS.get(call.what, ToolFacts(Effect.READ)).effect.may_rerun)
+
+
+@pytest.mark.parametrize("is_in_turn", [True, False], ids=["one at a time", "ahead and side by side"])
+@given(text=plan_texts(), world=SEEDS)
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_plan_makes_the_calls_of_the_local_driver_and_ends_like_it(
-    carried: Fleet, text: str, world: int
+    carried: Fleet, text: str, world: int, *, is_in_turn: bool
 ) -> None:
-    """The same calls under the same keys with the same arguments, and the end of the simulation."""
+    """The same calls under the same keys with the same arguments, and the end of the simulation.
+
+    Where calls are made ahead or side by side, how many of those that may be repeated are made and not used
+    depends on which answer comes first.
+    """
+    limits = IN_TURN if is_in_turn else LIMITS
     plan = plan_of(text)
-    launch = Launch(facts=FACTS, inputs=INPUTS, limits=LIMITS)
+    launch = Launch(facts=FACTS, inputs=INPUTS, limits=limits)
     here: list[Made] = []
     there: list[Made] = []
     local = asyncio.run(run_unrecorded(plan, heard(ports_of(world), here), launch))
     ended = carried.there(carried.run(plan, heard(ports_of(world), there), launch)).result
-    assert sorted(there) == sorted(here)
-    assert ended == local == simulated(plan, world)
+    if is_in_turn:
+        assert sorted(there) == sorted(here)
+    else:
+        assert _keys_of_unsafe(there) == _keys_of_unsafe(here)
+        args = {call.key: call for call in here}
+        assert {call for call in there if call.key in args} <= set(here)
+    virtual = simulation(Machine(compile_plan(plan, FACTS), limits), world).run(INPUTS)
+    assert ended == local == virtual

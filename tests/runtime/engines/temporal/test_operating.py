@@ -18,11 +18,10 @@ from tests.temporal.tls import in_front_of, papers
 from callsheet.diagnostics import CallsheetError
 from callsheet.runtime.answers import Answer
 from callsheet.runtime.engines.temporal import client
-from callsheet.runtime.engines.temporal.claims import ClaimCheck
-from callsheet.runtime.engines.temporal.connecting import reach
+from callsheet.runtime.engines.temporal.connection import reach
 from callsheet.runtime.engines.temporal.history import run_history
-from callsheet.runtime.engines.temporal.payloads import conversion
-from callsheet.runtime.engines.temporal.versions import make_current
+from callsheet.runtime.engines.temporal.payloads import ClaimCheck, conversion
+from callsheet.runtime.engines.temporal.worker import make_current
 from callsheet.store.shared.blobs import FolderBlobs
 
 HISTORIES = Path(__file__).with_name("histories")

@@ -19,7 +19,7 @@ from callsheet.ports.calls import CallContext
 from callsheet.runtime.answers import Answer
 from callsheet.runtime.asking import Respondents
 from callsheet.runtime.engines.temporal import client
-from callsheet.runtime.engines.temporal.named_secrets import NamedSecrets, NotGiven
+from callsheet.runtime.engines.temporal.call_rules import NamedSecrets, NotGiven
 from callsheet.runtime.engines.temporal.run_order import SECRETS
 from callsheet.runtime.gateway import Ports, Route
 from callsheet.runtime.launch import Offer

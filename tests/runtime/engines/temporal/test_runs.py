@@ -20,7 +20,7 @@ from callsheet.machine import Decision, Limits, Machine, Started, Status, TookPl
 from callsheet.machine.notes import Note
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.runtime.answers import Answer, PendingAsk
-from callsheet.runtime.engines.temporal import client
+from callsheet.runtime.engines.temporal import client, pending
 from callsheet.runtime.engines.temporal.history import run_history
 from callsheet.runtime.engines.temporal.run_order import workflow_id
 from callsheet.runtime.gateway import Gateway, Ports, Route
@@ -323,12 +323,62 @@ async def test_read_only_call_of_lost_worker_is_repeated(world: World) -> None:
     async with world.worker(ports):
         run_id = await world.start('S1: @LOOK () > $x\nS2: @RESPOND ("$x")', facts={"LOOK": ToolFacts(READ)})
         await asyncio.wait_for(began.wait(), 60)
-    async with world.worker(ports):
+    drives, makes_calls = world.worker(ports, tools=False, models=False), world.worker(ports, plans=False)
+    async with drives, makes_calls:
         outcome = await world.wait(run_id)
     assert outcome.result is not None
     assert outcome.result.response == "seen"
     assert len(keys) == 2
     assert keys[0] == keys[1]
+
+
+async def test_worker_that_drives_a_run_makes_its_first_calls_and_no_more_at_a_time_than_it_may(
+    world: World,
+) -> None:
+    """The server starts three with the task that asks for them; the others are offered to all workers."""
+    under_way, most = 0, 0
+
+    async def look(args: dict[str, Any], context: CallContext) -> Any:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        await asyncio.sleep(0.05)
+        under_way -= 1
+        return "seen"
+
+    steps = "\n".join(f"S{n}: @LOOK () > $x{n}" for n in range(1, 6))
+    async with world.worker(Ports({"LOOK": Route(look)}.get), calls=2):
+        outcome = await world.run(
+            f"@PARALLEL {{\n{steps}\n}}\nS6: @RESPOND ($x5)", facts={"LOOK": ToolFacts(READ)}
+        )
+    assert outcome.result is not None
+    assert (outcome.result.response, most) == ("seen", 2)
+    history = await world.temporal_run(outcome.run_id).handle.fetch_history()
+    asked = [e.activity_task_scheduled_event_attributes for e in history.events]
+    queue = world.reached.settings.queue
+    queues = Counter(each.task_queue.name for each in asked if each.activity_id)
+    assert queues == {queue: 3, f"{queue}-tools": 2}
+
+
+@pytest.mark.parametrize("effect", [READ, Effect.UNSAFE])
+async def test_call_that_waits_for_a_driver_that_makes_none_goes_to_others(
+    world: World, monkeypatch: pytest.MonkeyPatch, effect: Effect
+) -> None:
+    """So does one of a worker that is lost between asking for a call and making it."""
+    calls: list[str] = []
+
+    async def once(args: dict[str, Any], context: CallContext) -> Any:
+        calls.append(context.key)
+        return "done"
+
+    ports = Ports({"ONCE": Route(once)}.get)
+    monkeypatch.setattr(pending.workflow, "extern_functions", lambda: {pending.AT_HAND: bool})
+    drives, makes_calls = world.worker(ports, tools=False, models=False), world.worker(ports, plans=False)
+    async with drives, makes_calls:
+        outcome = await world.run('S1: @ONCE () > $x\nS2: @RESPOND ("$x")', facts={"ONCE": ToolFacts(effect)})
+    assert outcome.result is not None
+    assert (outcome.result.response, calls) == ("done", ["S1.0.1"])
+    assert EventType.IN_DOUBT not in [event.type for event in world.journal.events(outcome.run_id)]
 
 
 async def test_long_run_continues_as_new_with_complete_journal(world: World) -> None:
@@ -396,8 +446,8 @@ async def test_different_decisions_of_same_moment_are_reported(
     (body,) = (event.body for event in world.journal.events(run_id) if event.type == "decided")
     agreed: list[object] = []
     for verdict, outcome in zip(verdicts, outcomes, strict=True):
-        word = "value" if isinstance(verdict, TookPlace) else str(verdict)
-        if (word, getattr(verdict, "value", None)) == (body["decision"], body.get("value")):
+        sent = ("value", verdict.value) if isinstance(verdict, TookPlace) else (str(verdict), None)
+        if sent == (body["decision"], body.get("value")):
             agreed.append(outcome)
         else:
             assert isinstance(outcome, CallsheetError)

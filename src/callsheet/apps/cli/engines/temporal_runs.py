@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from callsheet.runtime.answers import Answer, PendingAsk
     from callsheet.runtime.doubt import Resolution, RunOutcome
     from callsheet.runtime.engines.temporal.client import TemporalRun
-    from callsheet.runtime.engines.temporal.connecting import TemporalConnection
+    from callsheet.runtime.engines.temporal.connection import TemporalConnection
     from callsheet.runtime.engines.temporal.settings import TemporalSettings
     from callsheet.runtime.launch import Launch
     from callsheet.store.journal import Journal
@@ -99,7 +99,7 @@ async def run_on_temporal(
     environment variables of the workers.
     """
     from callsheet.runtime.engines.temporal import client  # noqa: PLC0415 - imports Temporal
-    from callsheet.runtime.engines.temporal.connecting import reach  # noqa: PLC0415 - as above
+    from callsheet.runtime.engines.temporal.connection import reach  # noqa: PLC0415 - as above
     from callsheet.runtime.engines.temporal.run_order import SECRETS, RunOrder  # noqa: PLC0415 - as above
     from callsheet.runtime.launch import start_of  # noqa: PLC0415 - as above
 
@@ -167,7 +167,7 @@ def with_connection(
     """The result of `work` on a run on Temporal."""
     from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - imports asyncio
     from callsheet.runtime.engines.temporal.client import TemporalRun  # noqa: PLC0415 - imports Temporal
-    from callsheet.runtime.engines.temporal.connecting import reach  # noqa: PLC0415 - as above
+    from callsheet.runtime.engines.temporal.connection import reach  # noqa: PLC0415 - as above
 
     with journals.open_journal(journal) as opened:
         run_id = opened.find_run(run).run_id
@@ -271,7 +271,7 @@ async def resume_on_temporal(
 ) -> RunOutcome:
     """Wait for the end of a run on Temporal with changed limits; a failed graph continues."""
     from callsheet.runtime.engines.temporal import client  # noqa: PLC0415 - as above
-    from callsheet.runtime.engines.temporal.connecting import reach  # noqa: PLC0415 - as above
+    from callsheet.runtime.engines.temporal.connection import reach  # noqa: PLC0415 - as above
 
     connection = await reach(settings)
     idle = no_worker_warning(connection, to_stderr)

@@ -28,8 +28,8 @@ from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
     from callsheet.apps.setup import Setup
-    from callsheet.runtime.engines.temporal.serving import Duties
     from callsheet.runtime.engines.temporal.settings import TemporalSettings
+    from callsheet.runtime.engines.temporal.worker import Duties
     from callsheet.store.labels import LabelStore
     from callsheet.store.shared.blobs import Swept
 
@@ -144,8 +144,7 @@ def worker(  # noqa: PLR0913 - an argument for each option
     require_extra()
     _check_secrets(secrets)
     from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - imports asyncio, as all below
-    from callsheet.runtime.engines.temporal.serving import Duties  # noqa: PLC0415
-    from callsheet.runtime.engines.temporal.versions import default_build  # noqa: PLC0415
+    from callsheet.runtime.engines.temporal.worker import Duties, default_build  # noqa: PLC0415
 
     settings = whereabouts.apply_to(setup.settings.temporal)
     kinds = serves or ("plans", "tools", "models")
@@ -196,9 +195,8 @@ async def _serve(
     from callsheet.api.requirements import offer_lookup  # noqa: PLC0415 - as above
     from callsheet.apps.models import models_for_any_plan, with_local_model  # noqa: PLC0415 - as above
     from callsheet.apps.toolbox import open_toolbox  # noqa: PLC0415
-    from callsheet.runtime.engines.temporal.connecting import reach  # noqa: PLC0415
-    from callsheet.runtime.engines.temporal.serving import serve  # noqa: PLC0415
-    from callsheet.runtime.engines.temporal.versions import make_current  # noqa: PLC0415
+    from callsheet.runtime.engines.temporal.connection import reach  # noqa: PLC0415
+    from callsheet.runtime.engines.temporal.worker import make_current, serve  # noqa: PLC0415
 
     connection = await reach(settings)
     setup = with_local_model(setup, to_stderr) if duties.models else setup
@@ -307,7 +305,7 @@ async def _prune(
     import asyncio  # noqa: PLC0415 - as above
 
     from callsheet.runtime.engines.temporal.blob_references import needs  # noqa: PLC0415 - imports Temporal
-    from callsheet.runtime.engines.temporal.connecting import reach  # noqa: PLC0415 - as above
+    from callsheet.runtime.engines.temporal.connection import reach  # noqa: PLC0415 - as above
     from callsheet.store.shared.address import shown  # noqa: PLC0415 - as above
     from callsheet.store.shared.blobs import sweep  # noqa: PLC0415 - as above
 

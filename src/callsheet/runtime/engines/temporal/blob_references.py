@@ -17,11 +17,9 @@ from temporalio.client import Client, WorkflowExecution
 from temporalio.service import RPCError, RPCStatusCode
 
 from callsheet.diagnostics import CallsheetError
-from callsheet.runtime.engines.temporal.claims import ClaimCheck, ticket_of
-from callsheet.runtime.engines.temporal.client import refused
-from callsheet.runtime.engines.temporal.connecting import TemporalConnection
+from callsheet.runtime.engines.temporal.connection import TemporalConnection, WorkerSign, refused, user_of
+from callsheet.runtime.engines.temporal.payloads import ClaimCheck, ticket_of
 from callsheet.runtime.engines.temporal.run_order import WORKFLOW
-from callsheet.runtime.engines.temporal.worker_signs import WorkerSign, user_of
 from callsheet.sealing.keys import NotOpened
 from callsheet.store.blobs import BlobMissing
 from callsheet.store.shared.blobs import DIGEST

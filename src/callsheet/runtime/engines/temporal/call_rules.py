@@ -1,21 +1,35 @@
-"""The rules and secrets of one call, as passed to the worker that makes it.
+"""The rules and secrets of one call, as passed to the worker that makes it, and as the worker applies them.
 
-In: an order and the machine. Out: JSON data beside the call. A policy is passed as the digest of its blob, an
-agent's task by value, a secret as the name of a variable in the workers' environment.
+In: an order and the machine. Out: JSON data beside the call, and on the worker a gateway that enforces it. A
+policy is passed as the digest of its blob, an agent's task by value, a secret as the name of a variable in
+the workers' environment: so a history contains no secret, and a worker provides only the variables it was
+told to. If a policy cannot be fetched, fetching is retried; the call waits and is never made without it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple, Self
+import asyncio
+import json
+import logging
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, NamedTuple, Self, TypeAlias, cast
 
 from callsheet.ir import plan_hash
 from callsheet.ir.labels import read_label
-from callsheet.machine import AgentTurn, CallTool, Machine, Probe
+from callsheet.machine import AgentTurn, CallTool, Machine, Probe, ToolFacts
 from callsheet.machine.keys import item_of
-from callsheet.runtime.capabilities import Task, tasks_of
+from callsheet.policy.canon import policy_from_json
+from callsheet.policy.model import Policy
+from callsheet.runtime.capabilities import NO_TASKS, Task, Tasks, tasks_of
+from callsheet.runtime.engines.temporal.payloads import ClaimCheck
 from callsheet.runtime.engines.temporal.run_order import RunOrder
 from callsheet.runtime.engines.temporal.wire import Remote, allowance_from_json, allowance_to_json
+from callsheet.runtime.gateway import Gateway, Ports
+from callsheet.runtime.guard import Guard, GuardedGateway
+from callsheet.sealing.known import SHORTEST, forms_of
+from callsheet.sealing.placeholders import MASK
+from callsheet.store.blobs import BlobMissing
+from callsheet.store.labels import LabelStore
 
 
 class CallRules(NamedTuple):
@@ -91,3 +105,123 @@ def _tool_of(command: Remote) -> str:
     """The tool that a command calls or probes; empty for a command to a model or an agent."""
     call = command.call if isinstance(command, Probe) else command
     return call.tool if isinstance(call, CallTool) else ""
+
+
+_SHORTEST_FORM = 8
+
+
+class NotGiven(Exception):
+    """A secret that this worker does not provide; the message says why."""
+
+
+class NamedSecrets:
+    """The secrets of one run as a worker resolves them: variables by placeholder text.
+
+    `offered` are the variables that it may provide, out of `environ`.
+    """
+
+    def __init__(
+        self, secrets: Mapping[str, str], offered: Collection[str], environ: Mapping[str, str]
+    ) -> None:
+        self._secrets = secrets
+        self._offered = offered
+        self._values = {
+            text: environ[variable]
+            for text, variable in secrets.items()
+            if variable in offered and environ.get(variable)
+        }
+
+    def put_in(self, data: dict[str, Any]) -> dict[str, Any]:
+        """The data with secrets substituted; raises NotGiven."""
+        if not self._secrets:
+            return data
+        encoded = json.dumps(data, ensure_ascii=False)
+        for text, variable in self._secrets.items():
+            if text in encoded and text not in self._values:
+                raise NotGiven(self._why_not(variable))
+        return _changed(data, self._with)
+
+    def take_out(self, data: dict[str, Any]) -> dict[str, Any]:
+        """The data with secrets replaced by their placeholders, and encoded forms of them masked."""
+        has_long_value = any(len(value) >= SHORTEST for value in self._values.values())
+        return _changed(data, self._without) if has_long_value else data
+
+    def _why_not(self, variable: str) -> str:
+        if variable not in self._offered:
+            return f"this worker is not allowed to pass {variable} to runs: start it with --secret {variable}"
+        return f"there is no variable {variable} in the environment of this worker"
+
+    def _with(self, text: str) -> str:
+        for place, value in self._values.items():
+            text = text.replace(place, value)
+        return text
+
+    def _without(self, text: str) -> str:
+        for place, value in self._values.items():
+            if len(value) >= SHORTEST:
+                text = text.replace(value, place)
+                for form in forms_of(value):
+                    if len(form) >= _SHORTEST_FORM and form in text:
+                        text = text.replace(form, MASK)
+        return text
+
+
+def _changed(data: Any, change: Callable[[str], str]) -> Any:
+    if isinstance(data, str):
+        return change(data)
+    if isinstance(data, list):
+        return [_changed(item, change) for item in cast("list[Any]", data)]
+    if isinstance(data, dict):
+        entries = cast("dict[str, Any]", data).items()
+        return {change(name): _changed(item, change) for name, item in entries}
+    return data
+
+
+OpenLabels: TypeAlias = "Callable[[], LabelStore]"
+"""Opens the labels of files and facts; raises CallsheetError."""
+_PAUSE = 1.0
+_log = logging.getLogger("callsheet")
+
+
+class Rules:
+    """The policies and labels of one worker; to be used from its loop's thread."""
+
+    def __init__(self, claims: ClaimCheck, labels: OpenLabels) -> None:
+        self._claims = claims
+        self._open = labels
+        self._labels: LabelStore | None = None
+        self._policies: dict[str, Policy] = {}
+
+    async def gateway(
+        self, ports: Ports, run_id: str, facts: Mapping[str, ToolFacts], call_rules: CallRules
+    ) -> Gateway:
+        """The gateway for a call with these rules; raises CallsheetError if labels cannot be kept."""
+        if not call_rules.rules:
+            return Gateway(ports, run_id, facts)
+        policy = await self._policy(call_rules.rules)
+        if self._labels is None:
+            self._labels = self._open()
+        began, task = call_rules.began, call_rules.task
+        tasks = NO_TASKS if task is None else Tasks({call_rules.talk: task}, lambda _: began)
+        return GuardedGateway(ports, run_id, Guard(policy, call_rules.plan, self._labels, tasks=tasks), facts)
+
+    async def pin_of(self, call_rules: CallRules, tool: str) -> str | None:
+        """The pin that the policy's entry of a tool requires; None if there is none."""
+        policy = await self._policy(call_rules.rules) if call_rules.rules else None
+        rule = None if policy is None else policy.tools.get(tool)
+        return None if rule is None else rule.pin
+
+    def close(self) -> None:
+        """Close the label store if it was opened."""
+        if self._labels is not None:
+            self._labels.close()
+            self._labels = None
+
+    async def _policy(self, name: str) -> Policy:
+        while name not in self._policies:
+            try:
+                self._policies[name] = policy_from_json(json.loads(await self._claims.fetch(name)))
+            except (BlobMissing, OSError) as error:
+                _log.warning("a policy cannot be fetched: %s; retrying", error)
+                await asyncio.sleep(_PAUSE)
+        return self._policies[name]

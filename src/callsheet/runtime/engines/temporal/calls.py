@@ -17,13 +17,10 @@ from temporalio.api.common.v1 import Payload
 from temporalio.common import RawValue
 
 from callsheet.diagnostics import CallsheetError
-from callsheet.machine import Doubted, Failed, ToolFacts
-from callsheet.runtime.engines.temporal.call_rules import CallRules
-from callsheet.runtime.engines.temporal.claims import ClaimCheck
+from callsheet.machine import CallTool, Doubted, Failed, Probe, ToolFacts
+from callsheet.runtime.engines.temporal.call_rules import CallRules, NamedSecrets, NotGiven, OpenLabels, Rules
 from callsheet.runtime.engines.temporal.heartbeats import Heartbeats, unsent
-from callsheet.runtime.engines.temporal.named_secrets import NamedSecrets, NotGiven
-from callsheet.runtime.engines.temporal.payloads import OrderedJson
-from callsheet.runtime.engines.temporal.rules import OpenLabels, Rules
+from callsheet.runtime.engines.temporal.payloads import ClaimCheck, OrderedJson
 from callsheet.runtime.engines.temporal.run_order import CARRY_OUT, CARRY_OUT_ONCE, KEEP
 from callsheet.runtime.engines.temporal.wire import command_from_json, outcome_to_json
 from callsheet.runtime.gateway import Gateway, Ports
@@ -32,6 +29,7 @@ from callsheet.sealing.masking import Finder, mask_value
 from callsheet.store.start import facts_from_json
 
 _PAUSE = 1.0
+_OF_TOOLS = (CallTool.__name__, Probe.__name__)
 _ACCEPTS = "review the changes, then start the workers with --accept-changed-tools"
 _CHANGED = "@{tool} is not declared as it was when the run began, and was not called; " + _ACCEPTS
 _MOVED = "{change}, and was not called; " + _ACCEPTS
@@ -48,7 +46,7 @@ class Calls:
     `offered` are the variables of the environment `environ` that runs may name as secrets. `offer_of` gives
     what is offered here under a tool's name, None for an unknown name. With `accepts_changed` a call may
     reach another declaration and another server than at the start of its run; the pins of its policy hold all
-    the same.
+    the same. At most `most` calls are under way at a time, calls of models not counted, and as many of those.
     """
 
     def __init__(
@@ -61,6 +59,7 @@ class Calls:
         environ: Mapping[str, str] = os.environ,
         *,
         accepts_changed: bool = False,
+        most: int = 100,
     ) -> None:
         self._ports = ports
         self._claims = claims
@@ -70,6 +69,7 @@ class Calls:
         self._accepts_changed = accepts_changed
         self._environ = environ
         self._heartbeats = Heartbeats()
+        self._turns = {is_tool: asyncio.Semaphore(most) for is_tool in (True, False)}
 
     def close(self) -> None:
         """Close what the calls have opened; no call may be under way."""
@@ -124,7 +124,8 @@ class Calls:
         before: Callable[[], Awaitable[None]],
     ) -> RawValue:
         rules = None if rules_data is None else CallRules.from_json(rules_data)
-        outcome = await self._outcome(run_id, command, facts_from_json(facts), rules, before)
+        async with self._turns[command["kind"] in _OF_TOOLS]:  # the same calls come by two task queues
+            outcome = await self._outcome(run_id, command, facts_from_json(facts), rules, before)
         return RawValue(await self._checked_in(outcome))
 
     async def _outcome(

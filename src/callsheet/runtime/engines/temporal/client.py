@@ -26,25 +26,26 @@ from callsheet.policy.canon import policy_to_json
 from callsheet.runtime.answers import Answer, PendingAsk, message_payload
 from callsheet.runtime.cancelling import has_ended
 from callsheet.runtime.doubt import Resolution, RunOutcome, decided_already, named_doubts
-from callsheet.runtime.engines.temporal.arrival_order import first_answer, first_decision, is_same_decision
-from callsheet.runtime.engines.temporal.connecting import TemporalConnection
-from callsheet.runtime.engines.temporal.history import RunHistory, run_history
-from callsheet.runtime.engines.temporal.journaling import (
+from callsheet.runtime.engines.temporal.connection import TemporalConnection, refused
+from callsheet.runtime.engines.temporal.history import RunHistory, Watching, run_history
+from callsheet.runtime.engines.temporal.journal_copy import (
+    first_answer,
+    first_decision,
+    is_same_decision,
     journaled_outcome,
     machine_of,
     note_happenings,
     note_order,
 )
-from callsheet.runtime.engines.temporal.reopened import Reopening
 from callsheet.runtime.engines.temporal.run_order import (
     MEMO,
     RESTING,
     RUNNING,
     WORKFLOW,
+    Reopening,
     RunOrder,
     workflow_id,
 )
-from callsheet.runtime.engines.temporal.watching import Watching
 from callsheet.runtime.guard import bounded
 from callsheet.runtime.inbox import answered_already, fitting, not_asked
 from callsheet.store import EventType, Journal
@@ -366,13 +367,6 @@ def _not_there(run: TemporalRun, error: RPCError) -> CallsheetError:
         f"the Temporal server {client.service_client.config.target_host} has no run {run.run_id} in its"
         f" namespace {client.namespace}",
         help="the server may have deleted its history, or the run is on another server",
-    )
-
-
-def refused(action: str, error: RPCError) -> CallsheetError:
-    """The error for a request that the server refuses."""
-    return CallsheetError.single(
-        "TMP004", f"{action}: the Temporal server says: {error.message or error.status}"
     )
 
 

@@ -15,52 +15,55 @@ from typing import Any
 
 from temporalio import workflow
 
-with workflow.unsafe.imports_passed_through():
-    from callsheet.machine import (
-        Answered,
-        Ask,
-        Awaited,
-        Cancelled,
-        Command,
-        Decided,
-        Doubted,
-        Event,
-        Failed,
-        Finish,
-        Limits,
-        LimitsChanged,
-        PlanCompiled,
-        Probe,
-        Result,
-        Sleep,
-        Started,
-        Succeeded,
-        TimeUp,
-        ToolFacts,
-        Verdict,
-    )
-    from callsheet.machine.keys import MACHINE_VERSION
-    from callsheet.runtime.answers import find_answer
-    from callsheet.runtime.engines.temporal.call_rules import held_for
-    from callsheet.runtime.engines.temporal.carried_state import Carried, plan_of, state_of
-    from callsheet.runtime.engines.temporal.event_rows import Row, row_of
-    from callsheet.runtime.engines.temporal.payloads import OrderedJson
-    from callsheet.runtime.engines.temporal.pending import PendingWork
-    from callsheet.runtime.engines.temporal.reopened import Refolded, Reopening, refold
-    from callsheet.runtime.engines.temporal.run_order import (
-        HAPPENED,
-        KEEP,
-        MEMO,
-        PAST,
-        RESTING,
-        RUNNING,
-        WORKFLOW,
-        RunOrder,
-    )
-    from callsheet.store.inbox import Message
-    from callsheet.store.records import event_of, result_body
-    from callsheet.store.replay import begin
-    from callsheet.store.snapshots import AskTimes
+from callsheet.machine import (
+    Answered,
+    Ask,
+    Awaited,
+    Cancelled,
+    Command,
+    Decided,
+    Doubted,
+    Event,
+    Failed,
+    Finish,
+    Limits,
+    LimitsChanged,
+    PlanCompiled,
+    Probe,
+    Result,
+    Sleep,
+    Started,
+    Succeeded,
+    TimeUp,
+    ToolFacts,
+    Verdict,
+)
+from callsheet.machine.keys import MACHINE_VERSION
+from callsheet.runtime.answers import find_answer
+from callsheet.runtime.engines.temporal.call_rules import held_for
+from callsheet.runtime.engines.temporal.payloads import OrderedJson
+from callsheet.runtime.engines.temporal.pending import PendingWork
+from callsheet.runtime.engines.temporal.run_order import (
+    HAPPENED,
+    KEEP,
+    MEMO,
+    PAST,
+    RESTING,
+    RUNNING,
+    WORKFLOW,
+    Carried,
+    Refolded,
+    Reopening,
+    RunOrder,
+    plan_of,
+    refold,
+    state_of,
+)
+from callsheet.runtime.engines.temporal.wire import Row, row_of
+from callsheet.store.inbox import Message
+from callsheet.store.records import event_of, result_body
+from callsheet.store.replay import begin
+from callsheet.store.snapshots import AskTimes
 
 _UNITS = 20_000
 """Steps and items per workflow task, which may last two seconds."""

@@ -1,8 +1,8 @@
-"""Reads a run's events from its Temporal history: from its result, else by replaying the workflow.
+"""Reads a run's events from its Temporal history, from its result, else by replaying the workflow.
 
-In: the history of a run. Out: its events as rows for the journal, so that every command that looks at runs
-works. A replay yields the original order and times, and detects a history that does not fit the workflow.
-Nothing is called.
+In: the history of a run. Out: its events as rows for the journal, and for an observer, so that every command
+that looks at runs works. A replay yields the original order and times, and detects a history that does not
+fit the workflow. Nothing is called.
 """
 
 from __future__ import annotations
@@ -25,13 +25,15 @@ from temporalio.worker import (
 )
 
 from callsheet.diagnostics import CallsheetError
-from callsheet.runtime.engines.temporal.claims import ClaimCheck
-from callsheet.runtime.engines.temporal.event_rows import Row
+from callsheet.machine import Machine, Started
+from callsheet.machine.machine import Observer
 from callsheet.runtime.engines.temporal.flow import PlanRun
-from callsheet.runtime.engines.temporal.payloads import OrderedJson
+from callsheet.runtime.engines.temporal.payloads import ClaimCheck, OrderedJson
 from callsheet.runtime.engines.temporal.run_order import HAPPENED, PAST, RunOrder
+from callsheet.runtime.engines.temporal.wire import Row, event_in
 from callsheet.sealing.keys import NotOpened
 from callsheet.store.blobs import BlobMissing
+from callsheet.store.replay import begin
 
 
 class RunHistory:
@@ -123,3 +125,24 @@ def _unreadable(history: WorkflowHistory, why: object) -> CallsheetError:
         f"the history of {history.workflow_id} cannot be replayed: {why}",
         help="use the version of callsheet and the folder of blobs that its workers use",
     )
+
+
+class Watching:
+    """The observer of one run, and how far it has been notified."""
+
+    def __init__(self, observer: Observer) -> None:
+        self._observer = observer
+        self._machine: Machine | None = None
+        self._seen = 0
+
+    def notify(self, history: RunHistory) -> None:
+        """Notify of the events since the last call."""
+        if self._machine is None:
+            start = history.order.start
+            self._machine = begin(history.order.plan, start, self._observer).machine
+            self._machine.feed(Started(start.inputs))
+        for row in history.happened[self._seen :]:
+            event = event_in(row)
+            if event is not None:
+                self._machine.feed(event)
+        self._seen = len(history.happened)

@@ -10,41 +10,40 @@ import asyncio
 from collections import Counter, deque
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 from temporalio import workflow
 from temporalio.common import RetryPolicy
 from temporalio.exceptions import ActivityError, ApplicationError, TimeoutType
 from temporalio.exceptions import TimeoutError as CallLost
 
-with workflow.unsafe.imports_passed_through():
-    from callsheet.machine import (
-        AgentTurn,
-        CallModel,
-        CallTool,
-        Compile,
-        Doubted,
-        Event,
-        Failed,
-        Probe,
-        RunAgent,
-        Sleep,
-        TimerFired,
-        ToolFacts,
-    )
-    from callsheet.machine.keys import item_of
-    from callsheet.runtime.engines.temporal.call_rules import talk_of
-    from callsheet.runtime.engines.temporal.heartbeats import is_sent
-    from callsheet.runtime.engines.temporal.run_order import (
-        CARRY_OUT,
-        CARRY_OUT_ONCE,
-        MODELS,
-        TOOLS,
-        UNSENT,
-        RunOrder,
-    )
-    from callsheet.runtime.engines.temporal.wire import Remote, command_to_json, outcome_from_json
-    from callsheet.store.start import facts_to_json
+from callsheet.machine import (
+    AgentTurn,
+    CallModel,
+    CallTool,
+    Compile,
+    Doubted,
+    Event,
+    Failed,
+    Probe,
+    RunAgent,
+    Sleep,
+    TimerFired,
+    ToolFacts,
+)
+from callsheet.machine.keys import item_of
+from callsheet.runtime.engines.temporal.call_rules import talk_of
+from callsheet.runtime.engines.temporal.heartbeats import is_sent
+from callsheet.runtime.engines.temporal.run_order import (
+    CARRY_OUT,
+    CARRY_OUT_ONCE,
+    MODELS,
+    TOOLS,
+    UNSENT,
+    RunOrder,
+)
+from callsheet.runtime.engines.temporal.wire import Remote, command_to_json, outcome_from_json
+from callsheet.store.start import facts_to_json
 
 _MOST_AT_ONCE = 500
 """Maximum concurrent calls of one run, far below the 2,000 that a server accepts."""
@@ -52,6 +51,12 @@ _LONGEST_CALL = timedelta(days=1)
 _AGAIN = RetryPolicy(initial_interval=timedelta(seconds=1), maximum_interval=timedelta(seconds=30))
 """For calls that may be repeated: without limit, since only a lost worker leads to a retry."""
 _ONCE = RetryPolicy(maximum_attempts=1)
+AT_HAND = "callsheet: calls at hand"
+"""The name among a worker's extern functions with which it says that it also makes the calls of its runs."""
+_MOST_AT_HAND = 3
+"""Concurrent calls that a run offers to the worker that drives it: as many as the SDK starts with a task."""
+_AT_HAND_PATIENCE = timedelta(seconds=5)
+"""How long a call waits for the worker at hand before it is offered to all."""
 _TELLS = "calls that tell when they are sent"
 """The patch with which histories have `CARRY_OUT_ONCE`."""
 _UNKNOWN_ACTIVITY = "NotFoundError"
@@ -141,7 +146,7 @@ class PendingWork:
             self._under_way[tool] += 1
             if not isinstance(command, Probe):
                 self._note(command, None)
-            self.spawn(self._call(command))
+            self.spawn(self._call(command, is_early=self._under_way.total() <= _MOST_AT_HAND))
         self._under_way += Counter()  # drops zero counts
         self.waiting = postponed + self.waiting
 
@@ -170,7 +175,13 @@ class PendingWork:
         if not task.cancelled() and task.exception() is not None:
             self._fault = self._fault or task.exception()
 
-    async def _call(self, command: Remote) -> None:
+    async def _call(self, command: Remote, *, is_early: bool) -> None:
+        """Make a call, by the worker that drives the run if it makes calls and this is an early one.
+
+        The server then starts it in the transaction that records it. Which workers make calls differs between
+        workers and is unknown to a replay; a history fits all the same, since task queues and time-outs are
+        not compared.
+        """
         key, tool, may_rerun = command.key, _tool_of(command), self._may_rerun(command)
         talk = talk_of(command)
         if talk:
@@ -178,18 +189,20 @@ class PendingWork:
         rules = self._rules_of(command, self.began)
         args: list[Any] = [self._order.run_id, command_to_json(command), self._facts_for((tool,))]
         tells = not may_rerun and workflow.patched(_TELLS)
-        pause = _FIRST_PAUSE
+        functions = cast("Mapping[str, object]", workflow.extern_functions())  # pyright: ignore[reportUnknownMemberType]
+        at_hand = is_early and (may_rerun or tells) and AT_HAND in functions
+        queue, pause = self._order.queue, _FIRST_PAUSE
         while True:
             try:
                 outcome = await workflow.execute_activity(
                     CARRY_OUT_ONCE if tells else CARRY_OUT,
                     args=args if rules is None else [*args, rules],
                     activity_id=key,
-                    task_queue=self._order.queue
-                    + (TOOLS if isinstance(command, CallTool | Probe) else MODELS),
+                    task_queue=queue if at_hand else queue + _suffix_of(command),
+                    schedule_to_start_timeout=_AT_HAND_PATIENCE if at_hand else None,
                     start_to_close_timeout=_LONGEST_CALL,
                     heartbeat_timeout=timedelta(seconds=self._order.heartbeat),
-                    retry_policy=_AGAIN if may_rerun else _ONCE,
+                    retry_policy=_AGAIN if may_rerun and not at_hand else _ONCE,
                     summary=f"@{tool}" if tool else None,
                     result_type=dict[str, Any],
                 )
@@ -197,9 +210,9 @@ class PendingWork:
             except ActivityError as error:
                 if self._is_given_up:
                     return
-                if tells and _is_unsent(error):
-                    await nap(pause, summary=f"{key} was not sent")
-                    pause = min(2 * pause, _LONGEST_PAUSE)
+                if _may_try_again(error) if may_rerun else tells and _is_unsent(error):
+                    await nap(pause, summary=f"{key} was not made")
+                    at_hand, pause = False, min(2 * pause, _LONGEST_PAUSE)
                     continue
                 event = _lost(key, error, may_rerun=may_rerun)
             break
@@ -228,6 +241,17 @@ def _tool_of(command: Remote) -> str:
     if isinstance(command, Probe):
         return command.call.tool
     return "" if isinstance(command, Compile) else command.tool
+
+
+def _suffix_of(command: Remote) -> str:
+    """What follows the name of the plans' task queue in that of the calls of this kind."""
+    return TOOLS if isinstance(command, CallTool | Probe) else MODELS
+
+
+def _may_try_again(error: ActivityError) -> bool:
+    """Whether a call that may be repeated failed with its worker alone, so that all are to be asked."""
+    cause = error.cause
+    return isinstance(cause, CallLost) or (isinstance(cause, ApplicationError) and not cause.non_retryable)
 
 
 def _is_unsent(error: ActivityError) -> bool:

@@ -1,7 +1,7 @@
-"""Serialises commands and outcomes as JSON between the workflow and its activities.
+"""Serialises commands, outcomes and events as JSON between the workflow, its activities and its clients.
 
-In: a command of the machine, or the event of its outcome. Out: data from which another process restores it;
-outcomes have the form that they have in a journal.
+In: a command or an event of the machine. Out: data from which another process restores it. Outcomes have the
+form that they have in a journal; rows also have the times from which a client writes the journal.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from callsheet.ir import plan_from_json, plan_to_json
 from callsheet.ir.labels import Label, read_label
 from callsheet.machine import (
     AgentTurn,
+    Ask,
+    Awaited,
     CallModel,
     CallTool,
     Compile,
@@ -21,13 +23,16 @@ from callsheet.machine import (
     PlanCompiled,
     Probe,
     Progress,
+    Result,
     RunAgent,
+    Sleep,
 )
 from callsheet.machine.agents.actions import CallOutcome, ObservedCall, Turn
 from callsheet.machine.agents.allowance import Allowance
+from callsheet.machine.questions import asked_to_json
 from callsheet.store.errors import NotStorable
-from callsheet.store.events import encode_body
-from callsheet.store.records import event_of, event_record
+from callsheet.store.events import EventType, encode_body
+from callsheet.store.records import event_of, event_record, result_body
 
 Remote: TypeAlias = "CallTool | CallModel | RunAgent | AgentTurn | Compile | Probe"
 """A command that a worker carries out."""
@@ -198,3 +203,39 @@ _READERS: Mapping[str, Callable[[Data], Remote]] = {
     "Compile": _read_compile,
     "Probe": _read_probe,
 }
+
+
+Row: TypeAlias = "dict[str, Any]"
+"""`at` (wall time in seconds since 1970), `type`, `key`, `body`; for a new plan, the plan itself as `steps`.
+"""
+
+
+def row_of(at: float, entry: Event | Awaited | Result, due: float | None = None) -> Row:
+    """The row of an event or command; `due` is when a wait ends or a question expires."""
+    match entry:
+        case Result():
+            return _row(at, EventType.END, None, result_body(entry))
+        case Sleep(key=key):
+            return _row(at, EventType.TIMER, key, {"due": due})
+        case Ask(key=key, asked=asked):
+            return _row(at, EventType.ASK, key, {**asked_to_json(asked), "due": due})
+        case Probe():
+            raise ValueError("a probe has no event in the journal")
+        case CallTool(key=key, tool=tool):
+            return _row(at, EventType.INTENT, key, {"tool": tool})
+        case PlanCompiled(plan=plan):
+            return {**_row(at, *event_record(entry)), "steps": plan_to_json(plan)}
+        case _:
+            if isinstance(entry, CallModel | RunAgent | AgentTurn | Compile):
+                return _row(at, EventType.INTENT, entry.key, None)
+            return _row(at, *event_record(entry))
+
+
+def event_in(row: Row) -> Event | None:
+    """The machine's event in a row; None for a row that is not fed to the machine."""
+    steps = row.get("steps")
+    return event_of(row["type"], row["key"] or "", row["body"] or {}, lambda _: plan_from_json(steps))
+
+
+def _row(at: float, kind: EventType, key: str | None, body: dict[str, Any] | None) -> Row:
+    return {"at": at, "type": kind.value, "key": key, "body": body}

@@ -1,24 +1,27 @@
-"""Writes the events of a Temporal run into a journal, and reads the run's state from it.
+"""The copy of a Temporal run in a journal: writes its events, and reads the run's state from it.
 
-In: the events in a history. Out: the same journal events, with their original times, that a local run writes.
-Events that the journal already has are skipped, so it can be updated at any time.
+In: the events in a history. Out: the same journal events, with their original times, that a local run writes,
+with secret parts sealed by their labels. Events that the journal already has are skipped, so it can be
+updated at any time. When people acted at the same moment, it says whose answer or decision the run took.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from callsheet.ir import plan_from_json
-from callsheet.machine import Machine, Outcome
+from callsheet.machine import Ask, Machine, Outcome, Started
+from callsheet.runtime.answers import PendingAsk
 from callsheet.runtime.doubt import RunOutcome, doubtful_calls, fold_run, unanswered_calls, unfinished
-from callsheet.runtime.engines.temporal.event_rows import Row
 from callsheet.runtime.engines.temporal.run_order import RunOrder
-from callsheet.runtime.engines.temporal.secret_parts import SecretParts
+from callsheet.runtime.engines.temporal.wire import Row, event_in
 from callsheet.runtime.inbox import asks_of
-from callsheet.runtime.recording import text_of
-from callsheet.sealing.sealer import Path
+from callsheet.runtime.recording import secrecy_of, text_of
+from callsheet.sealing.sealer import Path, is_sealed
 from callsheet.store import EventType, Journal, RunStatus, RunWriter
 from callsheet.store.errors import JournalError
+from callsheet.store.replay import begin
 
 
 def note_order(journal: Journal, order: RunOrder, at: float | None = None) -> None:
@@ -99,3 +102,63 @@ def _has(journal: Journal, run_id: str) -> bool:
         return journal.find_run(run_id).run_id == run_id
     except JournalError:
         return False
+
+
+class SecretParts:
+    """The labels of one run, as they become known."""
+
+    def __init__(self, order: RunOrder) -> None:
+        self._machine = begin(order.plan, order.start).machine
+        self._machine.feed(Started(order.start.inputs))
+        self._secrecy = secrecy_of(self._machine)
+        self._has_secrets = False
+
+    def of(self, row: Row) -> Mapping[Path, str] | None:
+        """The secret parts of the body of the next row, None if there are none."""
+        places = self._find_parts(row)
+        self._has_secrets = self._has_secrets or bool(places)
+        return places or None
+
+    def _find_parts(self, row: Row) -> Mapping[Path, str] | None:
+        secrecy, machine = self._secrecy, self._machine
+        if secrecy is None:
+            return None
+        if row["type"] == EventType.ASK:
+            command = machine.open_commands().get(row["key"])
+            return secrecy.of_question(command) if isinstance(command, Ask) else None
+        if row["type"] == EventType.END:
+            result = machine.result
+            return None if result is None else secrecy.of_end(result, has_sealed=self._has_secrets)
+        event = event_in(row)
+        if event is None:
+            return None
+        secret = secrecy.of(event)
+        machine.feed(event)
+        return secret
+
+
+def first_answer(journal: Journal, ask: PendingAsk) -> str | None:
+    """The message id of the answer that a question got; "" if its time ran out, None if it is open."""
+    for event in journal.events(ask.run_id):
+        body = event.body or {}
+        if event.type is EventType.SIGNAL and event.key == ask.key and body.get("digest") == ask.digest:
+            return str(body.get("msg_id", ""))
+    return None
+
+
+def first_decision(journal: Journal, run_id: str, key: str, doubt: int) -> Mapping[str, Any] | None:
+    """The body of the decision about a call's doubt with this number, from 1; None if there is none."""
+    count = 0
+    for event in journal.events(run_id):
+        if event.key == key:
+            count += event.type is EventType.IN_DOUBT
+            if event.type is EventType.DECIDED and count == doubt:
+                return event.body
+    return None
+
+
+def is_same_decision(taken: Mapping[str, Any], sent: Mapping[str, Any]) -> bool:
+    """Whether two decisions say the same; a value that the journal has sealed is not compared."""
+    return taken["decision"] == sent["decision"] and (
+        is_sealed(taken) or taken.get("value") == sent.get("value")
+    )

@@ -1,27 +1,41 @@
-"""A worker: a process that drives runs and carries out calls.
+"""A worker: a process that drives runs and carries out calls, and the version by which runs find it.
 
 In: a connection, ports, and its duties. It serves until it is cancelled; then it takes no more work, lets its
-calls end for a while, and the rest is taken over by others or falls into doubt.
+calls end for a while, and the rest is taken over by others or falls into doubt. A run stays with workers of
+the version that began it; the server routes new runs to the build that was made current last.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import cast
 
+from temporalio.api.workflowservice.v1 import SetWorkerDeploymentCurrentVersionRequest
 from temporalio.client import Client
 from temporalio.common import VersioningBehavior, WorkerDeploymentVersion
-from temporalio.worker import UnsandboxedWorkflowRunner, Worker, WorkerDeploymentConfig
+from temporalio.service import RPCError, RPCStatusCode
+from temporalio.worker import (
+    Interceptor,
+    UnsandboxedWorkflowRunner,
+    Worker,
+    WorkerDeploymentConfig,
+    WorkflowInboundInterceptor,
+    WorkflowInterceptorClassInput,
+)
 
+from callsheet.machine.keys import MACHINE_VERSION
+from callsheet.runtime.engines.temporal.call_rules import OpenLabels
 from callsheet.runtime.engines.temporal.calls import Calls
-from callsheet.runtime.engines.temporal.claims import ClaimCheck
+from callsheet.runtime.engines.temporal.connection import refused, sign
 from callsheet.runtime.engines.temporal.flow import PlanRun
-from callsheet.runtime.engines.temporal.rules import OpenLabels
+from callsheet.runtime.engines.temporal.payloads import ClaimCheck
+from callsheet.runtime.engines.temporal.pending import AT_HAND
 from callsheet.runtime.engines.temporal.run_order import MODELS, TOOLS
-from callsheet.runtime.engines.temporal.worker_signs import sign
 from callsheet.runtime.gateway import Ports
 from callsheet.runtime.launch import Offer
 from callsheet.store.labels import LabelStore
@@ -64,10 +78,18 @@ async def serve(
     Raises RuntimeError if the server rejects the worker permanently.
     """
     calls = Calls(
-        ports, claims, labels, duties.secrets, duties.offer_of, accepts_changed=duties.accepts_changed
+        ports,
+        claims,
+        labels,
+        duties.secrets,
+        duties.offer_of,
+        accepts_changed=duties.accepts_changed,
+        most=duties.calls,
     )
     drain = timedelta(seconds=duties.drain)
     workers: list[Worker] = []
+    makes_calls = [calls.carry_out, calls.carry_out_once]
+    is_at_hand = duties.tools and duties.models
     if duties.plans:
         workers.append(
             Worker(
@@ -75,7 +97,9 @@ async def serve(
                 task_queue=duties.queue,
                 workflows=[PlanRun],
                 workflow_runner=UnsandboxedWorkflowRunner(),  # the machine is pure, as `lint-imports` checks
-                activities=[calls.keep_past],
+                activities=[calls.keep_past, *(makes_calls if is_at_hand else ())],
+                max_concurrent_activities=duties.calls,
+                interceptors=[_CallsAtHand()] if is_at_hand else (),
                 graceful_shutdown_timeout=drain,
                 deployment_config=_deployment(duties),
             )
@@ -86,7 +110,7 @@ async def serve(
                 Worker(
                     client,
                     task_queue=duties.queue + suffix,
-                    activities=[calls.carry_out, calls.carry_out_once],
+                    activities=makes_calls,
                     max_concurrent_activities=duties.calls,
                     graceful_shutdown_timeout=drain,
                 )
@@ -100,6 +124,17 @@ async def serve(
         await asyncio.Event().wait()
 
 
+class _CallsAtHand(Interceptor):
+    """Tells the runs that a worker drives that it also makes their calls."""
+
+    def workflow_interceptor_class(
+        self,
+        input: WorkflowInterceptorClassInput,  # noqa: A002 - the name is the SDK's
+    ) -> type[WorkflowInboundInterceptor] | None:
+        functions = cast("dict[str, object]", input.unsafe_extern_functions)  # pyright: ignore[reportUnknownMemberType]
+        functions[AT_HAND] = bool
+
+
 def _deployment(duties: Duties) -> WorkerDeploymentConfig | None:
     """The deployment version of a worker; its runs stay with workers of the same version."""
     if not duties.deployment:
@@ -109,3 +144,37 @@ def _deployment(duties: Duties) -> WorkerDeploymentConfig | None:
         use_worker_versioning=True,
         default_versioning_behavior=VersioningBehavior.PINNED,
     )
+
+
+_PATIENCE = 30.0
+_PAUSE = 0.2
+_NOT_YET = (RPCStatusCode.NOT_FOUND, RPCStatusCode.FAILED_PRECONDITION)
+
+
+def default_build(release: str) -> str:
+    """The default build id: the release and the version of the machine, whose runs must not be mixed."""
+    return f"{release}-machine-{MACHINE_VERSION}"
+
+
+async def make_current(client: Client, deployment: str, build: str) -> None:
+    """Route new runs to this build, once the server has heard of its first worker.
+
+    Raises CallsheetError (TMP004) if the server refuses it.
+    """
+    deadline = time.monotonic() + _PATIENCE
+    request = SetWorkerDeploymentCurrentVersionRequest(
+        namespace=client.namespace,
+        deployment_name=deployment,
+        build_id=build,
+        identity=client.identity,
+        ignore_missing_task_queues=True,
+    )
+    while True:
+        try:
+            await client.workflow_service.set_worker_deployment_current_version(request)
+        except RPCError as error:
+            if error.status not in _NOT_YET or time.monotonic() > deadline:
+                raise refused(f"build {build} of {deployment} cannot take new runs", error) from error
+            await asyncio.sleep(_PAUSE)
+        else:
+            return
