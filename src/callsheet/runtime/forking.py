@@ -157,8 +157,8 @@ class NeedsConsent(JournalError):
 
 
 _REPLACES = "it replaces a secret"
-FILE = "file"
-"""The key in a run's start note for the file of its plan; an edited plan comes from no file."""
+ORIGINS = ("file", "library")
+"""The keys in a run's start note for where its plan came from; an edited plan comes from nowhere."""
 HOST = "host"
 """The key in a run's start note for the servers that continue it."""
 
@@ -212,7 +212,7 @@ def fork(
         kept = {name: fact for name, fact in body["facts"].items() if name in body["pins"]}
         body |= {"facts": {**body["facts"], **facts_to_json(revision.facts), **kept}}
         body |= {"pins": {**revision.pins, **body["pins"]}}
-        body |= {"launch": {name: value for name, value in body["launch"].items() if name != FILE}}
+        body |= {"launch": {name: value for name, value in body["launch"].items() if name not in ORIGINS}}
         servers = {**revision.servers, **body["launch"].get("servers", {})}
         body |= {"launch": {**body["launch"], "servers": servers}} if servers else {}
         body |= {} if revision.policy is None else policy_body(revision.policy)

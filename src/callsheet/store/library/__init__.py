@@ -3,7 +3,7 @@
 from callsheet.store.library.goals import GoalMatch, GoalMatches, find_by_goal, tool_differences
 from callsheet.store.library.ids import check_plan_id, new_plan_id
 from callsheet.store.library.library import PlanLibrary, default_plans_folder
-from callsheet.store.library.opening import open_library
+from callsheet.store.library.opening import library_at, open_library
 from callsheet.store.library.params import Param, ParamKind, bind, fitted, free_variables, read_params
 from callsheet.store.library.record import VersionRecord
 from callsheet.store.library.stored import Listed, StoredPlan
@@ -23,6 +23,7 @@ __all__ = [
     "find_by_goal",
     "fitted",
     "free_variables",
+    "library_at",
     "new_plan_id",
     "open_library",
     "read_params",

@@ -67,6 +67,10 @@ class PlanLibrary:
         """The location of the plans for messages: a folder, or the address of a store."""
         return self._files.address
 
+    @property
+    def _origin(self) -> str:
+        return self.address if self.folder is None else os.path.abspath(self.folder)
+
     # ------------------------------------------------------------ looking
 
     def ids(self) -> tuple[str, ...]:
@@ -126,7 +130,7 @@ class PlanLibrary:
             record = self._versions.newest(plan_id)
         stored = self._plans.read(plan_id, () if record is None else record.params)
         edited = record is not None and (record.text, record.syntax) != (stored.text, stored.syntax)
-        return replace(stored, record=record, is_edited=edited)
+        return replace(stored, record=record, is_edited=edited, library=self._origin)
 
     def versions(self, text: str) -> tuple[VersionRecord, ...]:
         """All versions of a plan, in order; raises CallsheetError as `load`."""

@@ -23,3 +23,14 @@ def open_library(folder: Path | None = None) -> PlanLibrary:
     from callsheet.store.shared.texts import SharedFiles  # noqa: PLC0415 - as above
 
     return PlanLibrary(files=SharedFiles(open_database(address), _BELOW))
+
+
+def library_at(address: str) -> PlanLibrary | None:
+    """The library with this address, which `PlanLibrary.address` told; None for a store that is not ours.
+
+    Raises CallsheetError as `open_library`.
+    """
+    if os.path.isabs(address):
+        return PlanLibrary(address)
+    library = open_library()
+    return library if library.address == address else None
