@@ -195,8 +195,8 @@ class InDoubtBody(Body):
 
 _AS_RECORDED = Field(
     False,
-    description="Whether the recorded plan is continued although it has been edited since, in its file or the "
-    "plan library.",
+    description="Whether the recorded plan is continued although it has been edited since, in its file or "
+    "the plan library.",
 )
 
 
