@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from callsheet.diagnostics import did_you_mean
 from callsheet.ir import JSON, Order, Plan, plan_hash
-from callsheet.machine import Machine, ToolFacts
+from callsheet.machine import Limits, LimitsChanged, Machine, ToolFacts
 from callsheet.machine.forecasting.partial_values import is_same
 from callsheet.policy.model import Policy
 from callsheet.runtime.doubt import RunOutcome, check_version, close_run, verified_state
@@ -32,6 +32,7 @@ from callsheet.runtime.edits import (
 )
 from callsheet.runtime.effects import EffectAhead, digest_text, summary
 from callsheet.runtime.effects_ahead import ParentCalls, effects_ahead
+from callsheet.runtime.guard import bounded
 from callsheet.runtime.parent import ParentHistory
 from callsheet.runtime.recording import text_of
 from callsheet.runtime.revising import with_arguments, with_steps
@@ -230,12 +231,19 @@ def fork(
     return _forking(history, new_branch, plan, secret, edited, has_new=has_new)
 
 
-def rerun(journal: Journal, run_id: str, place: str, by: str = "") -> Forking:
+def rerun(
+    journal: Journal,
+    run_id: str,
+    place: str,
+    by: str = "",
+    limits: Callable[[Limits], Limits] | None = None,
+) -> Forking:
     """Prepare a run of the same plan that repeats a step and what follows, keeping everything before its
     turn.
 
     `place` is the step, or a visit of it such as `S3@2`; in a plan that the run made itself, `r1/S3`. In a
     graph the results of all steps that do not depend on it are kept, in a block those of the other members.
+    Other `limits` apply before the step begins, so that one which a limit refused can be made.
     Raises JournalError as `fork` does; JRN081 for a step that the run has not reached.
     """
     parent = _parent(journal, run_id)
@@ -248,7 +256,13 @@ def rerun(journal: Journal, run_id: str, place: str, by: str = "") -> Forking:
     early = _early(there.machine) | _issued(history, at, visited)
     cut = Cut(at, early, _keeping(there.machine, visited))
     body = history.start(at, {"verb": "rerun", "from": place, "by": by, "edits": []})
-    new_branch = branch(history.plan, history.events(), history.plan_of, cut, body)
+    before, edit = there.machine.limits, None
+    bounds = before if limits is None else bounded(limits(before), there.policy)
+    if bounds != before and at == 1:
+        body |= {"limits": bounds.to_json()}
+    elif bounds != before:
+        edit = LimitsChanged(bounds)
+    new_branch = branch(history.plan, history.events(), history.plan_of, cut, body, edit)
     return _forking(history, new_branch, history.plan)
 
 
