@@ -83,6 +83,21 @@ def test_resuming_ended_run_reports_no_calls(machine):
     assert "as a new run: callsheet rerun r --from STEP" in again.stderr
 
 
+def test_run_that_limit_ended_is_rerun_with_higher_limit(machine):
+    """The step that was refused is made: it was refused again before the new limit applied."""
+    line = ("--tools", machine.tools, "--run-id", "r", "--max-calls", "1")
+    ended = machine("run", machine.plan(FOUR), *line, "--schedule", "sequential")
+    assert "with this option, as a new run: callsheet rerun r --from S2" in ended.stderr
+    further = machine("rerun", "r", "--from", "S2", "--max-calls", "2", "--yes", "--run-id", "r2")
+    assert (further.exit_code, "its limit is 2" in further.stdout) == (1, True)
+    done = machine("rerun", "r2", "--from", "S3", "--max-calls", "9", "--yes", "--run-id", "r3")
+    assert done.exit_code == 0, done.stderr
+    assert [step["outcome"] for step in machine.json("show", "r3")["steps"]] == ["ok"] * 4
+    first = machine("rerun", "r", "--from", "S1", "--max-calls", "9", "--yes", "--run-id", "r4")
+    assert first.exit_code == 0, first.stderr
+    assert machine("runs", "verify").exit_code == 0
+
+
 @pytest.mark.parametrize("bad", [["--max-calls", "add=x"], ["--max-time", "soon"], ["--max-cost", "-1"]])
 def test_invalid_limit_is_usage_error(machine, bad):
     result = machine("run", machine.plan(FOUR), "--tools", machine.tools, *bad)

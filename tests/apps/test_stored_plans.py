@@ -221,3 +221,35 @@ def test_graph_initial_values_are_defaults(machine):
     assert '(city="Oslo")' in machine("save", "say.json", "--params", "city").stdout
     assert machine("run", "say", "--progress", "none").stdout == "Oslo\n"
     assert machine("run", "say", "--progress", "none", "--var", "city=Bergen").stdout == "Bergen\n"
+
+
+def test_run_of_stored_plan_that_was_edited_stops(home, monkeypatch):
+    """By a save or by hand; a version that was asked for by its number stays as it is."""
+    text = 'PLAN_START\nS1: @ASK_HUMAN (prompt="Go?") > $a\nS2: @NOTE (line="{}") > $b\nPLAN_END\n'
+
+    def save(line):
+        home.write("go.ltp", text.format(line))
+        assert home("save", "go.ltp", "--as", "go", "--tools", "tools.py").exit_code == 0
+        (home.folder / "go.ltp").unlink()
+
+    save("old")
+    for number, name in enumerate(("go", "go", "go@1")):
+        assert run(home, name, "--run-id", f"r{number}").exit_code == 4
+    for number in (0, 2):
+        home("approve", f"r{number}", "--answer", "yes")
+    monkeypatch.chdir(home.folder)
+    save("old")
+    assert home("resume", "r0").exit_code == 0
+    save("new")
+    for line in (("resume", "r1"), ("rerun", "r0", "--from", "S2", "--yes")):
+        stopped = home(*line)
+        assert stopped.exit_code == 2
+        assert f"JRN024: the plan go of the library was edited after run {line[1]} began" in stopped.stderr
+        assert "step S2 (argument line)" in stopped.stderr
+        assert "--as-recorded" in stopped.stderr
+        assert "callsheet run go" in stopped.stderr.replace("\n  ", " ")
+    assert home("rerun", "r0", "--from", "S2", "--yes", "--as-recorded").exit_code == 0
+    assert home("resume", "r2").exit_code == 0
+    assert home("plan", "resume", "go", "--as-recorded").exit_code == 0
+    assert home("plan", "delete", "go").exit_code == 0
+    assert home("resume", "r1").exit_code == 4

@@ -161,10 +161,29 @@ def test_saved_plan_of_earlier_version_asks_only_if_order_matters(user, changeli
     changeling.declare(TRANSFER)
     with monkeypatch.context() as earlier:
         earlier.setattr(declarations, "pin_of", orderless_pin_of)
-        assert user("plan", "save", user.plan(plan), "--id", "pay", "--mcp-config", "mcp.json").exit_code == 0
+        saved = (
+            "plan",
+            "save",
+            user.plan(plan),
+            "--id",
+            "pay",
+            "--goal",
+            "Pay Bob",
+            "--mcp-config",
+            "mcp.json",
+        )
+        assert user(*saved).exit_code == 0
     said = user("run", "pay")
     assert ("PLN025: the plan pay@1 gives @TRANSFER values without names" in said.stderr) == asks
     assert (said.exit_code == 0) != asks
+    found = user("compile", "Pay Bob", "--mcp-config", "mcp.json")
+    assert ("found in the plan library for the same goal" in found.stderr) != asks
+    assert "declared differently" not in found.stderr
+    if asks:
+        assert found.exit_code == 2
+        assert "the plan pay@1 of the library is for this goal, but not used: @TRANSFER gets" in found.stderr
+        assert "saved without the order of its arguments, by an earlier version" in found.stderr
+        assert "error CMP001" in found.stderr
 
 
 def test_saved_plan_with_swapped_arguments_is_refused(user, changeling):

@@ -1,18 +1,24 @@
 """The client that the MCP conformance runner starts: a person who logs in, and a plan that calls every tool.
 
-`python mcp_client.py URL`: the scenario and its data are in the environment. A login is that of `callsheet
-login`, with a browser that agrees to everything.
+A login is that of `callsheet login`, with a browser that agrees to everything. `python mcp_client.py SOCKET`
+waits there for one request a scenario: its name, its data and the URL, as JSON, from `CALL`, which the runner
+starts. Each is answered by a process of its own, forked when everything is imported, with what it says; the
+first line is its exit status.
 """
 
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import os
 import re
+import signal
+import socket
 import sys
 import tempfile
 import threading
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +31,19 @@ from callsheet.apps.setup import Setup
 from callsheet.apps.toolbox import open_toolbox
 from callsheet.ports.mcp.oauth.authorize import PendingLogin
 
-SCENARIO = os.environ.get("MCP_CONFORMANCE_SCENARIO", "")
-CONTEXT: dict[str, Any] = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT") or "{}")
+CALL = """
+import json, os, socket, sys
+given = [os.environ.get("MCP_CONFORMANCE_SCENARIO", ""), os.environ.get("MCP_CONFORMANCE_CONTEXT") or "{}"]
+with socket.socket(socket.AF_UNIX) as link:
+    link.connect(sys.argv[1])
+    link.sendall(json.dumps([*given, sys.argv[2]]).encode() + b"\\n")
+    status, _, said = link.makefile().read().partition("\\n")
+sys.stderr.write(said)
+sys.exit(int(status or 1))
+"""
+"""The program that the runner starts; it imports nothing that takes time."""
+SCENARIO = ""
+CONTEXT: dict[str, Any] = {}
 METADATA = "https://conformance-test.local/client-metadata.json"
 """The client's metadata document that the runner's authorization server knows."""
 MOST_LOGINS = 3
@@ -93,5 +110,36 @@ async def main(url: str) -> None:
         await call_all(setup, config)
 
 
+def answer(link: socket.socket) -> None:
+    """Play one scenario, in a process that ends with it."""
+    global SCENARIO, CONTEXT  # noqa: PLW0603 - of this process
+    reader = link.makefile()
+    SCENARIO, context, url = json.loads(reader.readline())
+    CONTEXT = json.loads(context)
+    sys.stderr = said = io.StringIO()
+    status = 0
+    try:
+        asyncio.run(main(url))
+    except BaseException:
+        traceback.print_exc()
+        status = 1
+    link.sendall(f"{status}\n{said.getvalue()}".encode())
+    link.close()
+    os._exit(0)
+
+
+def serve(place: str) -> None:
+    """Answer until the process is ended."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(place)
+        server.listen()
+        while True:
+            link, _ = server.accept()
+            if os.fork() == 0:
+                answer(link)
+            link.close()
+
+
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1]))
+    serve(sys.argv[1])

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from suites.fetching import assert_expected, node, npm_install
+from suites.mcp_client import CALL
 
 HERE = Path(__file__).parent
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -94,11 +98,29 @@ def run(folder: Path, *arguments: str, **environment: str) -> str:
     return _COLOUR.sub("", done.stdout)
 
 
+@pytest.fixture(scope="module")
+def client() -> Iterator[str]:
+    """The command of the client, whose imports are done once for all scenarios."""
+    folder = Path(tempfile.mkdtemp(prefix="mcp"))  # a short path, as a socket needs
+    place, call = folder / "socket", folder / "call.py"
+    call.write_text(CALL)
+    served = subprocess.Popen([sys.executable, HERE / "mcp_client.py", place])
+    try:
+        for _ in range(600):
+            if place.exists():
+                break
+            time.sleep(0.1)
+        yield f"{sys.executable} -I -S {call} {place}"
+    finally:
+        served.terminate()
+        served.wait(30)
+        shutil.rmtree(folder)
+
+
 @pytest.mark.parametrize("scenario", CLIENT)
-def test_client_keeps_to_protocol(scenario: str, tmp_path: Path) -> None:
-    command = f"{sys.executable} {HERE / 'mcp_client.py'}"
+def test_client_keeps_to_protocol(scenario: str, client: str, tmp_path: Path) -> None:
     options = ["--scenario", scenario, "--timeout", "90000"]
-    told = run(tmp_path, "client", "--command", command, *options)
+    told = run(tmp_path, "client", "--command", client, *options)
     passed = re.search(r"Passed: (\d+)/(\d+), (\d+) failed, (\d+) warnings", told)
     assert passed is not None, told
     wrong = passed[3] != "0" or passed[1] == "0"

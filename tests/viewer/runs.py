@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -114,6 +115,7 @@ class Runs:
             "long": self._long,
             "loop": self._loop,
             "waits": self._waits,
+            "turns": self._turns,
         }
 
     async def page(self, run: str, other: str | None = None) -> Path:
@@ -149,6 +151,30 @@ class Runs:
             _tools(), agent=_doubting, agent_blocks="flag", journal=journal, schedule="sequential"
         ) as runtime:
             await runtime.run(WAITS, run_id="waits")
+
+    async def _turns(self, journal: Journal) -> None:
+        """Members of a group that take turns, and two items that fail at first, each with a traceback."""
+        plan = (
+            "@PARALLEL {\n  S1: @HOLD (x=1) > $a\n  S2: @HOLD (x=2) > $b\n}\n"
+            "S3: ?FOREACH ($i IN [1, 2]) THEN @MOODY (x=$i) > $c ON_FAIL @RETRY(3)"
+        )
+        failed: set[int] = set()
+
+        @tool(effect="read")
+        async def hold(x: int) -> int:
+            await asyncio.sleep(0.2)
+            return x
+
+        @tool(effect="read")
+        def moody(x: int) -> int:
+            if x not in failed:
+                failed.add(x)
+                raise RuntimeError(f"{'no such thing as ' * 20}{x}")
+            return x
+
+        limits = Limits(max_concurrency_by_tool={"HOLD": 1}, retry_delay=0.0)
+        async with Runtime([hold, moody], journal=journal, limits=limits) as runtime:
+            await runtime.run(plan, run_id="turns")
 
     async def _loop(self, journal: Journal) -> None:
         """300 visits of each of three steps."""

@@ -301,3 +301,20 @@ async def test_axe_reports_nothing(open_report: Opener, scheme: str, width: int)
 
 def _lines(path: Path) -> list[str]:
     return path.read_text().splitlines()
+
+
+async def test_calls_begin_when_they_leave_and_tracebacks_keep_their_lines(open_report: Opener, runs: Runs):
+    opened = await open_report("turns", "#step=S3")
+    with Journal.open(runs.folder / "journal.db", Durability.OFF) as journal:
+        calls = report_document(journal, "turns").calls
+    first, second = sorted((call for call in calls if call.tool == "HOLD"), key=lambda call: call.until)
+    assert first.left + 1 == second.left
+    assert second.start > first.start + 0.15
+    graph = await opened.text("#main-panel")
+    assert "2 items" in graph
+    assert "4 items" not in graph
+    await opened.page.click(".step:has-text('S3')")
+    await opened.page.click(".call-list button:has-text('S3.0.1')")
+    trace = opened.page.locator("pre.remark.traceback").first
+    assert "in moody" in await trace.inner_text()
+    assert await trace.evaluate("(pre) => [pre.scrollWidth > pre.clientWidth, pre.tabIndex]") == [True, 0]

@@ -137,9 +137,8 @@ class Branching(Watching):
         async with self._opened() as session:
             assert session.journal is not None
             _check_file(session, run_id, terms)
-            return await _run_branch(
-                session, rerun(session.journal, run_id, step, by), effects, new_id, terms
-            )
+            branched_off = rerun(session.journal, run_id, step, by, lambda now: limits or now)
+            return await _run_branch(session, branched_off, effects, new_id, terms)
 
     async def fork(  # noqa: PLR0913 - what may be edited, and on what terms the new run goes on
         self,

@@ -1,16 +1,17 @@
 """Checks whether a plan has changed since a run of it began: in the library, or in its file.
 
-In: a library, the id of a plan, the plan of the run; or a journal and a run that knows its file. Out:
-nothing, or an error that lists the differences. A run always continues with its own plan; a user who has
-edited the plan may expect the current one.
+In: a library, the id of a plan, the plan of the run; or a journal and a run that knows where its plan is.
+Out: nothing, or an error that lists the differences. A run always continues with its own plan; a user who
+has edited the plan may expect the current one.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
 from callsheet.api.plan import Plan
 from callsheet.api.texts import read_text
@@ -19,7 +20,7 @@ from callsheet.ir import JSON, Order
 from callsheet.ir import Plan as Steps
 from callsheet.ir.diff import Part, PlanDiff, StepDiff, diff_plans
 from callsheet.store import Journal, JournalError
-from callsheet.store.library import PlanLibrary
+from callsheet.store.library import PlanLibrary, StoredPlan, library_at
 from callsheet.store.writer import RunStatus
 
 _OF_THE_HEAD = frozenset({Part.ORDER, Part.VARIABLE, Part.VARIABLE_ORDER})
@@ -43,39 +44,78 @@ def file_note(path: str | os.PathLike[str], text: str, syntax: str | None) -> di
     return {"path": os.path.abspath(path), "sha256": _hash(text), "syntax": syntax}
 
 
-def check_file(journal: Journal, run_id: str) -> None:
-    """Raise JournalError (JRN024) if the file of a run's plan has another plan than when the run began.
+def library_note(stored: StoredPlan) -> dict[str, JSON]:
+    """What a run records of the library that its plan came from, for the same purpose."""
+    return {"id": stored.id, "at": stored.library, "sha256": _hash(stored.text)}
 
-    Edits that leave the plan the same do not count, nor does a file that is no longer there. A run that ended
-    for good is not checked by `resume`, since nothing of its plan is executed any more.
+
+def check_file(journal: Journal, run_id: str) -> None:
+    """Raise JournalError (JRN024) if a run's plan has changed since the run began, in its file or library.
+
+    Edits that leave the plan the same do not count, nor does a file, plan or library that is no longer there.
+    A run that ended for good is not checked by `resume`, since nothing of its plan is executed any more.
     """
     first = next(iter(journal.events(run_id, lenient=True)), None)
     if first is None or first.body is None:
         return
-    note: dict[str, Any] = dict(first.body.get("launch") or {}).get("file") or {}
-    path, digest, syntax = str(note.get("path", "")), note.get("sha256"), note.get("syntax")
-    if not path:
-        return
-    try:
-        with open(path, "rb") as file:
-            text = read_text(file, path, "")
-    except (OSError, CallsheetError):
-        return
-    if _hash(text) == digest:
+    launch: dict[str, Any] = dict(first.body.get("launch") or {})
+    edited = _edited_file(launch.get("file") or {}) or _edited_in_library(launch.get("library") or {})
+    if edited is None:
         return
     original = journal.plan_of(journal.find_run(run_id).plan_hash)
     try:
-        now = Plan.load(path, syntax=syntax, inputs=[*(first.body.get("inputs") or {})]).ir
+        now = edited.read(inputs=[*(first.body.get("inputs") or {})]).ir
         changes = list(_differences(diff_plans(original, now), details=True))
     except CallsheetError:
         changes = ["it has errors now"]
     if changes:
         raise JournalError(
             "JRN024",
-            f"{path} was edited after run {run_id} began: {_listed(changes)}",
-            hint="to continue with the plan as it was: --as-recorded (as_recorded); to run the file as it is "
-            f"now, from the beginning: callsheet run {path}",
+            f"{edited.name} was edited after run {run_id} began: {_listed(changes)}",
+            hint="to continue with the plan as it was: --as-recorded (as_recorded); to run it as it is "
+            f"now, from the beginning: callsheet run {edited.argument}",
         )
+
+
+class _Edited(NamedTuple):
+    """Where a plan comes from whose text has changed: its name, and how `callsheet run` names it."""
+
+    name: str
+    argument: str
+    read: Callable[..., Plan]
+    """Reads the plan as it is now; `inputs` are the names of the run's variables."""
+
+
+def _edited_file(note: Mapping[str, Any]) -> _Edited | None:
+    path, syntax = str(note.get("path", "")), note.get("syntax")
+    if not path:
+        return None
+    try:
+        with open(path, "rb") as file:
+            text = read_text(file, path, "")
+    except (OSError, CallsheetError):
+        return None
+    if _hash(text) == note.get("sha256"):
+        return None
+    return _Edited(path, path, partial(Plan.load, path, syntax=syntax))
+
+
+def _edited_in_library(note: Mapping[str, Any]) -> _Edited | None:
+    plan_id, place = str(note.get("id", "")), str(note.get("at", ""))
+    if not plan_id or not place:
+        return None
+    try:
+        library = library_at(place)
+        stored = library.load(plan_id) if library is not None and plan_id in library.ids() else None
+    except CallsheetError:
+        return None
+    if stored is None or _hash(stored.text) == note.get("sha256"):
+        return None
+    return _Edited(
+        f"the plan {plan_id} of the library",
+        plan_id,
+        partial(Plan.parse, stored.text, syntax=stored.syntax.value),
+    )
 
 
 def continues(journal: Journal, run_id: str) -> bool:

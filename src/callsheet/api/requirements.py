@@ -137,6 +137,16 @@ def pin_lookup(registry: Registry) -> Callable[[str], str | None]:
     return pin_of
 
 
+def orderless_pin_lookup(registry: Registry) -> Callable[[str], str | None]:
+    """As `pin_lookup`, for pins in their first form, which do not cover the order of the arguments."""
+
+    def orderless_pin_of(name: str) -> str | None:
+        tool = registry.get(name)
+        return None if tool is None else tool.spec.orderless_pin or ""
+
+    return orderless_pin_of
+
+
 def offer_lookup(registry: Registry) -> Callable[[str], Offer | None]:
     """A live lookup of the pins and the origin of the tool that is available under a name."""
     from callsheet.runtime.launch import Offer  # noqa: PLC0415 - imports the runtime

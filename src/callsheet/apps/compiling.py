@@ -14,13 +14,13 @@ from callsheet.api.checking import ALL_PROVIDERS, check_plan
 from callsheet.api.compiling import Compiled, CompileFailed, compiled, draft_for, offered
 from callsheet.api.language import language_model
 from callsheet.api.proving import Assumptions, Proof, objections_by, prove
-from callsheet.api.requirements import pin_lookup, pins_for_library
+from callsheet.api.requirements import orderless_pin_lookup, pin_lookup, pins_for_library
 from callsheet.apps.guarantees import guarantees_of
 from callsheet.apps.models import model_of, with_local_model
 from callsheet.apps.setup import Setup
 from callsheet.apps.toolbox import Toolbox, open_toolbox
 from callsheet.authoring.compiler.request import Options, Request
-from callsheet.diagnostics import CallsheetError, Diagnostic
+from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
 from callsheet.ir import Plan
 from callsheet.policy.model import Policy
 from callsheet.ports.models.model import LanguageModel, Strength, strength_of
@@ -136,20 +136,27 @@ async def compile_with_toolbox(
     """Like `compile_for_setup`, with tools that are already open."""
     registry, goal, terms = toolbox.registry, request.goal, request.terms
     prove_plan = None if terms is None else await asyncio.to_thread(_proving, terms, setup, registry)
+    told = toolbox.diagnostics
     if request.library is not None and not request.context:
-        match = await asyncio.to_thread(_match_in_library, request.library, goal, registry, request.accept)
+        match, unused = await asyncio.to_thread(
+            _match_in_library, request.library, goal, registry, request.accept
+        )
+        told = (*told, *unused)
         if match is not None and prove_plan is not None:
             prove_plan(match.plan).raise_if_refused()
         if match is not None:
-            return CompileOutcome(match, None, toolbox.diagnostics, pins_for_library(match.plan, registry))
-    model = language_model_of(with_local_model(setup, notify))
+            return CompileOutcome(match, None, told, pins_for_library(match.plan, registry))
+    try:
+        model = language_model_of(with_local_model(setup, notify))
+    except CallsheetError as error:
+        raise CallsheetError((*told[len(toolbox.diagnostics) :], *error.diagnostics)) from error
     verify = None if prove_plan is None else objections_by(prove_plan)
     draft = await draft_for(
         Request(goal, offered(registry), request.context), model, registry, ALL_PROVIDERS, verify=verify
     )
     result = compiled(goal, draft, registry)
     pins = pins_for_library(result.plan.ir, registry) if isinstance(result, Compiled) else {}
-    return CompileOutcome(None, result, toolbox.diagnostics, pins)
+    return CompileOutcome(None, result, told, pins)
 
 
 def _proving(terms: ProofTerms, setup: Setup, registry: Registry) -> Callable[[Plan], Proof]:
@@ -179,18 +186,31 @@ def save_compiled(name: str, goal: str, outcome: CompileOutcome, library: PlanLi
 
 def _match_in_library(
     library: PlanLibrary, goal: str, registry: Registry, accept: Callable[[LibraryMatch], bool]
-) -> LibraryMatch | None:
-    """The plan of the library to use for a goal; only one that passes the checks against these tools."""
-    goal_matches = find_by_goal(library, goal, pin_lookup(registry))
+) -> tuple[LibraryMatch | None, tuple[Diagnostic, ...]]:
+    """The plan of the library to use for a goal; only one that passes the checks against these tools.
+
+    The diagnostics say why plans for the same goal are not used.
+    """
+    orderless = orderless_pin_lookup(registry)
+    goal_matches = find_by_goal(library, goal, pin_lookup(registry), orderless_pin_of=orderless)
     if goal_matches.exact is not None:
         stored_plan = _loaded(library, goal_matches.exact)
         if stored_plan is not None and _can_run(stored_plan.plan, registry, goal_matches.exact):
-            return stored_plan
+            return stored_plan, ()
+    unused = tuple(_not_used(match) for match in goal_matches.near if match.is_exact and match.differences)
     for match in goal_matches.near:
         stored_plan = _loaded(library, match) if match.is_usable else None
         if stored_plan is not None and _can_run(stored_plan.plan, registry, match) and accept(stored_plan):
-            return stored_plan
-    return None
+            return stored_plan, unused
+    return None, unused
+
+
+def _not_used(match: GoalMatch) -> Diagnostic:
+    message = f"the plan {match.name} of the library is for this goal, but not used: " + "; ".join(
+        match.differences
+    )
+    hint = f"check its tools (`callsheet tools`), then save it again, or run it: callsheet run {match.name}"
+    return Diagnostic("PLN025", Severity.WARNING, message, help=hint)
 
 
 def _loaded(library: PlanLibrary, match: GoalMatch) -> LibraryMatch | None:

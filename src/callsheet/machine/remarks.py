@@ -12,6 +12,8 @@ TRACEBACK = "traceback"
 """The name of the fact that says where a tool's code raised an exception; its text has several lines."""
 SAME_PLACE = "at the same place as "
 """How the text of a traceback begins that a call, named after it, has already."""
+QUEUED = "queued"
+"""The name of the fact that says how many seconds a call waited for others before it was sent."""
 RESULT = "result"
 """The name of the fact that says what about a result may be taken for something else."""
 

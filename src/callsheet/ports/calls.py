@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 from hashlib import sha256
 from typing import NamedTuple, Protocol, Self, TypeAlias
@@ -12,6 +13,7 @@ from callsheet.ir import JSON
 from callsheet.ir.labels import Label
 from callsheet.machine import CallTool, Remark, Spent
 from callsheet.machine.keys import traceparent
+from callsheet.machine.remarks import QUEUED, Fact
 
 Objection: TypeAlias = "Callable[[str, str], str | None]"
 """Returns why a redirect from the first address to the second is not allowed, or None if it is."""
@@ -37,11 +39,12 @@ class ToolRaised(ToolFailed):
 class _RareFields:
     """The attributes that few calls have; created at the first use of one, to keep `CallContext` small."""
 
-    __slots__ = ("delivery", "handed", "idempotency_key", "returned", "review", "shown")
+    __slots__ = ("delivery", "handed", "idempotency_key", "queued_at", "returned", "review", "shown")
 
     def __init__(self) -> None:
         self.delivery = ""
         self.idempotency_key: str | None = None
+        self.queued_at = 0.0
         self.handed = ""
         self.returned = ""
         self.review = ""
@@ -193,11 +196,16 @@ class CallContext:
 
     def leave(self) -> None:
         """Say that the call leaves only now, after it has waited for others; its time counts from here."""
+        if self._rare_fields is not None and self._rare_fields.queued_at:
+            waited = time.monotonic() - self._rare_fields.queued_at
+            self._rare_fields.queued_at = 0.0
+            self.remark(Fact(QUEUED, f"{waited:.6f} s"))
         if self._caller is not None and self._caller.listener is not None:
             self._caller.listener.began(self.key)
 
     def queue(self) -> None:
-        """Say that the call waits for others; `leave` says when it leaves."""
+        """Say that the call waits for others; `leave` says when it leaves, and how long it waited."""
+        self._rare().queued_at = time.monotonic()
         if self._caller is not None and self._caller.listener is not None:
             self._caller.listener.queued(self.key)
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from callsheet.diagnostics import did_you_mean
 from callsheet.ir import JSON, Order, Plan, plan_hash
-from callsheet.machine import Machine, ToolFacts
+from callsheet.machine import Limits, LimitsChanged, Machine, ToolFacts
 from callsheet.machine.forecasting.partial_values import is_same
 from callsheet.policy.model import Policy
 from callsheet.runtime.doubt import RunOutcome, check_version, close_run, verified_state
@@ -35,6 +35,7 @@ from callsheet.runtime.edits import (
 )
 from callsheet.runtime.effects import EffectAhead, digest_text, summary
 from callsheet.runtime.effects_ahead import ParentCalls, effects_ahead
+from callsheet.runtime.guard import bounded
 from callsheet.runtime.recording import text_of
 from callsheet.sealing.known import Known
 from callsheet.sealing.sealer import DECLARED, LABEL, Path, inputs_at
@@ -158,8 +159,8 @@ class NeedsConsent(JournalError):
 
 
 _REPLACES = "it replaces a secret"
-FILE = "file"
-"""The key in a run's start note for the file of its plan; an edited plan comes from no file."""
+ORIGINS = ("file", "library")
+"""The keys in a run's start note for where its plan came from; an edited plan comes from nowhere."""
 HOST = "host"
 """The key in a run's start note for the servers that continue it."""
 
@@ -213,7 +214,7 @@ def fork(
         kept = {name: fact for name, fact in body["facts"].items() if name in body["pins"]}
         body |= {"facts": {**body["facts"], **facts_to_json(revision.facts), **kept}}
         body |= {"pins": {**revision.pins, **body["pins"]}}
-        body |= {"launch": {name: value for name, value in body["launch"].items() if name != FILE}}
+        body |= {"launch": {name: value for name, value in body["launch"].items() if name not in ORIGINS}}
         servers = {**revision.servers, **body["launch"].get("servers", {})}
         body |= {"launch": {**body["launch"], "servers": servers}} if servers else {}
         body |= {} if revision.policy is None else policy_body(revision.policy)
@@ -231,12 +232,19 @@ def fork(
     return _forking(history, new_branch, plan, secret, edited, has_new=has_new)
 
 
-def rerun(journal: Journal, run_id: str, place: str, by: str = "") -> Forking:
+def rerun(
+    journal: Journal,
+    run_id: str,
+    place: str,
+    by: str = "",
+    limits: Callable[[Limits], Limits] | None = None,
+) -> Forking:
     """Prepare a run of the same plan that repeats a step and what follows, keeping everything before its
     turn.
 
     `place` is the step, or a visit of it such as `S3@2`; in a plan that the run made itself, `r1/S3`. In a
     graph the results of all steps that do not depend on it are kept, in a block those of the other members.
+    Other `limits` apply before the step begins, so that one which a limit refused can be made.
     Raises JournalError as `fork` does; JRN081 for a step that the run has not reached.
     """
     parent = _parent(journal, run_id)
@@ -249,7 +257,13 @@ def rerun(journal: Journal, run_id: str, place: str, by: str = "") -> Forking:
     early = _early(there.machine) | _issued(history, at, visited)
     cut = Cut(at, early, _keeping(there.machine, visited))
     body = history.start(at, {"verb": "rerun", "from": place, "by": by, "edits": []})
-    new_branch = branch(history.plan, history.events(), history.plan_of, cut, body)
+    before, edit = there.machine.limits, None
+    bounds = before if limits is None else bounded(limits(before), there.policy)
+    if bounds != before and at == 1:
+        body |= {"limits": bounds.to_json()}
+    elif bounds != before:
+        edit = LimitsChanged(bounds)
+    new_branch = branch(history.plan, history.events(), history.plan_of, cut, body, edit)
     return _forking(history, new_branch, history.plan)
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from callsheet.ir import JSON, Plan
-from callsheet.machine import CallTool, Edited, Machine, RunAgent
+from callsheet.machine import CallTool, Edited, LimitsChanged, Machine, RunAgent
 from callsheet.machine.keys import parse_key
 from callsheet.machine.machine import Observer
 from callsheet.sealing.sealer import without_boxes
@@ -82,14 +82,15 @@ class Branch:
     """A fork that is about to be written.
 
     `start` is the body of its first event, `folded` its state as it begins, under `plan`. It takes the
-    parent's events up to `at` except `left_out`, and of the later ones those in `taken`. `edit` is put before
-    the parent's event `edited_before`, or after all events up to `at` if that is None.
+    parent's events up to `at` except `left_out`, and of the later ones those in `taken`. `edit`, of variables
+    or of limits, is put before the parent's event `edited_before`, or after all events up to `at` if that is
+    None.
     """
 
     at: int
     left_out: frozenset[int]
     taken: frozenset[int]
-    edit: Edited | None
+    edit: Edited | LimitsChanged | None
     edited_before: int | None
     start: Mapping[str, Any]
     plan: Plan
@@ -161,7 +162,7 @@ def branch(
     plan_of: PlanOf,
     cut: Cut,
     start: Mapping[str, Any],
-    edit: Edited | None = None,
+    edit: Edited | LimitsChanged | None = None,
 ) -> Branch:
     """The fork of a run with these events; `plan` and `start` are its own plan and start body.
 
@@ -188,7 +189,7 @@ def branch(
 class _Choice:
     """Chooses the events that a fork takes, while the fork is folded from them."""
 
-    def __init__(self, folded: Folded, cut: Cut, edit: Edited | None) -> None:
+    def __init__(self, folded: Folded, cut: Cut, edit: Edited | LimitsChanged | None) -> None:
         self._folded = folded
         self._cut = cut
         self._edit = edit
@@ -214,7 +215,7 @@ class _Choice:
             elif row.type in _OF_THE_PARENT or row.key in cut.dropped:
                 self.left_out.append(row.seq)
             else:
-                if edit is not None and edit.holds and row.seq == cut.at:
+                if row.seq == cut.at and (isinstance(edit, LimitsChanged) or (edit and edit.holds)):
                     yield from self._edited(row.seq)
                 yield row
         if self._open is None:

@@ -14,7 +14,7 @@ from hashlib import sha256
 from typing import Any, NamedTuple, TypeAlias
 
 from callsheet.ir import Plan
-from callsheet.machine import Edited
+from callsheet.machine import Edited, LimitsChanged
 from callsheet.machine.keys import place_of_key
 from callsheet.sealing.sealer import Path, Sealer
 from callsheet.store.archive import entries_of, run_row
@@ -185,7 +185,7 @@ def _body(kind: EventType, body: Mapping[str, Any], sealer: Sealer, secret: Mapp
     return data if sealed is None else encode_body(kind, sealed)
 
 
-def _edit_body(edit: Edited, secrets: Secrets) -> bytes:
+def _edit_body(edit: Edited | LimitsChanged, secrets: Secrets) -> bytes:
     kind, _, body = event_record(edit)
     return _body(kind, body or {}, secrets.sealer, secrets.edit)
 
@@ -199,7 +199,7 @@ def _entries(
         epoch, kind, key, step, index, attempt, ts, mono, body, blob, _, intents, _ = row
         when = _When(epoch, ts, mono)
         if edit is not None and (seq == branch.edited_before or seq > branch.at):
-            yield _edit_entry(parts, edit, when if seq == branch.edited_before else before)
+            yield _edit_entry(parts, branch, edit, when if seq == branch.edited_before else before)
             edit = None
         left = () if intents is None else decode_intents(intents)
         taken = tuple(intent for at, intent in enumerate(left, seq + 1) if _is_taken(branch, at))
@@ -211,7 +211,7 @@ def _entries(
             yield from (_intent_entry(intent, when) for intent in taken)
         before = when
     if edit is not None:
-        yield _edit_entry(parts, edit, before)
+        yield _edit_entry(parts, branch, edit, before)
 
 
 def _rebound(parts: Parts, cursor: sqlite3.Cursor, entry: _Entry, rebind: Callable[[Any], Any]) -> _Entry:
@@ -248,9 +248,10 @@ def _stored(parts: Parts, cursor: sqlite3.Cursor, data: bytes) -> tuple[bytes | 
     return None, name
 
 
-def _edit_entry(parts: Parts, data: bytes, when: _When) -> _Entry:
+def _edit_entry(parts: Parts, branch: Branch, data: bytes, when: _When) -> _Entry:
+    kind = EventType.LIMITS if isinstance(branch.edit, LimitsChanged) else EventType.EDIT
     # a large one stays in its row: nobody types so much
-    return _Entry(when._replace(ts=parts.clock()), EventType.EDIT, _NOWHERE, data, None)
+    return _Entry(when._replace(ts=parts.clock()), kind, _NOWHERE, data, None)
 
 
 def _intent_entry(intent: tuple[str, str | None], when: _When) -> _Entry:

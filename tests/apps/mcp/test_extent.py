@@ -7,7 +7,7 @@ import json
 import pytest
 from tests.mcp_room import Room
 
-from callsheet.apps.mcp.extent import MOST_OF_A_VALUE, MOST_OF_ALL
+from callsheet.apps.mcp.extent import MOST_OF_A_VALUE, MOST_OF_ALL, MOST_OF_AN_ARGUMENT
 
 PLAN = 'S1: @FORMAT ("$page") > $copy\nS2: @RESPOND ("short")'
 MODE = "2026-07-28"
@@ -102,3 +102,30 @@ async def test_tools_declare_their_extent(room: Room, tool: str) -> None:
         (declared,) = (each for each in (await client.list_tools()).tools if each.name == tool)
     assert "show_variables" in declared.input_schema["properties"]
     assert "left_out" in declared.output_schema["properties"]
+
+
+async def test_dry_run_has_limit_and_says_what_is_left_out(room: Room) -> None:
+    text = 'S1: @FORMAT ("$page") > $copy\nS2: @SEND (text="$copy")\nS3: @RESPOND ("short")'
+    many = "\n".join(f'S{n}: @FORMAT ("{"y" * 900}") > $v{n}' for n in range(1, 201))
+    async with room.client(MODE) as client:
+        given = {"ltp_text": text, "variables": {"page": PAGE}}
+        told = await client.call_tool("dry_run_plan", given)
+        more = await client.call_tool("dry_run_plan", given | {"show_steps": ["S2"]})
+        steps = await client.call_tool("dry_run_plan", {"ltp_text": many})
+        last = await client.call_tool("dry_run_plan", {"ltp_text": many, "show_steps": ["S200"]})
+    data = told.structured_content
+    assert len(json.dumps(data)) < 10_000
+    assert len(told.content[0].text) < 10_000
+    rows = {row["name"]: (row["of"], row["to"]) for row in data["left_out"]}
+    assert rows["S2 text"] == (len(PAGE), MOST_OF_AN_ARGUMENT)
+    assert "S2 text: characters 0 to 1,000 of 100,000" in told.content[0].text
+    assert 'show_steps ["S1"] shows more of a step; `callsheet dry-run --json`' in told.content[0].text
+    (visit,) = more.structured_content["steps"][1]["visits"]
+    assert visit["arguments"]["text"] == {"cut": PAGE[:MOST_OF_A_VALUE]}
+    for answer in (steps, last):
+        data = answer.structured_content
+        assert len(json.dumps(data)) < MOST_OF_ALL + 10_000
+        assert {"name": "steps", "of": 200, "shown": len(data["steps"])} in data["left_out"]
+        assert f"steps: {len(data['steps'])} of 200" in answer.content[0].text
+        assert "characters are left out; `callsheet dry-run --json`" in answer.content[0].text
+    assert last.structured_content["steps"][-1]["id"] == "S200"

@@ -325,6 +325,23 @@ async def test_run_of_edited_file_is_resumed_only_as_recorded(room: Room, mode: 
     assert room.calls == ["look tea"]
 
 
+async def test_run_of_edited_library_plan_is_rerun_only_as_recorded(room: Room, mode: str) -> None:
+    async with room.client(mode) as client:
+        for what in ("tea", "milk"):
+            text = f'S1: @LOOK (what="{what}") > $seen\nS2: @RESPOND ($seen)'
+            saved = {"ltp_text": text, "plan_id": "see", "replace": what == "milk"}
+            assert not (await client.call_tool("save_plan", saved)).is_error
+            if what == "tea":
+                await client.call_tool("plan_execute", {"plan_id": "see"})
+        given = {"run_id": "last", "step": "S1", "effects": True}
+        refused = await client.call_tool("rerun_run", given)
+        answer = await client.call_tool("rerun_run", given | {"as_recorded": True})
+    assert "the plan see of the library was edited" in refused.content[0].text
+    assert "step S1 (argument what)" in refused.content[0].text
+    assert answer.structured_content["response"] == "seen tea"
+    assert room.calls == ["look tea", "look tea"]
+
+
 async def stands(client: Client) -> dict[str, Any]:
     (run,) = (await client.call_tool("list_runs", {})).structured_content["runs"]
     return run

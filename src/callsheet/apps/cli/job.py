@@ -271,6 +271,7 @@ def _prove(job: Job, toolbox: Toolbox) -> Policy | None:
 
 def _launch(job: Job, toolbox: Toolbox, models: RunModels, policy: Policy | None) -> Launch:
     from callsheet.api.requirements import facts_of, pins_of, servers_of  # noqa: PLC0415 - as above
+    from callsheet.apps.operations.library import origin_note  # noqa: PLC0415
     from callsheet.apps.toolbox import setup_of_run  # noqa: PLC0415
     from callsheet.ir import OnInDoubt, plan_hash  # noqa: PLC0415
     from callsheet.runtime.launch import Launch  # noqa: PLC0415
@@ -288,19 +289,10 @@ def _launch(job: Job, toolbox: Toolbox, models: RunModels, policy: Policy | None
         note={
             "plan": job.text.source.name,
             "setup": setup_of_run(job.setup, toolbox).to_note(),
-            **_file_of(job.text),
+            **origin_note(job.text),
             **({"servers": servers} if servers else {}),
         },
         policy=policy,
         verified="" if policy is None else plan_hash(job.plan),
         secret=frozenset(job.secrets),
     )
-
-
-def _file_of(text: PlanText) -> dict[str, Any]:
-    """The note about the plan's file; empty for standard input and for a plan of the library."""
-    from callsheet.api.plan_changes import file_note  # noqa: PLC0415 - as above
-
-    if text.path is None or text.stored is not None:
-        return {}
-    return {"file": file_note(text.path, text.source.text, None if text.is_json else text.syntax)}

@@ -68,6 +68,9 @@ def report(
                 to_stderr(f"run {outcome.run_id} · callsheet show {outcome.run_id}{hint}")
                 if reopens and result.status is Status.FAILED:
                     to_stderr(f"retry the failed steps with: callsheet resume {outcome.run_id}{hint}")
+                elif result.refusal is not None:
+                    again = f"callsheet rerun {outcome.run_id} --from {result.ended_at or 'STEP'}{hint}"
+                    to_stderr(f"to go on from there with this option, as a new run: {again}")
     if result is None:
         return Exit.UNDECIDED
     if result.status is Status.REFUSED:
@@ -102,7 +105,7 @@ def _print_result(result: Result) -> None:
             to_stderr(without_controls(line))
     if result.refusal is not None:
         option = option_for_limit(result.refusal)
-        to_stderr(f"help: change the limit with an option of `callsheet run` or in config.toml: {option}")
+        to_stderr(f"help: change the limit with an option of `run` or `resume`, or in config.toml: {option}")
 
 
 def _objection_lines(objection: PolicyRefusal) -> Iterator[str]:

@@ -71,7 +71,7 @@ _OPTIONS: tuple[options.Decorator, ...] = (
     click.option(
         "--as-recorded",
         is_flag=True,
-        help="Continue with the recorded plan although its file has been edited since.",
+        help="Continue with the recorded plan although it was edited since, in its file or the library.",
     ),
     moved,
     click.option(
@@ -121,7 +121,8 @@ def resume(run: str, **arguments: Any) -> int:
     The exit status is 4 if calls remain undecided, or if the run waits for answers of people (`callsheet
     inbox`).
 
-    If the file of the plan was edited since, nothing is done, unless --as-recorded is given.
+    If the plan was edited since, in its file or the library, nothing is done, unless --as-recorded is
+    given.
 
     Limits are those of the start unless options change them, and earlier usage counts. A different --policy
     is checked against the remaining plan first.

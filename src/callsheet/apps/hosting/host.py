@@ -149,7 +149,10 @@ class Host:
         """Run a plan again from a step as a new run; raises what `callsheet rerun` raises."""
         self._queue.check_open()
         await self._check_file(run_id, request.terms)
-        made = await self.beside(lambda: forking.rerun(self.journal, run_id, request.place, request.by))
+        limits = request.terms.limits
+        made = await self.beside(
+            lambda: forking.rerun(self.journal, run_id, request.place, request.by, limits)
+        )
         return await self._branch_off(made, request.run_id, request.terms, effects=request.effects)
 
     async def fork(self, run_id: str, request: ForkRequest) -> Started:

@@ -20,7 +20,7 @@ from callsheet.apps.guarantees import guarantees_of
 from callsheet.apps.hosting.requests import RunRequest, tightened
 from callsheet.apps.hosting.shared import SharedTools
 from callsheet.apps.models import RunModels, models_for_plan, with_local_model
-from callsheet.apps.operations.library import bound, other_tools
+from callsheet.apps.operations.library import bound, origin_note, other_tools
 from callsheet.apps.setup import Setup
 from callsheet.apps.toolbox import Toolbox, setup_of_run
 from callsheet.diagnostics import CallsheetError, Diagnostic, did_you_mean
@@ -123,6 +123,7 @@ def _prepared(given: _Given, toolbox: Toolbox, asked: RunModels) -> Prepared:
             "plan": request.text.source.name,
             "setup": setup_of_run(setup, toolbox).to_note(),
             **({"servers": servers} if servers else {}),
+            **origin_note(request.text),
             **({HOST: given.host} if given.host else {}),
         },
         policy=policy,

@@ -194,7 +194,9 @@ class InDoubtBody(Body):
 
 
 _AS_RECORDED = Field(
-    False, description="Whether the recorded plan is continued although its file has been edited since."
+    False,
+    description="Whether the recorded plan is continued although it has been edited since, in its file or "
+    "the plan library.",
 )
 
 

@@ -168,6 +168,11 @@ class DryRunArguments(ToolArguments):
     syntax: SyntaxName = "auto"
     variables: dict[str, Any] = _VARIABLES
     assume: dict[str, Any] = Field(default_factory=dict, description="Assumed results, by step id.")
+    show_steps: tuple[str, ...] = Field(
+        default=(),
+        max_length=1_000,
+        description='The steps whose arguments and results are shown at length, by id, or "all".',
+    )
 
 
 class CreateAndExecuteArguments(ToolArguments):
@@ -191,8 +196,8 @@ class RunArguments(ToolArguments):
 
 _AS_RECORDED = Field(
     default=False,
-    description="Whether the recorded plan is continued although its file has been edited since; otherwise "
-    "such a run is refused. Set it only if the user has agreed.",
+    description="Whether the recorded plan is continued although it has been edited since, in its file or "
+    "the plan library; otherwise such a run is refused. Set it only if the user has agreed.",
 )
 
 

@@ -18,7 +18,7 @@ from callsheet.apps.masking import Masker
 from callsheet.apps.mcp import arguments as given
 from callsheet.apps.mcp.client_request import ClientRequest, Form
 from callsheet.apps.mcp.execute_tools import plan_from_arguments
-from callsheet.apps.mcp.extent import Extent
+from callsheet.apps.mcp.extent import Extent, cut_dry_run, dry_run_lines, limited_dry_run
 from callsheet.apps.mcp.progress import Progress
 from callsheet.apps.mcp.replies import Reply, with_diagnostics, with_left_out
 from callsheet.apps.mcp.server_context import ServerContext
@@ -52,10 +52,10 @@ async def _dry_run(
         journal=server_context.host.journal.path,
     )
     prediction: Prediction = await asyncio.to_thread(predict, text, declared, options)
-    return Reply(
-        with_diagnostics(prediction.dry_run.to_text(_COLUMNS), prediction.diagnostics, text.source),
-        prediction.to_json(),
-    )
+    data = limited_dry_run(await asyncio.to_thread(prediction.to_json), args.show_steps)
+    shown = cut_dry_run(await asyncio.to_thread(prediction.dry_run.to_text, _COLUMNS))
+    told = "\n".join((shown.rstrip(), *dry_run_lines(data["left_out"])))
+    return Reply(with_diagnostics(told, prediction.diagnostics, text.source), data)
 
 
 async def _rerun(server_context: ServerContext, args: given.RerunArguments, caller: ClientRequest) -> Answer:
@@ -153,7 +153,7 @@ BRANCH_TOOLS: tuple[ToolDefinition[Any], ...] = (
         "Predict what a plan would do, step by step: calls with their known arguments, effects outside, "
         "questions to people, refusals by the policy. Nothing is run.",
         given.DryRunArguments,
-        schemas.PREDICTION,
+        with_left_out(schemas.PREDICTION),
         READ_ONLY,
         _dry_run,
     ),

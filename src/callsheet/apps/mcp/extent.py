@@ -1,7 +1,7 @@
 """How much of a run goes into the context of a client's model: the answer, and the variables it asks for.
 
-In: the complete data of a result, the names of the wanted variables. Out: the data with long values cut, and
-`left_out`, which says what is missing and how to get it.
+In: the complete data of a result, the names of the wanted variables; or those of a dry run, and the wanted
+steps. Out: the data with long values cut, and `left_out`, which says what is missing and how to get it.
 """
 
 from __future__ import annotations
@@ -22,6 +22,10 @@ MOST_OF_ALL = 60_000
 MOST_STEPS = 200
 MOST_TEXT = 30_000
 """Characters of a text that is made of many lines."""
+MOST_OF_AN_ARGUMENT = 1_000
+"""Characters of one argument or result in a dry run, unless its step is asked for."""
+MOST_VISITS = 20
+"""Visits of one step in a dry run, unless it is asked for."""
 _NAMED = 8
 """How many variables a line names."""
 
@@ -120,11 +124,90 @@ def left_out_lines(data: Mapping[str, Any], run_id: str) -> Iterator[str]:
             )
 
 
-def cut_text(text: str, run_id: str) -> str:
-    """A long text, cut at the end, with the place of the whole."""
+def cut_text(text: str, whole: str) -> str:
+    """A long text, cut at the end; `whole` says which place has all."""
     if len(text) <= MOST_TEXT:
         return text
-    return (
-        f"{text[:MOST_TEXT]}\n… {len(text) - MOST_TEXT:,} characters are left out; the resource"
-        f" callsheet://runs/{run_id}/summary has all"
-    )
+    return f"{text[:MOST_TEXT]}\n… {len(text) - MOST_TEXT:,} characters are left out; {whole}"
+
+
+# ---------------------------------------------------------------- dry runs
+
+_WHOLE_DRY_RUN = "`callsheet dry-run --json` on the command line has all"
+
+
+def limited_dry_run(data: Mapping[str, Any], wanted: Sequence[str]) -> dict[str, Any]:
+    """The data of a dry run with only so many steps, visits and characters, and with `left_out`.
+
+    Steps that are `wanted`, by id or as "all", are shown at greater length, and before the others if there is
+    no room for all.
+    """
+    steps: Sequence[Mapping[str, Any]] = data["steps"]
+    left_out: list[dict[str, Any]] = []
+    named = frozenset(wanted)
+    shown: dict[int, dict[str, Any]] = {}
+    room = MOST_OF_ALL
+    for at in sorted(range(len(steps)), key=lambda at: steps[at]["id"] not in named):
+        cut: list[dict[str, Any]] = []
+        row = _limited_step(steps[at], cut, is_wanted=ALL in named or steps[at]["id"] in named)
+        room -= _length(row)
+        if room < 0 and shown:
+            break
+        shown[at] = row
+        left_out += cut
+    if len(shown) < len(steps):
+        left_out.append({"name": "steps", "of": len(steps), "shown": len(shown)})
+    return {**data, "steps": [shown[at] for at in sorted(shown)], "left_out": left_out}
+
+
+def _limited_step(
+    step: Mapping[str, Any], left_out: list[dict[str, Any]], *, is_wanted: bool
+) -> dict[str, Any]:
+    most = MOST_OF_A_VALUE if is_wanted else MOST_OF_AN_ARGUMENT
+    name, row = step["id"], dict(step)
+
+    def part(label: str, value: dict[str, JSON]) -> dict[str, JSON]:
+        length = _length(value)
+        if length <= most:
+            return value
+        inner = value.get("value")
+        text = inner if isinstance(inner, str) else json.dumps(value, ensure_ascii=False, default=str)
+        left_out.append({"name": f"{name} {label}", "of": len(text), "from": 0, "to": most})
+        return {"cut": text[:most]}
+
+    visits: Sequence[Mapping[str, Any]] = step["visits"]
+    if len(visits) > MOST_VISITS and not is_wanted:
+        left_out.append({"name": f"{name} visits", "of": len(visits), "shown": MOST_VISITS})
+        visits = visits[:MOST_VISITS]
+    row["visits"] = [
+        {
+            **visit,
+            "inputs": [part("input", value) for value in visit["inputs"]],
+            "arguments": {key: part(key, value) for key, value in visit["arguments"].items()},
+        }
+        for visit in visits
+    ]
+    for key in ("items", "result"):
+        if key in step:
+            source = {"is": step[key]["is"]} if "is" in step[key] else {}
+            row[key] = {**source, **part(key, step[key])}
+    return row
+
+
+def dry_run_lines(left_out: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """What is missing in the data of a dry run, and how to get it, in words."""
+    for row in left_out[:_NAMED]:
+        shown = f"characters 0 to {row['to']:,}" if "to" in row else f"the first {row['shown']:,}"
+        if row["name"] == "steps":
+            shown = f"{row['shown']:,}"
+        yield f"{row['name']}: {shown} of {row['of']:,}"
+    if len(left_out) > _NAMED:
+        yield f"and {len(left_out) - _NAMED} more parts that are cut"
+    if left_out:
+        name = next((row["name"].split(" ")[0] for row in left_out if row["name"] != "steps"), "S1")
+        yield f"show_steps {json.dumps([name])} shows more of a step; {_WHOLE_DRY_RUN}"
+
+
+def cut_dry_run(text: str) -> str:
+    """The text of a dry run, cut at the end."""
+    return cut_text(text, _WHOLE_DRY_RUN)

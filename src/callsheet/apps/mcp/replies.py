@@ -64,14 +64,19 @@ def with_left_out(schema: Schema) -> Schema:
     """The schema of a result of which long or unwanted parts are left out."""
     row = table(
         {
-            "name": text("$ and a variable's name, or response or steps"),
+            "name": text("$ and a variable's name, response, steps, or a part of a step"),
             "of": count("its length in characters, or the number of steps"),
             "from": count("the first character or step that is shown"),
             "to": count("the end of what is shown"),
+            "shown": count("how many are shown"),
         },
-        optional=("from", "to"),
+        optional=("from", "to", "shown"),
     )
-    left_out = rows(row, "what is not shown: explain_run returns it with show_variables and from_character")
+    left_out = rows(
+        row,
+        "what is not shown: explain_run returns it with show_variables and from_character, dry_run_plan with "
+        "show_steps",
+    )
     return {
         **schema,
         "properties": schema["properties"] | {"left_out": left_out},

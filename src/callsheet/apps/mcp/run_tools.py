@@ -41,10 +41,11 @@ async def _explain(
     data = await asyncio.to_thread(run_details_json, details)
     run_id, extent = details.info.run_id, Extent.of(args.show_variables, args.from_character)
     shown = extent.limited(data)
+    whole = f"the resource callsheet://runs/{run_id}/summary has all"
     if args.from_character:
         lines = [] if args.show_variables else [shown["response"] or ""]
     else:
-        lines = [cut_text("\n".join(run_detail_lines(details, server_context.hint)), run_id)]
+        lines = [cut_text("\n".join(run_detail_lines(details, server_context.hint)), whole)]
     lines += extent_lines(extent, data, shown, run_id)
     text = "\n".join(map(without_controls, "\n".join(lines).split("\n")))
     state = server_context.host.state(details.info.run_id).status

@@ -17,7 +17,7 @@ from callsheet.apps.compiling import (
 )
 from callsheet.apps.setup import Setup
 from callsheet.apps.toolbox import Toolbox
-from callsheet.diagnostics import Diagnostic, Source
+from callsheet.diagnostics import Diagnostic, Source, to_json
 from callsheet.store.library import PlanLibrary
 
 
@@ -36,9 +36,9 @@ class Compilation:
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """The diagnostics of the plan, or of the model's invalid answer."""
+        """Those about tools and plans left out, then those of the plan or of the model's invalid answer."""
         result = self.made.result
-        return () if result is None else result.findings.diagnostics
+        return (*self.made.tool_diagnostics, *(() if result is None else result.findings.diagnostics))
 
     @property
     def source(self) -> Source | None:
@@ -52,7 +52,11 @@ class Compilation:
         if made.from_library is not None:
             data |= {"from": "library", "id": made.from_library.id, "hash": Plan(made.from_library.plan).hash}
         data["near"] = [{"id": kept.id, "goal": kept.goal, "score": kept.score} for kept in self.near]
-        return data if made.result is None else data | _of_result(made.result)
+        if made.result is None:
+            return data
+        result = _of_result(made.result)
+        result["diagnostics"] = [*to_json(made.tool_diagnostics), *result["diagnostics"]]
+        return data | result
 
 
 def _of_result(result: Compiled | CompileFailed) -> dict[str, Any]:

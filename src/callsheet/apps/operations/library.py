@@ -48,19 +48,29 @@ def bound(text: PlanText, inputs: dict[str, Any], variables: Iterable[str]) -> d
     return bind(stored.id, stored.params, inputs, texts)
 
 
+def origin_note(text: PlanText) -> dict[str, Any]:
+    """What a run records of where its plan came from; empty for standard input and a numbered version."""
+    from callsheet.api.plan_changes import file_note, library_note  # noqa: PLC0415 - imports the store
+
+    if text.stored is not None:
+        return {"library": library_note(text.stored)} if text.stored.library else {}
+    if text.path is None:
+        return {}
+    return {"file": file_note(text.path, text.source.text, None if text.is_json else text.syntax)}
+
+
 def other_tools(text: PlanText, registry: Registry, *, is_accepted: bool) -> tuple[Diagnostic, ...]:
     """PLN025 if tools are declared differently than when the plan was saved.
 
     It is an error, or a warning if `is_accepted`.
     """
     from callsheet.diagnostics import Diagnostic, Severity  # noqa: PLC0415 - not for --help
-    from callsheet.ir import Call  # noqa: PLC0415 - as above
+    from callsheet.store.library.goals import positional_tools  # noqa: PLC0415 - as above
 
     if text.stored is None:
         return ()
     plan = text.stored.result.plan
-    steps = () if plan is None else plan.steps
-    unnamed = {step.action.tool for step in steps if isinstance(step.action, Call) and step.action.positional}
+    unnamed: set[str] = set() if plan is None else positional_tools(plan)
     now = ((name, then, registry.get(name)) for name, then in text.stored.tools.items() if then is not None)
     changed: list[str] = []
     unordered: list[str] = []

@@ -10,12 +10,13 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from callsheet.diagnostics import CallsheetError
+from callsheet.ir import Call, Plan
 from callsheet.ir.plan import called_names
 from callsheet.store.library.library import PlanLibrary
 from callsheet.store.library.params import Param
@@ -29,6 +30,11 @@ LEAST_SCORE = 0.35
 _WORDS_SHARE = 0.6
 _WORD = re.compile(r"\w+")
 _END = ".!?… "
+
+
+class _Pins(NamedTuple):
+    now: PinOf
+    orderless: PinOf
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,18 +94,26 @@ def normalised(goal: str) -> str:
     return text[:1].lower() + text[1:]
 
 
-def find_by_goal(library: PlanLibrary, goal: str, pin_of: PinOf, *, most: int = 3) -> GoalMatches:
+def _no_pin(name: str) -> None:
+    return None
+
+
+def find_by_goal(
+    library: PlanLibrary, goal: str, pin_of: PinOf, *, most: int = 3, orderless_pin_of: PinOf = _no_pin
+) -> GoalMatches:
     """The stored plan with this goal, and up to `most` plans with similar goals, best first.
 
     `exact` is a plan that was saved for the same goal, all of whose tools are reachable with unchanged
     declarations; of several the one that was saved last. Plans with this goal but other tools are in
-    `near`. Unreadable plans are ignored. Raises CallsheetError (PLN004) for a folder that cannot be read.
+    `near`. `orderless_pin_of` gives the hashes of declarations in their first form, which an older plan was
+    saved with. Unreadable plans are ignored. Raises CallsheetError (PLN004) for a folder that cannot be read.
     """
     purposes = library.purposes()
     wanted = normalised(goal)
     same = [plan for plan in purposes if wanted and normalised(plan.goal) == wanted]
     same.sort(key=lambda plan: (-plan.saved, plan.id))
-    matched = _matches(library, [(1.0, plan) for plan in same], pin_of, is_exact=True)
+    pins = _Pins(pin_of, orderless_pin_of)
+    matched = _matches(library, [(1.0, plan) for plan in same], pins, is_exact=True)
     exact = next((match for match in matched if match.is_usable), None)
     others = [match for match in matched if match is not exact][:most]
     rest = [plan for plan in purposes if plan not in same]
@@ -108,36 +122,55 @@ def find_by_goal(library: PlanLibrary, goal: str, pin_of: PinOf, *, most: int = 
         key=lambda pair: (-pair[0], pair[1].id),
     )
     near = [(score, plan) for score, plan in ranked if score >= LEAST_SCORE][: most - len(others)]
-    return GoalMatches(exact, (*others, *_matches(library, near, pin_of, is_exact=False)))
+    return GoalMatches(exact, (*others, *_matches(library, near, pins, is_exact=False)))
 
 
 def _matches(
-    library: PlanLibrary, purposes: Iterable[tuple[float, Purpose]], pin_of: PinOf, *, is_exact: bool
+    library: PlanLibrary, purposes: Iterable[tuple[float, Purpose]], pins: _Pins, *, is_exact: bool
 ) -> list[GoalMatch]:
     """The matches of plans, without those that cannot be loaded, such as plans deleted meanwhile."""
     matches: list[GoalMatch] = []
     for score, purpose in purposes:
         with suppress(CallsheetError):
-            matches.append(_match(library.load(purpose.id), purpose, score, pin_of, is_exact=is_exact))
+            matches.append(_match(library.load(purpose.id), purpose, score, pins, is_exact=is_exact))
     return matches
 
 
-def _match(plan: StoredPlan, purpose: Purpose, score: float, pin_of: PinOf, *, is_exact: bool) -> GoalMatch:
+def _match(plan: StoredPlan, purpose: Purpose, score: float, pins: _Pins, *, is_exact: bool) -> GoalMatch:
     version = None if plan.is_edited else plan.version
     match = GoalMatch(plan.id, version, purpose.goal, round(score, 4), is_exact, plan.params)
-    if plan.result.plan is None:
+    steps = plan.result.plan
+    if steps is None:
         return replace(match, differences=("its text has errors",))
-    return replace(match, differences=tool_differences(called_names(plan.result.plan), plan.tools, pin_of))
+    unnamed = positional_tools(steps)
+    found = tool_differences(called_names(steps), plan.tools, pins.now, pins.orderless, unnamed)
+    return replace(match, differences=found)
+
+
+def positional_tools(plan: Plan) -> set[str]:
+    """The names of the tools to which steps of a plan give values without names."""
+    return {
+        step.action.tool for step in plan.steps if isinstance(step.action, Call) and step.action.positional
+    }
 
 
 def tool_differences(
-    called: Iterable[str], saved: Mapping[str, str | None], pin_of: PinOf
+    called: Iterable[str],
+    saved: Mapping[str, str | None],
+    pin_of: PinOf,
+    orderless_pin_of: PinOf = _no_pin,
+    unnamed: Collection[str] = (),
 ) -> tuple[str, ...]:
     """How the available tools differ from those that a plan was saved with, in words.
+
+    A pin in its first form says nothing about the order of a tool's arguments; that counts for the `unnamed`
+    tools, which are given values without names.
 
     >>> pins = {"A": "1", "B": "2", "C": "3"}
     >>> tool_differences(["A", "B", "D"], {"A": "1", "B": "9"}, pins.get)
     ('@B is declared differently now', '@D is not reachable')
+    >>> tool_differences(["B"], {"B": "9"}, pins.get, {"B": "9"}.get)
+    ()
     """
     differences: list[str] = []
     for name in called:
@@ -146,8 +179,13 @@ def tool_differences(
             differences.append(f"@{name} is not reachable")
         elif then is None:
             differences.append(f"@{name} was not known when the plan was saved")
-        elif now != then:
+        elif now != then and (not then or then != orderless_pin_of(name)):
             differences.append(f"@{name} is declared differently now")
+        elif now != then and name in unnamed:
+            differences.append(
+                f"@{name} gets values without names, and the plan was saved without the order of its"
+                " arguments, by an earlier version: save it again"
+            )
     return tuple(differences)
 
 

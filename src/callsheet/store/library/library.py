@@ -80,6 +80,10 @@ class PlanLibrary:
         """The location of the plans for messages: a folder, or the address of a store."""
         return self._files.address
 
+    @property
+    def _origin(self) -> str:
+        return self.address if self.folder is None else os.path.abspath(self.folder)
+
     # ------------------------------------------------------------ looking
 
     def ids(self) -> tuple[str, ...]:
@@ -139,7 +143,7 @@ class PlanLibrary:
             record = self._versions.newest(plan_id)
         stored = self._plans.read(plan_id, () if record is None else record.params)
         edited = record is not None and (record.text, record.syntax) != (stored.text, stored.syntax)
-        return replace(stored, record=record, is_edited=edited)
+        return replace(stored, record=record, is_edited=edited, library=self._origin)
 
     def versions(self, text: str) -> tuple[VersionRecord, ...]:
         """All versions of a plan, in order; raises CallsheetError as `load`."""
@@ -377,6 +381,17 @@ def open_library(folder: Path | None = None) -> PlanLibrary:
     from callsheet.store.shared.texts import SharedFiles  # noqa: PLC0415 - as above
 
     return PlanLibrary(files=SharedFiles(open_database(address), _BELOW))
+
+
+def library_at(address: str) -> PlanLibrary | None:
+    """The library with this address, which `PlanLibrary.address` told; None for a store that is not ours.
+
+    Raises CallsheetError as `open_library`.
+    """
+    if os.path.isabs(address):
+        return PlanLibrary(address)
+    library = open_library()
+    return library if library.address == address else None
 
 
 _FORMAT = 1

@@ -232,7 +232,8 @@ class StoredPlan:
 
     `place` is the path of the file, or its address in a store. `record` is the version that was loaded:
     the newest, or the requested one; None for a file without versions. `is_edited` tells that the file
-    has changed since.
+    has changed since. `library` is the folder or the address of the library whose current plan this is;
+    "" for a version that was requested by its number, which stays as it is.
     """
 
     id: str
@@ -241,6 +242,7 @@ class StoredPlan:
     result: ParseResult
     record: VersionRecord | None = None
     is_edited: bool = False
+    library: str = ""
 
     @property
     def name(self) -> str:

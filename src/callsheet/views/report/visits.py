@@ -6,6 +6,7 @@ lineage their reads; both have the visits of a step in the same order.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,6 +16,7 @@ from callsheet.ir import JSON
 from callsheet.machine import AgentTurn, Ask, CallModel, CallTool, Compile, Probe, RunAgent, Sleep
 from callsheet.machine.commands import Awaited
 from callsheet.machine.keys import parse_key
+from callsheet.machine.remarks import QUEUED
 from callsheet.ports.models.prompts import MAX_CHARACTERS, OPERATIONS, PROMPT_VERSION, prompt_for
 from callsheet.store.events import Event, EventType
 from callsheet.store.runs import RunInfo
@@ -44,6 +46,7 @@ def prompt_of(command: Awaited, remarks: Sequence[Mapping[str, Any]]) -> tuple[s
 
 
 _ANSWERS = (EventType.OK, EventType.ERR, EventType.PLAN, EventType.SIGNAL, EventType.FIRED, EventType.DECIDED)
+_SECONDS = re.compile(r"([0-9]{1,9}\.[0-9]{1,9}) s")
 _TOLERANCE = 0.002
 """The tolerance, in seconds, within which an end and a beginning count as simultaneous."""
 
@@ -158,7 +161,8 @@ def _call(
     issued = sent_at.get(key, 0)
     spent = () if answer is None else answer.spent
     until = times.of(answer.seq) if answer is not None else times.at[-1] if issued else 0.0
-    asked, prompt = prompt_of(command, () if answer is None else answer.remarks)
+    remarks = () if answer is None else answer.remarks
+    asked, prompt = prompt_of(command, remarks)
     return CallRow(
         visit,
         key,
@@ -170,7 +174,7 @@ def _call(
         issued,
         0 if answer is None else answer.seq,
         "" if answer is None else answer.type,
-        times.of(issued) if issued else until,
+        min(times.of(issued) + _queued(remarks), until) if issued else until,
         until,
         values.add(_arguments(command)) if _arguments(command) is not None else NO_VALUE,
         _usage_at(spent, 6),
@@ -180,6 +184,13 @@ def _call(
         asked,
         NO_VALUE if prompt is None else values.add(prompt),
     )
+
+
+def _queued(remarks: Iterable[Mapping[str, Any]]) -> float:
+    """The seconds that a call waited for others, after its intent was recorded, before it was sent."""
+    texts = (str(each.get("text")) for each in remarks if each.get("fact") == QUEUED)
+    found = next(filter(None, map(_SECONDS.fullmatch, texts)), None)
+    return 0.0 if found is None else float(found[1])
 
 
 def _usage_at(spent: Sequence[float], place: int) -> float:
@@ -229,7 +240,7 @@ def _visit(
     written = [] if write == NONE else [lineage.writes[write].seq]
     end = max([visit.seq, *(call.answered for call in calls), *written])
     outcome = "skipped" if visit.skipped else str(recorded.outcome) if recorded is not None else "ok"
-    issued = [c.start for c in calls if c.left]
+    issued = [times.of(c.left) for c in calls if c.left]
     turn = times.of(times.begun(visit.seq, min((c.left for c in calls if c.left), default=0)))
     is_open = outcome == "open" or (outcome == "stopped" and write == NONE)
     until = times.at[-1] if is_open else max([turn, *(c.until for c in calls)])

@@ -237,7 +237,9 @@ function Remarks({ answer }) {
   const facts = (body && Array.isArray(body.remarks) ? body.remarks : []).filter(
     (each) => each.fact === "traceback" || each.fact === "result",
   );
-  return facts.map((each) => html`<h4>${each.fact}</h4><pre class="remark" tabindex="0">${each.text}</pre>`);
+  // the lines of a traceback do not wrap: its marks stand below what they mark
+  return facts.map((each) => html`<h4>${each.fact}</h4>
+    <pre class=${`remark ${each.fact}`} tabindex="0" role="region" aria-label=${each.fact}>${each.text}</pre>`);
 }
 
 function Outcome({ answer }) {

@@ -47,12 +47,13 @@ def resume(plan_id: str, plans_folder: Path | None, accept_changed_plan: bool, *
     changed since then, --accept-changed-plan is required. For a completed run the result is printed again.
     """
     name = _find(plan_id, plans_folder)
+    arguments["as_recorded"] = is_accepted = accept_changed_plan or arguments["as_recorded"]
 
     def find(journal: Journal) -> RunInfo:
         info = _newest(journal, name)
         from callsheet.store.runs import RunStatus  # noqa: PLC0415 - imports the journal
 
-        if not accept_changed_plan and info.status is not RunStatus.DONE:
+        if not is_accepted and info.status is not RunStatus.DONE:
             from callsheet.api.plan_changes import check_unchanged  # noqa: PLC0415 - only for runs that continue
 
             check_unchanged(open_library(plans_folder), name, journal.plan_of(info.plan_hash))

@@ -41,6 +41,6 @@ def rerun(run: str, place: str, by: str | None, **arguments: Any) -> int:
 
     return branching.start_branch(
         run,
-        lambda journal: forking.rerun(journal, run, place, branching.actor_name(by)),
+        lambda journal: forking.rerun(journal, run, place, branching.actor_name(by), arguments["changes"]),
         **arguments,
     )
