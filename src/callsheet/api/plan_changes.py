@@ -7,15 +7,13 @@ edited the plan may expect the current one.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
-from hashlib import sha256
 from typing import Any
 
 from callsheet.api.plan import Plan
-from callsheet.api.texts import read_text
+from callsheet.api.texts import read_text, text_hash
 from callsheet.diagnostics import CallsheetError
-from callsheet.ir import JSON, Order
+from callsheet.ir import Order
 from callsheet.ir import Plan as Steps
 from callsheet.ir.diff import Part, PlanDiff, StepDiff, diff_plans
 from callsheet.store import Journal, JournalError
@@ -33,14 +31,6 @@ def check_unchanged(library: PlanLibrary, plan_id: str, original: Steps) -> None
     """
     if plan_id in library.ids():
         check_same(plan_id, original, library.load(plan_id).result.plan)
-
-
-def file_note(path: str | os.PathLike[str], text: str, syntax: str | None) -> dict[str, JSON]:
-    """What a run records of the file that its plan came from, to find out whether it was edited since.
-
-    `syntax` is the syntax that the file was read in; None if its name decides.
-    """
-    return {"path": os.path.abspath(path), "sha256": _hash(text), "syntax": syntax}
 
 
 def check_file(journal: Journal, run_id: str) -> None:
@@ -61,7 +51,7 @@ def check_file(journal: Journal, run_id: str) -> None:
             text = read_text(file, path, "")
     except (OSError, CallsheetError):
         return
-    if _hash(text) == digest:
+    if text_hash(text) == digest:
         return
     original = journal.plan_of(journal.find_run(run_id).plan_hash)
     try:
@@ -84,10 +74,6 @@ def continues(journal: Journal, run_id: str) -> bool:
     if not info.status.is_final:
         return True
     return info.status is RunStatus.FAILED and journal.plan_of(info.plan_hash).order is Order.DAG
-
-
-def _hash(text: str) -> str:
-    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _listed(changes: Sequence[str]) -> str:

@@ -299,7 +299,7 @@ def _launch(job: Job, toolbox: Toolbox, models: RunModels, policy: Policy | None
 
 def _file_of(text: PlanText) -> dict[str, Any]:
     """The note about the plan's file; empty for standard input and for a plan of the library."""
-    from callsheet.api.plan_changes import file_note  # noqa: PLC0415 - as above
+    from callsheet.api.texts import file_note  # noqa: PLC0415 - as above
 
     if text.path is None or text.stored is not None:
         return {}
