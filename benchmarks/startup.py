@@ -120,7 +120,8 @@ def main() -> None:
         )
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        environment = os.environ | {"CALLSHEET_HOME": name, "XDG_CONFIG_HOME": name, "HOME": name}
+        environment = os.environ | {"HOME": name, "PYTHONPYCACHEPREFIX": str(folder / "bytecode")}
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)
         (folder / "plan.ltp").write_text(PLAN, "utf-8")
         (folder / "tools.py").write_text(TOOLS, "utf-8")
         start = ["-m", "callsheet", *COMMANDS["run"].split()]

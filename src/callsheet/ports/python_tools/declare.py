@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import inspect
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast, overload
 
@@ -23,6 +22,7 @@ from callsheet.ports.calls import CallContext, ToolFailed, ToolRaised
 from callsheet.ports.probes import Probed, Prober, probed
 from callsheet.ports.python_tools.annotations import to_json
 from callsheet.ports.python_tools.signature import Signature, cannot, read_signature
+from callsheet.ports.python_tools.threads import Threaded
 from callsheet.ports.tools import Handler, Tool, ToolSpec
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -271,8 +271,10 @@ def _handler(function: Callable[..., Any], signature: Signature, declared: Decla
     async def run_inline(args: dict[str, Any], context: CallContext) -> JSON:
         return call(arguments(args, context))
 
+    threaded = Threaded(call)
+
     async def run_in_thread(args: dict[str, Any], context: CallContext) -> JSON:
-        return await _in_thread(call, arguments(args, context), context)
+        return await threaded(arguments(args, context), context)
 
     if inspect.iscoroutinefunction(function):
         handler: Handler = run_async
@@ -312,37 +314,6 @@ def _prober(function: Callable[..., Any], key_argument: str | None) -> Prober:
             raise _failure(error) from error
 
     return look
-
-
-async def _in_thread(
-    call: Callable[[dict[str, Any]], JSON], bound: dict[str, Any], context: CallContext
-) -> JSON:
-    """Call a function in a thread; if the call is given up, its result is reported as a late one."""
-    import asyncio  # noqa: PLC0415 - not to declare tools
-
-    loop = asyncio.get_running_loop()
-    is_given_up = False
-
-    def deliver(outcome: JSON | ToolFailed) -> None:
-        with suppress(RuntimeError):  # the loop is closed by now
-            loop.call_soon_threadsafe(context.came_late, outcome)
-
-    def work() -> JSON:
-        try:
-            value = call(bound)
-        except ToolFailed as error:
-            if is_given_up:
-                deliver(error)
-            raise
-        if is_given_up:
-            deliver(value)
-        return value
-
-    try:
-        return await asyncio.to_thread(work)
-    except asyncio.CancelledError:
-        is_given_up = True
-        raise
 
 
 def _limited(handler: Handler, seconds: float) -> Handler:
