@@ -1,9 +1,9 @@
 """Calls plain functions in threads, so that none blocks the event loop, and takes quick results at once.
 
 A hop to a thread pool and back costs ten times what a small function does: a future, a callback and two turns
-of the loop. So a call is given to an assistant, a thread that waits for it, and the loop waits a moment for the
-result. What takes longer than this moment is awaited as usual, and the assistant is free again when it ends;
-until then, and for some calls of a function that turned out to be slow, the pool is used.
+of the loop. So a call is given to an assistant, a thread that waits for it, and the loop waits a moment for
+the result. What takes longer than this moment is awaited as usual, and the assistant is free again when it
+ends; until then, and for some calls of a function that turned out to be slow, the pool is used.
 """
 
 from __future__ import annotations
