@@ -38,7 +38,7 @@ _COMMANDS = {
     "export": (f"{_PACKAGE}.transfer", "export_runs"),
     "import": (f"{_PACKAGE}.transfer", "import_runs"),
     "salvage": (f"{_PACKAGE}.transfer", "salvage"),
-    "diff": (f"{_PACKAGE}.inspection.diff", "diff_of_runs"),
+    "diff": (f"{_PACKAGE}.inspection", "diff_of_runs"),
 }
 
 
