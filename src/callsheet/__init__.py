@@ -5,8 +5,7 @@ The names below are loaded when they are first used, so that importing the packa
 
 from __future__ import annotations
 
-from importlib import import_module
-
+from callsheet.lazy import names_of
 from callsheet.version import VERSION
 
 TYPE_CHECKING = False  # what type checkers take as true; `typing` would cost half of the import
@@ -77,7 +76,7 @@ if TYPE_CHECKING:
 
 __version__ = VERSION
 
-_NAMES = {
+_PLACES = {
     "callsheet.api.budget": ("SharedBudget",),
     "callsheet.api.compiling": (
         "Compiled",
@@ -210,7 +209,6 @@ _NAMES = {
     ),
     "callsheet.store.library": ("PlanLibrary",),
 }
-_PLACES = {name: place for place, names in _NAMES.items() for name in names}
 
 __all__ = [
     "AgentAnswer",
@@ -307,17 +305,8 @@ __all__ = [
 ]
 
 
-def _loaded(name: str) -> object:
-    place = _PLACES.get(name)
-    if place is None:
-        raise AttributeError(f"module 'callsheet' has no attribute {name!r}")
-    value = getattr(import_module(place), name)
-    globals()[name] = value
-    return value
-
-
 if not TYPE_CHECKING:  # a type checker that sees a `__getattr__` reports no misspelled name
-    __getattr__ = _loaded
+    __getattr__ = names_of(__name__, _PLACES)
 
 
 def __dir__() -> list[str]:

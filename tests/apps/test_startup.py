@@ -34,6 +34,70 @@ def loaded(machine, *line, stdin=None):
     return set(done.stderr.split("MODULES", 1)[1].split())
 
 
+COUNTED = (
+    """
+import re._compiler as compiler, sys
+
+compiled, count = compiler.compile, 0
+
+
+def counting(*arguments):
+    global count
+    own = sys._getframe(1)
+    while own.f_globals["__name__"].split(".")[0] in ("re", "functools"):
+        own = own.f_back
+    count += own.f_globals["__name__"].split(".")[0] == "callsheet"
+    return compiled(*arguments)
+
+
+compiler.compile = counting
+"""
+    + REPORT
+    + "atexit.register(lambda: print('PATTERNS', count, file=sys.__stderr__))\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("line", "modules", "patterns"),
+    [
+        (("fmt", "--check", "p.ltp"), 70, 20),
+        (("graph", "p.ltp"), 75, 20),
+        (("check", "p.ltp", "--tools", "tools.py"), 165, 22),
+        (("runs",), 120, 6),
+        (("show", "last"), 205, 8),
+        (("run", "p.ltp", "--tools", "tools.py", "--progress", "none"), 265, 32),
+    ],
+    ids=["fmt", "graph", "check", "runs", "show", "run"],
+)
+def test_small_plan_loads_few_own_modules_and_compiles_few_patterns(machine, line, modules, patterns):
+    text = "# ltp: 1\nPLAN_START\nS1: @ADD (a=1) > $sum\nS2: @RESPOND ($sum)\nPLAN_END\n"
+    (machine.folder / "p.ltp").write_text(text, "utf-8")
+    machine("run", "p.ltp", "--tools", "tools.py")
+    done = machine.shell(*line, prefix=COUNTED)
+    assert done.returncode == 0, done.stderr
+    count, _, names = done.stderr.rpartition("PATTERNS")[2].partition("MODULES")
+    own = [name for name in names.split() if name.split(".")[0] == "callsheet"]
+    assert 0 < len(own) <= modules
+    assert int(count) <= patterns
+
+
+def test_plan_without_policy_model_or_servers_loads_none_of_them(machine):
+    machine.plan("S1: @ADD (a=1) > $sum", "S2: @RESPOND ($sum)", name="p.ltp")
+    modules = loaded(machine, "run", "p.ltp", "--tools", "tools.py", "--progress", "none")
+    unneeded = (
+        "callsheet.authoring",
+        "callsheet.machine.monitor.monitor",
+        "callsheet.passes.verify",
+        "callsheet.policy.rules",
+        "callsheet.ports.mcp",
+        "callsheet.ports.models.endpoint",
+        "callsheet.runtime.telemetry.sending",
+        "callsheet.trace",
+        "callsheet.frontends.dag",
+    )
+    assert not [name for name in modules if name.startswith(unneeded)]
+
+
 def test_help_loads_only_click_and_applications(machine):
     modules = loaded(machine, "--help")
     assert not HEAVY & modules

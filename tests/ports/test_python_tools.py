@@ -313,6 +313,76 @@ def test_function_runs_in_thread_unless_inline():
     assert call(there) == threading.get_ident()
 
 
+def test_slow_function_does_not_block_event_loop():
+    is_released = threading.Event()
+
+    @tool
+    def wait():
+        return is_released.wait(20)
+
+    async def release():
+        is_released.set()
+
+    async def main():
+        return await asyncio.gather(tool_of(wait).handler({}, CONTEXT), release())
+
+    assert asyncio.run(main()) == [True, None]
+
+
+def test_slow_calls_run_side_by_side():
+    barrier = threading.Barrier(4)
+
+    @tool
+    def meet():
+        return barrier.wait(20) >= 0
+
+    async def main():
+        return await asyncio.gather(*(tool_of(meet).handler({}, CONTEXT) for _ in range(4)))
+
+    assert asyncio.run(main()) == [True] * 4
+
+
+def test_quick_function_ends_before_event_loop_turns():
+    handler = tool_of(tool(one)).handler
+
+    async def main():
+        for _ in range(300):
+            call_ = handler({}, CONTEXT)
+            try:
+                call_.send(None)
+            except StopIteration as end:
+                return end.value
+            finally:
+                call_.close()
+        return None
+
+    assert asyncio.run(main()) == 1
+
+
+def one() -> int:
+    return 1
+
+
+def test_functions_are_called_after_a_fork():
+    code = (
+        "import asyncio, os\n"
+        "from callsheet.ports.python_tools import tool, tool_of\n"
+        "from callsheet.ports.calls import CallContext\n"
+        "@tool\n"
+        "def f(): return os.getpid()\n"
+        "handler = tool_of(f).handler\n"
+        "call = lambda: asyncio.run(asyncio.wait_for(handler({}, CallContext('r', 'k', 'i')), 20))\n"
+        "assert call() == os.getpid()\n"
+        "child = os.fork()\n"
+        "assert call() == os.getpid()\n"
+        "if not child: os._exit(0)\n"
+        "print(os.waitpid(child, 0)[1])\n"
+    )
+    line = [sys.executable, "-W", "ignore", "-c", code]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("0\n", "")
+
+
 def test_context_variables_reach_thread():
     variable = contextvars.ContextVar("variable", default="unset")
 

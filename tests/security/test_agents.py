@@ -27,7 +27,6 @@ from callsheet.ports.builtin.settings import FetchSettings
 from callsheet.ports.builtin.web import fetch_tool
 from callsheet.ports.calls import ToolFailed
 from callsheet.ports.tools import CallContext
-from callsheet.runtime import driving
 from callsheet.runtime.capabilities import Task, Tasks, TokenRefused, Tokens
 from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.guard import Guard
@@ -227,7 +226,7 @@ async def test_agent_time_passes_while_run_is_stopped(world: World, monkeypatch:
     world.policy = replace(POLICY, agent=AgentRule(tools=("NOTE",), seconds=600))
     await stopped(world, Model(note("a"), None))
     later = partial(Guard, clock=lambda: time.time() + 601)
-    monkeypatch.setattr(driving, "Guard", later)
+    monkeypatch.setattr("callsheet.runtime.guard.Guard", later)
     world.more["turn"] = Model(note("b"))
     outcome = await world.resume()
     assert outcome.result is not None
@@ -300,7 +299,7 @@ async def test_retry_extends_no_agent_deadline(
     """Neither a retry after a model failure, nor one after its deadline."""
     world.policy = replace(POLICY, agent=AgentRule(tools=("NOTE",), seconds=600))
     now = [time.time()]
-    monkeypatch.setattr(driving, "Guard", partial(Guard, clock=lambda: now[0]))
+    monkeypatch.setattr("callsheet.runtime.guard.Guard", partial(Guard, clock=lambda: now[0]))
     model = Model(note("a"), ToolFailed("busy"), note("b"), note("c"), {"finish": "done"})
 
     async def turn(command: Any, context: CallContext) -> JSON:
@@ -341,7 +340,7 @@ async def test_resumed_agent_keeps_deadline_of_first_attempt(
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    monkeypatch.setattr(driving, "Guard", partial(Guard, clock=lambda: time.time() + 601))
+    monkeypatch.setattr("callsheet.runtime.guard.Guard", partial(Guard, clock=lambda: time.time() + 601))
     world.more["turn"] = Model(note("b"), {"finish": "done"})
     outcome = await world.resume()
     assert outcome.result is not None

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from callsheet import lazy
 from callsheet.diagnostics import CallsheetError, Diagnostic
 from callsheet.ir import Call, Plan
 from callsheet.ports.builtin import BuiltinSettings, builtin_tools
 
-_OPTION = re.compile(r"--var (\w+)=…")
+_OPTION = lazy.pattern(r"--var (\w+)=…")
 _UNKNOWN_TOOL = "CHK040"
 _CHANGED_TOOLS = "JRN021"
 _CHANGED_POLICY = "JRN023"

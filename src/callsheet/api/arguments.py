@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+from callsheet import lazy
 from callsheet.diagnostics import CallsheetError
 from callsheet.diagnostics.wrong_type import wanted, wanted_list, wanted_names
 from callsheet.ir import JSON
@@ -18,7 +19,7 @@ from callsheet.ports.python_tools import to_json
 from callsheet.runtime.doubt import Resolution
 from callsheet.store import check_run_id, new_run_id
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_NAME = lazy.pattern(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 InDoubt: TypeAlias = "Decision | Literal['retry', 'skip', 'fail'] | TookPlace"
 """A decision on calls that may or may not have taken place: call again (`retry`), take null as the result

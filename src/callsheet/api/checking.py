@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from callsheet import lazy
 from callsheet.api.agents import agent_steps
 from callsheet.diagnostics import Diagnostic, Severity, Span, did_you_mean
 from callsheet.ir import Action, Call, CallKind, Goto, Literal, Order, Plan, Replan, Step
@@ -25,8 +26,8 @@ _NO_TARGET = frozenset({"CHK012", "CHK060"})
 _OF_ONE_STEP = frozenset(
     {"CHK013", "CHK016", "CHK040", "CHK041", "CHK042", "CHK043", "CHK044", "CHK045", "CHK061", "TOL003"}
 )
-_LABEL = re.compile(r"^[ \t]*([A-Za-z_][A-Za-z0-9_-]*)[ \t]*:", re.MULTILINE)
-_INDEX = re.compile(r"""["']?index["']?[ \t]*:[ \t]*["']?([^"',}\n]+)""")
+_LABEL = lazy.pattern(r"^[ \t]*([A-Za-z_][A-Za-z0-9_-]*)[ \t]*:", re.MULTILINE)
+_INDEX = lazy.pattern(r"""["']?index["']?[ \t]*:[ \t]*["']?([^"',}\n]+)""")
 _UNKNOWN_TOOL = "CHK040"
 _CANNOT_WORK = "CHK045"
 _ESCAPED = frozenset('"/$\b\f\n\r\t')

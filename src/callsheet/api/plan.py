@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from callsheet.api.errors import PlanError
 from callsheet.api.findings import Findings
@@ -19,16 +19,14 @@ from callsheet.api.texts import plan_of_file, plan_of_json, read_text, unreadabl
 from callsheet.api.tools import ToolSource, read_tools
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source
 from callsheet.diagnostics.wrong_type import wanted, wanted_list, wanted_path, wrong
-from callsheet.frontends.dag import format_dag, parse_dag, to_dag, to_text_order
-from callsheet.frontends.dag.convert import Converted
-from callsheet.frontends.ltp import ParseResult, format_plan
-from callsheet.frontends.micro import format_micro
 from callsheet.frontends.spelling import Syntax as Spelling
-from callsheet.frontends.spelling import read_as, read_plan_text
+from callsheet.frontends.spelling import convert_to, format_as, read_as, read_plan_text
 from callsheet.ir import Order, Step, plan_from_json, plan_hash, plan_to_json
 from callsheet.ir import Plan as Steps
-from callsheet.ir import diff as differences
-from callsheet.ir.diff import PlanDiff
+
+if TYPE_CHECKING:
+    from callsheet.frontends.values import ParseResult
+    from callsheet.ir.diff import PlanDiff
 
 Syntax: TypeAlias = Literal["auto", "ltp", "micro", "dag"]
 """A syntax of plans; `auto` detects Micro-CLI and JSON plans, and reads everything else as LTP text.
@@ -117,6 +115,8 @@ class Plan:
         except CallsheetError as error:
             raise PlanError.of(error) from error
         if syntax in (None, "dag") and place.suffix in _YAML:
+            from callsheet.frontends.dag import parse_dag  # noqa: PLC0415 - only for a JSON plan
+
             return cls._of(parse_dag(text, str(place), is_yaml=True))
         given = syntax or _SUFFIXES.get(place.suffix, "auto")
         return cls.parse(text, name=str(place), syntax=given, inputs=inputs)
@@ -192,7 +192,9 @@ class Plan:
         >>> [(change.part.value, change.name) for change in step.changes]
         [('argument', 'query')]
         """
-        return differences.diff_plans(self.ir, wanted("new", new, Plan, "a Plan").ir)
+        from callsheet.ir.diff import diff_plans as differences  # noqa: PLC0415 - only to compare
+
+        return differences(self.ir, wanted("new", new, Plan, "a Plan").ir)
 
     # ------------------------------------------------------------ writing
 
@@ -203,7 +205,7 @@ class Plan:
         failed step. A Python warning says what else would differ (DAG072), such as initial variables, which
         are replaced by their values. Raises CallsheetError (LTP070) for what LTP text cannot express.
         """
-        return format_plan(_converted(to_text_order(self.ir)))
+        return _converted(convert_to(Spelling.LTP, self.ir))
 
     def to_dag(self, *, tools: Iterable[ToolSource] = ()) -> str:
         """The plan as a JSON plan; raises CallsheetError (DAG070) for what a graph cannot express.
@@ -228,7 +230,7 @@ class Plan:
         from callsheet.api.requirements import local_registry, parameters_of  # noqa: PLC0415 - not for reading alone
 
         registry = local_registry(read_tools(tools), None)
-        return format_dag(_converted(to_dag(self.ir, parameters_of(self.ir, registry))))
+        return _converted(convert_to(Spelling.DAG, self.ir, parameters_of(self.ir, registry)))
 
     def to_micro(self) -> str:
         """The plan as Micro-CLI; raises CallsheetError (MIC070) for what Micro-CLI cannot express.
@@ -236,7 +238,7 @@ class Plan:
         >>> print(Plan.parse('S1: @WEB_SEARCH (query="tea") > $hits').to_micro(), end="")
         search "tea" > hits
         """
-        return format_micro(_converted(to_text_order(self.ir)))
+        return _converted(convert_to(Spelling.MICRO, self.ir))
 
     def to_mermaid(self) -> str:
         """The plan as a Mermaid flowchart."""
@@ -249,7 +251,7 @@ class Plan:
         return dict(plan_to_json(self.ir))
 
     def __str__(self) -> str:
-        return format_dag(self.ir) if self.ir.order is Order.DAG else format_plan(self.ir)
+        return format_as(Spelling.DAG if self.ir.order is Order.DAG else Spelling.LTP, self.ir)
 
     def __repr__(self) -> str:
         name = self.title or (self.source.name if self.source is not None else "of no text")
@@ -302,9 +304,10 @@ def _parse(text: str, name: str, syntax: Syntax, inputs: Collection[str]) -> Par
             raise ValueError(f"syntax is {syntax!r}; it is one of 'auto', 'ltp', 'micro', 'dag'")
 
 
-def _converted(converted: Converted) -> Steps:
-    """The plan of a conversion; what it changes is a Python warning at the call of the public method."""
-    for note in converted.notes:
+def _converted(converted: tuple[str, tuple[Diagnostic, ...]]) -> str:
+    """The text of a conversion; what it changes is a Python warning at the call of the public method."""
+    text, notes = converted
+    for note in notes:
         if note.severity is Severity.WARNING:
             warnings.warn(f"{note.code}: {note.message}", UserWarning, stacklevel=3)
-    return converted.plan
+    return text

@@ -7,14 +7,12 @@ has edited the plan may expect the current one.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from hashlib import sha256
 from typing import Any, NamedTuple
 
 from callsheet.api.plan import Plan
-from callsheet.api.texts import read_text
+from callsheet.api.texts import read_text, text_hash
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON, Order
 from callsheet.ir import Plan as Steps
@@ -36,17 +34,9 @@ def check_unchanged(library: PlanLibrary, plan_id: str, original: Steps) -> None
         check_same(plan_id, original, library.load(plan_id).result.plan)
 
 
-def file_note(path: str | os.PathLike[str], text: str, syntax: str | None) -> dict[str, JSON]:
-    """What a run records of the file that its plan came from, to find out whether it was edited since.
-
-    `syntax` is the syntax that the file was read in; None if its name decides.
-    """
-    return {"path": os.path.abspath(path), "sha256": _hash(text), "syntax": syntax}
-
-
 def library_note(stored: StoredPlan) -> dict[str, JSON]:
     """What a run records of the library that its plan came from, for the same purpose."""
-    return {"id": stored.id, "at": stored.library, "sha256": _hash(stored.text)}
+    return {"id": stored.id, "at": stored.library, "sha256": text_hash(stored.text)}
 
 
 def check_file(journal: Journal, run_id: str) -> None:
@@ -95,7 +85,7 @@ def _edited_file(note: Mapping[str, Any]) -> _Edited | None:
             text = read_text(file, path, "")
     except (OSError, CallsheetError):
         return None
-    if _hash(text) == note.get("sha256"):
+    if text_hash(text) == note.get("sha256"):
         return None
     return _Edited(path, path, partial(Plan.load, path, syntax=syntax))
 
@@ -109,7 +99,7 @@ def _edited_in_library(note: Mapping[str, Any]) -> _Edited | None:
         stored = library.load(plan_id) if library is not None and plan_id in library.ids() else None
     except CallsheetError:
         return None
-    if stored is None or _hash(stored.text) == note.get("sha256"):
+    if stored is None or text_hash(stored.text) == note.get("sha256"):
         return None
     return _Edited(
         f"the plan {plan_id} of the library",
@@ -124,10 +114,6 @@ def continues(journal: Journal, run_id: str) -> bool:
     if not info.status.is_final:
         return True
     return info.status is RunStatus.FAILED and journal.plan_of(info.plan_hash).order is Order.DAG
-
-
-def _hash(text: str) -> str:
-    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _listed(changes: Sequence[str]) -> str:

@@ -17,7 +17,7 @@ from callsheet.api.configuration import Configuration
 from callsheet.api.observers import Observers, plans_of
 from callsheet.api.open_tools import OpenTools
 from callsheet.api.plan import Plan
-from callsheet.api.plan_changes import check_file, continues, file_note
+from callsheet.api.plan_changes import check_file, continues
 from callsheet.api.plan_checks import PlanChecks
 from callsheet.api.plan_making import PlanMaking
 from callsheet.api.planning import no_planner
@@ -32,6 +32,7 @@ from callsheet.api.requirements import (
 from callsheet.api.resuming import ResumeContext, ResumeTerms, other_policy, unproved
 from callsheet.api.same_tools import check_present, check_tools
 from callsheet.api.sending import sent_beside
+from callsheet.api.texts import file_note
 from callsheet.ir import JSON, Order, plan_hash
 from callsheet.ir import Plan as Steps
 from callsheet.machine import Limits, compile_plan

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import codecs
 import json
-import re
+import os
+from hashlib import sha256
 from typing import BinaryIO
 
+from callsheet import lazy
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, Span
-from callsheet.frontends.dag import parse_dag
-from callsheet.ir import Plan, plan_from_json
+from callsheet.ir import JSON, Plan, plan_from_json
 from callsheet.ir.strict_json import NotJson, read_json
 
-_IR_FIELD = re.compile(r'\s*\{\s*"ir"\s*:')
+_IR_FIELD = lazy.pattern(r'\s*\{\s*"ir"\s*:')
 _MAX_BYTES = 100_000_000
 
 
@@ -55,6 +56,8 @@ def plan_of_file(source: Source) -> Plan:
     """
     if is_canonical_json(source.text):
         return plan_of_json(source)
+    from callsheet.frontends.dag import parse_dag  # noqa: PLC0415 - only for a JSON plan
+
     return parse_dag(source.text, source.name).require()
 
 
@@ -66,3 +69,16 @@ def plan_of_json(source: Source) -> Plan:
         span = None if error.at is None else Span(error.at, error.at + 1)
         wrong = Diagnostic("CFG001", Severity.ERROR, f"this is not JSON: {error}", span)
         raise CallsheetError([wrong], source) from error
+
+
+def file_note(path: str | os.PathLike[str], text: str, syntax: str | None) -> dict[str, JSON]:
+    """What a run records of the file that its plan came from, to find out whether it was edited since.
+
+    `syntax` is the syntax that the file was read in; None if its name decides.
+    """
+    return {"path": os.path.abspath(path), "sha256": text_hash(text), "syntax": syntax}
+
+
+def text_hash(text: str) -> str:
+    """The hash of the text of a plan's file."""
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

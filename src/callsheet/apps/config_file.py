@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from callsheet import lazy
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, Span
 from callsheet.ir.strict_toml import TomlError, read_toml
 from callsheet.policy.file_values import Path as KeyPath
@@ -62,7 +62,7 @@ def _configured() -> str | None:
     return address if isinstance(address, str) else None
 
 
-_TEXT = re.compile(r"\"[^\"]*\"|'[^']*'")
+_TEXT = lazy.pattern(r"\"[^\"]*\"|'[^']*'")
 
 
 def read_table(source: Source) -> dict[str, Any]:

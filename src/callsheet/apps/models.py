@@ -9,15 +9,10 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from callsheet.api.agents import AgentRules, asks_for_all_tools, wrong_tools
 from callsheet.api.checking import Providers, check_plan
-from callsheet.api.compiling import offered
-from callsheet.api.language import language_model
-from callsheet.api.models import ChatModel, Model, called, model_port
-from callsheet.api.planning import GraphPlanner, graph_planner
-from callsheet.api.replanning import Replan, replan_by
 from callsheet.api.requirements import facts_of, spec_lookup
 from callsheet.apps.settings import load_settings
 from callsheet.apps.setup import Setup, default_local_model
@@ -27,14 +22,16 @@ from callsheet.ir import Plan as Steps
 from callsheet.ir import Replan as ReplanAction
 from callsheet.machine import Compile, Limits, ToolFacts
 from callsheet.ports.calls import CallContext, ToolFailed
-from callsheet.ports.models.agents import AgentTurns, asking
-from callsheet.ports.models.model import LanguageModel
-from callsheet.ports.models.opening import open_model
-from callsheet.ports.models.prompts import Messages
 from callsheet.ports.models.settings import named_model
-from callsheet.ports.python_tools import load_function
 from callsheet.ports.tools import Registry
-from callsheet.runtime.gateway import CompilePort, ModelPort, TurnPort
+
+if TYPE_CHECKING:
+    from callsheet.api.models import Model
+    from callsheet.api.planning import GraphPlanner
+    from callsheet.api.replanning import Replan
+    from callsheet.ports.models.model import LanguageModel
+    from callsheet.ports.models.prompts import Messages
+    from callsheet.runtime.gateway import CompilePort, ModelPort, TurnPort
 
 _HELP = (
     "set `model` in [model] of config.toml, or pass --model provider:model or --model FILE.py:FUNCTION; "
@@ -45,9 +42,13 @@ _HELP = (
 def model_of(setup: Setup) -> Model | None:
     """The model of a setup, None if it names none; raises CallsheetError for one that cannot be used."""
     if is_function(setup.model):
+        from callsheet.api.models import ChatModel  # noqa: PLC0415 - only with such a model
+
         return ChatModel(_function(setup.model))
     if not setup.names_model:
         return None
+    from callsheet.ports.models.opening import open_model  # noqa: PLC0415 - only with a model
+
     return open_model(setup.model, setup.settings.model)
 
 
@@ -81,6 +82,8 @@ def required_model(setup: Setup) -> Model:
 
 def required_planner(setup: Setup) -> GraphPlanner:
     """The planner of dependency plans; raises CallsheetError (PLN011) without a configured model."""
+    from callsheet.api.planning import graph_planner  # noqa: PLC0415 - only with a model
+
     planner = graph_planner(None, required_model(setup))
     assert planner is not None
     return planner
@@ -124,7 +127,11 @@ class RunModels:
 
     def turns(self, registry: Registry) -> TurnPort | None:
         """The port for the turns of agents; None without a model."""
-        return None if self.language is None else AgentTurns(asking(self.language), spec_lookup(registry))
+        if self.language is None:
+            return None
+        from callsheet.ports.models.agents import AgentTurns, asking  # noqa: PLC0415 - only with a model
+
+        return AgentTurns(asking(self.language), spec_lookup(registry))
 
     def compiler(self, registry: Registry, on_in_doubt: str) -> CompilePort | None:
         """The port that creates new plans, checked against these tools; None without a planner."""
@@ -157,6 +164,8 @@ class RunModels:
     async def _revised(self, command: Compile, registry: Registry, context: CallContext) -> Steps:
         if self.planner is None:
             raise ToolFailed("a new plan needs a language model, and this run was given none")
+        from callsheet.api.compiling import offered  # noqa: PLC0415 - only with a model
+
         return await self.planner.revise(
             command, offered(registry), context, lambda plan: check_plan(plan, registry, command.variables)
         )
@@ -174,8 +183,7 @@ def models_for_plan(setup: Setup, plan: Steps, limits: Limits, *, must_plan: boo
     model = required_model(setup) if plans_anew and must_plan else model_of(setup)
     if model is None:
         return RunModels()
-    planner = graph_planner(None, model) if plans_anew else None
-    return RunModels(model_port(model), replan_by(None, model), planner, language_model(model), setup.agents)
+    return _models(model, setup, plans_graphs=plans_anew)
 
 
 def models_for_any_plan(setup: Setup) -> RunModels:
@@ -183,7 +191,16 @@ def models_for_any_plan(setup: Setup) -> RunModels:
     model = model_of(setup)
     if model is None:
         return RunModels()
-    planner = graph_planner(None, model)
+    return _models(model, setup, plans_graphs=True)
+
+
+def _models(model: Model, setup: Setup, *, plans_graphs: bool) -> RunModels:
+    from callsheet.api.language import language_model  # noqa: PLC0415 - only with a model
+    from callsheet.api.models import model_port  # noqa: PLC0415 - as above
+    from callsheet.api.planning import graph_planner  # noqa: PLC0415 - as above
+    from callsheet.api.replanning import replan_by  # noqa: PLC0415 - as above
+
+    planner = graph_planner(None, model) if plans_graphs else None
     return RunModels(model_port(model), replan_by(None, model), planner, language_model(model), setup.agents)
 
 
@@ -200,6 +217,9 @@ def _replans(plan: Steps) -> bool:
 
 
 def _function(named: str) -> Callable[[Messages], Any]:
+    from callsheet.api.models import called  # noqa: PLC0415 - only with such a model
+    from callsheet.ports.python_tools import load_function  # noqa: PLC0415 - as above
+
     path, _, name = named.rpartition(":")
     function = load_function(Path(path), name)
     if function is None:

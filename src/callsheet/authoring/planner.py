@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, cast
 
+from callsheet import lazy
 from callsheet.authoring.prompt import context_block
 from callsheet.authoring.shapes import Shared, described, failure_kind, is_shared
 from callsheet.diagnostics import Diagnostic, Severity, Source
@@ -18,7 +18,7 @@ from callsheet.ports.models.prompts import one_line
 from callsheet.ports.tools import ToolSpec
 
 _NAME = "<model>"
-_FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})(.*)")
+_FENCE = lazy.pattern(r"[ \t]*(`{3,}|~{3,})(.*)")
 _MOST_TRIES = 200
 """The most opening braces that are tried."""
 _EXCERPT = 80

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from callsheet import lazy
 from callsheet.frontends.ltp import ParseResult, parse
 from callsheet.frontends.micro import parse_micro
 from callsheet.frontends.spelling import leaves_out_commands
@@ -135,9 +136,9 @@ def _shown(text: str) -> str:
 
 
 _NAME = "<model>"
-_THOUGHTS = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
+_THOUGHTS = lazy.pattern(r"\s*<think>.*?</think>", re.DOTALL)
 """The reasoning of some models before their answer; plans inside it do not count."""
-_SEEN = re.compile(r"\S")
+_SEEN = lazy.pattern(r"\S")
 
 
 def read_answer_plan(answer: object, variables: Iterable[str] = (), name: str = _NAME) -> ParseResult:

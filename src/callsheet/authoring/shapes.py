@@ -11,13 +11,14 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from typing import TypeAlias
 
+from callsheet import lazy
 from callsheet.ir import JSON
 from callsheet.machine import Cut
 
 MAX_VALUE = 2_000
 """The most characters of a value in a prompt."""
 _MOST_FIELDS = 20
-_FIELD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,40}")
+_FIELD = lazy.pattern(r"[A-Za-z_][A-Za-z0-9_-]{0,40}")
 
 Shared: TypeAlias = "Collection[str] | Callable[[str], bool]"
 """The variables whose values a model may see: their names, or a predicate on a name."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 
+from callsheet import lazy
 from callsheet.diagnostics.diagnostic import Diagnostic, Source
 
 _MAX_SHOWN = 160
-_PLAIN = re.compile(r"[ -~\n]*")
+_PLAIN = lazy.pattern(r"[ -~\n]*")
 
 
 def _width(text: str) -> int:

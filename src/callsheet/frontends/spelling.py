@@ -11,36 +11,36 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from callsheet import lazy
 from callsheet.diagnostics import Diagnostic
-from callsheet.frontends.dag import format_dag, parse_dag, to_dag, to_text_order
-from callsheet.frontends.dag.convert import NO_PARAMETERS, Parameters
 from callsheet.frontends.ltp import format_plan, parse
 from callsheet.frontends.ltp.words import CONTROL_SPELLINGS
-from callsheet.frontends.micro import format_micro, parse_micro
-from callsheet.frontends.micro.lines import DECORATION, Kind, Lines
 from callsheet.frontends.values import ParseResult
 from callsheet.frontends.values.reader import LABEL
 from callsheet.ir import Plan
 
+if TYPE_CHECKING:
+    from callsheet.frontends.dag.convert import Parameters
+
 _MOST_LINES = 5_000
 """The number of lines from which the syntax is detected."""
 
-_FRAME = re.compile(r"^[ \t]*(?:#[ \t]*ltp:|PLAN_START\b|PLAN_END\b)", re.MULTILINE)
+_FRAME = lazy.pattern(r"^[ \t]*(?:#[ \t]*ltp:|PLAN_START\b|PLAN_END\b)", re.MULTILINE)
 _WORDS = "|".join(CONTROL_SPELLINGS)
-_LTP_LINE = re.compile(
+_LTP_LINE = lazy.pattern(
     rf"(?:{LABEL}[ \t]*:(?!:|//)[ \t]*(?=@|\?(?i:IF|FOREACH)\b|(?i:{_WORDS})\b)"
     rf"|@(?!(?i:PARALLEL)\b)\w+[ \t]*\(|\??(?i:IF|FOREACH)\b[^\n]*[ \t)](?i:THEN)\b|(?i:{_WORDS})[ \t]*\()"
 )
-_NO_MARK = re.compile(r"@\w+[ \t\r]*(?:\{|>|$)")
+_NO_MARK = lazy.pattern(r"@\w+[ \t\r]*(?:\{|>|$)")
 """Lines that both syntaxes have."""
 
 OUTSIDE_CODES = frozenset({"LTP005", "LTP103", "MIC102", "DAG012"})
 """The codes for text outside the plan, which its canonical form would lose."""
 _LEFT_OUT = frozenset({"LTP005", "LTP103"})
 _NO_COMMAND, _WRONG_VERB, _PROSE = "MIC001", "MIC012", "MIC102"
-_QUOTE = re.compile(r"[\"']")
+_QUOTE = lazy.pattern(r"[\"']")
 
 
 class Syntax(StrEnum):
@@ -124,8 +124,12 @@ def read_as(
         case Syntax.LTP:
             return parse(text, name, strict=strict)
         case Syntax.MICRO:
+            from callsheet.frontends.micro import parse_micro  # noqa: PLC0415 - as each plan has one syntax
+
             return parse_micro(text, name, strict=strict, variables=variables)
         case Syntax.DAG:
+            from callsheet.frontends.dag import parse_dag  # noqa: PLC0415 - as above
+
             return parse_dag(text, name, is_yaml=text.lstrip()[:1] not in ("{", "[", '"', ""))
 
 
@@ -144,20 +148,30 @@ def format_as(syntax: Syntax, plan: Plan) -> str:
         case Syntax.LTP:
             return format_plan(plan)
         case Syntax.MICRO:
+            from callsheet.frontends.micro import format_micro  # noqa: PLC0415 - as each plan has one syntax
+
             return format_micro(plan)
         case Syntax.DAG:
+            from callsheet.frontends.dag import format_dag  # noqa: PLC0415 - as above
+
             return format_dag(plan)
 
 
 def convert_to(
-    syntax: Syntax, plan: Plan, parameters: Parameters = NO_PARAMETERS
+    syntax: Syntax, plan: Plan, parameters: Parameters | None = None
 ) -> tuple[str, tuple[Diagnostic, ...]]:
     """The text of a plan in one syntax, converted to the order of that syntax if necessary.
 
     `parameters` are the parameters of tools by canonical name, since a JSON plan names every
     argument. Also returns remarks on the conversion. Raises CallsheetError as `format_as` does.
     """
-    converted = to_dag(plan, parameters) if syntax is Syntax.DAG else to_text_order(plan)
+    from callsheet.frontends.dag import to_dag, to_text_order  # noqa: PLC0415 - only to convert
+    from callsheet.frontends.dag.convert import NO_PARAMETERS  # noqa: PLC0415 - as above
+
+    if syntax is Syntax.DAG:
+        converted = to_dag(plan, NO_PARAMETERS if parameters is None else parameters)
+    else:
+        converted = to_text_order(plan)
     return format_as(syntax, converted.plan), converted.notes
 
 
@@ -169,6 +183,8 @@ def look_of(text: str) -> SpellingEvidence:
     >>> look_of('fetch "x" > page\\nrespond page')
     SpellingEvidence(ltp=0, micro=2, framed=False)
     """
+    from callsheet.frontends.micro.lines import DECORATION, Kind, Lines  # noqa: PLC0415 - only where no syntax is known
+
     ltp = micro = 0
     lines = Lines()
     for match in islice(re.finditer(r"[^\n]+", text), _MOST_LINES):
@@ -191,7 +207,7 @@ def _read_either(text: str, look: SpellingEvidence, name: str, variables: Sequen
     ltp = parse(text, name)
     if ltp.plan is not None and not leaves_out_commands(ltp, variables):
         return Reading(ltp, Syntax.LTP)
-    micro = parse_micro(text, name, variables=variables)
+    micro = read_as(Syntax.MICRO, text, name, variables=variables)
     if micro.plan is not None and look.micro >= look.ltp:
         return Reading(micro, Syntax.MICRO)
     if ltp.plan is not None:
@@ -216,7 +232,8 @@ def leaves_out_commands(ltp: ParseResult, variables: Iterable[str]) -> bool:
     prose = (d.span for d in ltp.diagnostics if d.code in _LEFT_OUT and d.span is not None)
     text = ltp.source.text
     return "PLAN_START" not in text and any(
-        _holds_commands(parse_micro(text[span.start : span.end], variables=names)) for span in prose
+        _holds_commands(read_as(Syntax.MICRO, text[span.start : span.end], "<plan>", variables=names))
+        for span in prose
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import TypeAlias
 
+from callsheet import lazy
 from callsheet.diagnostics import Diagnostic, Severity, Span
 
 Ranges: TypeAlias = "tuple[tuple[int, int], ...]"
@@ -39,7 +40,7 @@ def _class_of(ranges: Ranges) -> str:
 
 UNSEEN = rf"{_class_of(ESCAPED)}\ud800-\udfff"
 """All of these and surrogates, for a character class of a regular expression."""
-_WARNED = re.compile(f"[{_class_of(_HIDDEN)}]")
+_WARNED = lazy.pattern(f"[{_class_of(_HIDDEN)}]")
 
 
 def hidden_characters(text: str) -> Iterator[Diagnostic]:

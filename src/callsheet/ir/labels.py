@@ -6,9 +6,10 @@ more readers than any of them. The rules are in section 1 of the security contra
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import NamedTuple, TypeAlias
+
+from callsheet import lazy
 
 Readers: TypeAlias = "frozenset[str] | None"
 """The audiences that may read a value; None means everybody, the empty set nobody."""
@@ -31,7 +32,7 @@ RETOLD = "retold"
 _PRIVATE = frozenset({USER, LINKS, TRUSTED, MODEL})
 _BESIDE_THE_USER = frozenset({TRUSTED, MODEL})
 _NOBODY: Readers = frozenset()
-_NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
+_NAME = lazy.pattern(r"[a-z][a-z0-9_-]{0,63}")
 _WORDS: dict[str, Readers] = {
     "pub": None, "priv": _PRIVATE, "secret": _NOBODY, RETOLD: _PRIVATE - {LINKS},
 }  # fmt: skip

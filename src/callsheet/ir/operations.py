@@ -5,8 +5,9 @@ Names are normalized to upper-case ASCII, so that analysis, policy and execution
 
 from __future__ import annotations
 
-import re
 from enum import StrEnum
+
+from callsheet import lazy
 
 
 class CallKind(StrEnum):
@@ -44,7 +45,7 @@ HUMAN_OPERATIONS = frozenset({"ASK_HUMAN"})
 CONTROL_WORDS = frozenset({"RESPOND", "TERMINATE", "GOTO", "RE-PLAN", "REPLAN"})
 """Keywords that look like calls but are parsed to actions of their own."""
 
-_NO_LETTER = re.compile(r"[^A-Za-z0-9]")
+_NO_LETTER = lazy.pattern(r"[^A-Za-z0-9]")
 
 EXECUTOR_NAMES = {
     "EXEC_CODE": "execute_code",

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from typing import Any
 
 
@@ -29,6 +28,8 @@ def read_toml(text: str) -> dict[str, Any]:
     ...     error.offset
     10
     """
+    import tomllib  # noqa: PLC0415 - only where there is such a file
+
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

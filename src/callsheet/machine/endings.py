@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from callsheet.machine.agents.actions import CallOutcome
 from callsheet.machine.agents.talk import QUESTION, InnerCall, Talk
 from callsheet.machine.agents.turns import Ended, Solved, observed, take_answer
@@ -20,7 +22,6 @@ from callsheet.machine.events import (
     Verdict,
 )
 from callsheet.machine.frames import Attempt, Group, HeldResult, Plain
-from callsheet.machine.monitor.monitor import Monitor
 from callsheet.machine.notes import NoteKind
 from callsheet.machine.order import (
     advance,
@@ -36,6 +37,9 @@ from callsheet.machine.replanning import not_planned
 from callsheet.machine.run import Run, failure
 from callsheet.machine.usage import SIZED
 from callsheet.policy.calls import Rule
+
+if TYPE_CHECKING:
+    from callsheet.machine.monitor.monitor import Monitor
 
 
 def succeeded(run: Run, event: Succeeded, out: list[Command]) -> None:

@@ -42,11 +42,10 @@ from callsheet.machine.events import (
 )
 from callsheet.machine.frames import End, NewPlan
 from callsheet.machine.limits import AUTO
-from callsheet.machine.monitor.judging import PolicyRefusal, RefusedByPolicy
 from callsheet.machine.order import advance, settle
 from callsheet.machine.questions import Approval
 from callsheet.machine.replanning import planned
-from callsheet.machine.result import Status
+from callsheet.machine.result import PolicyRefusal, RefusedByPolicy, Status
 from callsheet.machine.run import Run
 
 

@@ -8,11 +8,12 @@ that its answer asks for. A step id that would be ambiguous in a key (JSON plans
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass
 from hashlib import sha256
 
-_AMBIGUOUS = re.compile(r"[@%]|^r[0-9]+/")
+from callsheet import lazy
+
+_AMBIGUOUS = lazy.pattern(r"[@%]|^r[0-9]+/")
 _ESCAPES = {"%": "%25", "/": "%2F", "@": "%40"}
 
 

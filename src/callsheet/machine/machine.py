@@ -7,6 +7,7 @@ Everything that happens is a function of the program, the limits and the sequenc
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from callsheet.ir import JSON
 from callsheet.machine.ahead import Turn
@@ -16,14 +17,15 @@ from callsheet.machine.endings import succeeded
 from callsheet.machine.events import Edited, Event, LimitsChanged, Reopened, Succeeded
 from callsheet.machine.handlers import HANDLERS, refuse
 from callsheet.machine.limits import Limits
-from callsheet.machine.monitor.enforcement import Enforcement
-from callsheet.machine.monitor.judging import RefusedByPolicy
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.machine.order import catch_up
 from callsheet.machine.program import Program
-from callsheet.machine.result import Status
+from callsheet.machine.result import RefusedByPolicy, Status
 from callsheet.machine.run import ALL, Observer, Run
 from callsheet.machine.usage import Usage
+
+if TYPE_CHECKING:
+    from callsheet.machine.monitor.enforcement import Enforcement
 
 
 class Machine(Run):

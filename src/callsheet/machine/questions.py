@@ -11,11 +11,12 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeAlias, cast
 
+from callsheet import lazy
 from callsheet.ir import JSON
 
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
-_DURATION = re.compile(r"(?:\s*\d+(?:\.\d+)?\s*[smhdw])+\s*", re.ASCII)
-_PART = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw])", re.ASCII)
+_DURATION = lazy.pattern(r"(?:\s*\d+(?:\.\d+)?\s*[smhdw])+\s*", re.ASCII)
+_PART = lazy.pattern(r"(\d+(?:\.\d+)?)\s*([smhdw])", re.ASCII)
 
 
 def read_duration(value: Any) -> float | None:

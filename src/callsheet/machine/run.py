@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from itertools import compress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from callsheet.ir import JSON
 from callsheet.machine.agents.talk import InnerCall
@@ -22,15 +22,16 @@ from callsheet.machine.decision_log import DecisionLog, Decisions
 from callsheet.machine.events import Failed, PlanCompiled, Succeeded
 from callsheet.machine.frames import Attempt, End, Frame, Group, Kept, Plain
 from callsheet.machine.limits import AUTO, Limits
-from callsheet.machine.monitor.enforcement import Enforcement
-from callsheet.machine.monitor.judging import PolicyRefusal
-from callsheet.machine.monitor.monitor import Monitor
 from callsheet.machine.notes import CallPlace, Note, NoteKind
 from callsheet.machine.program import FIRST, NOWHERE, Kind, Program, StepCode
 from callsheet.machine.progress import Planning
 from callsheet.machine.remarks import Cut, describe_remark
-from callsheet.machine.result import Result, Status, result_of
+from callsheet.machine.result import PolicyRefusal, Result, Status, result_of
 from callsheet.machine.schedule import Schedule
+
+if TYPE_CHECKING:
+    from callsheet.machine.monitor.enforcement import Enforcement
+    from callsheet.machine.monitor.monitor import Monitor
 
 
 class Variables:
@@ -183,7 +184,11 @@ class Run:
         """Whether work is left to do before the next event."""
         self.unfilled: Frame | None = None
         self.edits: Mapping[str, JSON] | None = None
-        self.monitor = None if enforcement is None else Monitor(enforcement)
+        self.monitor: Monitor | None = None
+        if enforcement is not None:
+            from callsheet.machine.monitor.monitor import Monitor  # noqa: PLC0415 - only under a policy
+
+            self.monitor = Monitor(enforcement)
         self.decision_log: DecisionLog | None = None
         self.load(program)
 

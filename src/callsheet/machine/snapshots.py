@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import sha256
 from itertools import groupby
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from callsheet.ir import JSON
 from callsheet.machine.agents.talk import (
@@ -25,13 +25,14 @@ from callsheet.machine.ahead.state import ahead_from_json, ahead_to_json
 from callsheet.machine.budget import Budget, Refusal
 from callsheet.machine.frames import SKIPPED, Attempt, Control, End, Frame, Group, Jump, NewPlan
 from callsheet.machine.limits import Limits
-from callsheet.machine.monitor.enforcement import Enforcement
-from callsheet.machine.monitor.snapshot import monitor_to_json, put_monitor
 from callsheet.machine.program import Program
 from callsheet.machine.progress import Planning
 from callsheet.machine.result import Status
 from callsheet.machine.run import Run
 from callsheet.machine.schedule import Schedule
+
+if TYPE_CHECKING:
+    from callsheet.machine.monitor.enforcement import Enforcement
 
 FORMAT = 2
 """The version of the data; others cannot be read."""
@@ -97,7 +98,7 @@ def state_to_json(state: Run, keep: Keep = lambda value: [value]) -> dict[str, A
         "schedule": None if state.schedule is None else _schedule_to_json(state.schedule, keep),
         **({"failed_steps": [*state.failed_steps]} if state.failed_steps else {}),
         **({} if ahead is None else {"ahead": ahead}),
-        **({} if state.monitor is None else {"monitor": monitor_to_json(state.monitor)}),
+        **_monitor_to_json(state),
         **({"talks": [talk_to_json(talk, numbers[id(talk.frame)], keep) for talk in talks]} if talks else {}),
         **({"inner": attempts(state.inner.values())} if state.inner else {}),
     }
@@ -121,6 +122,14 @@ def state_from_json(
         raise NotRestorable(f"its state cannot be read: {error!r}") from error
 
 
+def _monitor_to_json(state: Run) -> dict[str, Any]:
+    if state.monitor is None:
+        return {}
+    from callsheet.machine.monitor.snapshot import monitor_to_json  # noqa: PLC0415 - only under a policy
+
+    return {"monitor": monitor_to_json(state.monitor)}
+
+
 def _read(program: Program, data: Mapping[str, Any], give: Give, enforcement: Enforcement | None) -> Run:
     frames = [_frame_from_json(program, item, give) for item in data["frames"]]
     values = [(kept is not None, None if kept is None else give(kept)) for kept in data["slots"]]
@@ -129,6 +138,8 @@ def _read(program: Program, data: Mapping[str, Any], give: Give, enforcement: En
     if (run.monitor is None) != ("monitor" not in data):
         raise NotRestorable("it belongs to a run under another policy")
     if run.monitor is not None:
+        from callsheet.machine.monitor.snapshot import put_monitor  # noqa: PLC0415 - only under a policy
+
         put_monitor(run.monitor, data["monitor"])
     run.scope.restore(
         [value for _, value in values],

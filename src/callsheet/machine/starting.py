@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from callsheet.ir import JSON
 from callsheet.machine.agents.talk import opened
@@ -14,12 +14,14 @@ from callsheet.machine.closures import Eval, Unresolved
 from callsheet.machine.commands import CallTool, Command
 from callsheet.machine.decision_log import DecisionKind
 from callsheet.machine.frames import SKIPPED, Attempt, Control, End, Frame, Jump
-from callsheet.machine.monitor.monitor import Monitor
 from callsheet.machine.notes import CallPlace, NoteKind
 from callsheet.machine.program import FIRST, NOWHERE, Kind, StepCode
 from callsheet.machine.result import Status
 from callsheet.machine.run import Run, failure
 from callsheet.machine.values import is_empty, items_of, to_text
+
+if TYPE_CHECKING:
+    from callsheet.machine.monitor.monitor import Monitor
 
 _CALLS = frozenset({Kind.TOOL, Kind.MODEL, Kind.AGENT, Kind.ASK})
 _call: Callable[[tuple[object, ...]], CallTool] = partial(cast("Any", tuple).__new__, CallTool)

@@ -10,10 +10,11 @@ import math
 import re
 from typing import Any, cast
 
+from callsheet import lazy
 from callsheet.ir import JSON, Cast, CompareOp, PathPart
 from callsheet.ir.strict_json import finite, refuse_constant
 
-_NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+_NUMBER = lazy.pattern(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _MAX_NUMBER_LENGTH = 400
 _encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 _encode_spaced = json.JSONEncoder(ensure_ascii=False).encode

@@ -9,16 +9,15 @@ that cannot be judged), patterns are matched by RE2, and the work is bounded. A 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
-from fractions import Fraction
 from functools import cache, lru_cache
 from importlib import import_module
 from itertools import islice
 from math import isfinite
 from typing import Any, NamedTuple, cast
 
+from callsheet import lazy
 from callsheet.ir import JSON, ListExpr, Literal, Value
 
 _MOST_ITEMS = 10_000
@@ -35,6 +34,8 @@ def is_multiple(number: float, of: float) -> bool:
         isfinite(part) if isinstance(part, float) else abs(part) < 10**300 for part in (number, of)
     ):
         return True
+    from fractions import Fraction  # noqa: PLC0415 - only for such a keyword
+
     whole, step = Fraction(repr(number)), Fraction(repr(of))
     return (whole / step).denominator == 1
 
@@ -187,8 +188,8 @@ _ASSERTIONS = frozenset(
         *("uniqueItems", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
     )
 )
-_MODERN = re.compile(r"https?://json-schema\.org/(?:draft/20\d\d-\d\d|draft-0[67])/schema#?")
-_SIMPLE_PATTERN = re.compile(r"\^?(?:[^\\^$.|?*+()\[\]{}]|\\[.\-_/$]|\.(?![*+?{]))*(?:\.\*)?\$?")
+_MODERN = lazy.pattern(r"https?://json-schema\.org/(?:draft/20\d\d-\d\d|draft-0[67])/schema#?")
+_SIMPLE_PATTERN = lazy.pattern(r"\^?(?:[^\\^$.|?*+()\[\]{}]|\\[.\-_/$]|\.(?![*+?{]))*(?:\.\*)?\$?")
 """A pattern that takes linear time in Python, too."""
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from callsheet import lazy
 from callsheet.diagnostics import Severity, WordFix
 from callsheet.ir import Call, Cast, DictExpr, ListExpr, Literal, Ref, Step, Template, Value
 from callsheet.passes.calls import CODE_ARGUMENTS
@@ -18,7 +19,7 @@ _ENDINGS = frozenset({
 })  # fmt: skip
 _NAMES_A_FILE = ("path", "file", "dest")
 """An argument whose name contains one of these names a file."""
-_BRACES = re.compile(r"(?<![\w${])\{([A-Za-z_]\w*)((?:\.\w+)*)\}(?!\})")
+_BRACES = lazy.pattern(r"(?<![\w${])\{([A-Za-z_]\w*)((?:\.\w+)*)\}(?!\})")
 _OWN_BRACES = frozenset({"code", "command", "cmd", "script", "pattern", "regex", "template", "sql"})
 """Arguments in whose languages braces have a meaning of their own."""
 

@@ -15,12 +15,14 @@ from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 from urllib.parse import quote, urlsplit
 
+from callsheet import lazy
+
 IP: TypeAlias = "ipaddress.IPv4Address | ipaddress.IPv6Address"
 _Network: TypeAlias = "ipaddress.IPv4Network | ipaddress.IPv6Network"
 
-_LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\Z")
-_NUMERIC_END = re.compile(r"(\d+|0x[0-9a-f]*)\Z")
-_UNSAFE_CHARACTER = re.compile(r"[\x00-\x20\x7f\\]")
+_LABEL = lazy.pattern(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\Z")
+_NUMERIC_END = lazy.pattern(r"(\d+|0x[0-9a-f]*)\Z")
+_UNSAFE_CHARACTER = lazy.pattern(r"[\x00-\x20\x7f\\]")
 _MAX_URL = 8_000
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 _NAT64_LOCAL = ipaddress.ip_network("64:ff9b:1::/48")

@@ -10,18 +10,19 @@ from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
+from callsheet import lazy
 from callsheet.ir.labels import TRUSTED
 from callsheet.policy.addresses import AddressRefused, AllowedHosts, host_address, parse_url
 from callsheet.policy.model import Audience
 from callsheet.policy.paths import matches
 
-_MAIL = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?")
-_NAMED_MAIL = re.compile(rf"[\w .'-]*<({_MAIL.pattern})>")
-_QUOTED = re.compile(r'"[\w ,.;\'()-]*"(?=\s*<)')
+_MAIL = lazy.pattern(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?")
+_NAMED_MAIL = lazy.pattern(rf"[\w .'-]*<({_MAIL.pattern})>")
+_QUOTED = lazy.pattern(r'"[\w ,.;\'()-]*"(?=\s*<)')
 """A quoted display name before an address, which may contain commas."""
-_PLAIN = re.compile(r"@?[\w#.+-]+(?:/(?!\.+(?:/|\Z))[\w#.+-]+)*", re.ASCII)
+_PLAIN = lazy.pattern(r"@?[\w#.+-]+(?:/(?!\.+(?:/|\Z))[\w#.+-]+)*", re.ASCII)
 """A name that is not an address: an account, a channel, a repository with its owner."""
-_RELAYED = re.compile(r"[%!].*@")
+_RELAYED = lazy.pattern(r"[%!].*@")
 """Legacy source routing, which hides a second address (`eve%evil.example@corp.example`)."""
 NOBODY_KNOWN: frozenset[str] = frozenset()
 """The audiences of a stranger: only public data may reach it."""

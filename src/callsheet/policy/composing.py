@@ -11,6 +11,7 @@ from enum import Enum
 from functools import lru_cache
 from urllib.parse import unquote
 
+from callsheet import lazy
 from callsheet.ir import Literal, Ref, Template, Value
 from callsheet.ir.labels import LITERAL, Label
 from callsheet.ir.operations import MODEL_OPERATIONS
@@ -20,16 +21,16 @@ from callsheet.policy.links import hosts_named, hosts_spoken, images, is_active
 from callsheet.policy.rules.answers import links_data
 from callsheet.policy.rules.base import Setting, flowing, of_name, own_texts
 
-_JOINING = re.compile(r"\b(?:join|replace|replace_pattern|format_date)\s*\(")
+_JOINING = lazy.pattern(r"\b(?:join|replace|replace_pattern|format_date)\s*\(")
 """Query functions that combine data with the query's own texts."""
-_TOKEN = re.compile(r"""'(?:\\.|[^'\\])*'|`(?:\\.|[^`\\])*`|"(?:\\.|[^"\\])*"|\w+|[=!<>]=|\S""", re.S)
+_TOKEN = lazy.pattern(r"""'(?:\\.|[^'\\])*'|`(?:\\.|[^`\\])*`|"(?:\\.|[^"\\])*"|\w+|[=!<>]=|\S""", re.S)
 _COMPARISONS = frozenset({"==", "!=", "<=", ">=", "<", ">"})
 _TESTS = frozenset({"starts_with", "ends_with", "contains"})
 """Query functions that only test whether a text occurs."""
 _MODELS = frozenset({"AGENT_SOLVE", *MODEL_OPERATIONS})
 """Tools that are instructed in natural language."""
-_HOST = re.compile(r"\A\s*[A-Za-z][A-Za-z0-9+.-]*:[/\\]*[^/\\?#]*")
-_CLOSED = re.compile(r"\s*[A-Za-z][A-Za-z0-9+.-]*://[^\s{}%<>]*[^\s{}%<>=?&#]\s*")
+_HOST = lazy.pattern(r"\A\s*[A-Za-z][A-Za-z0-9+.-]*:[/\\]*[^/\\?#]*")
+_CLOSED = lazy.pattern(r"\s*[A-Za-z][A-Za-z0-9+.-]*://[^\s{}%<>]*[^\s{}%<>=?&#]\s*")
 
 
 def makes_links(setting: Setting, traits: Traits | None, call: CallView, label: Label) -> bool:
@@ -152,7 +153,7 @@ def texts_given(query: str) -> str:
     return " ".join(texts)
 
 
-_IN_ADDRESS = re.compile(r"[/(<%&\\\].:\x80-\U0010ffff](?!(?<=[.:])\s)")
+_IN_ADDRESS = lazy.pattern(r"[/(<%&\\\].:\x80-\U0010ffff](?!(?<=[.:])\s)")
 """What may begin, join or end an address; a full stop or colon before a blank does not.
 
 One set of characters comes first, which is searched fast.

@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 from urllib.parse import unquote
 
+from callsheet import lazy
 from callsheet.policy.addresses import AddressRefused, AllowedHosts, host_address, parse_url
 from callsheet.policy.audiences import Audiences
 from callsheet.policy.builtins import BUILTINS, fold
@@ -35,7 +36,7 @@ class Kind(Enum):
 
 
 _FREE: Mapping[str, tuple[str, ...]] = MappingProxyType({})
-_ADDRESS = re.compile(r"(https?)://([^/?#]+)(/[^?#]*)?(\?[^#]*)?", re.IGNORECASE)
+_ADDRESS = lazy.pattern(r"(https?)://([^/?#]+)(/[^?#]*)?(\?[^#]*)?", re.IGNORECASE)
 _MOST_DECODINGS = 4
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any, TypeAlias, cast
 
+from callsheet import lazy
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, Span, did_you_mean
 from callsheet.ir.labels import Label, read_label
 from callsheet.ir.operations import canonical_tool_name, pattern_fault
@@ -18,9 +19,9 @@ Path: TypeAlias = "tuple[str | int, ...]"
 
 _KEY = r"""(?:"(?:[^"\\\n]|\\.)*"|'[^'\n]*'|[A-Za-z0-9_-]+)"""
 _DOTTED = rf"{_KEY}(?:[ \t]*\.[ \t]*{_KEY})*"
-_HEADER = re.compile(rf"^[ \t]*(\[\[?)[ \t]*({_DOTTED})[ \t]*\]\]?", re.MULTILINE)
-_ENTRY = re.compile(rf"^[ \t]*({_DOTTED})[ \t]*=", re.MULTILINE)
-_PART = re.compile(_KEY)
+_HEADER = lazy.pattern(rf"^[ \t]*(\[\[?)[ \t]*({_DOTTED})[ \t]*\]\]?", re.MULTILINE)
+_ENTRY = lazy.pattern(rf"^[ \t]*({_DOTTED})[ \t]*=", re.MULTILINE)
+_PART = lazy.pattern(_KEY)
 
 
 def key_spans(text: str) -> dict[Path, Span]:
@@ -34,7 +35,7 @@ def key_spans(text: str) -> dict[Path, Span]:
     table: Path = ()
     marks = sorted([*_HEADER.finditer(text), *_ENTRY.finditer(text)], key=lambda match: match.start())
     for match in marks:
-        if match.re is _HEADER:
+        if match[0].lstrip().startswith("["):
             table = _parts(match[2])
             if match[1] == "[[":
                 number = counts.get(table, 0)

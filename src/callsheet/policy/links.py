@@ -10,18 +10,19 @@ from collections.abc import Callable, Iterable, Iterator
 from html import unescape
 from itertools import islice
 
+from callsheet import lazy
 from callsheet.ir.labels import LITERAL
 from callsheet.policy.addresses import AddressRefused, parse_url
 from callsheet.policy.calls import Hole, Part
 from callsheet.policy.urls import MARK
 
-_SOFT = re.compile(
+_SOFT = lazy.pattern(
     r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
     r"\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff]"
     r"|\\(?=[!-/:-@\[-`{-~])"
 )
 """What renderers drop: control and zero-width characters, and a backslash before punctuation."""
-_OTHER_DOT = re.compile(r"(?<=[a-z\d])[\u3002\uff0e\uff61](?=[a-z\d])", re.I)
+_OTHER_DOT = lazy.pattern(r"(?<=[a-z\d])[\u3002\uff0e\uff61](?=[a-z\d])", re.I)
 """Full stops of other scripts between letters or digits, which separate host labels like a dot."""
 
 
@@ -35,27 +36,27 @@ def as_read(text: str, *, has_entities: bool = True) -> str:
     return plain if plain.isascii() else _OTHER_DOT.sub(".", plain)
 
 
-_ACTIVE_TAG = re.compile(r"<([a-z][\w:-]*)([^<>]*)", re.I)
-_QUOTED_TAG = re.compile(r"""<([a-z][\w:-]*)((?:[^<>"']|"[^"]*"|'[^']*')*+)""", re.I)
+_ACTIVE_TAG = lazy.pattern(r"<([a-z][\w:-]*)([^<>]*)", re.I)
+_QUOTED_TAG = lazy.pattern(r"""<([a-z][\w:-]*)((?:[^<>"']|"[^"]*"|'[^']*')*+)""", re.I)
 """A tag as browsers parse it: a bracket inside quotes does not end it. Other programs use `_TAG`."""
-_HANDLER = re.compile(r"""(?:\A|[\s/"'])(?:on\w+|srcdoc|formaction)\s*=""", re.I)
+_HANDLER = lazy.pattern(r"""(?:\A|[\s/"'])(?:on\w+|srcdoc|formaction)\s*=""", re.I)
 _FETCHED = frozenset({"iframe", "frame", "object", "embed", "applet", "portal", "link", "base"})
 """Elements that embed external content or change where links lead."""
-_REFRESH = re.compile(r"http-equiv\s*=\s*[\"']?\s*refresh", re.I)
-_ELSEWHERE = re.compile(r""":|[/\\]{2}|=\s*(?:(["'])\s*\1|["']?\s*\Z)""")
+_REFRESH = lazy.pattern(r"http-equiv\s*=\s*[\"']?\s*refresh", re.I)
+_ELSEWHERE = lazy.pattern(r""":|[/\\]{2}|=\s*(?:(["'])\s*\1|["']?\s*\Z)""")
 """An address outside the page, or one supplied by data."""
-_STYLE_LOADS = re.compile(r"@import\b|url\(", re.I)
-_SCRIPT_ADDRESS = re.compile(r"(?<![\w-])(?:java|vb)script:(?=\S)", re.I)
-_LEFT_OUT = re.compile(r"[\x00-\x1f\x7f]")
+_STYLE_LOADS = lazy.pattern(r"@import\b|url\(", re.I)
+_SCRIPT_ADDRESS = lazy.pattern(r"(?<![\w-])(?:java|vb)script:(?=\S)", re.I)
+_LEFT_OUT = lazy.pattern(r"[\x00-\x1f\x7f]")
 """Characters that browsers drop from addresses."""
-_NAMED_TAG = re.compile(r"(?<!`)`</?[a-z][\w:-]*\s?/?>`(?!`)", re.I)
+_NAMED_TAG = lazy.pattern(r"(?<!`)`</?[a-z][\w:-]*\s?/?>`(?!`)", re.I)
 """A tag that is only mentioned: alone in a code span."""
 
 
 PERHAPS = "\ufffa"
 """Stands for a quote that may not be there: JSON has quotes around texts, and none around numbers."""
-_PIECE = re.compile(rf"[<>=\"'{PERHAPS}]|[ \t\n\r\f]+|[^<>=\"' \t\n\r\f{PERHAPS}]+")
-_TAG_NAME = re.compile(rf"[A-Za-z{MARK}]")
+_PIECE = lazy.pattern(rf"[<>=\"'{PERHAPS}]|[ \t\n\r\f]+|[^<>=\"' \t\n\r\f{PERHAPS}]+")
+_TAG_NAME = lazy.pattern(rf"[A-Za-z{MARK}]")
 _SHOWN = frozenset(
     {"title", "alt", "class", "lang", "dir", "width", "height", "align", "colspan", "rowspan", "role"}
 )
@@ -137,7 +138,7 @@ def inert(text: str) -> str:
     return _BEGIN.sub("< ", text)
 
 
-_BEGIN = re.compile(r"<(?=[a-z/!?])", re.I)
+_BEGIN = lazy.pattern(r"<(?=[a-z/!?])", re.I)
 
 
 def is_active(text: str) -> bool:
@@ -203,24 +204,24 @@ _WORDS = (
     "|geo|feed|webcal|ircs?|ldaps?|bitcoin|view-source|matrix|slack|zoommtg|vscode|(?:ht|f)tps?"
 )
 """Schemes that programs link without two slashes."""
-_BARE = re.compile(
+_BARE = lazy.pattern(
     rf"(?:\w:[/\\]{{2}}|(?<![:\w/])//|(?<![\w\\])\\\\(?=\w)|www\.|(?<![\w-])(?:{_WORDS}):){_REST}",
     re.I,
 )
 _HOST = r"(?:(?:[\w-]+\.)+(?:[^\W\d_]{2,}|xn--[a-z0-9-]+)|(?:\d{1,3}\.){3}\d{1,3})"
-_DOMAIN = re.compile(
+_DOMAIN = lazy.pattern(
     rf"(?<![\w@./-])(?:{_HOST}|localhost|\[[\da-f.]*:[\da-f:.]*\])(?:(?::\d+)?[/?#]{_REST}|\.?(?::\d*)?\Z)",
     re.I,
 )
 """A host without a scheme: followed by a path, or at the end, where data may go on with one."""
 _NAMED = r"^(?:[ \t>*+-]|\d{1,9}[.)])*+\[(?:[^\]\\\n]|\\.|\\?\n(?![ \t>]*$)){1,999}+\]:"
 """The label of a Markdown reference definition, also in lists and quotes, and over several lines."""
-_MARKDOWN = re.compile(
+_MARKDOWN = lazy.pattern(
     rf"\]\(\s*(?:<(?:\\.|[^>\n\\])*|[^)\n]*)\Z|{_NAMED}\s*(?:<(?:\\.|[^>\n\\])*|[^ \t\n\r]*)\Z", re.M
 )
 """The target of a link or a definition; between angle brackets it may contain blanks."""
-_BRACKET = re.compile(r"\[[^\]]*\Z")
-_WHOLE_TAG = re.compile(
+_BRACKET = lazy.pattern(r"\[[^\]]*\Z")
+_WHOLE_TAG = lazy.pattern(
     r"<[a-z][a-z0-9-]*(?:\s+[a-z_:][\w.:-]*(?:\s*=\s*(?:[^\s\"'=<>`]+|'[^']*'|\"[^\"]*\"))?)*\s*/?>", re.I
 )
 """A complete tag, whose attributes are no addresses in the text around it."""
@@ -228,41 +229,41 @@ _LOADING = (
     r"\w*(?:src|href)\w*|on\w+|\w*action|poster|background|data|style|ping|cite|content|value|code\w*"
     r"|archive|longdesc|manifest|profile|classid|icon"
 )
-_TAG = re.compile(rf"<[a-z][\w:-]*[\s/][^>]*\b(?:{_LOADING})\s*=[^>]*\Z|url\(\s*[^)]*\Z", re.I)
+_TAG = lazy.pattern(rf"<[a-z][\w:-]*[\s/][^>]*\b(?:{_LOADING})\s*=[^>]*\Z|url\(\s*[^)]*\Z", re.I)
 """A tag with an attribute that loads or links to an address; not every less-than sign."""
-_OPEN_TAG = re.compile(r"<[a-z][\w:-]*[\s/][^<>]*\Z", re.I)
-_GLUED = re.compile(
+_OPEN_TAG = lazy.pattern(r"<[a-z][\w:-]*[\s/][^<>]*\Z", re.I)
+_GLUED = lazy.pattern(
     rf"[{MARK}{_DATA}](?:[^ \t\n\r<]*[/?#&=\x0b\x0c\x1c-\x1f\x85\xa0\u1680\u2000-\u200f\u2028-\u202f"
     r"\u205f-\u2064\u3000\ufeff])?\Z"
 )
 _GLUED_HOST = r"[^ \t\n\r<>/?#@:,;!\"'()\[\]{}*&\\]*"
 """What a host may begin with that programs find without a scheme: even symbols such as an equals sign."""
-_AFTER = re.compile(
+_AFTER = lazy.pattern(
     rf"{_GLUED_HOST}\.(?:[a-z]{{2,}}|xn--[a-z0-9-]+)\.?(?::\d+)?[/?#]"
     rf"|{_GLUED_HOST}\.(?:com|net|org|info|biz|io|dev|app|example|site|online|xyz|link|shop|live)\b",
     re.I,
 )
 """A host that begins with data: followed by a path, or with a TLD that is not a file extension."""
-_SCHEME = re.compile(r"[a-z][a-z0-9+.-]{0,30}\Z", re.I)
+_SCHEME = lazy.pattern(r"[a-z][a-z0-9+.-]{0,30}\Z", re.I)
 """The scheme before `://`: at most 31 characters, so that matching stays linear."""
-_WHOLE = re.compile(r"[a-z][a-z0-9+.-]{0,30}://[^\s<>\"'`)\]]+", re.I)
-_IMAGE = re.compile(
+_WHOLE = lazy.pattern(r"[a-z][a-z0-9+.-]{0,30}://[^\s<>\"'`)\]]+", re.I)
+_IMAGE = lazy.pattern(
     r"!\[(?:[^\]!]|!(?!\[))*+\]\(|<(?:img|iframe|script|link|video|audio|source)\b|url\(", re.I
 )
-_DEFINED = re.compile(_NAMED, re.M)
+_DEFINED = lazy.pattern(_NAMED, re.M)
 """A Markdown reference definition."""
-_NAMED_HOST = re.compile(r"[a-z][a-z0-9+.-]{0,30}://(?:[\w-]+\.)+[\w-]+[^\s\"'`]*", re.I)
-_SPOKEN_HOST = re.compile(rf"(?<![\w@./:-])(?://|www\.)?{_HOST}(?::\d+)?/(?!\s|\Z)", re.I)
+_NAMED_HOST = lazy.pattern(r"[a-z][a-z0-9+.-]{0,30}://(?:[\w-]+\.)+[\w-]+[^\s\"'`]*", re.I)
+_SPOKEN_HOST = lazy.pattern(rf"(?<![\w@./:-])(?://|www\.)?{_HOST}(?::\d+)?/(?!\s|\Z)", re.I)
 """An address without a scheme, as people write it."""
-_ENDING = re.compile(r"[()\[\]{}|\\^,;*]")
+_ENDING = lazy.pattern(r"[()\[\]{}|\\^,;*]")
 """Characters at which programs disagree whether an address ends."""
-_ANOTHER = re.compile(
+_ANOTHER = lazy.pattern(
     rf"[/\\]{{2}}|&#|&\w+;|www\.|(?<![\w-])(?:{_WORDS}):|(?<![\w/.-]){_HOST}(?::\d+)?[/?#]", re.I
 )
 """What may begin another address after the end of one."""
-_APART = re.compile(r"[\s<>]|[\"'`],")
+_APART = lazy.pattern(r"[\s<>]|[\"'`],")
 """What ends an address for all programs."""
-_NESTING = re.compile(r"[a-z][a-z0-9+.-]{0,30}://[^/?#\s]+[/?#]", re.I)
+_NESTING = lazy.pattern(r"[a-z][a-z0-9+.-]{0,30}://[^/?#\s]+[/?#]", re.I)
 """The beginning of a complete web address that may contain another."""
 _LONGEST_LABEL = 1_000
 """The longest label of a Markdown reference."""
@@ -270,7 +271,7 @@ _FARTHEST = 2_000
 """The longest text before an address that is searched for one around it; a longer one counts as one."""
 _MOST_AFTER = 300
 """How much of the text after data can tell that the data begins an address."""
-_SLASHED_HOST = re.compile(r"(?<![\w:/])//(?:[\w-]+\.)+[\w-]+", re.I)
+_SLASHED_HOST = lazy.pattern(r"(?<![\w:/])//(?:[\w-]+\.)+[\w-]+", re.I)
 
 
 def carries_data(

@@ -6,16 +6,16 @@ looked at.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 
+from callsheet import lazy
 from callsheet.policy.builtins import BUILTINS, PathUse, Traits, fold
 from callsheet.policy.calls import Argument, CallView
 from callsheet.policy.rules.attachments import in_repository
 from callsheet.policy.rules.base import of_name
 from callsheet.policy.rules.files import FILE_NAMES, filing_of
 
-_MOVES = re.compile(r"MOVE|RENAME|MV(?:_|\Z)|REPLACE")
+_MOVES = lazy.pattern(r"MOVE|RENAME|MV(?:_|\Z)|REPLACE")
 """Names of tools after which what was at the source is gone."""
 HINT = "write another file; a plan cannot change the files that control runs"
 """What to do instead of writing a file that configures callsheet."""

@@ -14,8 +14,10 @@ from importlib import import_module
 from typing import Any, TypeAlias
 from urllib.parse import unquote
 
-_DRIVE_OR_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
-_ODD = re.compile(r"[%:\\ .](?:(?<=[%:\\])|(?=/|\Z))")
+from callsheet import lazy
+
+_DRIVE_OR_SCHEME = lazy.pattern(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_ODD = lazy.pattern(r"[%:\\ .](?:(?<=[%:\\])|(?=/|\Z))")
 r"""What may be read in another way: `%`, `:`, `\`, and a blank or full stop at the end of a name."""
 _PATTERN = frozenset("*?[$")
 _MOST_DECODINGS = 6
@@ -169,7 +171,7 @@ def _walk(text: str, outside: str | None) -> str:
     return "/".join(parts)
 
 
-_SAYS = re.compile(r"[\w.]")
+_SAYS = lazy.pattern(r"[\w.]")
 Test: TypeAlias = "Callable[[str], bool]"
 
 
@@ -251,7 +253,7 @@ def covers(pattern: str, path: str) -> bool:
     return bool(path) and _down_to(pattern.removesuffix("/**") or pattern)(path)
 
 
-_BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
+_BRACES = lazy.pattern(r"\{([^{}]*,[^{}]*)\}")
 _MOST_ALTERNATIVES = 64
 
 

@@ -5,15 +5,16 @@ In: patterns as the policy writes them. Out: those that match a text. Imported o
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
+from callsheet import lazy
+
 _MEMORY = 64 << 20
 _MOST_KEPT = 8
-_ANCHOR = re.compile(r"[\^$]|\\[Az]")
+_ANCHOR = lazy.pattern(r"[\^$]|\\[Az]")
 r"""Anchors to the beginning or end of a text; characters in a set that look like one are included.
 
 Word boundaries (`\b`) need no care: texts that are joined are separated by non-word characters.

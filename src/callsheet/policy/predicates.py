@@ -11,17 +11,18 @@ from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import Any, NamedTuple, TypeAlias
 
+from callsheet import lazy
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, Span, did_you_mean
 from callsheet.ir import JSON
 from callsheet.policy.model import CallRule
 
 _BEGIN = "Failed to parse expression '{}': "
-_ERROR = re.compile(r"^ERROR: [^\n:]*:(\d+):(\d+): (.*)$", re.MULTILINE)
+_ERROR = lazy.pattern(r"^ERROR: [^\n:]*:(\d+):(\d+): (.*)$", re.MULTILINE)
 _SYNTAX = "Syntax error: "
-_EXPECTING = re.compile(r"(?:mismatched|extraneous) input '(.*)' expecting (.*)")
-_MISSING = re.compile(r"missing (.+) at '(.*)'")
-_NO_TOKEN = re.compile(r"token recognition error at: '(.*)'")
-_NO_ALTERNATIVE = re.compile(r"no viable alternative at input '(.*)'")
+_EXPECTING = lazy.pattern(r"(?:mismatched|extraneous) input '(.*)' expecting (.*)")
+_MISSING = lazy.pattern(r"missing (.+) at '(.*)'")
+_NO_TOKEN = lazy.pattern(r"token recognition error at: '(.*)'")
+_NO_ALTERNATIVE = lazy.pattern(r"no viable alternative at input '(.*)'")
 _END = "<EOF>"
 _CLOSING = (")", "]", "}", ":", ",")
 _HINTS = {
@@ -107,8 +108,8 @@ _TYPES = frozenset(
     {*("int", "uint", "double", "string", "bytes", "bool", "list", "map", "null_type", "type"), "optional"}
 )
 """The other names that a predicate may use."""
-_ITEM = re.compile(r"\.\s*(?:all|exists|exists_one|existsOne|map|filter)\s*\(\s*(\w+)\s*,")
-_NAME = re.compile(r"[A-Za-z]\w*")
+_ITEM = lazy.pattern(r"\.\s*(?:all|exists|exists_one|existsOne|map|filter)\s*\(\s*(\w+)\s*,")
+_NAME = lazy.pattern(r"[A-Za-z]\w*")
 
 
 def compile_rules(rules: Iterable[CallRule]) -> dict[CallRule, Predicate]:

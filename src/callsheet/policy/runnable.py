@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable
 from functools import cache, lru_cache
 
+from callsheet import lazy
 from callsheet.policy.paths import PathRefused, expression, host_path, readings_of, workspace_path
 
 _NAMES = (
@@ -64,7 +65,7 @@ _SYSTEM = (
 _DOCUMENTS = (".md", ".markdown", ".rst", ".adoc", ".txt")
 _HIDDEN_DATA = ".cache .tmp .temp .data .log .logs .output .archive .drafts .notes .trash .well-known"
 """Dot folders that hold program output; all others hold configuration."""
-_HIDDEN = re.compile(
+_HIDDEN = lazy.pattern(
     r"\.(?!(?:\w*ignore|editorconfig|gitkeep|keep|nojekyll|nomedia|mailmap|gitmessage|ds_store)$)[^.]+"
     r"(?:\.(?:ya?ml|toml|[cm]?[jt]s|py|rb|exs|el|conf|ini|cfg|local))?"
     r"|\.\w*(?:rc|env|profile)(?:[._-].*)?|\.(?:aider|bash|gitlab-ci|lefthook|mcp|mise|pnpmfile|pre-commit|xsession|zsh).*"

@@ -13,12 +13,13 @@ from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import unquote
 
+from callsheet import lazy
 from callsheet.ir.labels import LITERAL, Label
 from callsheet.policy.addresses import IP, AddressRefused, is_plain, parse_url
 from callsheet.policy.calls import Argument, Hole
 
-_END = re.compile(r"[/?#]")
-_SCHEME = re.compile(r"\s*([A-Za-z][A-Za-z0-9+.-]*):")
+_END = lazy.pattern(r"[/?#]")
+_SCHEME = lazy.pattern(r"\s*([A-Za-z][A-Za-z0-9+.-]*):")
 MARK = "\ufffc"
 """Placeholder for unknown data."""
 
@@ -100,19 +101,19 @@ def _wrong_scheme(head: str) -> str | None:
     return None
 
 
-_AUTHORITY = re.compile(
+_AUTHORITY = lazy.pattern(
     r"\s*(?:https?:|wss?:|[A-Za-z][A-Za-z0-9+.-]*:(?=[/\\]))?[/\\]*(?:[^@/\\?#]*@)?(\[[^\]]*\]|[^:/\\?#]*)",
     re.IGNORECASE,
 )
 _DROPPED = str.maketrans(dict.fromkeys("\t\r\n"))
 _DOTS = str.maketrans(dict.fromkeys("\u3002\uff0e\uff61", "."))
 _LONGEST = 1_000
-_NUMBER = re.compile(r"0x[0-9a-f]*|[0-9]+")
+_NUMBER = lazy.pattern(r"0x[0-9a-f]*|[0-9]+")
 _NAMES = frozenset(
     {"instance-data", "instance-data.ec2.internal", "metadata", "metadata.azure.internal", "metadata.goog",
      "metadata.google.internal", "metadata.tencentyun.com"}
 )  # fmt: skip
-_EMBEDDED = re.compile(r"(?:^|[.-])(?:169[.-]254[.-]\d{1,3}[.-]\d{1,3}|a9fe[0-9a-f]{4})\.")
+_EMBEDDED = lazy.pattern(r"(?:^|[.-])(?:169[.-]254[.-]\d{1,3}[.-]\d{1,3}|a9fe[0-9a-f]{4})\.")
 """A link-local address in a name of a service that resolves to it (`169-254-169-254.nip.io`)."""
 _NETWORKS = tuple(
     ipaddress.ip_network(network)

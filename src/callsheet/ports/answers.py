@@ -7,7 +7,6 @@ version of the SDK. Out: JSON, or ToolFailed. This is the one place that knows h
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import binascii
 import hashlib
@@ -406,6 +405,8 @@ async def as_json_in_turns(value: object) -> JSON:
     items = cast("list[object]", value)
     if len(items) < _LONG or _are_plain(items):
         return as_json(items)
+    import asyncio  # noqa: PLC0415 - not to declare tools
+
     converted: list[JSON] = []
     for start in range(0, len(items), _LONG):
         converted += [as_json(item, 1) for item in items[start : start + _LONG]]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from urllib.parse import urlsplit
 
-_UNWRITTEN = re.compile(r"[\s\x00-\x1f\x7f]")
+from callsheet import lazy
+
+_UNWRITTEN = lazy.pattern(r"[\s\x00-\x1f\x7f]")
 
 
 def server_host(url: str) -> str:

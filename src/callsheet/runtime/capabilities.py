@@ -14,17 +14,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from callsheet.ir.labels import Label, readers_text
-from callsheet.machine import Machine
 from callsheet.machine.agents.allowance import Allowance
 from callsheet.machine.agents.talk import InnerCall
 from callsheet.machine.keys import item_of, turn_key
-from callsheet.policy.constraints import Arguments, objection_to
-from callsheet.policy.judge import Judge
 from callsheet.policy.model import Policy
-from callsheet.policy.rules.agent import dangerous_together
+
+if TYPE_CHECKING:
+    from callsheet.machine import Machine
+    from callsheet.policy.constraints import Arguments
 
 _FREE: Arguments = MappingProxyType({})
 
@@ -114,6 +114,8 @@ class Ledger:
             raise TokenRefused("it is that of another agent")
         if tool not in capability.tools:
             raise TokenRefused(f"it does not name @{tool}")
+        from callsheet.policy.constraints import objection_to  # noqa: PLC0415 - only under a policy
+
         wrong = objection_to(capability.arguments, tool, args)
         if wrong is not None:
             raise TokenRefused(wrong)
@@ -177,6 +179,8 @@ class Tokens:
     def __init__(
         self, policy: Policy, run_id: str, plan_hash: str, tasks: Tasks, clock: Callable[[], float]
     ) -> None:
+        from callsheet.policy.judge import Judge  # noqa: PLC0415 - only under a policy
+
         self._policy = policy
         self._setting = Judge(policy).setting
         self._run_id, self._plan_hash = run_id, plan_hash
@@ -204,6 +208,8 @@ class Tokens:
         return issued
 
     def _capability(self, talk: str, task: Task) -> Capability:
+        from callsheet.policy.rules.agent import dangerous_together  # noqa: PLC0415 - only under a policy
+
         rule, allowed = self._policy.agent, task.allowed
         if rule is None:
             raise TokenRefused("the policy allows no agents")

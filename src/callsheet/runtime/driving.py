@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from enum import StrEnum
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON, Plan, plan_hash
@@ -27,7 +27,6 @@ from callsheet.runtime.doubt import (
     verified_state,
 )
 from callsheet.runtime.gateway import Gateway, Ports
-from callsheet.runtime.guard import Guard, GuardedGateway
 from callsheet.runtime.inbox import Opening
 from callsheet.runtime.local import LocalDriver
 from callsheet.runtime.offloading import Offload, at_once, to_its_end
@@ -38,12 +37,10 @@ from callsheet.store.folded import Folded
 from callsheet.store.journal import Journal
 from callsheet.store.label_transfer import open_labels
 from callsheet.store.snapshots import AskTimes, SideRecord
-from callsheet.trace.lctl.ids import shown_ids
-from callsheet.trace.lctl.model import Handoff
-from callsheet.trace.lctl.receive import Reply, reply_to
-from callsheet.trace.lctl.write import write
-from callsheet.trace.projection.post_mortem import briefing_of
-from callsheet.trace.projection.recording import STATED, record_of
+
+if TYPE_CHECKING:
+    from callsheet.trace.lctl.model import Handoff
+    from callsheet.trace.lctl.receive import Reply
 
 
 @contextmanager
@@ -58,6 +55,8 @@ def gateway_of(journal: Journal, run_id: str, folded: Folded, ports: Ports) -> G
         gateway.declared = lambda: journal.declared(run_id)
         yield gateway
         return
+    from callsheet.runtime.guard import Guard, GuardedGateway  # noqa: PLC0415 - only under a policy
+
     with open_labels(journal.path) as store:
         tasks = Tasks(tasks_of(folded.machine), folded.side_record.first_asked)
         guard = Guard(enforcement.policy, plan_hash(machine.program.plan), store, tasks=tasks)
@@ -237,11 +236,16 @@ class _Briefings:
         if handoff is None:
             return None
         goal = command.args.get("goal") or next(iter(command.inputs), "")
+        from callsheet.trace.lctl.write import write  # noqa: PLC0415 - only for agents with blocks
+
         handed = replace(handoff, instruction=to_text(goal)[:_LONGEST] or "Solve the step.")
         context.handed = write(handed)
         return handed
 
     def _briefing(self, run_id: str, label: str) -> Handoff | None:
+        from callsheet.trace.projection.post_mortem import briefing_of  # noqa: PLC0415 - only for agents with blocks
+        from callsheet.trace.projection.recording import record_of  # noqa: PLC0415 - as above
+
         try:
             plan = self._journal.plan(self._journal.find_run(run_id).plan_hash)[0]
             record = record_of(plan, self._journal.events(run_id), self._journal.plan_of)
@@ -252,6 +256,9 @@ class _Briefings:
     def _receive(self, handed: Handoff | None, context: CallContext) -> None:
         if not context.returned.strip():
             return
+        from callsheet.trace.lctl.receive import reply_to  # noqa: PLC0415 - only for agents with blocks
+        from callsheet.trace.projection.recording import STATED  # noqa: PLC0415 - as above
+
         reply = reply_to(handed, context.returned)
         context.remark(Fact("lctl", reply.describe()))
         if reply.confidence is not None:
@@ -276,5 +283,7 @@ class _Briefings:
 
 def _some(facts: Sequence[str]) -> str:
     """The first of these ids, which the agent has chosen."""
+    from callsheet.trace.lctl.ids import shown_ids  # noqa: PLC0415 - only for agents with blocks
+
     more = len(facts) - _MOST_NAMED
     return shown_ids(facts[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")

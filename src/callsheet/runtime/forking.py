@@ -14,6 +14,7 @@ from itertools import takewhile
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from callsheet import lazy
 from callsheet.diagnostics import did_you_mean
 from callsheet.ir import JSON, Order, Plan, plan_hash
 from callsheet.machine import Limits, LimitsChanged, Machine, ToolFacts
@@ -60,7 +61,7 @@ from callsheet.store.runs import RunInfo
 from callsheet.store.start import Start, facts_to_json, policy_body
 
 Keeps = Callable[[Visited], bool]
-_PLACE = re.compile(r"(?:r([0-9]{1,9})/)?(.*?)(?:@([0-9]{1,9}))?", re.DOTALL)
+_PLACE = lazy.pattern(r"(?:r([0-9]{1,9})/)?(.*?)(?:@([0-9]{1,9}))?", re.DOTALL)
 
 
 class Draft(NamedTuple):

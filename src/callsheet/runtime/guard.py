@@ -19,7 +19,6 @@ from callsheet.machine import (
     CallTool,
     Compile,
     Failed,
-    Limits,
     PlanCompiled,
     RunAgent,
     Succeeded,
@@ -92,15 +91,6 @@ class Guard:
     reverify: Reverify = by_proof
     clock: Callable[[], float] = time.time
     tasks: Tasks = NO_TASKS
-
-
-def bounded(limits: Limits, policy: Policy | None) -> Limits:
-    """The limits of a run tightened by those of its policy."""
-    if policy is None:
-        return limits
-    calls = [most for most in (limits.max_calls, policy.max_calls) if most is not None]
-    replans = 0 if policy.replan is None else min(limits.max_replans, policy.replan.max)
-    return replace(limits, max_calls=min(calls, default=None), max_replans=replans)
 
 
 class GuardedGateway(Gateway):

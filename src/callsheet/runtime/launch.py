@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from secrets import token_hex
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON, Order, Plan, plan_hash
 from callsheet.ir.graphs import Precedence
-from callsheet.machine import (
-    Enforcement,
-    Limits,
-    Program,
-    ToolFacts,
-)
+from callsheet.machine import Limits, Program, ToolFacts
 from callsheet.machine.graph import compile_graph
 from callsheet.machine.machine import Observer
 from callsheet.machine.ranking import ranks_of
 from callsheet.policy.model import Policy
-from callsheet.runtime.guard import bounded
 from callsheet.runtime.local import LocalDriver
 from callsheet.sealing.known import Known
 from callsheet.sealing.sealer import DECLARED, LABEL, Path, inputs_at
 from callsheet.store import Journal, JournalError
 from callsheet.store.start import Start, secret_labels
+
+if TYPE_CHECKING:
+    from callsheet.machine import Enforcement
 
 _MOST_STEPS = 10_000
 
@@ -129,6 +126,15 @@ class Watch:
 
 
 _PEPPER = "digests are made with it"
+
+
+def bounded(limits: Limits, policy: Policy | None) -> Limits:
+    """The limits of a run tightened by those of its policy."""
+    if policy is None:
+        return limits
+    calls = [most for most in (limits.max_calls, policy.max_calls) if most is not None]
+    replans = 0 if policy.replan is None else min(limits.max_replans, policy.replan.max)
+    return replace(limits, max_calls=min(calls, default=None), max_replans=replans)
 
 
 def start_of(plan: Plan, launch: Launch, journal: Journal) -> Start:

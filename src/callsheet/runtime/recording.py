@@ -10,10 +10,8 @@ import asyncio
 import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from callsheet.frontends.dag import format_dag
-from callsheet.frontends.ltp import format_plan
 from callsheet.ir import JSON, Order, Plan
 from callsheet.ir.labels import Label, read_label
 from callsheet.machine import (
@@ -36,7 +34,6 @@ from callsheet.machine import (
 )
 from callsheet.machine.commands import Awaited
 from callsheet.machine.machine import Observer
-from callsheet.machine.monitor.monitor import Monitor
 from callsheet.machine.notes import Note
 from callsheet.machine.questions import asked_to_json
 from callsheet.runtime.asking import People
@@ -52,6 +49,9 @@ from callsheet.store.folded import Folded
 from callsheet.store.records import event_record, late_record, result_body
 from callsheet.store.replay import Place, note_event
 from callsheet.store.snapshots import SideRecord, SnapshotIntervals, body_of
+
+if TYPE_CHECKING:
+    from callsheet.machine.monitor.monitor import Monitor
 
 _NONE: Mapping[Path, str] = {}
 _OUTCOME = ("value", "error", "remarks", "reason")
@@ -149,7 +149,9 @@ _UNSEEN = 0.05
 
 def text_of(plan: Plan) -> str:
     """The text of a plan without a source."""
-    return format_dag(plan) if plan.order is Order.DAG else format_plan(plan)
+    from callsheet.frontends.spelling import Syntax, format_as  # noqa: PLC0415 - only for a new plan
+
+    return format_as(Syntax.DAG if plan.order is Order.DAG else Syntax.LTP, plan)
 
 
 class JournalRecorder:

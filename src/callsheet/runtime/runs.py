@@ -46,8 +46,7 @@ from callsheet.runtime.driving import (
     remaining_command,
 )
 from callsheet.runtime.gateway import Gateway, Ports
-from callsheet.runtime.guard import Guard, GuardedGateway, bounded
-from callsheet.runtime.launch import Launch, Watch, start_of
+from callsheet.runtime.launch import Launch, Watch, bounded, start_of
 from callsheet.runtime.local import SLICE, LocalDriver
 from callsheet.runtime.offloading import Offload, at_once, to_its_end
 from callsheet.runtime.recording import JournaledNotes, JournalRecorder
@@ -89,6 +88,8 @@ async def run_unrecorded(
     with LabelStore.in_memory() if launch.policy is not None else nullcontext() as labels:
         gateway = Gateway(ports, run_id, at_once=most_at_once)
         if launch.policy is not None and labels is not None:
+            from callsheet.runtime.guard import Guard, GuardedGateway  # noqa: PLC0415 - only under a policy
+
             for place in noted:
                 labels.put(*place)
             guard = Guard(launch.policy, launch.verified, labels)

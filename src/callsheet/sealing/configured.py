@@ -10,18 +10,19 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from callsheet import lazy
 from callsheet.sealing.known import Known
 
 SHORTEST = 8
 """Minimum length, in characters, of a credential in a configuration."""
 CONFIGURED = "configured"
-_NAME = re.compile(
+_NAME = lazy.pattern(
     r"(?:^|[_\-.])(?:api_?key|key|token|secret|passw(?:or)?d|passphrase|pwd|pat|credentials?|auth|cookie|dsn)s?"
     r"(?:$|[_\-.](?:id|value|file)?$)|authorization|password|secret|token|api-?key",
     re.IGNORECASE,
 )
-_MIXED = re.compile(r"(?=[^0-9]*[0-9])(?=[^A-Za-z]*[A-Za-z])[A-Za-z0-9_+=-]{24,}")
-_PLAIN = re.compile(r"true|false|yes|no|on|off|none|null|[0-9.,:]+|[~./\\].*|[A-Za-z]:\\.*", re.IGNORECASE)
+_MIXED = lazy.pattern(r"(?=[^0-9]*[0-9])(?=[^A-Za-z]*[A-Za-z])[A-Za-z0-9_+=-]{24,}")
+_PLAIN = lazy.pattern(r"true|false|yes|no|on|off|none|null|[0-9.,:]+|[~./\\].*|[A-Za-z]:\\.*", re.IGNORECASE)
 _ORDINARY_HEADERS = frozenset(
     {
         "accept",
@@ -34,7 +35,7 @@ _ORDINARY_HEADERS = frozenset(
         "user-agent",
     }
 )
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9-]{2,15}\s+(\S+)")
+_SCHEME = lazy.pattern(r"[A-Za-z][A-Za-z0-9-]{2,15}\s+(\S+)")
 
 
 def is_credential(name: str, value: str) -> bool:

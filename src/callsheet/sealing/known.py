@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import re
 from base64 import b32encode, b64encode
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
-from html import escape
 from importlib import import_module
 from typing import Any, Generic, NamedTuple, TypeVar
 from urllib.parse import quote, quote_plus
+
+from callsheet import lazy
 
 _LINE = r"[A-Za-z0-9+/_-]{40}"
 """The end of a wrapped line of encoded data: PEM wraps at 64 characters, MIME at 76, `xxd -p` at 60."""
@@ -107,7 +107,7 @@ class PrefixIndex(Generic[_Text]):
 
 _KEPT_IN_ADDRESSES = ("", "/", "!'()*", "!'()*;/?:@&=+$,#", "!$&'()*+,;=", "!$&'()*+,;=:@/")
 """Characters left unescaped by: Python, browsers (for a component and for a whole URL), RFC 3986."""
-_ESCAPED = re.compile(r"%[0-9A-F]{2}|\\u[0-9a-f]{4}")
+_ESCAPED = lazy.pattern(r"%[0-9A-F]{2}|\\u[0-9a-f]{4}")
 
 
 def forms_of(value: str) -> Iterator[str]:
@@ -211,6 +211,8 @@ def _in_json(text: str) -> Iterator[str]:
 
 def _in_html(text: str) -> Iterator[str]:
     """A text inside HTML, with the various escapes of quotes."""
+    from html import escape  # noqa: PLC0415 - loads every entity of HTML
+
     yield escape(text, quote=False)
     escaped = escape(text)
     for quote_mark, double in (

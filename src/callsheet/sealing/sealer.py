@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, TypeAlias, cast
 
+from callsheet import lazy
 from callsheet.sealing.keys import KeyRing, Keys, NotOpened, SealKey
 from callsheet.sealing.known import Known
 from callsheet.sealing.masking import Finder, Span, known_by_name
@@ -22,7 +22,7 @@ Names: TypeAlias = "Callable[[], Collection[str]]"
 """Returns the names that the run's plan uses."""
 _SNAPSHOT = "snapshot"
 _INPUTS = "inputs"
-_WORD = re.compile(r"\w+")
+_WORD = lazy.pattern(r"\w+")
 _ONE_NAME = 2
 """The number of quote characters in the JSON of an object with one key and no text."""
 

@@ -6,15 +6,16 @@ exceptions of `UNAVAILABLE`.
 
 from __future__ import annotations
 
-import re
 import sqlite3
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol
 
+from callsheet import lazy
+
 UNAVAILABLE = (sqlite3.Error, OSError)
 """What is raised if a database cannot be used."""
-_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+_UNSTORABLE = lazy.pattern("[\x00\ud800-\udfff]")
 
 
 class Answer(Protocol):

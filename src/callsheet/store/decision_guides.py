@@ -10,17 +10,19 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from callsheet.ir import Plan
-from callsheet.machine.decision_log import DecisionLog, Decisions
 from callsheet.sealing.sealer import SEALED
 from callsheet.store.errors import JournalError
 from callsheet.store.events import Entry, Event
-from callsheet.store.folded import Folded
 from callsheet.store.reader import Reader
-from callsheet.store.records import PlanOf
-from callsheet.store.replay import begin_with, fold, fold_on
 from callsheet.store.seal_keys import Unsealer
+
+if TYPE_CHECKING:
+    from callsheet.machine.decision_log import Decisions
+    from callsheet.store.folded import Folded
+    from callsheet.store.records import PlanOf
 
 _MOST = 8
 """The most guides that are kept."""
@@ -86,6 +88,8 @@ class DecisionGuide:
         plan_of: PlanOf,
         warn: Callable[[str], None],
     ) -> None:
+        from callsheet.machine.decision_log import DecisionLog  # noqa: PLC0415 - only where something is sealed
+
         self._run_id = run_id
         self._plan = plan
         self._rows = rows
@@ -122,6 +126,8 @@ class DecisionGuide:
             )
 
     def _go_to(self, seq: int) -> None:
+        from callsheet.store.replay import begin_with, fold_on  # noqa: PLC0415 - only where something is sealed
+
         while self._seq < seq:
             row = next(self._ahead, None)
             if row is None:
@@ -138,6 +144,8 @@ class DecisionGuide:
                 self._decisions[row.seq] = decisions
 
     def _lose(self, error: JournalError) -> None:
+        from callsheet.store.replay import fold  # noqa: PLC0415 - only where something is sealed
+
         self._is_lost, self._folded, self._decisions = True, None, {}
         try:
             closed = fold(self._plan(), self._opener.unguided(self._rows(0)), self._plan_of)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from callsheet.ir import Effect
 from callsheet.machine import (
@@ -21,7 +21,6 @@ from callsheet.machine import (
     Compile,
     Decision,
     Edited,
-    Enforcement,
     Event,
     Finish,
     LimitsChanged,
@@ -42,6 +41,9 @@ from callsheet.store.events import Event as Row
 from callsheet.store.events import EventType
 from callsheet.store.snapshots import AskTimes, SideRecord
 from callsheet.store.start import Start
+
+if TYPE_CHECKING:
+    from callsheet.machine import Enforcement
 
 _OF_THE_RUN = Started | Cancelled | Reopened | TimeUp | LimitsChanged | PolicyChanged
 """Events that are not about a call."""

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from callsheet import lazy
 from callsheet.store.errors import JournalError
 
 _NETWORK = frozenset(
@@ -158,7 +159,7 @@ def _mount_of(real_path: str, table: str) -> tuple[str, str]:
     return best, kind
 
 
-_RUN_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}", re.ASCII)
+_RUN_ID = lazy.pattern(r"[a-z0-9][a-z0-9._-]{0,63}", re.ASCII)
 _DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"
 _MOMENTS_A_MINUTE = 32**4
 

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from callsheet.ir import JSON, Effect, OnInDoubt
 from callsheet.ir.labels import Label
-from callsheet.machine import Enforcement, Limits, Loop, ToolFacts
+from callsheet.machine import Limits, Loop, ToolFacts
 from callsheet.policy.canon import policy_from_json, policy_hash, policy_to_json
 from callsheet.policy.model import Policy
 from callsheet.sealing.sealer import SEALED
+
+if TYPE_CHECKING:
+    from callsheet.machine import Enforcement
 
 
 class Start(NamedTuple):
@@ -72,6 +75,8 @@ class Start(NamedTuple):
         """The enforcement of the run's policy; None without one."""
         if self.policy is None:
             return None
+        from callsheet.machine.monitor.enforcement import Enforcement  # noqa: PLC0415 - only under a policy
+
         return Enforcement.under(self.policy, secret_labels(self.policy, self.secret))
 
     def to_json(self) -> dict[str, Any]:

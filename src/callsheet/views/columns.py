@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
-import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from callsheet import lazy
+
 CUT = "…"
-_AMBIGUOUS_WIDTH = re.compile(
+_AMBIGUOUS_WIDTH = lazy.pattern(
     "[\u200c\u200d\ufe00-\ufe0f\U000e0020-\U000e007f\U000e0100-\U000e01ef]|(?<=\\S)[\U0001f3fb-\U0001f3ff]"
 )
 """Joiners, variation selectors, tags and skin tones: terminals disagree on their width."""
-_NOT_ASCII = re.compile(r"[^\x00-\x7f]")
+_NOT_ASCII = lazy.pattern(r"[^\x00-\x7f]")
 _ESCAPES = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from itertools import islice
 from typing import cast
 
+from callsheet import lazy
 from callsheet.frontends.unseen import LATIN_OF
 from callsheet.ir import JSON
 
 _ALIKE = "".join(LATIN_OF) + "\uff21-\uff3a\uff41-\uff5a"
 """Letters that look like Latin ones, full-width ones among them."""
-_LOOKALIKE = re.compile(f"[{_ALIKE}]")
-_TOKEN = re.compile(r"\S+")
-_WORD = re.compile(r"[^\W\d_]+")
-_READ_AS_LATIN = re.compile(f"[A-Za-z{_ALIKE}]*")
-_LATIN = re.compile("[A-Za-z]")
+_LOOKALIKE = lazy.pattern(f"[{_ALIKE}]")
+_TOKEN = lazy.pattern(r"\S+")
+_WORD = lazy.pattern(r"[^\W\d_]+")
+_READ_AS_LATIN = lazy.pattern(f"[A-Za-z{_ALIKE}]*")
+_LATIN = lazy.pattern("[A-Za-z]")
 _MOST = 5
 
 

@@ -14,7 +14,7 @@ import jsonschema
 import pytest
 
 from apps.http.conftest import plan_of, running, setup_of
-from callsheet.api.plan_changes import file_note
+from callsheet.api.texts import file_note
 from callsheet.apps.http.responses import CANCELLED, DECIDED, EVENT, INBOX, PROBLEM, RUN, RUNS, STARTED
 from callsheet.apps.operations.reading import plan_text
 from callsheet.runtime import forking

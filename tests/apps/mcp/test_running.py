@@ -11,7 +11,7 @@ from mcp.client.client import Client
 from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolResult, ElicitRequestParams, ElicitResult
 
-from callsheet.api.plan_changes import file_note
+from callsheet.api.texts import file_note
 from callsheet.apps.operations.reading import plan_text
 from callsheet.runtime.launch import Launch
 from callsheet.runtime.runs import enlist_run

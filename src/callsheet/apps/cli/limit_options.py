@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
+from callsheet import lazy
 from callsheet.apps.cli import options
 from callsheet.apps.cli.options import FiniteRange
 from callsheet.machine.limits import MAX_WINDOW, SCHEDULES, Limits
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 
 _DEFAULTS = Limits()
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
-_DURATION = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)([smhd]?)", re.ASCII)
-_COUNT = re.compile(r"(?:@?([A-Za-z_][A-Za-z0-9_]*)=)?(\d{1,18})", re.ASCII)
+_DURATION = lazy.pattern(r"(\d{1,15}(?:\.\d{1,15})?)([smhd]?)", re.ASCII)
+_COUNT = lazy.pattern(r"(?:@?([A-Za-z_][A-Za-z0-9_]*)=)?(\d{1,18})", re.ASCII)
 
 
 class _Duration(click.ParamType[float]):

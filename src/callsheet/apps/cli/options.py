@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
+from callsheet import lazy
 from callsheet.api.texts import read_text, unreadable
 from callsheet.apps.operations.reading import PlanText, text_of
 from callsheet.diagnostics import CallsheetError, Source
@@ -44,7 +45,7 @@ class ProgressMode(StrEnum):
 
 Decorator: TypeAlias = "Callable[[Callable[..., Any]], Callable[..., Any]]"
 
-_ID = re.compile(r"(?!.*\.(?:ltp|micro|json|ya?ml)\Z)[a-z0-9][a-z0-9._-]*(?:@.*)?\Z", re.ASCII)
+_ID = lazy.pattern(r"(?!.*\.(?:ltp|micro|json|ya?ml)\Z)[a-z0-9][a-z0-9._-]*(?:@.*)?\Z", re.ASCII)
 """The syntax of a plan id: no slash, and no suffix of a plan file."""
 _PATH = click.Path(path_type=Path)
 
@@ -374,7 +375,7 @@ def _read(path: Path | None) -> str:
         raise unreadable(name, error.strerror or str(error), help_text) from error
 
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_NAME = lazy.pattern(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 
 def parse_variables(assignments: Iterable[str], option: str = "--var") -> dict[str, Any]:

@@ -23,19 +23,18 @@ from callsheet.apps.cli.output import (
     to_stderr,
 )
 from callsheet.apps.cli.terminal import columns, is_coloured
-from callsheet.apps.operations.checking import Checked, check_text
 from callsheet.apps.operations.drawing import DrawingFormat, draw
 from callsheet.apps.operations.formatting import Formatted, convert_text, format_text
 from callsheet.apps.operations.reading import PlanText
 from callsheet.apps.rendering.values import preview
-from callsheet.apps.tool_declarations import DeclaredTools
 from callsheet.diagnostics import CallsheetError
-from callsheet.frontends.dag.convert import Parameters
 from callsheet.frontends.spelling import Syntax
 from callsheet.ir import Plan, canonical_tool_name
 
 if TYPE_CHECKING:
+    from callsheet.apps.operations.checking import Checked
     from callsheet.apps.setup import Setup
+    from callsheet.frontends.dag.convert import Parameters
     from callsheet.frontends.spelling import Syntax
     from callsheet.machine.ahead.waits import StepSchedule
 
@@ -298,6 +297,9 @@ def check(
     """
     inputs = parse_variables(variables)
     texts = [try_read_plan(name, syntax=syntax, strict=strict, variables=inputs) for name in plans]
+    from callsheet.apps.operations.checking import check_text  # noqa: PLC0415 - not for --help
+    from callsheet.apps.tool_declarations import DeclaredTools  # noqa: PLC0415 - as above
+
     declared, asks_servers = None if no_tools else DeclaredTools(setup), bool(setup.mcp_configs)
     results = [check_text(text, declared, inputs, asks_servers=asks_servers) for text in texts]
     if as_json:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from callsheet.apps.operations.parsing import syntax_name
 from callsheet.apps.operations.reading import PlanText
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, to_json
-from callsheet.frontends.dag.convert import NO_PARAMETERS, Parameters
 from callsheet.frontends.spelling import OUTSIDE_CODES, Syntax, convert_to, format_as
 from callsheet.ir import Call, Plan
+
+if TYPE_CHECKING:
+    from callsheet.frontends.dag.convert import Parameters
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,7 @@ def convert_text(
     if text.plan is None:
         return Formatted(text, None, None, tuple(d for d in text.diagnostics if d.is_error))
     needed = parameters is not None and target is Syntax.DAG and _has_nameless(text.plan)
-    named = parameters(text.plan) if needed and parameters is not None else NO_PARAMETERS
+    named = parameters(text.plan) if needed and parameters is not None else None
     try:
         formatted, notes = convert_to(target, text.plan, named)
     except CallsheetError as error:

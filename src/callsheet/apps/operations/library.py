@@ -50,7 +50,8 @@ def bound(text: PlanText, inputs: dict[str, Any], variables: Iterable[str]) -> d
 
 def origin_note(text: PlanText) -> dict[str, Any]:
     """What a run records of where its plan came from; empty for standard input and a numbered version."""
-    from callsheet.api.plan_changes import file_note, library_note  # noqa: PLC0415 - imports the store
+    from callsheet.api.plan_changes import library_note  # noqa: PLC0415 - imports the store
+    from callsheet.api.texts import file_note  # noqa: PLC0415 - as above
 
     if text.stored is not None:
         return {"library": library_note(text.stored)} if text.stored.library else {}

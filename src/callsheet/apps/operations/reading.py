@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from callsheet.api.texts import is_canonical_json, plan_of_json
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, Span
-from callsheet.frontends.dag import parse_dag
 from callsheet.frontends.spelling import (
     SYNTAX_NAMES,
     Reading,
@@ -166,6 +165,8 @@ def _from_data(path: Path | None, source: Source) -> PlanText:
             return PlanText(path, source, plan_of_json(source), (), is_json=True)
         except CallsheetError as error:
             return PlanText(path, source, None, error.diagnostics, is_json=True)
+    from callsheet.frontends.dag import parse_dag  # noqa: PLC0415 - only for a JSON plan
+
     result = parse_dag(source.text, source.name, is_yaml=is_yaml)
     lost = "\n".join(source.text[span.start : span.end] for span in result.lost)
     return PlanText(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 from datetime import UTC, datetime
 
+from callsheet import lazy
 from callsheet.views.columns import json_head
 
-_TERMINAL_UNSAFE = re.compile(
+_TERMINAL_UNSAFE = lazy.pattern(
     "[\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
     "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u2060-\u2065\u206a-\u206f\u3164\ufeff\uffa0"
     "\U000e0000-\U000e0fff]"
@@ -41,7 +41,7 @@ def exact_json(value: object) -> str:
     return escape_terminal_text(json.dumps(value, ensure_ascii=False, default=str))
 
 
-_CONTROL_SEQUENCES = re.compile(
+_CONTROL_SEQUENCES = lazy.pattern(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # a control sequence, such as a colour
     r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"  # a string, such as a title
     r"|\x1b[ -/]*[0-~]?"

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
+from callsheet import lazy
 from callsheet.authoring.compiler.goal_parts import (
     Fields,
     meant_by,
@@ -106,15 +107,15 @@ def _best_first(
     return tuple(sorted((*best_matches[:most], *operations), key=lambda n: (-near.scores[n], n)))
 
 
-_ID = re.compile(r"[a-z]+(?:_[a-z]+)*_id")
+_ID = lazy.pattern(r"[a-z]+(?:_[a-z]+)*_id")
 """Arguments that identify one thing; the text before `_id` is its kind."""
-_TOKEN = re.compile(r"\b\w{0,40}\d|\b[a-z]{1,40}_\w")
+_TOKEN = lazy.pattern(r"\b\w{0,40}\d|\b[a-z]{1,40}_\w")
 """What may be an id in a goal: a word with a digit or an underscore."""
-_GIVES = re.compile(r"\b(?:gives?|returns?|each with)\b", re.IGNORECASE)
+_GIVES = lazy.pattern(r"\b(?:gives?|returns?|each with)\b", re.IGNORECASE)
 
 
-_FINDS = re.compile(r"(?:\w+__)?(?:SEARCH|LIST|FIND|QUERY)_")
-_A_LIST = re.compile(
+_FINDS = lazy.pattern(r"(?:\w+__)?(?:SEARCH|LIST|FIND|QUERY)_")
+_A_LIST = lazy.pattern(
     r"\b(?:gives?|returns?|yields?|lists?)\b.{0,20}\b(?:list|paths|rows|names)\b", re.IGNORECASE
 )
 

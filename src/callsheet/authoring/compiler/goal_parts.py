@@ -13,6 +13,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
+from callsheet import lazy
+
 Fields: TypeAlias = "Sequence[tuple[str, float]]"
 """The texts of one document, each with the weight of its words."""
 Wanted: TypeAlias = "Mapping[str, float]"
@@ -21,8 +23,8 @@ Wanted: TypeAlias = "Mapping[str, float]"
 _SATURATION = 1.2
 _BY_LENGTH = 0.4
 """BM25's length normalisation; low, because descriptions of tools are of similar length."""
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_WORD = re.compile(r"[^\W_]+")
+_CAMEL = lazy.pattern(r"(?<=[a-z0-9])(?=[A-Z])")
+_WORD = lazy.pattern(r"[^\W_]+")
 _ENDINGS = ("ations", "ation", "ings", "ing", "ies", "ers", "er", "ed", "es", "s", "ly", "e", "y")
 _STEM = 3
 """The letters that stemming leaves at least."""
@@ -119,12 +121,12 @@ _MEANT_COUNTS = 0.5
 """The weight of a word that a pronoun refers to."""
 _KIN_COUNTS, _SHAPE_COUNTS, _QUOTED_COUNTS = 0.5, 0.6, 0.2
 
-_JOINS = re.compile(
+_JOINS = lazy.pattern(
     r"[.;:!?]+(?:\s+|$)|\n+|,\s+"
     r"|,?\s+(?:and then|and also|and|then|but|afterwards|after that|otherwise|else)\s+",
     re.IGNORECASE,
 )
-_ANSWERING = re.compile(
+_ANSWERING = lazy.pattern(
     r"(?:please\s+)?(?:finally\s+|just\s+)?"
     r"(?:(?:tell|show|give|send|list|report|read|bring)"
     r"(?:\s+(?:it|that|them|both|all|(?:the|their|its)\s+\w+(?:\s+\w+)?)\s+to)?\s+(?:me|us)\b"
@@ -132,18 +134,18 @@ _ANSWERING = re.compile(
     re.IGNORECASE,
 )
 """How a part begins that only asks for the answer, which needs no tool."""
-_POINTING = re.compile(r"\b(?:it|them|they|its|their|each|every|that|those|these|this)\b", re.IGNORECASE)
-_MANNER = re.compile(
+_POINTING = lazy.pattern(r"\b(?:it|them|they|its|their|each|every|that|those|these|this)\b", re.IGNORECASE)
+_MANNER = lazy.pattern(
     r"\b(?:at the same time|in parallel|side by side|at once|first|next|finally)\b", re.IGNORECASE
 )
 """Words about the order of the parts, which ask for nothing."""
-_PLACE = re.compile(r"(?:in|on|at|for|from|within|under|inside)\s+\S+(?:\s+\S+)?\Z", re.IGNORECASE)
+_PLACE = lazy.pattern(r"(?:in|on|at|for|from|within|under|inside)\s+\S+(?:\s+\S+)?\Z", re.IGNORECASE)
 """A part that only says where or for whom."""
 _MOST_OF_ANSWER = 2
-_JOINED = re.compile(r"\A(?:(?:and|then|also|finally)\s+)+", re.IGNORECASE)
-_QUOTED = re.compile(r"\"[^\"\n]*\"|“[^”\n]*”|(?<!\w)'[^'\n]*'(?!\w)|`[^`\n]*`")
-_SQL = re.compile(r"\bselect\s.{1,400}?\sfrom\s+\w+", re.IGNORECASE)
-_PLACES = re.compile(r"(?<![\w.+-])[\w.+-]*[/@#]\S*|(?<![\w-])[\w-]+\.[A-Za-z]\w{0,4}(?!\w)")
+_JOINED = lazy.pattern(r"\A(?:(?:and|then|also|finally)\s+)+", re.IGNORECASE)
+_QUOTED = lazy.pattern(r"\"[^\"\n]*\"|“[^”\n]*”|(?<!\w)'[^'\n]*'(?!\w)|`[^`\n]*`")
+_SQL = lazy.pattern(r"\bselect\s.{1,400}?\sfrom\s+\w+", re.IGNORECASE)
+_PLACES = lazy.pattern(r"(?<![\w.+-])[\w.+-]*[/@#]\S*|(?<![\w-])[\w-]+\.[A-Za-z]\w{0,4}(?!\w)")
 """Paths, files, addresses and channels, whose words are names and not actions."""
 
 _ALIKE = (
@@ -170,11 +172,11 @@ _ALIKE = (
 )
 """Lines of words that are synonyms with regard to tools."""
 
-_SUMMED_UP = re.compile(
+_SUMMED_UP = lazy.pattern(
     r"\bsum(?:med|s)? ((?:it|this|that|them|these|those|(?:the|my|all) \w+) up)\b", re.IGNORECASE
 )
 """Asks for a summary and not for arithmetic, as `sum up the prices` may."""
-_SUMMED_TEXT = re.compile(
+_SUMMED_TEXT = lazy.pattern(
     r"\bsum(?:med|s)? up (?=(?:(?:the|this|that|my|each|every|all|of) )*(?:(?!in )\w+ )?"
     r"(?:article|chapter|document|essay|file|letter|log|mail|message|note|page|report|review|story|text|thread)"
     r"s?\b(?! (?:amount|cost|count|length|number|price|size|total))|what |\W*$)",
@@ -182,10 +184,10 @@ _SUMMED_TEXT = re.compile(
 )
 """The same before a kind of text, or without an object."""
 
-_ALL = re.compile(
+_ALL = lazy.pattern(
     r"\b(?:(?:each|every)\b(?! of (?:them|it|these|those)\b)|all (?:of )?(?:the |my )?\w+s\b)", re.IGNORECASE
 )
-_SIDE_BY_SIDE = re.compile(
+_SIDE_BY_SIDE = lazy.pattern(
     r"\b(?:at the same time|at once|side by side|in parallel|parallel|concurrently|simultaneously)\b",
     re.IGNORECASE,
 )

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from callsheet import lazy
 from callsheet.authoring.compiler.catalogue import Catalogue
 from callsheet.authoring.compiler.goal_parts import is_side_by_side, parts_of
 from callsheet.diagnostics import Diagnostic
@@ -142,7 +143,7 @@ EXAMPLES = (
 )
 """Examples with tools that are unlikely to be in a catalogue."""
 
-_CONDITIONAL = re.compile(r"\b(?:if|only|unless|otherwise|whether|in case|except)\b", re.IGNORECASE)
+_CONDITIONAL = lazy.pattern(r"\b(?:if|only|unless|otherwise|whether|in case|except)\b", re.IGNORECASE)
 _CONDITIONS = (
     (
         EMPTY,
@@ -161,21 +162,21 @@ _CONDITIONS = (
     ),
 )
 """The example for a condition, by the words after the `if`; by default that of equality."""
-_FAILING = re.compile(
+_FAILING = lazy.pattern(
     r"\b(?:if|when|should|in case) (?!any\b|some\b)(?:\w+ ){0,4}fails?\b|\bretr(?:y|ies|ying)\b"
     r"|\btr(?:y|ying) (?:it )?(?:again|up to|twice|once more)\b|\b(?:does|did)(?: not|n't) work\b",
     re.IGNORECASE,
 )
-_STOPPING = re.compile(
+_STOPPING = lazy.pattern(
     r"\b(?:stop\w*|end\w*|terminat\w+|abort\w*|quit|exit|give up|giving up|otherwise|say|answer)\b",
     re.IGNORECASE,
 )
-_ON_FAILURE = re.compile(
+_ON_FAILURE = lazy.pattern(
     r"(?:if|when|should|in case|otherwise|retry|try|trying|stop|end|give up|after (?:it|that))\b",
     re.IGNORECASE,
 )
 """How a part of a goal begins that says what to do after a failure."""
-_LOOPING = re.compile(r"\b(?:each|every|one by one|all (?:of )?(?:the )?\w+s)\b", re.IGNORECASE)
+_LOOPING = lazy.pattern(r"\b(?:each|every|one by one|all (?:of )?(?:the )?\w+s)\b", re.IGNORECASE)
 
 
 def example_for(goal: str) -> Example:
@@ -204,8 +205,8 @@ def example_for(goal: str) -> Example:
     return (ONE, TWO, THREE)[min(max(parts, 1), 3) - 1]
 
 
-_TOGETHER = re.compile(r"\b(?:both|together|combine\w*|merge\w*|join\w*)\b", re.IGNORECASE)
-_JOINED = re.compile(r"[,;.:](?=\s|$)|\bthen\b")
+_TOGETHER = lazy.pattern(r"\b(?:both|together|combine\w*|merge\w*|join\w*)\b", re.IGNORECASE)
+_JOINED = lazy.pattern(r"[,;.:](?=\s|$)|\bthen\b")
 
 
 MAX_CONTEXT = 40_000

@@ -12,12 +12,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
+from callsheet import lazy
 from callsheet.authoring.compiler.goal_parts import Fields
 from callsheet.ir import CallKind, call_kind
 from callsheet.ports.models.prompts import one_line
 from callsheet.ports.tools import ToolSpec
 
-_PIECE = re.compile(r"[A-Za-z]+|[ \t]+|\s|[^\sA-Za-z]")
+_PIECE = lazy.pattern(r"[A-Za-z]+|[ \t]+|\s|[^\sA-Za-z]")
 _LETTERS = 7
 """Letters per token in a word; common words are one token whatever their length."""
 _WIDE = 0x0800
@@ -50,10 +51,10 @@ _MAX_VALUES = 8
 _MAX_LINE = 600
 """The most characters of one line, whatever a server declares."""
 _NAME_COUNTS, _TEXT_COUNTS, _ARGUMENT_COUNTS = 2.0, 1.0, 0.5
-_GIVES = re.compile(r"(?:gives?|returns?|yields?|the result)\b", re.IGNORECASE)
-_A_LIST = re.compile(r"\b(?:gives?|returns?|yields?) an? list\b", re.IGNORECASE)
+_GIVES = lazy.pattern(r"(?:gives?|returns?|yields?|the result)\b", re.IGNORECASE)
+_A_LIST = lazy.pattern(r"\b(?:gives?|returns?|yields?) an? list\b", re.IGNORECASE)
 """Describes the result, and says nothing about what to do."""
-_SENTENCE = re.compile(r"(?<=[.!?])\s")
+_SENTENCE = lazy.pattern(r"(?<=[.!?])\s")
 _KINDS = {"integer": "int", "boolean": "bool", "array": "list", "object": "dict"}
 
 

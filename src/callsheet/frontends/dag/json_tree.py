@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from json import JSONDecodeError, JSONDecoder
 
+from callsheet import lazy
 from callsheet.diagnostics import Diagnostic, Edit, Fix, Severity, Span
 from callsheet.frontends.tree import Entry, Mapping, Node, Scalar, Sequence
 
@@ -64,16 +65,16 @@ MAX_DEPTH = 64
 MAX_DIGITS = 4_300
 """Longer whole numbers are refused: converting them takes quadratic time."""
 
-_SPACE = re.compile(r"[ \t\n\r]*")
-_PLAIN_TEXT = re.compile(r'"([^"\\\x00-\x1f]*)"')
-_USUAL_NAME = re.compile(r'[ \t\n\r]*"([^"\\\x00-\x1f]*)"[ \t\n\r]*:[ \t\n\r]*(?![#/ \t\n\r])')
+_SPACE = lazy.pattern(r"[ \t\n\r]*")
+_PLAIN_TEXT = lazy.pattern(r'"([^"\\\x00-\x1f]*)"')
+_USUAL_NAME = lazy.pattern(r'[ \t\n\r]*"([^"\\\x00-\x1f]*)"[ \t\n\r]*:[ \t\n\r]*(?![#/ \t\n\r])')
 """The most frequent spelling of a name and its colon, up to the value."""
-_USUAL_COMMA = re.compile(r"[ \t\n\r]*,(?=[ \t\n\r]*[\"{\[0-9a-z-])")
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?(?![\w.+-])")
-_NUMBER_LIKE = re.compile(r"[+-]?(?:[0-9.][\w.+-]*|(?:Infinity|NaN)\b)|(?:Infinity|NaN)\b")
-_WORD = re.compile(r"[A-Za-z_$][\w$.-]*")
-_SINGLE_QUOTED = re.compile(r"'((?:[^'\\\n]|\\.)*)'")
-_COMMENT = re.compile(r"#[^\n]*|//[^\n]*|/\*.*?\*/", re.DOTALL)
+_USUAL_COMMA = lazy.pattern(r"[ \t\n\r]*,(?=[ \t\n\r]*[\"{\[0-9a-z-])")
+_NUMBER = lazy.pattern(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?(?![\w.+-])")
+_NUMBER_LIKE = lazy.pattern(r"[+-]?(?:[0-9.][\w.+-]*|(?:Infinity|NaN)\b)|(?:Infinity|NaN)\b")
+_WORD = lazy.pattern(r"[A-Za-z_$][\w$.-]*")
+_SINGLE_QUOTED = lazy.pattern(r"'((?:[^'\\\n]|\\.)*)'")
+_COMMENT = lazy.pattern(r"#[^\n]*|//[^\n]*|/\*.*?\*/", re.DOTALL)
 _WORDS = {"true": True, "false": False, "null": None}
 _MEANT = {"True": True, "TRUE": True, "False": False, "FALSE": False}
 _NOTHING = frozenset({"None", "NULL", "Null", "nil", "undefined"})

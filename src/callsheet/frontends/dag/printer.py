@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Iterator
 
+from callsheet import lazy
 from callsheet.diagnostics import CallsheetError, Diagnostic
 from callsheet.frontends.dag.fields import ID, INDEX, MOST_RETRIES, MOST_SECONDS, TOOL
 from callsheet.frontends.dag.texts import is_variable_name, refuse, written
@@ -41,7 +42,7 @@ from callsheet.ir.operations import CONTROL_WORDS
 _LINE = 100
 _INDENT = "  "
 _ID, _INDEX, _TOOL = re.compile(ID), re.compile(INDEX), re.compile(TOOL)
-_UNSEEN = re.compile(f"[{UNSEEN}]")
+_UNSEEN = lazy.pattern(f"[{UNSEEN}]")
 _dumps = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
 

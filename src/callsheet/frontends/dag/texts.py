@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
+from callsheet import lazy
 from callsheet.diagnostics import CallsheetError, Severity, Span
 from callsheet.frontends.dag.json_tree import Report
 from callsheet.frontends.tree import Mapping, Node, Scalar, Sequence
@@ -37,10 +38,10 @@ NAME = r"[A-Za-z_][A-Za-z0-9_-]*"
 is_variable_name = re.compile(NAME).fullmatch
 
 _PART = rf"\.\w[\w-]*|\[[ \t]*(?:-?\d+|{KEY})[ \t]*\]"
-_OPENING = re.compile(r"(\\*)\$\{")
-_REFERENCE = re.compile(rf"({NAME})((?:{_PART})*+)\}}")
-_PARTS = re.compile(_PART)
-_JSON_UNIT = re.compile(
+_OPENING = lazy.pattern(r"(\\*)\$\{")
+_REFERENCE = lazy.pattern(rf"({NAME})((?:{_PART})*+)\}}")
+_PARTS = lazy.pattern(_PART)
+_JSON_UNIT = lazy.pattern(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.|.", re.DOTALL
 )
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from callsheet import lazy
 from callsheet.diagnostics import Span
 from callsheet.frontends.dag.json_tree import MAX_DEPTH, MAX_DIGITS, Report, Unreadable, note_repeated
 from callsheet.frontends.tree import Node, Part, Scalar, YamlWalk, place_near, span_of
@@ -21,11 +22,11 @@ _WORDS = {
     "false": False, "False": False, "FALSE": False,
 }  # fmt: skip
 _DOUBTFUL_WORDS = frozenset({"yes", "no", "on", "off"})
-_INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)")
-_FLOAT = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
-_PADDED = re.compile(r"0[0-9]+")
+_INTEGER = lazy.pattern(r"-?(?:0|[1-9][0-9]*)")
+_FLOAT = lazy.pattern(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_PADDED = lazy.pattern(r"0[0-9]+")
 """Digits that are an identifier rather than a number: `007`, a postcode, the mode of a file."""
-_DOUBTFUL_NUMBER = re.compile(
+_DOUBTFUL_NUMBER = lazy.pattern(
     r"[+-]?(?:0[0-9_]+|0[xX][0-9a-fA-F_]+|0[oO][0-7_]+|0[bB][01_]+|[0-9][0-9_]*|\.inf|\.nan"
     r"|(?:[0-9][0-9_]*\.[0-9_]*|\.[0-9][0-9_]*)(?:[eE][+-]?[0-9]+)?)",
     re.IGNORECASE,

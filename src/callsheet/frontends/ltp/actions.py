@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+from callsheet import lazy
 from callsheet.diagnostics import did_you_mean
 from callsheet.diagnostics.diagnostic import span_of
 from callsheet.frontends.ltp.words import CONTROL, CONTROL_SPELLINGS, RESERVED, VALUE_START
@@ -14,9 +15,9 @@ from callsheet.frontends.values.parser import read_arguments, read_value
 from callsheet.frontends.values.reader import LABEL, Reader, Stop, replace, shown
 from callsheet.ir import Action, Call, Goto, Replan, Respond, Terminate, Value, canonical_tool_name
 
-_ACTION = re.compile(r"(@?)([A-Za-z0-9_]+(?:-[A-Za-z0-9_]+)*)")
-_RUN = re.compile(r"@?[^\s(){}\"'$>,]*")
-_TARGET = re.compile(rf"(\([ \t]*)?([\"']?)({LABEL})\2([ \t]*\))?")
+_ACTION = lazy.pattern(r"(@?)([A-Za-z0-9_]+(?:-[A-Za-z0-9_]+)*)")
+_RUN = lazy.pattern(r"@?[^\s(){}\"'$>,]*")
+_TARGET = lazy.pattern(rf"(\([ \t]*)?([\"']?)({LABEL})\2([ \t]*\))?")
 
 
 def read_action(reader: Reader) -> Action:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 
+from callsheet import lazy
 from callsheet.diagnostics import Diagnostic, Edit, Fix, Severity, Span, did_you_mean
 from callsheet.frontends.ltp.steps import USUAL_HEAD, read_step
 from callsheet.frontends.ltp.words import (
@@ -28,10 +29,10 @@ from callsheet.frontends.values.reader import STEP_LINE, Reader, Stop, comment_t
 from callsheet.frontends.values.reader import replace as replace_text
 from callsheet.ir import Step
 
-_ELSE = re.compile(r"ELSE\b|ELIF\b|ELSEIF\b", re.IGNORECASE)
-_WORD = re.compile(r"@?([A-Za-z_][A-Za-z0-9_-]*)([ \t]*\()?")
-_GROUP = re.compile(r"@?PARALLEL\b", re.IGNORECASE)
-_ELSEWHERE = re.compile(r"(?:>|ON_FAIL\b|THEN\b)", re.IGNORECASE)
+_ELSE = lazy.pattern(r"ELSE\b|ELIF\b|ELSEIF\b", re.IGNORECASE)
+_WORD = lazy.pattern(r"@?([A-Za-z_][A-Za-z0-9_-]*)([ \t]*\()?")
+_GROUP = lazy.pattern(r"@?PARALLEL\b", re.IGNORECASE)
+_ELSEWHERE = lazy.pattern(r"(?:>|ON_FAIL\b|THEN\b)", re.IGNORECASE)
 
 
 def report_stray(reader: Reader, span: Span, line: str) -> None:
@@ -122,7 +123,7 @@ def missing_markers(plan: Span, line: int, *, lacks_start: bool, lacks_end: bool
 VERSION = 1
 MAX_ERRORS = 1_000
 
-_META = re.compile(r"(ltp|id|title|goal):(?: |$)(.*)", re.DOTALL)
+_META = lazy.pattern(r"(ltp|id|title|goal):(?: |$)(.*)", re.DOTALL)
 
 
 @dataclass(slots=True)

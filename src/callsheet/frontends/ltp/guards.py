@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import TypeAlias
 
+from callsheet import lazy
 from callsheet.diagnostics import did_you_mean
 from callsheet.diagnostics.diagnostic import span_of
 from callsheet.frontends.ltp.words import CONTROL_SPELLINGS
@@ -25,11 +26,11 @@ USUAL_GUARD = (
     rf"|(?P<test>{'|'.join(_TESTS)})\((?P<value>\$(?P<tested>{NAME}))\))\) THEN "
 )
 """Pattern for the most frequent guards: a variable compared with a plain text, or tested for emptiness."""
-_GUARD = re.compile(r"([?@]?)[ \t]*(IF|FOREACH)\b(?![ \t]*:)", re.IGNORECASE)
-_UNKNOWN_GUARD = re.compile(r"\?[ \t]*([^\W\d]\w*)?")
-_WORD = re.compile(r"[^\W\d]\w*")
-_THEN = re.compile(r"THEN\b", re.IGNORECASE)
-_LOOP = re.compile(rf"(\$?)({NAME})[ \t\r\n]+(IN)\b", re.IGNORECASE)
+_GUARD = lazy.pattern(r"([?@]?)[ \t]*(IF|FOREACH)\b(?![ \t]*:)", re.IGNORECASE)
+_UNKNOWN_GUARD = lazy.pattern(r"\?[ \t]*([^\W\d]\w*)?")
+_WORD = lazy.pattern(r"[^\W\d]\w*")
+_THEN = lazy.pattern(r"THEN\b", re.IGNORECASE)
+_LOOP = lazy.pattern(rf"(\$?)({NAME})[ \t\r\n]+(IN)\b", re.IGNORECASE)
 _MEANT = {
     "FOR": "FOREACH",
     "FOR_EACH": "FOREACH",

@@ -5,9 +5,9 @@ In: a plan in text order. Out: its text, or an error that names what LTP text ca
 
 from __future__ import annotations
 
-import re
 from typing import assert_never
 
+from callsheet import lazy
 from callsheet.frontends.ltp.document import VERSION
 from callsheet.frontends.ltp.words import RESERVED
 from callsheet.frontends.values.printer import (
@@ -36,8 +36,8 @@ from callsheet.ir import (
     Value,
 )
 
-_LABEL = re.compile(LABEL)
-_TOOL = re.compile(r"[A-Z0-9_]+")
+_LABEL = lazy.pattern(LABEL)
+_TOOL = lazy.pattern(r"[A-Z0-9_]+")
 _INSIDE = "    "
 """The indent of the lines of a multi-line text relative to its step."""
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+from callsheet import lazy
 from callsheet.diagnostics import did_you_mean
 from callsheet.diagnostics.diagnostic import span_of
 from callsheet.frontends.ltp.actions import read_action
@@ -24,11 +25,11 @@ from callsheet.frontends.values.parser import read_arguments
 from callsheet.frontends.values.reader import LABEL, NAME, Reader, Stop, comment_text, replace, shown
 from callsheet.ir import Action, Call, Cast, Goto, Literal, OnFail, Output, Retry, Step, Terminate, Value
 
-_ON_FAIL = re.compile(r"ON_FAIL\b", re.IGNORECASE)
-_RETRY = re.compile(r"(@?)(RETRY)\b", re.IGNORECASE)
-_THEN_DO = re.compile(r"@?(?:GOTO|TERMINATE)\b", re.IGNORECASE)
-_COUNT = re.compile(r"[0-9]{1,9}\b(?![.])")
-_FAILURE_WORD = re.compile(r"@?[^\W\d][\w-]*")
+_ON_FAIL = lazy.pattern(r"ON_FAIL\b", re.IGNORECASE)
+_RETRY = lazy.pattern(r"(@?)(RETRY)\b", re.IGNORECASE)
+_THEN_DO = lazy.pattern(r"@?(?:GOTO|TERMINATE)\b", re.IGNORECASE)
+_COUNT = lazy.pattern(r"[0-9]{1,9}\b(?![.])")
+_FAILURE_WORD = lazy.pattern(r"@?[^\W\d][\w-]*")
 MOST_RETRIES = 10**9
 USUAL_RETRY = r"(?P<on_fail>ON_FAIL (?P<retry>@RETRY\((?P<count>0|[1-9][0-9]{0,8})\)))"
 """Pattern for the most frequent failure handling."""
@@ -162,17 +163,17 @@ def _bad_retry(reader: Reader, start: int, end: int) -> Stop:
     )
 
 
-USUAL_HEAD = re.compile(rf"({LABEL}): (?P<guard>{USUAL_GUARD})?(?P<call>@(?P<tool>[A-Z0-9_]+)) ?(?=\()")
+USUAL_HEAD = lazy.pattern(rf"({LABEL}): (?P<guard>{USUAL_GUARD})?(?P<call>@(?P<tool>[A-Z0-9_]+)) ?(?=\()")
 """Pattern for the most frequent step head: a fast path with the same result as the general parser."""
 _CASTS = {str(cast): cast for cast in Cast}
-_USUAL_TAIL = re.compile(
+_USUAL_TAIL = lazy.pattern(
     rf" (?P<output>> \$({NAME})(?::(?P<cast>{'|'.join(_CASTS)}))?)(?: {USUAL_RETRY})?(?=\n)"
 )
 """The same for the most frequent end of a step."""
 
-_OUTPUT = re.compile(rf"(\$?)({NAME})(?:(?P<before>[ \t]*):(?P<after>[ \t]*)(?P<cast>[^\W\d]\w*))?")
-_ARROW = re.compile(r"(?:-+|=+|~+)>|→|⇒|>>+")
-_STEP_WORD = re.compile(r"[^\W\d][\w-]*")
+_OUTPUT = lazy.pattern(rf"(\$?)({NAME})(?:(?P<before>[ \t]*):(?P<after>[ \t]*)(?P<cast>[^\W\d]\w*))?")
+_ARROW = lazy.pattern(r"(?:-+|=+|~+)>|→|⇒|>>+")
+_STEP_WORD = lazy.pattern(r"[^\W\d][\w-]*")
 
 
 def read_step(reader: Reader, comments: list[str], group: int | None, head: re.Match[str] | None) -> Step:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from callsheet import lazy
 from callsheet.diagnostics import Diagnostic, Span
 from callsheet.frontends.values.reader import LABEL, STEP_LINE, Reader
 
@@ -46,7 +47,7 @@ _CONTROL_WORD = r"(?:RESPOND|TERMINATE|GOTO|RE-?PLAN|RE_PLAN)\b"
 _GUARD_OR_CALL = rf"(?:@|\?[ \t]*[A-Za-z]|{_CONTROL_WORD})"
 
 _VALUE = r"(?:[\"'$\[\d]|r[\"']|[A-Za-z_]\w*[ \t]*=(?!=))"
-VALUE_START = re.compile(_VALUE)
+VALUE_START = lazy.pattern(_VALUE)
 """The beginning of a value without parentheses around it."""
 
 _BARE_CONTROL = (
@@ -58,15 +59,15 @@ _BARE_GUARD = (
     r"|(?i:FOREACH)[ \t]*\(?[ \t]*\$?[A-Za-z_]\w*[ \t]+(?i:IN)[ \t]+[$\[\"']"
 )
 
-MARKER = re.compile(
+MARKER = lazy.pattern(
     r"(?P<open>\**`?)(?P<word>PLAN_START|PLAN_END)(?P<close>`?\**:?)[ \t\r]*"
     rf"(?=\n|\Z|\#|\}}|{LABEL}[ \t]*:)",
     re.IGNORECASE,
 )
-NAMED_STEP_START = re.compile(rf"{LABEL}[ \t]*:[ \t]*{_GUARD_OR_CALL}", re.IGNORECASE)
+NAMED_STEP_START = lazy.pattern(rf"{LABEL}[ \t]*:[ \t]*{_GUARD_OR_CALL}", re.IGNORECASE)
 """The beginning of a step with an id."""
 
-STEP_START = re.compile(
+STEP_START = lazy.pattern(
     rf"{LABEL}[ \t]*:(?!:|//)[ \t]*(?i:{_GUARD_OR_CALL}|IF\b|FOREACH\b)"
     rf"|@(?!(?i:PARALLEL)\b)|\?[ \t]*[A-Za-z]|{_BARE_CONTROL}|{_BARE_GUARD}",
     re.MULTILINE,
@@ -74,8 +75,8 @@ STEP_START = re.compile(
 """What can only be a step, matched where one may begin. A keyword without an id begins one, in upper or lower
 case, if a value, a bracket or the end of the line follows, so that words in a sentence do not."""
 
-LABELLED = re.compile(rf"({LABEL})[ \t]*:(?!//)")
-RECOVERY_LINE = re.compile(
+LABELLED = lazy.pattern(rf"({LABEL})[ \t]*:(?!//)")
+RECOVERY_LINE = lazy.pattern(
     r"^[ \t]*(?:(?:[-*+•]|\d+[.)])[ \t]+)?\**"
     rf"(?:{LABEL}\**[ \t]*:\**[ \t]*{_GUARD_OR_CALL}|@[A-Za-z]|\?(?:IF|FOREACH)\b"
     rf"|{_CONTROL_WORD}[ \t]*[(\"'$]|\}}[ \t\r]*$|PLAN_(?:START|END)[ \t\r]*$)",
@@ -83,27 +84,29 @@ RECOVERY_LINE = re.compile(
 )
 """A line at which parsing resumes after an error, even inside open brackets."""
 
-NUMBERED_LINE = re.compile(r"[ \t]*S\d+[ \t]*:[ \t]*[A-Za-z?@]")
+NUMBERED_LINE = lazy.pattern(r"[ \t]*S\d+[ \t]*:[ \t]*[A-Za-z?@]")
 """A line numbered like a step; parsing resumes there too after an error in brackets."""
 
-PLAN_LIKE = re.compile(
+PLAN_LIKE = lazy.pattern(
     r"@[A-Za-z]|\$[A-Za-z_]|\?\s*(?:IF|FOREACH)\b|[{}]|>\s*[A-Za-z_]\w*"
     r"|\b(?:TERMINATE|GOTO|RE-?PLAN|RESPOND|ON_FAIL|PLAN_START|PLAN_END|PARALLEL|FOREACH|THEN)\b"
     r"|^\s*(?:S\d+\b|[A-Za-z_]\w*\s*\(.*\)\s*$|[A-Za-z_]\w*\s+[\"'\[]|[A-Za-z]\w*\s*:\s*[A-Z][A-Z_]+\b)"
 )
 """What makes a line look like part of a plan rather than prose."""
 
-BULLET = re.compile(rf"(?:[-+•*]|\d+[.)])[ \t]+(?=\**{LABEL}\**[ \t]*:|[@?]|{_CONTROL_WORD})", re.IGNORECASE)
-BOLD_LABEL = re.compile(rf"\*\*({LABEL})(?:\*\*[ \t]*:|:\*\*)")
-FENCE = re.compile(r"(?:```|~~~)[^\n`]*")
-PARALLEL = re.compile(r"(@?)(PARALLEL)[ \t\r\n]*\{", re.IGNORECASE)
-BLOCK_WORD = re.compile(r"@?([A-Za-z_]+)[ \t]*\{[ \t\r]*(?=\n|\Z|#)")
+BULLET = lazy.pattern(
+    rf"(?:[-+•*]|\d+[.)])[ \t]+(?=\**{LABEL}\**[ \t]*:|[@?]|{_CONTROL_WORD})", re.IGNORECASE
+)
+BOLD_LABEL = lazy.pattern(rf"\*\*({LABEL})(?:\*\*[ \t]*:|:\*\*)")
+FENCE = lazy.pattern(r"(?:```|~~~)[^\n`]*")
+PARALLEL = lazy.pattern(r"(@?)(PARALLEL)[ \t\r\n]*\{", re.IGNORECASE)
+BLOCK_WORD = lazy.pattern(r"@?([A-Za-z_]+)[ \t]*\{[ \t\r]*(?=\n|\Z|#)")
 
 
-_BRACKETS = re.compile(r"\"(?:[^\"\\\n]++|\\[^\n])*+\"?|[()\[\]{}]|\n")
-_HASHES = re.compile(r"\"(?:[^\"\\\n]++|\\[^\n])*+\"?|(?:=[ \t]*|[(\[,])(#[^\s,()\[\]{}\"#]{1,40})|#[^\n]*")
+_BRACKETS = lazy.pattern(r"\"(?:[^\"\\\n]++|\\[^\n])*+\"?|[()\[\]{}]|\n")
+_HASHES = lazy.pattern(r"\"(?:[^\"\\\n]++|\\[^\n])*+\"?|(?:=[ \t]*|[(\[,])(#[^\s,()\[\]{}\"#]{1,40})|#[^\n]*")
 """Texts and comments; the group is a word that begins with # where a value is expected."""
-_STRUCTURE = re.compile(r"^[ \t]*(?:PLAN_END|\})[ \t\r]*$", re.MULTILINE)
+_STRUCTURE = lazy.pattern(r"^[ \t]*(?:PLAN_END|\})[ \t\r]*$", re.MULTILINE)
 
 
 def recover(reader: Reader, start: int, known_errors: int) -> None:

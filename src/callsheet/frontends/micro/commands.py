@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from callsheet import lazy
 from callsheet.diagnostics import Span, did_you_mean
 from callsheet.frontends.ltp.words import CASTS_MEANT, RESERVED
 from callsheet.frontends.micro.failure import at_end, read_goto, read_on_fail, read_values, skip_comma
@@ -30,12 +31,12 @@ from callsheet.ir import (
     Value,
 )
 
-ELSE = re.compile(r"\??[ \t]*(?:else|elif|elseif|otherwise)\b", re.IGNORECASE)
-_QUESTION = re.compile(r"\?[ \t]*\w*")
-_VERB = re.compile(r"(@?)(re-plan\b|[A-Za-z0-9_]+)", re.IGNORECASE)
-_NAMED = re.compile(rf"({NAME})=(?!=)")
-_ARROW = re.compile(r"(?:-+|=+|~+)>|→|⇒|>>+")
-_OUTPUT = re.compile(rf"\$?({NAME})(?:[ \t]*:[ \t]*([^\W\d]\w*))?(?![\w.\[:-])")
+ELSE = lazy.pattern(r"\??[ \t]*(?:else|elif|elseif|otherwise)\b", re.IGNORECASE)
+_QUESTION = lazy.pattern(r"\?[ \t]*\w*")
+_VERB = lazy.pattern(r"(@?)(re-plan\b|[A-Za-z0-9_]+)", re.IGNORECASE)
+_NAMED = lazy.pattern(rf"({NAME})=(?!=)")
+_ARROW = lazy.pattern(r"(?:-+|=+|~+)>|→|⇒|>>+")
+_OUTPUT = lazy.pattern(rf"\$?({NAME})(?:[ \t]*:[ \t]*([^\W\d]\w*))?(?![\w.\[:-])")
 _CASTS = {str(cast): cast for cast in Cast}
 _MEANT = {
     "if": "?if",

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
+from callsheet import lazy
 from callsheet.diagnostics import Diagnostic, Severity, Source, Span
 from callsheet.frontends.ltp.words import MARKER, PARALLEL
 from callsheet.frontends.micro.commands import read_command, unknown_verb
@@ -23,9 +24,9 @@ from callsheet.ir.gc_pause import gc_paused
 
 MAX_ERRORS = 1_000
 
-_MEANT_OUTPUT = re.compile(rf">[ \t]*\$?({NAME})")
-_FIRST_WORD = re.compile(r"[?@]?[\w-]*")
-_TICKS = re.compile(r"`+")
+_MEANT_OUTPUT = lazy.pattern(rf">[ \t]*\$?({NAME})")
+_FIRST_WORD = lazy.pattern(r"[?@]?[\w-]*")
+_TICKS = lazy.pattern(r"`+")
 
 
 @dataclass(slots=True)

@@ -7,20 +7,21 @@ from __future__ import annotations
 
 import re
 
+from callsheet import lazy
 from callsheet.diagnostics import Span, did_you_mean
 from callsheet.frontends.micro.values import Scope, read_argument, refuse_sum
 from callsheet.frontends.values import Reader, Stop, read_arguments, read_value
 from callsheet.frontends.values.reader import LABEL, shown
 from callsheet.ir import Goto, Literal, OnFail, Retry, Terminate, Value
 
-ON_FAIL = re.compile(r"on_fail\b(?![ \t]*=)", re.IGNORECASE)
-_ACTION = re.compile(r"@?(retry|goto|terminate)\b", re.IGNORECASE)
-_TARGET = re.compile(rf"(\([ \t]*)?(?:({LABEL})|(\d{{1,9}})\b)([ \t]*\))?")
-_STEP = re.compile(r"[sS]\d+")
-_COUNT = re.compile(r"\d{1,9}(?![\w.])")
-_OPTION = re.compile(r"(delay|backoff)=")
-_WORD = re.compile(r"@?[\w-]+")
-_CLAUSE = re.compile(r"(if|when|unless|else|elif|otherwise)[ \t]+[^\s>#]", re.IGNORECASE)
+ON_FAIL = lazy.pattern(r"on_fail\b(?![ \t]*=)", re.IGNORECASE)
+_ACTION = lazy.pattern(r"@?(retry|goto|terminate)\b", re.IGNORECASE)
+_TARGET = lazy.pattern(rf"(\([ \t]*)?(?:({LABEL})|(\d{{1,9}})\b)([ \t]*\))?")
+_STEP = lazy.pattern(r"[sS]\d+")
+_COUNT = lazy.pattern(r"\d{1,9}(?![\w.])")
+_OPTION = lazy.pattern(r"(delay|backoff)=")
+_WORD = lazy.pattern(r"@?[\w-]+")
+_CLAUSE = lazy.pattern(r"(if|when|unless|else|elif|otherwise)[ \t]+[^\s>#]", re.IGNORECASE)
 """What begins a condition in other languages, with something behind it."""
 MOST_RETRIES = 10**9
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+from callsheet import lazy
 from callsheet.diagnostics import Span, did_you_mean
 from callsheet.frontends.micro.values import Scope, read_operand
 from callsheet.frontends.values.conditions import flattened
@@ -14,11 +15,11 @@ from callsheet.frontends.values.reader import NAME, Reader, Stop, replace, shown
 from callsheet.ir import And, Compare, CompareOp, Condition, Foreach, IsEmpty, Not, NotEmpty, Or, Value
 
 _OPERATORS = {str(op): op for op in CompareOp} | {"=": CompareOp.EQ}
-_OPERATOR = re.compile(r"[=!<>~&|≠≤≥]+|(?:not[ \t]+)?contains\b|[^\W\d]\w*", re.IGNORECASE)
-_JUNCTION = re.compile(r"(and|or)\b|(&&)|(\|\|)", re.IGNORECASE)
-_NOT = re.compile(r"not\b|!(?!=)", re.IGNORECASE)
-_CALLED = re.compile(r"(is_empty|not_empty)[ \t]*(?=\()", re.IGNORECASE)
-_EMPTY = re.compile(r"(?:is[ \t]+)?(not[ \t_]*)?(?:is_)?empty\b", re.IGNORECASE)
+_OPERATOR = lazy.pattern(r"[=!<>~&|≠≤≥]+|(?:not[ \t]+)?contains\b|[^\W\d]\w*", re.IGNORECASE)
+_JUNCTION = lazy.pattern(r"(and|or)\b|(&&)|(\|\|)", re.IGNORECASE)
+_NOT = lazy.pattern(r"not\b|!(?!=)", re.IGNORECASE)
+_CALLED = lazy.pattern(r"(is_empty|not_empty)[ \t]*(?=\()", re.IGNORECASE)
+_EMPTY = lazy.pattern(r"(?:is[ \t]+)?(not[ \t_]*)?(?:is_)?empty\b", re.IGNORECASE)
 _HELP = 'write it like $n > 5, $r contains "text", $r empty or $r notempty; and, or and not combine them'
 
 
@@ -137,9 +138,9 @@ def _unknown_operator(reader: Reader, match: re.Match[str]) -> Stop:
     )
 
 
-GUARD = re.compile(r"\?[ \t]*(if|foreach)\b|(foreach)\b", re.IGNORECASE)
-_LOOP = re.compile(rf"(?:\([ \t]*)?\$?({NAME})[ \t]+(?:in\b[ \t]*)?", re.IGNORECASE)
-_THEN = re.compile(r"\)?[ \t]*then\b", re.IGNORECASE)
+GUARD = lazy.pattern(r"\?[ \t]*(if|foreach)\b|(foreach)\b", re.IGNORECASE)
+_LOOP = lazy.pattern(rf"(?:\([ \t]*)?\$?({NAME})[ \t]+(?:in\b[ \t]*)?", re.IGNORECASE)
+_THEN = lazy.pattern(r"\)?[ \t]*then\b", re.IGNORECASE)
 
 
 def read_guards(scope: Scope) -> tuple[Foreach | None, Condition | None]:

@@ -10,28 +10,29 @@ import re
 from collections.abc import Set as AbstractSet
 from enum import Enum
 
+from callsheet import lazy
 from callsheet.diagnostics import did_you_mean
 from callsheet.frontends.ltp.words import PLAN_LIKE
 from callsheet.frontends.micro.commands import ELSE, control_of
 from callsheet.frontends.micro.guards import GUARD
 from callsheet.frontends.micro.verbs import CONTROLS, VERBS
 
-DECORATION = re.compile(
+DECORATION = lazy.pattern(
     r"(?:(?:[-*+•]|\d{1,9}[.)])[ \t]+)*"
     r"(?:\**(?:S(?P<number>\d{1,9})|(?:step[ \t]+)?\d{1,9})\**[ \t]*:\**(?!:|//)[ \t]*)?(?:`(?!`))?",
     re.IGNORECASE,
 )
 """Bullets, numbers, a label or a backtick before a command."""
 
-FENCE = re.compile(r"(?:```+|~~~+)(?:[\w+.-]*[ \t\r]*(?=\n|\Z))?")
-HEAD = re.compile(r"(id|title|goal):(?: |$)(.*)", re.DOTALL)
+FENCE = lazy.pattern(r"(?:```+|~~~+)(?:[\w+.-]*[ \t\r]*(?=\n|\Z))?")
+HEAD = lazy.pattern(r"(id|title|goal):(?: |$)(.*)", re.DOTALL)
 
-_WORD = re.compile(r"(@(?=\w))?((?(1)[A-Za-z0-9_]+|[A-Za-z_][A-Za-z0-9_]*(?:-plan\b)?))", re.IGNORECASE)
-_VALUE_LIKE = re.compile(r"[\"$>=({\[]|(?:^|\s)[-+]?\d+(?:\.\d+)?(?=\s|$)|\bON_FAIL\b", re.IGNORECASE)
-_GUARDED = re.compile(r"[ \t]:[ \t]")
+_WORD = lazy.pattern(r"(@(?=\w))?((?(1)[A-Za-z0-9_]+|[A-Za-z_][A-Za-z0-9_]*(?:-plan\b)?))", re.IGNORECASE)
+_VALUE_LIKE = lazy.pattern(r"[\"$>=({\[]|(?:^|\s)[-+]?\d+(?:\.\d+)?(?=\s|$)|\bON_FAIL\b", re.IGNORECASE)
+_GUARDED = lazy.pattern(r"[ \t]:[ \t]")
 _SENTENCE_END = (".", ":", "!", "?", "…")
 _LEAST_WORDS = 3
-_SURE_VALUE = re.compile(r"[ \t]+(?:[\"'$\[{]|r[\"'])|[ \t]*>[ \t]*\$?[A-Za-z_]|[ \t]*\(")
+_SURE_VALUE = lazy.pattern(r"[ \t]+(?:[\"'$\[{]|r[\"'])|[ \t]*>[ \t]*\$?[A-Za-z_]|[ \t]*\(")
 _MOST_LOOKUPS = 200
 
 

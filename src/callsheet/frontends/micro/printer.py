@@ -6,9 +6,9 @@ is refused with its step.
 
 from __future__ import annotations
 
-import re
 from typing import assert_never
 
+from callsheet import lazy
 from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.ltp.words import CONTROL_SPELLINGS, RESERVED
 from callsheet.frontends.micro.lines import HEAD
@@ -44,10 +44,10 @@ from callsheet.ir import (
     Value,
 )
 
-_TOOL = re.compile(r"[A-Z0-9_]+")
-_PLAIN_TOOL = re.compile(r"[A-Z][A-Z0-9_]*")
-_TARGET = re.compile(LABEL)
-_SMALL_STEP = re.compile(r"s\d+")
+_TOOL = lazy.pattern(r"[A-Z0-9_]+")
+_PLAIN_TOOL = lazy.pattern(r"[A-Z][A-Z0-9_]*")
+_TARGET = lazy.pattern(LABEL)
+_SMALL_STEP = lazy.pattern(r"s\d+")
 _INSIDE = "    "
 """The indentation of the lines of a multi-line string, relative to its command."""
 

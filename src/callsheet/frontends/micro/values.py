@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from callsheet import lazy
 from callsheet.diagnostics import Diagnostic, Severity, Span, did_you_mean
 from callsheet.frontends.values import Reader, read_value
 from callsheet.frontends.values.parser import OTHER_QUOTES, missing_value
@@ -18,15 +19,15 @@ from callsheet.frontends.values.strings import PATH, path_of
 from callsheet.ir import Literal, Ref, Template, Value
 from callsheet.ir.expr import template
 
-_SELF_EVIDENT = re.compile(r"[\"'$\[{]|[rR][\"']")
-_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?=[\s,):}#]|\Z)")
+_SELF_EVIDENT = lazy.pattern(r"[\"'$\[{]|[rR][\"']")
+_NUMBER = lazy.pattern(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?=[\s,):}#]|\Z)")
 _REST = r"(?=[\s,):}>=!<]|\Z)"
-_PLACE = re.compile(rf"({NAME})({PATH})(?=[ \t\r]*(?:[\s,):}}>=!<`#]|\Z|[\"'$\w]))")
-_CONSTANT = re.compile(rf"(?:true|false|null|none){_REST}", re.IGNORECASE)
-_RUN = re.compile(rf"[^\s\"'()\[\]{{}}$>`\\#:;=,|{OTHER_QUOTES}][^\s\"'()\[\]{{}}$>`\\]*")
-_WORD = re.compile(r"[^\W\d][\w.-]*|[\w][\w./-]*")
-_PLUS = re.compile(r"\+(?=[ \t\"'$A-Za-z_])")
-_OPERAND = re.compile(rf"({NAME})({PATH})")
+_PLACE = lazy.pattern(rf"({NAME})({PATH})(?=[ \t\r]*(?:[\s,):}}>=!<`#]|\Z|[\"'$\w]))")
+_CONSTANT = lazy.pattern(rf"(?:true|false|null|none){_REST}", re.IGNORECASE)
+_RUN = lazy.pattern(rf"[^\s\"'()\[\]{{}}$>`\\#:;=,|{OTHER_QUOTES}][^\s\"'()\[\]{{}}$>`\\]*")
+_WORD = lazy.pattern(r"[^\W\d][\w.-]*|[\w][\w./-]*")
+_PLUS = lazy.pattern(r"\+(?=[ \t\"'$A-Za-z_])")
+_OPERAND = lazy.pattern(rf"({NAME})({PATH})")
 _MOST_LOOKUPS = 50
 
 

@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import re
 
+from callsheet import lazy
 from callsheet.diagnostics import Fix, Span, did_you_mean
 from callsheet.diagnostics.diagnostic import span_of
 from callsheet.frontends.values.parser import read_value
 from callsheet.frontends.values.reader import Reader, Stop, replace, shown
 from callsheet.ir import And, Compare, CompareOp, Condition, IsEmpty, Not, NotEmpty, Or, Value
 
-_OPERATOR = re.compile(r"[=!<>~&|≠≤≥]+|[^\W\d]\w*")
+_OPERATOR = lazy.pattern(r"[=!<>~&|≠≤≥]+|[^\W\d]\w*")
 _OPERATORS = {str(op): op for op in CompareOp}
-_JUNCTION = re.compile(r"(?:AND|OR)\b|&&|\|\|", re.IGNORECASE)
-_TEST = re.compile(r"(IS_EMPTY|NOT_EMPTY)[ \t]*(?=\()", re.IGNORECASE)
-_NOT = re.compile(r"NOT\b|!(?!=)", re.IGNORECASE)
-_BARE_TEST = re.compile(r"([A-Za-z_]\w*)[ \t]*\(")
+_JUNCTION = lazy.pattern(r"(?:AND|OR)\b|&&|\|\|", re.IGNORECASE)
+_TEST = lazy.pattern(r"(IS_EMPTY|NOT_EMPTY)[ \t]*(?=\()", re.IGNORECASE)
+_NOT = lazy.pattern(r"NOT\b|!(?!=)", re.IGNORECASE)
+_BARE_TEST = lazy.pattern(r"([A-Za-z_]\w*)[ \t]*\(")
 
 _MEANT = {
     "===": "==",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import TypeAlias
 
+from callsheet import lazy
 from callsheet.diagnostics import Span, did_you_mean
 from callsheet.diagnostics.diagnostic import span_of
 from callsheet.frontends.values.reader import NAME, Reader, Stop, replace, shown
@@ -19,13 +20,13 @@ OTHER_QUOTES = "“”„«»‘’"
 MAX_DIGITS = 4_000
 """Longer whole numbers are kept as strings: converting them takes quadratic time."""
 
-_REF = re.compile(rf"\$({NAME})({PATH})")
-_BRACED_REF = re.compile(rf"\$\{{({NAME})({PATH})\}}")
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?(?![\w.])")
-_NUMBER_LIKE = re.compile(r"[+-]?\.?[0-9](?:[eE][+-]|[\w.])*")
-_LOOSE_NUMBER = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?([eE][+-]?[0-9]+)?")
-_WORD = re.compile(r"[^\W\d][\w-]*")
-_UNQUOTED = re.compile(r"[^,)\]}\n\"'#]*")
+_REF = lazy.pattern(rf"\$({NAME})({PATH})")
+_BRACED_REF = lazy.pattern(rf"\$\{{({NAME})({PATH})\}}")
+_NUMBER = lazy.pattern(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?(?![\w.])")
+_NUMBER_LIKE = lazy.pattern(r"[+-]?\.?[0-9](?:[eE][+-]|[\w.])*")
+_LOOSE_NUMBER = lazy.pattern(r"([+-]?)([0-9]*)(?:\.([0-9]*))?([eE][+-]?[0-9]+)?")
+_WORD = lazy.pattern(r"[^\W\d][\w-]*")
+_UNQUOTED = lazy.pattern(r"[^,)\]}\n\"'#]*")
 _WORDS = {"true": True, "false": False, "null": None, "none": None}
 _SPELLING = {True: "true", False: "false", None: "null"}
 
@@ -271,9 +272,9 @@ def unclosed(reader: Reader, closing: str, opening: int, after: int) -> Stop:
 
 Arguments: TypeAlias = "tuple[tuple[Value, ...], tuple[tuple[str, Value], ...]]"
 
-_ARGUMENT_NAME = re.compile(rf"({NAME})[ \t\r\n]*=(?!=)")
-_EQUALS = re.compile(r"[ \t\r\n]*=(?!=)")
-_USUAL_ARGUMENT = re.compile(
+_ARGUMENT_NAME = lazy.pattern(rf"({NAME})[ \t\r\n]*=(?!=)")
+_EQUALS = lazy.pattern(r"[ \t\r\n]*=(?!=)")
+_USUAL_ARGUMENT = lazy.pattern(
     rf"[ ]?(?:({NAME})=)?"
     rf"(?:\"(?!\"\")([^\"\\\r\n]*)\"|\$({NAME})((?:\.\w+)*+)|(-?(?:0|[1-9][0-9]{{0,14}})(?:\.[0-9]{{1,15}})?))([,)])"
 )

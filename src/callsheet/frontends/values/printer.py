@@ -12,6 +12,7 @@ from dataclasses import replace
 from itertools import groupby
 from typing import TypeAlias, assert_never
 
+from callsheet import lazy
 from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.unseen import UNSEEN, escape
 from callsheet.frontends.values.reader import MAX_INDEX_DIGITS, NAME
@@ -35,15 +36,15 @@ from callsheet.ir import (
     Value,
 )
 
-_NAME = re.compile(NAME)
-_WORD = re.compile(r"\w+")
-_DIGITS = re.compile(r"0|[1-9][0-9]*")
-_PLAIN = re.compile(rf"[^\"\\$\x00-\x1f{UNSEEN}]*")
-_ESCAPED = re.compile(rf"[\"\\\x00-\x1f{UNSEEN}]|\$(?=[A-Za-z_{{$])")
-_ESCAPED_IN_BLOCK = re.compile(rf"[\\\x00-\x08\x0b-\x1f{UNSEEN}]|\$(?=[A-Za-z_{{$])")
-_RAW_LINE = re.compile(rf"[^\"\x00-\x1f{UNSEEN}]*")
-_RAW_BLOCK = re.compile(rf"[^\x00-\x08\x0b-\x1f{UNSEEN}]*")
-_NEEDS_BRACES = re.compile(r"[\w\[]|\.\w")
+_NAME = lazy.pattern(NAME)
+_WORD = lazy.pattern(r"\w+")
+_DIGITS = lazy.pattern(r"0|[1-9][0-9]*")
+_PLAIN = lazy.pattern(rf"[^\"\\$\x00-\x1f{UNSEEN}]*")
+_ESCAPED = lazy.pattern(rf"[\"\\\x00-\x1f{UNSEEN}]|\$(?=[A-Za-z_{{$])")
+_ESCAPED_IN_BLOCK = lazy.pattern(rf"[\\\x00-\x08\x0b-\x1f{UNSEEN}]|\$(?=[A-Za-z_{{$])")
+_RAW_LINE = lazy.pattern(rf"[^\"\x00-\x1f{UNSEEN}]*")
+_RAW_BLOCK = lazy.pattern(rf"[^\x00-\x08\x0b-\x1f{UNSEEN}]*")
+_NEEDS_BRACES = lazy.pattern(r"[\w\[]|\.\w")
 _BIGGEST_INT = 10**3_999
 _BIGGEST_INDEX = 10**MAX_INDEX_DIGITS
 
@@ -276,7 +277,7 @@ def _path_part(part: PathPart, quote: str) -> str:
 Refusal: TypeAlias = "Callable[[str, str | None], CallsheetError]"
 """Makes the error for a construct that the syntax cannot express; the second argument is the help."""
 
-LINES = re.compile(r"\r\n|\r|\n")
+LINES = lazy.pattern(r"\r\n|\r|\n")
 """The line endings within a comment."""
 
 

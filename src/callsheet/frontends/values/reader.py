@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from callsheet import lazy
 from callsheet.diagnostics import CallsheetError, Diagnostic, Edit, Fix, Severity, Source, Span
 from callsheet.ir import Plan
 
@@ -24,14 +25,14 @@ LABEL = r"[A-Za-z_][A-Za-z0-9_-]*"
 NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 """The name of a variable, as a pattern. Only ASCII, so that no two different names look the same."""
 
-STEP_LINE = re.compile(
+STEP_LINE = lazy.pattern(
     rf"^[ \t]*(?:[-*+•][ \t]+|\d+[.)][ \t]+)?\**{LABEL}\**[ \t]*:\**[ \t]*"
     r"(?:@|\?[ \t]*[A-Za-z]|(?:TERMINATE|GOTO|RE-?PLAN|RESPOND)\b)",
     re.MULTILINE,
 )
 """The beginning of a line that begins a step, with its id."""
 
-SURE_STEP_LINE = re.compile(
+SURE_STEP_LINE = lazy.pattern(
     rf"^[ \t]*{LABEL}[ \t]*:[ \t]*(?:@[A-Z0-9_]+[ \t\r]*(?:\(|>|$|ON_FAIL\b)|\?(?:IF|FOREACH)\b|GOTO[ \t]"
     r"|(?:TERMINATE|RE-PLAN)[ \t]*\()",
     re.MULTILINE,
@@ -40,9 +41,9 @@ SURE_STEP_LINE = re.compile(
 over such a line only if its closing quote is certain."""
 
 _WHITE = frozenset(" \t\r\n#")
-_BLANKS = re.compile(r"[ \t\r]*")
-_SPACE = re.compile(r"[ \t\r\n]*")
-_COMMENT = re.compile(r"#[^\n]*")
+_BLANKS = lazy.pattern(r"[ \t\r]*")
+_SPACE = lazy.pattern(r"[ \t\r\n]*")
+_COMMENT = lazy.pattern(r"#[^\n]*")
 
 
 class Stop(Exception):

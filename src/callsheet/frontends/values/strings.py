@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import TypeAlias
 
+from callsheet import lazy
 from callsheet.diagnostics import Span
 from callsheet.diagnostics.diagnostic import span_of
 from callsheet.frontends.values.printer import format_text
@@ -30,13 +31,13 @@ KEY = r"'(?:[^'\\\n]|\\.)*+'|\"(?:[^\"\\\n]|\\.)*+\""
 PATH = rf"(?:\.\w+|\[[ \t]*(?:-?\d+|{KEY})[ \t]*\])*+"
 """The path after a variable's name: outside strings, and inside them in braces."""
 
-_PATH_PART = re.compile(rf"\.(\w+)|\[[ \t]*(?:(-?\d+)|({KEY}))[ \t]*\]")
+_PATH_PART = lazy.pattern(rf"\.(\w+)|\[[ \t]*(?:(-?\d+)|({KEY}))[ \t]*\]")
 
-_LINE_STRING = {q: re.compile(rf"(?:[^{q}\\\n]++|\\[^\n])*+{q}") for q in "\"'"}
-_LONG_STRING = {q: re.compile(rf"(?:[^{q}\\]++|\\.)*+{q}", re.DOTALL) for q in "\"'"}
-_BLOCK_STRING = {q: re.compile(rf"(?:[^{q}\\]++|\\.|{q}(?!{q}{q}))*+{q}{q}{q}", re.DOTALL) for q in "\"'"}
-_BLOCK_OPENING = re.compile(r"[ \t]*\r?\n")
-_BLANK = re.compile(r"[ \t]*")
+_LINE_STRING = {q: lazy.pattern(rf"(?:[^{q}\\\n]++|\\[^\n])*+{q}") for q in "\"'"}
+_LONG_STRING = {q: lazy.pattern(rf"(?:[^{q}\\]++|\\.)*+{q}", re.DOTALL) for q in "\"'"}
+_BLOCK_STRING = {q: lazy.pattern(rf"(?:[^{q}\\]++|\\.|{q}(?!{q}{q}))*+{q}{q}{q}", re.DOTALL) for q in "\"'"}
+_BLOCK_OPENING = lazy.pattern(r"[ \t]*\r?\n")
+_BLANK = lazy.pattern(r"[ \t]*")
 
 _AFTER_STRING = frozenset(["", *",)]}: \t\r\n=!<>#"])
 """What may follow a closing quote; before any other character a quote probably opens a string."""
@@ -57,7 +58,7 @@ ESCAPES = {
     "$": "$",
 }
 """The escapes of one character after the backslash."""
-_TOKEN = re.compile(
+_TOKEN = lazy.pattern(
     rf"""
     \\u(?P<high>[dD][89abAB][0-9a-fA-F]{{2}})\\u(?P<low>[dD][c-fC-F][0-9a-fA-F]{{2}})
   | \\u(?P<unit>[0-9a-fA-F]{{4}})
@@ -317,7 +318,7 @@ def _reference(reader: Reader, match: re.Match[str], kind: str, end: int) -> Ref
     return ref
 
 
-_LOOKS_LIKE_REF = re.compile(rf"(?<!\\)\$(?:{NAME}|\{{{NAME})")
+_LOOKS_LIKE_REF = lazy.pattern(rf"(?<!\\)\$(?:{NAME}|\{{{NAME})")
 
 
 def _note_single_quotes(reader: Reader, value: Literal, body: Span, raw: bool) -> None:

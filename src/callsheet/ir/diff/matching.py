@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from callsheet import lazy
 from callsheet.ir.canon import Json, action_to_json, condition_to_json, step_to_json, value_to_json
 from callsheet.ir.expr import Condition, Value
 from callsheet.ir.step import Call, Goto, Step
@@ -110,7 +110,7 @@ LEAST_LIKENESS = 0.5
 _MOST_SHARED = 16
 """Features of more steps than this are ignored as too common."""
 
-_NUMBERED = re.compile(r"[Ss](\d{1,9})")
+_NUMBERED = lazy.pattern(r"[Ss](\d{1,9})")
 
 
 @dataclass(slots=True)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from callsheet.ir import JSON, Call, ListExpr, Literal, canonical_tool_name
-from callsheet.policy.constraints import Arguments
+
+if TYPE_CHECKING:
+    from callsheet.policy.constraints import Arguments
 
 DEFAULT_TURNS = 10
 MAX_TURNS = 100

@@ -18,12 +18,13 @@ from callsheet.machine.decision_log import DecisionLog
 from callsheet.machine.frames import Attempt, Frame
 from callsheet.machine.monitor.enforcement import Enforcement, OpenCalls
 from callsheet.machine.monitor.judgement_cache import ImplicitFlows, JudgementCache
-from callsheet.machine.monitor.judging import Judging, RefusedByPolicy, check_seen, objected
+from callsheet.machine.monitor.judging import Judging, check_seen, objected
 from callsheet.machine.monitor.reads import ReadsCache, argument_of
 from callsheet.machine.monitor.shown_texts import REPLAN, ShownTexts
 from callsheet.machine.monitor.variable_labels import PLAIN, Admitted, Origins, VariableLabels, merged
 from callsheet.machine.program import FIRST, NOWHERE, Kind, Program, StepCode
 from callsheet.machine.questions import ASK
+from callsheet.machine.result import RefusedByPolicy
 from callsheet.policy.builtins import fold
 from callsheet.policy.calls import Argument, CallView, Objection, Rule, bare
 from callsheet.policy.judge import Judge, judge_of

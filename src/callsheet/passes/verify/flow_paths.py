@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
+from callsheet import lazy
 from callsheet.ir import Call, Order, Respond
 from callsheet.ir.control import decides
 from callsheet.ir.flow import is_guarded
@@ -140,7 +141,7 @@ def _place(name: str) -> str:
 
 _BEGINNINGS = ("!", "![x]")
 """Prefixes that turn a following link or address into an image."""
-_LOADS = re.compile(r"\bsrc(?:set)?\s*=", re.IGNORECASE)
+_LOADS = lazy.pattern(r"\bsrc(?:set)?\s*=", re.IGNORECASE)
 _HINT = "show it unconditionally, or answer with text"
 
 

@@ -7,7 +7,6 @@ unpacked from an archive that is one. Linear in the plan.
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -15,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
+from callsheet import lazy
 from callsheet.ir import Order
 from callsheet.passes.verify.outcome import Labels
 from callsheet.policy.builtins import PathUse
@@ -38,9 +38,9 @@ _PROGRAMS: Mapping[str, tuple[str, str | None]] = {
     "HOST_EXEC": ("command", None),
 }
 """For each tool the argument that is a program, and its language unless the call names one."""
-_WORD = re.compile(r"[\w.-]+|\*")
-_PATH = re.compile(r"[\w.*?/\\-]+")
-_ENTERED = re.compile(
+_WORD = lazy.pattern(r"[\w.-]+|\*")
+_PATH = lazy.pattern(r"[\w.*?/\\-]+")
+_ENTERED = lazy.pattern(
     r"(?:\b(?:cd|pushd)|(?<![\w-])(?:-C|--directory|--prefix|--cwd))[\s=]+[\"']?([\w./\\-]+)"
 )
 """The folder in which the programs on a command line run."""

@@ -7,15 +7,15 @@ assembled, not during a run.
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from callsheet import lazy
 from callsheet.diagnostics import CallsheetError
 from callsheet.diagnostics.settings_types import check_fields
 
-_NAMESPACE = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}\Z")
+_NAMESPACE = lazy.pattern(r"[a-z0-9][a-z0-9._-]{0,63}\Z")
 KEY_VARIABLES = {"brave": "BRAVE_API_KEY", "tavily": "TAVILY_API_KEY"}
 """The environment variable that holds the key of a search provider, unless another is named."""
 

@@ -8,11 +8,12 @@ event stream may stay open for days, so there each event is bounded.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import AsyncIterator, Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, cast
+
+from callsheet import lazy
 
 if TYPE_CHECKING:
     import httpx2
@@ -23,17 +24,17 @@ TOO_LONG = "dev.callsheet/too-long"
 _MOST_PASSED_OVER = 16
 _KEPT = 200
 _ID = rb'"id"\s*:\s*(\d{1,15})'
-_HEAD = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?' + _ID + rb"\s*,")
+_HEAD = lazy.pattern(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?' + _ID + rb"\s*,")
 _ENDS = (b"\n\n", b"\r\r", b"\r\n\r\n")
 """The terminators of a server-sent event."""
-_ANSWER = re.compile(
+_ANSWER = lazy.pattern(
     rb"(?:(?:event|id|retry)\b[^\r\n]*[\r\n]+|:[^\r\n]*[\r\n]+)*data:\s*\{\s*"
     rb'(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?(?:"id"\s*:\s*(?:\d+|"[^"]{0,99}")\s*,\s*)?"(?:result|error)"\s*:'
 )
 """The beginning of an event that is a response: every other message of a server names a method."""
 _LONGER = "the answer is longer than "
 _SDK_SAYS = ("Failed to parse JSON response: ", "SSE stream failed: ")
-_END = re.compile(rb",\s*" + _ID + rb'\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*\Z')
+_END = lazy.pattern(rb",\s*" + _ID + rb'\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*\Z')
 
 
 def words_of(most: int) -> str:
@@ -150,7 +151,7 @@ _MOST_BYTES = 1024 * 1024
 """Longer messages are not examined: that takes several times as long as parsing them."""
 _NAMED = 5
 _TOLD = 80
-_EVENT_END = re.compile(rb"\n\n|\r\r|\r\n\r\n")
+_EVENT_END = lazy.pattern(rb"\n\n|\r\r|\r\n\r\n")
 _OF_CALL: ContextVar[list[str] | None] = ContextVar("callsheet_repeated_keys", default=None)
 
 

@@ -14,6 +14,7 @@ from json import JSONDecodeError, JSONDecoder
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias, TypeVar, cast
 
+from callsheet import lazy
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, Span, did_you_mean
 from callsheet.ir import Effect, OnInDoubt
 from callsheet.ports.mcp.servers import (
@@ -29,8 +30,8 @@ from callsheet.ports.mcp.servers import (
 )
 from callsheet.ports.urls import server_host
 
-_BLANK = re.compile(r"(?:[ \t\r\n\ufeff]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
-_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?")
+_BLANK = lazy.pattern(r"(?:[ \t\r\n\ufeff]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
+_NUMBER = lazy.pattern(r"-?(?:0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?")
 _WORDS = {"true": True, "false": False, "null": None}
 _MAX_DEPTH = 32
 
@@ -241,7 +242,7 @@ def load_configs(paths: list[Path], environ: Mapping[str, str] | None = None) ->
     return tuple(servers.values())
 
 
-_VARIABLE = re.compile(r"\$\{([^{}]*)\}")
+_VARIABLE = lazy.pattern(r"\$\{([^{}]*)\}")
 
 
 class _Reading:

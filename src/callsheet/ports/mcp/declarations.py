@@ -7,10 +7,10 @@ unless the operator trusts the server; then they count unless one contradicts th
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, cast
 
+from callsheet import lazy
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, did_you_mean
 from callsheet.ir import CallKind, Effect, call_kind, canonical_tool_name
 from callsheet.ir.canon import canonical_bytes
@@ -18,7 +18,7 @@ from callsheet.ir.operations import CONTROL_WORDS
 from callsheet.ports.mcp.servers import McpServerConfig, ToolRule
 from callsheet.ports.tools import ToolSpec
 
-_NAME = re.compile(r"[A-Z][A-Z0-9_]*")
+_NAME = lazy.pattern(r"[A-Z][A-Z0-9_]*")
 
 
 def argument_order(declaration: Mapping[str, Any]) -> list[str]:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import re
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+from callsheet import lazy
 from callsheet.ports.mcp.bounds import TooLong, bound_answer, examine_answer, note_repeated_keys, unpacked
 from callsheet.ports.mcp.process import ServerProcess
 from callsheet.ports.mcp.servers import HttpServer
@@ -134,7 +134,7 @@ async def _pump_in(process: ServerProcess, deliver: Callable[[SessionMessage | E
             return
 
 
-_ANSWER = re.compile(rb'\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*(\d{1,15})\s*,\s*"result"\s*:')
+_ANSWER = lazy.pattern(rb'\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*(\d{1,15})\s*,\s*"result"\s*:')
 
 
 def _unreadable_answer(line: bytes) -> JSONRPCResponse | None:

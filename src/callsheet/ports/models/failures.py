@@ -10,21 +10,21 @@ import math
 import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any, cast
 
+from callsheet import lazy
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
 from callsheet.ports.models.model import Failure, ModelFailed
 
 _EXCERPT = 300
-_CONSTRAINT = re.compile(
+_CONSTRAINT = lazy.pattern(
     r"grammar|response_format|json.?schema|structured.?output|guided|llguidance|\blark\b|gbnf|"
     r"output_config|responseSchema|custom tool",
     re.IGNORECASE,
 )
-_GRAMMAR = re.compile(r"grammar|llguidance|json.?schema", re.IGNORECASE)
-_FILTER = re.compile(r"content.?(?:filter|policy|management)|safety|moderation", re.IGNORECASE)
-_QUOTA = re.compile(r"insufficient_quota|exceeded your current quota|billing|credit balance", re.IGNORECASE)
+_GRAMMAR = lazy.pattern(r"grammar|llguidance|json.?schema", re.IGNORECASE)
+_FILTER = lazy.pattern(r"content.?(?:filter|policy|management)|safety|moderation", re.IGNORECASE)
+_QUOTA = lazy.pattern(r"insufficient_quota|exceeded your current quota|billing|credit balance", re.IGNORECASE)
 
 _CODES = {
     Failure.KEY: "MDL003",
@@ -154,6 +154,8 @@ def seconds_in(header: str | None, now: datetime | None = None) -> float | None:
         seconds = float(header)
     except ValueError:
         try:
+            from email.utils import parsedate_to_datetime  # noqa: PLC0415 - only for such a header
+
             until = parsedate_to_datetime(header)
         except (TypeError, ValueError):
             return None

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
+from callsheet import lazy
 from callsheet.ir import JSON
 from callsheet.machine import CallModel, Fact, to_text
 from callsheet.machine.agents.allowance import MAX_ROUNDS
@@ -33,13 +34,13 @@ from callsheet.ports.models.prompts import (
 )
 
 _AROUND = " \t\r\n.!*`\"'“”‘’[]()<>"
-_LABEL = re.compile(
+_LABEL = lazy.pattern(
     r"(?:the\s+)?(?:answer|result|category|condition|verdict)\s*(?:is\b|[:=])\s*", re.IGNORECASE
 )
 _TRUE = frozenset({"true", "yes"})
 _FALSE = frozenset({"false", "no"})
-_VERDICT = re.compile(r"\W*(true|false|yes|no)(?:\W*[.,;:!(\n–—]|\W*\s-)", re.IGNORECASE)
-_FENCED = re.compile(r"```[^\n`]{0,40}\n(.*?)\n?[ \t]*```", re.DOTALL)
+_VERDICT = lazy.pattern(r"\W*(true|false|yes|no)(?:\W*[.,;:!(\n–—]|\W*\s-)", re.IGNORECASE)
+_FENCED = lazy.pattern(r"```[^\n`]{0,40}\n(.*?)\n?[ \t]*```", re.DOTALL)
 _MOST_STARTS = 100
 """The most places in an answer at which JSON is searched for, which bounds the time for "[[[[…"."""
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple, TypeAlias
 
+from callsheet import lazy
 from callsheet.ir import JSON
 from callsheet.machine import Cut, Fact, Remark, to_text
 from callsheet.machine.agents.talk import EARLIER
@@ -22,9 +23,9 @@ from callsheet.machine.agents.talk import EARLIER
 _OPENING = r"[<\u2039\u00ab\u02c2\u1438\u140a\u2329\u226a\u227a\u22d6\u276e\u2770\u27e8\u27ea\u3008\u300a]"
 """A less-than sign, and characters that look like one."""
 _ESCAPED = r"&(?:lt|#0*60|#x0*3c);?|\\(?:u00|x|u\{0*)3c\}?|%3c"
-_BEGIN = re.compile(f"{_OPENING}|{_ESCAPED}|[\ufe64\uff1c]", re.IGNORECASE)
+_BEGIN = lazy.pattern(f"{_OPENING}|{_ESCAPED}|[\ufe64\uff1c]", re.IGNORECASE)
 _SAME = {"l": "[l1i|]", "o": "[o0]", "e": "[e3]", "a": "[a4@]", "t": "[t7]", "g": "[g9]"}
-_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+_CONTROLS = lazy.pattern("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 _INVISIBLE = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 """Letters and a symbol without a shape; other invisible characters are known by their category."""
 _DROPPED = frozenset({"Cf", "Mn", "Me"})
@@ -249,7 +250,7 @@ def asked_again(prompt: Prompt, answer: str, reminder: str) -> Messages:
     ]
 
 
-_JSON_FORMAT = re.compile(
+_JSON_FORMAT = lazy.pattern(
     r"\s*(?:(?:an?|the|one|valid|compact|plain|pure|raw|strict|minified)\s+)*json\b|.*\b(?:as|in)\s+json\b",
     re.IGNORECASE | re.DOTALL,
 )

@@ -5,15 +5,13 @@ A decorated function itself is unchanged: it can be called, tested and imported 
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import inspect
-import re
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast, overload
 
+from callsheet import lazy
 from callsheet.diagnostics import did_you_mean
 from callsheet.diagnostics.wrong_type import wanted
 from callsheet.ir import JSON, CallKind, Effect, OnInDoubt, call_kind, canonical_tool_name
@@ -24,13 +22,13 @@ from callsheet.ports.calls import CallContext, ToolFailed, ToolRaised
 from callsheet.ports.probes import Probed, Prober, probed
 from callsheet.ports.python_tools.annotations import to_json
 from callsheet.ports.python_tools.signature import Signature, cannot, read_signature
-from callsheet.ports.timeouts import Slots, within
+from callsheet.ports.python_tools.threads import Threaded
 from callsheet.ports.tools import Handler, Tool, ToolSpec
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _ATTRIBUTE = "__callsheet_tool__"
-_NAME = re.compile(r"[A-Z][A-Z0-9_]*")
+_NAME = lazy.pattern(r"[A-Z][A-Z0-9_]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +157,8 @@ def tool_of(function: Callable[..., Any], *, origin: str | None = None) -> Tool:
     probe = None if declared.probe is None else _prober(declared.probe, declared.key_argument)
     handler = _handler(function, signature, declared)
     if declared.max_concurrent is not None:
+        from callsheet.ports.timeouts import Slots  # noqa: PLC0415 - brings asyncio
+
         handler = Slots(declared.max_concurrent).sharing(handler)
     return Tool(spec, handler, probe)
 
@@ -271,8 +271,10 @@ def _handler(function: Callable[..., Any], signature: Signature, declared: Decla
     async def run_inline(args: dict[str, Any], context: CallContext) -> JSON:
         return call(arguments(args, context))
 
+    threaded = Threaded(call)
+
     async def run_in_thread(args: dict[str, Any], context: CallContext) -> JSON:
-        return await _in_thread(call, arguments(args, context), context)
+        return await threaded(arguments(args, context), context)
 
     if inspect.iscoroutinefunction(function):
         handler: Handler = run_async
@@ -295,6 +297,8 @@ def _prober(function: Callable[..., Any], key_argument: str | None) -> Prober:
         if takes_key and key_argument is not None:
             bound[key_argument] = context.idempotency_key
         if not inspect.iscoroutinefunction(function):
+            import asyncio  # noqa: PLC0415 - not to declare tools
+
             return probed(await asyncio.to_thread(ask, bound))
         try:
             return probed(await function(**bound))
@@ -312,37 +316,9 @@ def _prober(function: Callable[..., Any], key_argument: str | None) -> Prober:
     return look
 
 
-async def _in_thread(
-    call: Callable[[dict[str, Any]], JSON], bound: dict[str, Any], context: CallContext
-) -> JSON:
-    """Call a function in a thread; if the call is given up, its result is reported as a late one."""
-    loop = asyncio.get_running_loop()
-    is_given_up = False
-
-    def deliver(outcome: JSON | ToolFailed) -> None:
-        with suppress(RuntimeError):  # the loop is closed by now
-            loop.call_soon_threadsafe(context.came_late, outcome)
-
-    def work() -> JSON:
-        try:
-            value = call(bound)
-        except ToolFailed as error:
-            if is_given_up:
-                deliver(error)
-            raise
-        if is_given_up:
-            deliver(value)
-        return value
-
-    try:
-        return await asyncio.to_thread(work)
-    except asyncio.CancelledError:
-        is_given_up = True
-        raise
-
-
 def _limited(handler: Handler, seconds: float) -> Handler:
     """The handler with a timeout."""
+    from callsheet.ports.timeouts import within  # noqa: PLC0415 - brings asyncio
 
     async def limited(args: dict[str, Any], context: CallContext) -> JSON:
         return await within(seconds, handler(args, context), context.came_late)

@@ -6,18 +6,18 @@ In: a user's settings. Out: a `Target`, or CallsheetError (TRC003, TRC004).
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 from urllib.parse import urlsplit
 
+from callsheet import lazy
 from callsheet.diagnostics import CallsheetError
 from callsheet.diagnostics.settings_types import check_fields
 from callsheet.diagnostics.wrong_type import wanted
 
-_HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_HEADER = lazy.pattern(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _FROM_ENVIRONMENT = "env:"
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from callsheet import lazy
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, did_you_mean
 from callsheet.ir import JSON, DictExpr, ListExpr, Literal, Plan, Value
 from callsheet.ir.flow import flow_of, uses_of
 
-_SPEC = re.compile(
+_SPEC = lazy.pattern(
     r"\s*\$?(?P<name>[A-Za-z_][A-Za-z0-9_]*)\s*(?::\s*(?P<kind>[A-Za-z]+)\s*)?(?:=(?P<default>.*))?",
     re.ASCII | re.DOTALL,
 )

@@ -18,6 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
+from callsheet import lazy
 from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.spelling import Syntax, read_as
 from callsheet.ir.strict_json import NotJson, read_json
@@ -304,7 +305,7 @@ class PlanFiles:
 
 
 _FOLDER = ".versions"
-_NAME = re.compile(r"([1-9][0-9]{0,8})\.json", re.ASCII)
+_NAME = lazy.pattern(r"([1-9][0-9]{0,8})\.json", re.ASCII)
 
 
 class Versions:

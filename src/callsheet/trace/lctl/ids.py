@@ -7,14 +7,14 @@ leading zeros, or in letters, digits and invisible characters that look alike.
 from __future__ import annotations
 
 import json
-import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from callsheet import lazy
 from callsheet.frontends.unseen import LATIN_OF
 
-SHORT_ID = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}")
+SHORT_ID = lazy.pattern(r"[A-Za-z][A-Za-z0-9_-]{0,31}")
 """The form of an id of a fact."""
 _MOST_SHOWN = 40
 _ONE = dict.fromkeys("1I|", "l")
@@ -22,7 +22,7 @@ _ONE = dict.fromkeys("1I|", "l")
 _SHAPES = str.maketrans(
     {**{other: _ONE.get(latin, latin) for other, latin in LATIN_OF.items()}, **_ONE, "0": "O"}
 )
-_LEADING_ZEROS = re.compile(r"(?<!\d)0+(?=\d)")
+_LEADING_ZEROS = lazy.pattern(r"(?<!\d)0+(?=\d)")
 
 
 class Alike(NamedTuple):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from callsheet import lazy
 from callsheet.diagnostics.wrong_type import wanted, wanted_list
 from callsheet.trace.lctl.check import Report, check
 from callsheet.trace.lctl.confidence import (
@@ -177,8 +177,8 @@ MOST_STATED = 0.85
 _IGNORED = frozenset({"X07", "X09", "V05"})
 """Rules that are no errors of a reply: the caller still has facts that the agent does not repeat, and facts
 below 0.40 are in `Reply.blocked`."""
-_FENCE_END = re.compile(r"[ \t]*(`{3,}|~{3,})[ \t]*(\n|$)")
-_FENCE_START = re.compile(r"[ \t]*(`{3,}|~{3,})[^\n]*\n$")
+_FENCE_END = lazy.pattern(r"[ \t]*(`{3,}|~{3,})[ \t]*(\n|$)")
+_FENCE_START = lazy.pattern(r"[ \t]*(`{3,}|~{3,})[^\n]*\n$")
 
 
 class Reply(NamedTuple):

@@ -11,21 +11,22 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, cast
 
+from callsheet import lazy
 from callsheet.diagnostics import Span
 from callsheet.frontends.tree import Mapping as MappingNode
 from callsheet.frontends.tree import Node, Part, Scalar, YamlWalk, place_near, span_of
 from callsheet.ir import expr as ir_types
 from callsheet.trace.lctl.ids import shown_name
 
-_FENCE = re.compile(r"^( {0,3}|\t)(`{3,}|~{3,})([^\n]*)$", re.MULTILINE)
-_KEY = re.compile(r"""^( *)["']?lctl(?:_ack)?["']?[ \t]*:""", re.MULTILINE)
-_BEGINNING = re.compile(r"^( *)(?![ \n#%]|---)", re.MULTILINE)
-_KEY_AT_MARGIN = re.compile(r"""^["']?lctl(?:_ack)?["']?[ \t]*:""", re.MULTILINE)
-_KEY_IN_FLOW = re.compile(r"""["']?\blctl(?:_ack)?["']?\s*:""")
-_BEFORE_DOCUMENT = re.compile(r"(?:\s|#[^\n]*|^%[^\n]*|---(?=\s))*+", re.MULTILINE)
+_FENCE = lazy.pattern(r"^( {0,3}|\t)(`{3,}|~{3,})([^\n]*)$", re.MULTILINE)
+_KEY = lazy.pattern(r"""^( *)["']?lctl(?:_ack)?["']?[ \t]*:""", re.MULTILINE)
+_BEGINNING = lazy.pattern(r"^( *)(?![ \n#%]|---)", re.MULTILINE)
+_KEY_AT_MARGIN = lazy.pattern(r"""^["']?lctl(?:_ack)?["']?[ \t]*:""", re.MULTILINE)
+_KEY_IN_FLOW = lazy.pattern(r"""["']?\blctl(?:_ack)?["']?\s*:""")
+_BEFORE_DOCUMENT = lazy.pattern(r"(?:\s|#[^\n]*|^%[^\n]*|---(?=\s))*+", re.MULTILINE)
 """The text allowed before a document: comments, directives, and the document marker."""
 _MARK = "\ufeff"
-_NOT_NEWLINE = re.compile(r"[^\n]")
+_NOT_NEWLINE = lazy.pattern(r"[^\n]")
 
 
 class CutOff(Exception):
@@ -124,21 +125,21 @@ MOST_NODES = 200_000
 _MOST_DIGITS = 600
 """The most digits of a number; more, in any base, are beyond what every interpreter prints."""
 
-_FORBIDDEN = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_FORBIDDEN = lazy.pattern("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _READ_WORDS = {
     "": None, "~": None, "null": None, "Null": None, "NULL": None,
     "true": True, "True": True, "TRUE": True,
     "false": False, "False": False, "FALSE": False,
 }  # fmt: skip
-_INTEGER = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
-_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+_INTEGER = lazy.pattern(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
+_FLOAT = lazy.pattern(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 _NO_NUMBER = {
     **dict.fromkeys((".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF"), float("inf")),
     **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), float("-inf")),
     **dict.fromkeys((".nan", ".NaN", ".NAN"), float("nan")),
 }
 _CORE = "tag:yaml.org,2002:"
-_SURROGATES = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}")
+_SURROGATES = lazy.pattern(r"\\u[dD][89abAB][0-9a-fA-F]{2}")
 
 
 class Refused(Exception):
@@ -369,11 +370,11 @@ def _tagged(tag: str, text: str, span: Span) -> ir_types.Scalar:
     return value
 
 
-_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*(?: [A-Za-z0-9_./()-]+)*")
+_PLAIN = lazy.pattern(r"[A-Za-z][A-Za-z0-9_./-]*(?: [A-Za-z0-9_./()-]+)*")
 _QUOTED_WORDS = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"})
 _UNSAFE = "\x7f-\xa0\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff"
-_ESCAPED = re.compile(f"[{_UNSAFE}]")
-_BLOCK = re.compile(rf"[^\s\x00-\x1f{_UNSAFE}][^\x00-\x09\x0b-\x1f{_UNSAFE}]*")
+_ESCAPED = lazy.pattern(f"[{_UNSAFE}]")
+_BLOCK = lazy.pattern(rf"[^\s\x00-\x1f{_UNSAFE}][^\x00-\x09\x0b-\x1f{_UNSAFE}]*")
 _WIDE = 100
 _MOST_ON_A_LINE = 6
 

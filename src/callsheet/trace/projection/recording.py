@@ -5,10 +5,10 @@ The journal is folded through the machine, whose notes on each step are recorded
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
+from callsheet import lazy
 from callsheet.ir import JSON, Call, Order, Plan, Step
 from callsheet.ir.flow import Place, uses_of
 from callsheet.machine.closures import compile_value
@@ -34,7 +34,7 @@ _OUTCOMES = frozenset({EventType.OK, EventType.ERR, EventType.PLAN})
 _EXPIRED = "expire"
 STATED = "stated confidence"
 """The name of the remark with which an agent states its confidence in an answer, from 0 to 1."""
-_STATED = re.compile(rf"(?:^|: ){STATED}: ([0-9.]+)$")
+_STATED = lazy.pattern(rf"(?:^|: ){STATED}: ([0-9.]+)$")
 
 
 def record_of(plan: Plan, events: Iterable[Event], plan_of: PlanOf, *, with_items: bool = False) -> Record:

@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
 
+from callsheet import lazy
+
 _PAGE = """<!doctype html>
 <html lang="en">
 <head>
@@ -105,15 +107,15 @@ def _hash(text: str) -> str:
     return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
 
 
-_IMPORT = re.compile(
+_IMPORT = lazy.pattern(
     r"""(?:^|(?<=[;}\n]))import\s*(\{[^}]*\}|\*\s*as\s+\w+|\w+)\s*from\s*["']([^"']+)["'];?"""
 )
-_FORWARD = re.compile(r"""(?:^|(?<=[;}\n]))export\s*\{([^}]*)\}\s*from\s*["']([^"']+)["'];?""")
-_EXPORT = re.compile(r"(?:^|(?<=[;}\n]))export\s*\{([^}]*)\};?")
-_DECLARED = re.compile(r"(?:^|(?<=[;}\n]))export\s+((?:async\s+)?function\*?|const|class)\s+(\w+)")
-_DEFAULT = re.compile(r"(?:^|(?<=[;}\n]))export\s+default\s+")
-_MAP = re.compile(r"//# sourceMappingURL=.*")
-_PAIR = re.compile(r"\s*(\w+)(?:\s+as\s+(\w+))?\s*")
+_FORWARD = lazy.pattern(r"""(?:^|(?<=[;}\n]))export\s*\{([^}]*)\}\s*from\s*["']([^"']+)["'];?""")
+_EXPORT = lazy.pattern(r"(?:^|(?<=[;}\n]))export\s*\{([^}]*)\};?")
+_DECLARED = lazy.pattern(r"(?:^|(?<=[;}\n]))export\s+((?:async\s+)?function\*?|const|class)\s+(\w+)")
+_DEFAULT = lazy.pattern(r"(?:^|(?<=[;}\n]))export\s+default\s+")
+_MAP = lazy.pattern(r"//# sourceMappingURL=.*")
+_PAIR = lazy.pattern(r"\s*(\w+)(?:\s+as\s+(\w+))?\s*")
 
 
 class NotBundled(Exception):

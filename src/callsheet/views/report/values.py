@@ -7,12 +7,12 @@ no number loses digits in a browser.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TypeAlias
 
+from callsheet import lazy
 from callsheet.ir import JSON
 
 SEALED = "[sealed k:"
@@ -32,7 +32,7 @@ Shown: TypeAlias = "str | list[str | int | None]"
 
 The digest is the SHA-256 of the whole JSON text, by which a server finds it."""
 
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_LONE_SURROGATE = lazy.pattern("[\ud800-\udfff]")
 _encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import os
-import re
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -26,6 +25,7 @@ from mcp.client.auth.utils import (
 from mcp.shared.auth import OAuthClientMetadata, OAuthMetadata, OAuthToken
 from pydantic import AnyUrl, ValidationError
 
+from callsheet import lazy
 from callsheet.ir.strict_json import NotJson, read_json
 from callsheet.ports.mcp.oauth.discovery import AuthorizationServer, Guard
 from callsheet.ports.mcp.oauth.file import Client, Login, Tokens
@@ -34,7 +34,7 @@ from callsheet.ports.mcp.servers import OAuthRules
 
 _EARLY = 30.0
 """Seconds before its expiry from which a token is no longer used."""
-_CODE = re.compile(r"[a-z_]{1,60}")
+_CODE = lazy.pattern(r"[a-z_]{1,60}")
 _GONE = frozenset({"invalid_grant", "invalid_client", "unauthorized_client"})
 
 

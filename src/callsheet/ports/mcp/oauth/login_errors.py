@@ -6,12 +6,12 @@ and only short plain texts from an authorization server.
 
 from __future__ import annotations
 
-import re
 import shlex
 
+from callsheet import lazy
 from callsheet.diagnostics import CallsheetError
 
-_UNPLAIN = re.compile(r"[^\x20-\x7e]+")
+_UNPLAIN = lazy.pattern(r"[^\x20-\x7e]+")
 _MOST = 200
 
 

@@ -46,8 +46,8 @@ from callsheet.runtime.engines.temporal.run_order import (
     RunOrder,
     workflow_id,
 )
-from callsheet.runtime.guard import bounded
 from callsheet.runtime.inbox import answered_already, fitting, not_asked
+from callsheet.runtime.launch import bounded
 from callsheet.store import EventType, Journal
 from callsheet.store.records import event_record
 from callsheet.store.replay import start_from

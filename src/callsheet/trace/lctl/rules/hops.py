@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from callsheet import lazy
 from callsheet.trace.lctl.confidence import Hop, modified_since
 from callsheet.trace.lctl.findings import Notes
 from callsheet.trace.lctl.ids import alike, shown_id, shown_name
@@ -189,7 +190,7 @@ def _check_value(fact: Fact, before: list[Fact], is_modified: bool, notes: Notes
         notes.add("X15", message, *path, fact=fact.id)
 
 
-_CONFLICT_WORDS = re.compile(r"conflict|contradict|differ|disagree|mismatch|inconsisten", re.IGNORECASE)
+_CONFLICT_WORDS = lazy.pattern(r"conflict|contradict|differ|disagree|mismatch|inconsisten", re.IGNORECASE)
 
 
 class Conflict(NamedTuple):

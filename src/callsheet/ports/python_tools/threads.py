@@ -1,0 +1,204 @@
+"""Calls plain functions in threads, so that none blocks the event loop, and takes quick results at once.
+
+A hop to a thread pool and back costs ten times what a small function does: a future, a callback and two turns
+of the loop. So a call is given to an assistant, a thread that waits for it, and the loop waits a moment for
+the result. What takes longer than this moment is awaited as usual, and the assistant is free again when it
+ends; until then, and for some calls of a function that turned out to be slow, the pool is used.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from contextvars import copy_context
+from threading import Lock, Thread, local
+from typing import TYPE_CHECKING, Any
+
+from callsheet.ir import JSON
+from callsheet.ports.calls import CallContext, ToolFailed
+
+if TYPE_CHECKING:
+    import asyncio
+
+_MOMENT = 0.0005
+"""Seconds that the event loop waits for a result."""
+_MOST_SKIPPED = 256
+"""After how many calls of a slow function the assistant is tried again at the latest."""
+
+
+class _Job:
+    """One call. `outcome` is its value or its exception, `is_left` says that nobody waits in place for it."""
+
+    __slots__ = ("_call", "_context", "_future", "_loop", "error", "is_done", "is_left", "value")
+
+    def __init__(
+        self, call: Callable[[], JSON], context: CallContext, loop: asyncio.AbstractEventLoop
+    ) -> None:
+        self._call: Callable[[], JSON] | None = call
+        self._context = context
+        self._loop = loop
+        self._future: asyncio.Future[None] | None = None
+        self.value: JSON = None
+        self.error: BaseException | None = None
+        self.is_done = self.is_left = False
+
+    def work(self) -> None:
+        """Carry out the call, in another thread."""
+        call, self._call = self._call, None
+        assert call is not None
+        try:
+            self.value = call()
+        except BaseException as error:
+            self.error = error
+
+    def announce(self) -> None:
+        """Tell the loop that the call has ended, from another thread."""
+        with suppress(RuntimeError):  # the loop is closed by now
+            self._loop.call_soon_threadsafe(self._arrive)
+
+    def _arrive(self) -> None:
+        assert self._future is not None
+        if not self._future.done():
+            self._future.set_result(None)
+        elif self.error is None:
+            self._context.came_late(self.value)
+        elif isinstance(self.error, ToolFailed):
+            self._context.came_late(self.error)
+
+    def leave(self) -> None:
+        """Let the call be announced instead of waited for."""
+        self._future = self._loop.create_future()
+        self.is_left = True
+
+    async def outcome(self) -> JSON:
+        """The value; waits for a call that was left. If that is given up, the value is reported as late."""
+        if self.is_left:
+            assert self._future is not None
+            await self._future
+        if self.error is not None:
+            try:
+                raise self.error
+            finally:
+                self.error = None  # which holds this frame
+        return self.value
+
+
+class _Desk:
+    """Where a loop's thread and its assistant pass jobs to each other."""
+
+    __slots__ = ("_begin", "_end", "_is_closed", "_job", "_mutex", "is_free")
+
+    def __init__(self) -> None:
+        self._begin, self._end, self._mutex = Lock(), Lock(), Lock()
+        self._begin.acquire()
+        self._end.acquire()
+        self._job: _Job | None = None
+        self.is_free = True
+        self._is_closed = False
+
+    def try_now(self, job: _Job) -> bool:
+        """Give a job to the assistant; whether it was done within a moment. If not, it is left."""
+        self.is_free = False
+        self._job = job
+        self._begin.release()
+        if not self._end.acquire(timeout=_MOMENT):
+            with self._mutex:
+                if not job.is_done:
+                    job.leave()
+                    return False
+            self._end.acquire()
+        self.is_free = True
+        return True
+
+    def close(self) -> None:
+        """Let the assistant end."""
+        self._is_closed = True
+        if self.is_free:
+            self._begin.release()
+
+    def serve(self) -> None:
+        """Do jobs until `close`; what the assistant's thread does."""
+        while True:
+            self._begin.acquire()
+            job, self._job = self._job, None
+            if job is None:
+                return
+            job.work()
+            with self._mutex:
+                job.is_done = True
+            if job.is_left:
+                self.is_free = True
+                job.announce()
+            else:
+                self._end.release()
+            del job
+            if self._is_closed:
+                return
+
+
+class _Assistant:
+    """Owns a desk and its thread, which end with the thread of the loop."""
+
+    def __init__(self) -> None:
+        self.desk = _Desk()
+        Thread(target=self.desk.serve, name="callsheet-assistant", daemon=True).start()
+
+    def __del__(self) -> None:
+        self.desk.close()
+
+
+class _Assistants(local):
+    """The assistant of each thread that runs a loop, made with its first call."""
+
+    assistant: _Assistant | None = None
+
+    def desk(self) -> _Desk:
+        """The desk of this thread."""
+        if self.assistant is None:
+            self.assistant = _Assistant()
+        return self.assistant.desk
+
+
+_assistants = _Assistants()
+
+
+def _forget_assistant() -> None:
+    """Forget the assistant after a fork, which has not copied its thread."""
+    _assistants.assistant = None
+
+
+os.register_at_fork(after_in_child=_forget_assistant)
+
+
+class Threaded:
+    """Calls one function in threads."""
+
+    __slots__ = ("_call", "_skipped", "_to_skip")
+
+    def __init__(self, call: Callable[[dict[str, Any]], JSON]) -> None:
+        self._call = call
+        self._skipped = self._to_skip = 0
+
+    async def __call__(self, bound: dict[str, Any], context: CallContext) -> JSON:
+        """The value of a call. If that is given up, the outcome is reported to the context as a late one."""
+        import asyncio  # noqa: PLC0415 - not to declare tools
+
+        loop = asyncio.get_running_loop()
+        run, call = copy_context().run, self._call
+        job = _Job(lambda: run(call, bound), context, loop)
+        desk = _assistants.desk()
+        if self._skipped < self._to_skip or not desk.is_free:
+            self._skipped += 1
+            job.leave()
+            loop.run_in_executor(None, _work_and_announce, job)
+        elif desk.try_now(job):
+            self._skipped = self._to_skip = 0
+        else:
+            self._skipped, self._to_skip = 0, min(2 * self._to_skip + 4, _MOST_SKIPPED)
+        return await job.outcome()
+
+
+def _work_and_announce(job: _Job) -> None:
+    job.work()
+    job.announce()
