@@ -36,7 +36,7 @@ from callsheet.runtime.edits import (
 )
 from callsheet.runtime.effects import EffectAhead, digest_text, summary
 from callsheet.runtime.effects_ahead import ParentCalls, effects_ahead
-from callsheet.runtime.guard import bounded
+from callsheet.runtime.launch import bounded
 from callsheet.runtime.recording import text_of
 from callsheet.sealing.known import Known
 from callsheet.sealing.sealer import DECLARED, LABEL, Path, inputs_at
