@@ -144,7 +144,7 @@ async def test_bug_is_error_result_and_server_continues(
 
     async with room.client(mode) as client:
         with monkeypatch.context() as patched:
-            patched.setattr("callsheet.apps.mcp.text_tools.check_blocks", wrong)
+            patched.setattr("callsheet.apps.table.texts.check_blocks", wrong)
             told = await client.call_tool("lctl_check", {"blocks": ["x"]})
         assert told.is_error
         assert "MCP009" in told.content[0].text

@@ -12,7 +12,7 @@ from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.output import ignoring_broken_pipe, print_json, print_text, to_stderr
 from callsheet.apps.cli.resolutions import DECISIONS, ResolutionType
 from callsheet.apps.cli.runs import shown_status
-from callsheet.apps.operations.outcomes import doubt_json
+from callsheet.apps.operations.runs import doubt_json
 from callsheet.apps.rendering.in_doubt import doubt_lines
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from callsheet.apps.cli import options
 from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.output import json_rows, print_diagnostics, print_json, print_text, to_stderr
 from callsheet.apps.cli.plan_input import read_plan
-from callsheet.apps.operations.formatting import Formatted, convert_text, format_text
 from callsheet.apps.operations.reading import PlanText
+from callsheet.apps.operations.texts import Formatted, convert_text, format_text
 from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.dag.convert import Parameters
 from callsheet.frontends.spelling import Syntax

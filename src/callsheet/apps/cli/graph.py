@@ -7,7 +7,7 @@ import click
 from callsheet.apps.cli import options
 from callsheet.apps.cli.output import print_json
 from callsheet.apps.cli.terminal import columns, is_coloured
-from callsheet.apps.operations.drawing import DrawingFormat, draw
+from callsheet.apps.operations.texts import DrawingFormat, draw
 
 _PIPED_COLUMNS = 120
 

@@ -105,8 +105,11 @@ def mcp(  # noqa: PLR0913 - an argument for each group of options
 
 def _web(http: str, token_file: Path | None) -> HttpEndpoint:
     from callsheet.apps.http.serving import chosen_token  # noqa: PLC0415 - as above
-    from callsheet.apps.mcp.address import listen, read_address  # noqa: PLC0415 - as above
-    from callsheet.apps.mcp.transports import HttpEndpoint  # noqa: PLC0415 - as above
+    from callsheet.apps.mcp.transports import (  # noqa: PLC0415 - as above
+        HttpEndpoint,  # noqa: PLC0415 - as above
+        listen,
+        read_address,
+    )
 
     address = read_address(http)
     token, is_new = chosen_token(token_file)

@@ -18,7 +18,7 @@ from callsheet.apps.cli.output import to_stderr
 from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
-    from callsheet.apps.http.proxies import Network
+    from callsheet.apps.http.clients import Network
     from callsheet.apps.http.serving import ServeOptions, Serving
     from callsheet.apps.setup import Setup
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def _networks(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> tuple[Network, ...]:
     if not texts:
         return ()
-    from callsheet.apps.http.proxies import read_network  # noqa: PLC0415 - only behind a proxy
+    from callsheet.apps.http.clients import read_network  # noqa: PLC0415 - only behind a proxy
 
     try:
         return tuple(map(read_network, texts))
@@ -165,7 +165,7 @@ def _require_extra() -> None:
 
 
 def _read(server_values: dict[str, object]) -> ServeOptions:
-    from callsheet.apps.http.rate_limit import Rate  # noqa: PLC0415 - as above
+    from callsheet.apps.http.clients import Rate  # noqa: PLC0415 - as above
     from callsheet.apps.http.serving import ServeOptions  # noqa: PLC0415
     from callsheet.apps.http.state import RequestLimits  # noqa: PLC0415
 

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, cast
 
 from mcp_types import ElicitResult
 
 from callsheet.apps.hosting import Host
-from callsheet.apps.mcp.client_request import Form
+from callsheet.apps.mcp.server_context import Form
 from callsheet.apps.rendering.in_doubt import pending_call_lines
-from callsheet.apps.rendering.questions import question_lines
+from callsheet.apps.rendering.questions import question_lines  # noqa: PLC0415 - brings the runtime
 from callsheet.apps.rendering.values import without_controls
 from callsheet.diagnostics import CallsheetError, Diagnostic
 from callsheet.ir import JSON
@@ -137,9 +137,3 @@ def _verdict(fields: Mapping[str, Any]) -> Resolution:
     except NotJson as error:
         message = f"the value that the call returned is not JSON: {error}"
         raise CallsheetError.single("CFG011", message, help='a text needs quotes: "paid"') from None
-
-
-def pending_lines(outcome: RunOutcome, hint: str) -> Iterator[str]:
-    """The open questions of a run, with the commands that answer them."""
-    for ask in outcome.waiting:
-        yield from question_lines(ask, hint)

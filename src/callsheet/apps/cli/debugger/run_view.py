@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 
-from callsheet.apps.operations.differences import diff_lines
+from callsheet.apps.operations.lineage import diff_lines
 from callsheet.apps.operations.runs import shown_status
 from callsheet.apps.rendering.values import format_seconds, preview
 from callsheet.diagnostics import CallsheetError

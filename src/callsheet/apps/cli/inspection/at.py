@@ -11,7 +11,7 @@ from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.inspection.gc_control import without_gc
 from callsheet.apps.cli.output import ignoring_broken_pipe, print_json, print_text
-from callsheet.apps.operations.run_at_event import run_at_event_json
+from callsheet.apps.operations.runs import run_at_event_json
 from callsheet.apps.rendering.timestamps import iso
 from callsheet.apps.rendering.values import preview
 

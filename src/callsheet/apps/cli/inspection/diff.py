@@ -13,7 +13,7 @@ from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.inspection.gc_control import without_gc
 from callsheet.apps.cli.inspection.tolerance import ToleranceType
 from callsheet.apps.cli.output import ignoring_broken_pipe, print_json, print_text
-from callsheet.apps.operations.differences import MAX_LINES, compared_json, diff_lines, origins_of
+from callsheet.apps.operations.lineage import MAX_LINES, compared_json, diff_lines, origins_of
 from callsheet.diagnostics import CallsheetError
 
 _PLANS = (".ltp", ".micro", ".json", ".yaml", ".yml")

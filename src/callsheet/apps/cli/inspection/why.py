@@ -11,7 +11,7 @@ from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.inspection.gc_control import without_gc
 from callsheet.apps.cli.output import ignoring_broken_pipe, print_json, print_text
-from callsheet.apps.operations.slices import slice_json
+from callsheet.apps.operations.lineage import slice_json
 
 if TYPE_CHECKING:
     from callsheet.api.explaining import Explanation
