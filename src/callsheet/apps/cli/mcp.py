@@ -106,7 +106,7 @@ def mcp(  # noqa: PLR0913 - an argument for each group of options
 def _web(http: str, token_file: Path | None) -> HttpEndpoint:
     from callsheet.apps.http.serving import chosen_token  # noqa: PLC0415 - as above
     from callsheet.apps.mcp.transports import (  # noqa: PLC0415 - as above
-        HttpEndpoint,  # noqa: PLC0415 - as above
+        HttpEndpoint,
         listen,
         read_address,
     )

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from functools import partial
 from itertools import islice
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any, NotRequired, TypedDict
 
 from pydantic import Field
 from starlette.responses import Response, StreamingResponse
@@ -18,8 +18,8 @@ from callsheet.apps.hosting import RunState
 from callsheet.apps.http.endpoint import ApiRequest, Empty, Endpoint, Query, ResponseSpec, reference
 from callsheet.apps.http.problems import Problem, json_bytes, problem_json, status_of
 from callsheet.apps.http.state import State
-from callsheet.apps.operations.runs import shown_outcome
-from callsheet.apps.operations.schema import Count, Ordinal, Schema, Time
+from callsheet.apps.operations.runs import OutcomeWord, StatusWord, shown_outcome
+from callsheet.apps.operations.schema import Count, Ordinal, ProblemRow, Schema, Time
 from callsheet.apps.rendering.events import event_json
 from callsheet.apps.table.runs import RunId
 from callsheet.diagnostics import CallsheetError
@@ -255,6 +255,14 @@ class EventRow(TypedDict):
     hash: str
 
 
+class StreamState(TypedDict):
+    """The status of a run and the number of its events."""
+
+    status: StatusWord
+    outcome: NotRequired[OutcomeWord]
+    events: Count
+
+
 _SENT: Schema = {
     "type": "object",
     "description": "a message of the stream",
@@ -264,13 +272,13 @@ _SENT: Schema = {
         "data": {
             "type": "string",
             "contentMediaType": "application/json",
-            "contentSchema": reference(EventRow),
+            "contentSchema": {"anyOf": [reference(kind) for kind in (EventRow, StreamState, ProblemRow)]},
         },
         "retry": {},
     },
 }
 
-RESULTS = (EventRow,)
+RESULTS = (EventRow, StreamState)
 ENDPOINTS = (
     Endpoint(
         method="GET",

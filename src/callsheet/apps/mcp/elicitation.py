@@ -16,7 +16,7 @@ from mcp_types import ElicitResult
 from callsheet.apps.hosting import Host
 from callsheet.apps.mcp.server_context import Form
 from callsheet.apps.rendering.in_doubt import pending_call_lines
-from callsheet.apps.rendering.questions import question_lines  # noqa: PLC0415 - brings the runtime
+from callsheet.apps.rendering.questions import question_lines
 from callsheet.apps.rendering.values import without_controls
 from callsheet.diagnostics import CallsheetError, Diagnostic
 from callsheet.ir import JSON

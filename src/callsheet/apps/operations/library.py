@@ -172,8 +172,8 @@ def listed_json(plan: Listed) -> ListedPlan:
 
 def stored_json(stored: StoredPlan) -> StoredResult:
     """A stored plan as JSON data."""
-    from callsheet.ir import plan_hash
-    from callsheet.views.describe import describe_action
+    from callsheet.ir import plan_hash  # noqa: PLC0415 - not for --help
+    from callsheet.views.describe import describe_action  # noqa: PLC0415 - as above
 
     plan = stored.require()
     return {

@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Annotated, Any, NotRequired, TypedDict, cast
 from callsheet.api.checking import check_plan
 from callsheet.api.dryrun import DryRun, dry_run_of
 from callsheet.api.proving import NO_ASSUMPTIONS, Assumptions, Proof, prove
-from callsheet.api.requirements import facts_of  # noqa: PLC0415 - as above
-from callsheet.apps.guarantees import guarantees_of  # noqa: PLC0415 - as above
+from callsheet.api.requirements import facts_of
+from callsheet.apps.guarantees import guarantees_of
 from callsheet.apps.operations.checking import check_with
 from callsheet.apps.operations.schema import DiagnosticRow, Object, Ok, PlanHash, diagnostic_rows
-from callsheet.apps.tool_declarations import DeclaredTools  # noqa: PLC0415 - as above
+from callsheet.apps.tool_declarations import DeclaredTools
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, did_you_mean
 from callsheet.ir import JSON, Plan
-from callsheet.passes.verify import NOTHING_LEFT  # noqa: PLC0415 - as above
-from callsheet.runtime.remaining import left_before  # noqa: PLC0415 - as above
-from callsheet.store.start import secret_labels  # noqa: PLC0415 - as above
-from callsheet.views.columns import escaped  # noqa: PLC0415 - not for --help
+from callsheet.passes.verify import NOTHING_LEFT
+from callsheet.runtime.remaining import left_before
+from callsheet.store.start import secret_labels
+from callsheet.views.columns import escaped
 from callsheet.views.labels import labels_json
 
 if TYPE_CHECKING:

@@ -33,7 +33,7 @@ from callsheet.apps.table.operation import (
 from callsheet.apps.table.texts import UNNAMED, GoalArguments, Line, PlanArguments
 from callsheet.diagnostics import CallsheetError, Diagnostic, Source
 from callsheet.store.library import Listed, StoredPlan, check_plan_id, read_params
-from callsheet.views.terminal import terminal_graph  # noqa: PLC0415 - one of three
+from callsheet.views.terminal import terminal_graph
 
 _WIDTH = 120
 _TAG = "plans"

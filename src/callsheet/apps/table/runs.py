@@ -15,7 +15,7 @@ from callsheet.api.explaining import Explanation, RunMoment, explain_value, run_
 from callsheet.api.policies import load_policy
 from callsheet.apps.hosting import ForkRequest, Host, RerunRequest, ResumeOptions, RunRequest, Started
 from callsheet.apps.hosting.deleting import delete_run
-from callsheet.apps.hosting.requests import tightened  # noqa: PLC0415 - beside its only use
+from callsheet.apps.hosting.requests import tightened
 from callsheet.apps.operations.library import text_of_stored
 from callsheet.apps.operations.lineage import DifferenceResult, LineageResult, diff_json, slice_json
 from callsheet.apps.operations.run_text import run_detail_lines
@@ -43,7 +43,7 @@ from callsheet.apps.operations.runs import (
     stored_statuses,
 )
 from callsheet.apps.operations.schema import DiagnosticRow, ProblemRow, diagnostic_rows
-from callsheet.apps.rendering.questions import question_lines  # noqa: PLC0415 - brings the runtime
+from callsheet.apps.rendering.questions import question_lines
 from callsheet.apps.rendering.timestamps import utc
 from callsheet.apps.rendering.values import without_controls
 from callsheet.apps.table.extent import Extent, LeftOut, cut_text, extent_lines
