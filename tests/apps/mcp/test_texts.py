@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -50,6 +51,13 @@ async def test_all_tools_are_declared_with_schemas_and_hints(room: Room, mode: s
         assert tools[name].annotations.read_only_hint is True
     assert tools["plan_execute"].annotations.read_only_hint is False
     assert tools["plan_execute"].annotations.destructive_hint is True
+
+
+async def test_declarations_leave_room_in_context(room: Room) -> None:
+    async with room.client("auto") as client:
+        tools = (await client.list_tools()).tools
+    said = json.dumps([tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools])
+    assert len(said) < 56_000
 
 
 @pytest.mark.parametrize(

@@ -105,8 +105,7 @@ def _convert(
     if result.formatted is None:
         raise CallsheetError(result.diagnostics, result.text.source)
     if as_json:
-        rows = json_rows(result.diagnostics, result.text.source)
-        print_json({"ok": True, "syntax": str(target), "text": result.formatted, "diagnostics": rows})
+        print_json(result.to_json(named=True))
     else:
         print_text(result.formatted, nl=False)
         print_diagnostics(result.diagnostics, result.text.source)
