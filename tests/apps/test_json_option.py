@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import click
 from scripts.reference.results import PRINTED, results_page
 
@@ -96,3 +98,12 @@ def test_commands_print_results_of_the_reference(machine):
 
 def test_statuses_are_all_that_journals_have():
     assert {*map(str, RunStatus), *map(str, Outcome), "interrupted"} == {*STATUSES}
+
+
+def test_layout_of_a_plan_is_printed(machine):
+    plan = machine.plan('S1: @CALC ("1 + 1") > $a', "S2: @RESPOND ($a)")
+
+    layout = json.loads(machine("graph", plan, "--format", "graph").stdout)
+
+    assert layout["steps"]
+    assert machine.json("graph", plan, "--format", "graph")["graph"] == layout

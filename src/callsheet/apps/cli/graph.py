@@ -35,7 +35,10 @@ def graph(plan: options.NamedPlan, shape: str, as_json: bool) -> None:
       callsheet graph plan.ltp --format mermaid > plan.mmd
     """
     drawing = draw(plan.read(), DrawingFormat(shape), ansi=is_coloured(), columns=columns(_PIPED_COLUMNS))
+    drawn = drawing.drawn if drawing.graph is None else drawing.graph
     if as_json:
-        print_json({"plan": drawing.text.source.name, "format": shape, "graph": drawing.drawn})
+        print_json({"plan": drawing.text.source.name, "format": shape, "graph": drawn})
+    elif drawing.graph is not None:
+        print_json(drawing.graph)
     else:
         click.echo(drawing.drawn.rstrip("\n"))
