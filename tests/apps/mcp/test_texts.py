@@ -46,6 +46,9 @@ async def test_all_tools_are_declared_with_schemas_and_hints(room: Room, mode: s
         Draft202012Validator.check_schema(tool.output_schema)
         for schema in (tool.input_schema, tool.output_schema):
             assert [name for name, said in _properties(schema) if not said.keys() & SAYING] == []
+    for name in ("plan_execute", "dry_run_plan", "resume_run"):  # what only the operator decides
+        offered = tools[name].input_schema["properties"].keys()
+        assert not offered & {"policy", "approve", "approved", "limits", "accept_changed_tools", "name"}
     for name in ("parse_plan", "validate_plan", "visualize_plan"):
         assert tools[name].input_schema["required"] == ["ltp_text"]
         assert tools[name].annotations.read_only_hint is True

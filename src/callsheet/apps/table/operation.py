@@ -177,7 +177,9 @@ def _with_constraints(kind: Any, metadata: Sequence[Any]) -> Any:
 
 
 def _difference(metadata: Sequence[Any], face: Face) -> In:
-    return next((m for m in metadata if isinstance(m, In) and m.face is face), In(face=face))
+    """How a field differs in a face: what is said last counts, as by a field about its type."""
+    here = [each for each in metadata if isinstance(each, In) and each.face is face]
+    return here[-1] if here else In(face=face)
 
 
 def _without_none(annotation: Any) -> Any:

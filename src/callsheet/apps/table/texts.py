@@ -304,7 +304,9 @@ class DryRunArguments(NamedPlanArguments):
     """A plan to dry-run."""
 
     inputs: Values = Field({}, description="Variables of the plan by name; they override its own values.")
-    assume: dict[str, JsonValue] = Field({}, description="Assumed results, by step id.")
+    assume: Annotated[dict[str, JsonValue], in_mcp(kind=dict[str, Any])] = Field(
+        {}, description="Assumed results, by step id."
+    )
     price: Annotated[Amount | None, HTTP_ONLY] = Field(
         None, description="The price of a million prompt tokens."
     )
