@@ -40,8 +40,7 @@ class Context:
     """What an operation works on, and who asks for it through which interface.
 
     `library` opens the plan library. `by` names the client, `hint` is the option of commands that names the
-    journal. `runs` is told the plan that is about to run, and `listeners` follow the run, if the client
-    `waits` for it.
+    journal. `runs` is told the plan that is about to run, and `listeners` follow the run.
     """
 
     host: Host
@@ -50,7 +49,6 @@ class Context:
     by: str = ""
     hint: str = ""
     clients_may_answer: bool = False
-    waits: bool = False
     runs: Callable[[Plan], None] = lambda plan: None
     listeners: Listeners = field(default_factory=Listeners)
     doubts: DoubtCache = field(default_factory=dict[tuple[str, int], tuple[DoubtfulCall, ...]])
