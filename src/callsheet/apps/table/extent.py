@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, NotRequired, TypedDict
 
+from callsheet.apps.operations.schema import Count
 from callsheet.ir import JSON
 
 ALL = "all"
@@ -24,6 +25,24 @@ MOST_TEXT = 30_000
 """Characters of a text that is made of many lines."""
 _NAMED = 8
 """How many variables a line names."""
+
+
+LeftOutRow = TypedDict(
+    "LeftOutRow",
+    {
+        "name": Annotated[str, "$ and a variable's name, or response or steps"],
+        "of": Annotated[Count, "its length in characters, or the number of steps"],
+        "from": NotRequired[Annotated[Count, "the first character or step that is shown"]],
+        "to": NotRequired[Annotated[Count, "the end of what is shown"]],
+    },
+)
+"""A part of a result that is not shown."""
+
+
+LeftOut = Annotated[
+    list[LeftOutRow],
+    "what is not shown: explain_run returns it with show_variables and from_character",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,3 +147,15 @@ def cut_text(text: str, run_id: str) -> str:
         f"{text[:MOST_TEXT]}\n… {len(text) - MOST_TEXT:,} characters are left out; the resource"
         f" callsheet://runs/{run_id}/summary has all"
     )
+
+
+def extent_lines(
+    extent: Extent, whole: Mapping[str, Any], data: Mapping[str, Any], run_id: str
+) -> Iterator[str]:
+    """The variables as asked for, one a line, and what is left out."""
+    variables: Mapping[str, JSON] = data["variables"] or {}
+    for name, value in variables.items():
+        yield f"${name} = {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
+    yield from left_out_lines(data, run_id)
+    for name in extent.unknown(whole):
+        yield f"the run has no variable ${name}"
