@@ -121,9 +121,7 @@ class Room:
         with Journal.open(self.folder / "journal.db") as journal:
             async with Host(setup, journal, limits=limits, policy=held) as host:
                 library = PlanLibrary(self.folder / "plans")
-                yield ServerContext(
-                    host=host, library=library, policy=held, clients_may_answer=lets_clients_answer
-                )
+                yield ServerContext(host=host, library=library, clients_may_answer=lets_clients_answer)
 
     @asynccontextmanager
     async def client(

@@ -10,8 +10,8 @@ import pytest
 from tests.dag_plans import step
 
 from callsheet import CallContext, Runtime, tool
-from callsheet.apps.operations.run_details import run_details
 from callsheet.apps.operations.run_text import run_detail_lines
+from callsheet.apps.operations.runs import run_details
 from callsheet.compat import LTPParser, LTPRuntime
 from callsheet.planning import PlanningContext, PlanRunner
 from callsheet.ports.calls import ToolFailed

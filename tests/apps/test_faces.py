@@ -193,9 +193,7 @@ def by_mcp(folder: Path, request: Request) -> Seen:
         given = {"variables": {**request.inputs, **request.secrets}, "secrets": list(request.secrets)}
         with Journal.open(folder / "journal.db") as journal:
             async with Host(setup, journal, limits=Limits(**request.limits), policy=policy) as host:
-                server = make_server(
-                    ServerContext(host=host, library=PlanLibrary(folder / "plans"), policy=policy)
-                )
+                server = make_server(ServerContext(host=host, library=PlanLibrary(folder / "plans")))
                 async with Client(server, mode="auto") as client:
                     return await client.call_tool("plan_execute", {"ltp_text": request.plan, **given})
 

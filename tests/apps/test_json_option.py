@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import json
+
 import click
+from scripts.reference.results import PRINTED, results_page
 
 from callsheet.apps.cli.main import main
+from callsheet.apps.operations.runs import STATUSES
+from callsheet.apps.operations.schema import schema_of
+from callsheet.machine import Outcome
+from callsheet.store.writer import RunStatus
+from json_forms import holds
 
 NO_RESULT = {"chat", "completion", "demo", "lsp", "mcp", "plan export", "schema"}
 """They print a text for another program as it is, or talk with somebody."""
@@ -63,3 +71,39 @@ def test_models_are_in_json(machine, monkeypatch):
         "removed": [],
         "missing": ["qwen2.5-coder-0.5b"],
     }
+
+
+def test_commands_print_results_of_the_reference(machine):
+    plan = machine.plan('S1: @CALC ("1 + 1") > $a', "S2: @RESPOND ($a)")
+    lines = {
+        "run": ("run", plan),
+        "show": ("show", "last"),
+        "runs": ("runs",),
+        "inbox": ("inbox",),
+        "decide": ("decide", "last"),
+        "at": ("at", "last", "1"),
+        "why": ("why", "last", "a"),
+        "tools": ("tools",),
+        "explain": ("explain", "CHK001"),
+        "plan list": ("plan", "list"),
+    }
+    for name, line in lines.items():
+        holds(machine.json(*line), schema_of(PRINTED[name]))
+    whole = machine.json("dry-run", plan)
+    assert whole.keys() >= set(schema_of(PRINTED["dry-run"])["required"])
+    commands = {name for name, _ in _commands(main)}
+    assert PRINTED.keys() - {"runs"} <= commands
+    assert "## OutcomeResult" in results_page()
+
+
+def test_statuses_are_all_that_journals_have():
+    assert {*map(str, RunStatus), *map(str, Outcome), "interrupted"} == {*STATUSES}
+
+
+def test_layout_of_a_plan_is_printed(machine):
+    plan = machine.plan('S1: @CALC ("1 + 1") > $a', "S2: @RESPOND ($a)")
+
+    layout = json.loads(machine("graph", plan, "--format", "graph").stdout)
+
+    assert layout["steps"]
+    assert machine.json("graph", plan, "--format", "graph")["graph"] == layout

@@ -13,7 +13,7 @@ from tests.apps.http.conftest import TOKEN, Api, api, folder, raw, running
 
 from callsheet.apps.cli.main import COMMANDS
 from callsheet.apps.head_timeout import HeadTimeoutProtocol
-from callsheet.apps.http.rate_limit import Rate
+from callsheet.apps.http.clients import Rate
 from callsheet.apps.http.state import RequestLimits
 from callsheet.apps.http.table import ENDPOINTS
 from callsheet.diagnostics import CallsheetError

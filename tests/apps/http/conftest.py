@@ -16,7 +16,7 @@ import pytest
 from tests.apps.waiting_tools import TOOLS
 
 from callsheet.api.threads import with_own_threads
-from callsheet.apps.http.rate_limit import Rate
+from callsheet.apps.http.clients import Rate
 from callsheet.apps.http.serving import ServeOptions, Serving, serve
 from callsheet.apps.settings import Settings
 from callsheet.apps.setup import Setup

@@ -15,8 +15,11 @@ import pytest
 
 from apps.http.conftest import plan_of, running, setup_of
 from callsheet.api.texts import file_note
-from callsheet.apps.http.responses import CANCELLED, DECIDED, EVENT, INBOX, PROBLEM, RUN, RUNS, STARTED
+from callsheet.apps.http.exports import EventRow
 from callsheet.apps.operations.reading import plan_text
+from callsheet.apps.operations.runs import CallsInDoubt, Inbox
+from callsheet.apps.operations.schema import ProblemRow, schema_of
+from callsheet.apps.table.runs import RunList, ShownRunResult, StartedResult
 from callsheet.runtime import forking
 from callsheet.runtime.answers import Answer
 from callsheet.runtime.cancelling import cancel_run
@@ -45,8 +48,8 @@ def touch(name):
     Path(name).touch()
 
 
-def fits(data, schema):
-    jsonschema.validate(data, schema, cls=jsonschema.Draft202012Validator)
+def fits(data, kind):
+    jsonschema.validate(data, schema_of(kind), cls=jsonschema.Draft202012Validator)
     return data
 
 
@@ -73,7 +76,7 @@ def test_steps_completed_by_another_program_are_not_run_again(api):
     plan, state = state_of_other_program()
     assert api("POST", "/v1/runs", {"plan": plan, "state": state, "run_id": "r"}).status == 202
     list(api.stream("r"))
-    run = fits(api.get("/v1/runs/r"), RUN)
+    run = fits(api.get("/v1/runs/r"), ShownRunResult)
     assert (run["status"], run["variables"]) == ("done", {"n": 40, "sum": 41})
     assert run["usage"]["calls_by_tool"] == {"ADD": 2}
 
@@ -93,19 +96,19 @@ def test_run_is_started_streamed_and_shown(api):
     )
     assert said.status == 202
     assert said.headers["location"] == "/v1/runs/r"
-    fits(said.json, STARTED)
+    fits(said.json, StartedResult)
     events = [(number, data) for name, number, data in api.stream("r") if name == ""]
     assert [number for number, _ in events] == [data["seq"] for _, data in events] == [*range(1, 5)]
     for _, data in events:
-        fits(data, EVENT)
-    run = fits(api.get("/v1/runs/r"), RUN)
+        fits(data, EventRow)
+    run = fits(api.get("/v1/runs/r"), ShownRunResult)
     assert (run["status"], run["response"], run["chain"], run["problem"]) == (
         "done",
         "42",
         {"ok": True},
         None,
     )
-    (row,) = fits(api.get("/v1/runs"), RUNS)["runs"]
+    (row,) = fits(api.get("/v1/runs"), RunList)["runs"]
     assert (row["run_id"], row["status"], row["events"]) == ("r", "done", 4)
 
 
@@ -126,7 +129,7 @@ def test_invalid_plan_is_reported_with_lines_and_leaves_no_run(api):
     said = api("POST", "/v1/runs", {"plan": "S1: @AD (a=1) > $x\nS2: @RESPOND ($x)"})
     assert said.status == 422
     assert said.headers["content-type"] == "application/problem+json"
-    problem = fits(said.json, PROBLEM)
+    problem = fits(said.json, ProblemRow)
     (row,) = problem["diagnostics"]
     assert (row["code"], row["line"], row["column"], row["help"]) == ("CHK040", 1, 5, "did you mean @ADD?")
     assert problem["type"] == "/v1/explain/CHK040"
@@ -226,7 +229,7 @@ def test_runs_are_listed_by_status_and_name(api):
 def test_older_runs_are_paged_by_cursor(api):
     for n in range(5):
         api.ended(api.start("S1: @ADD (a=1) > $x", run_id=f"r{n}"))
-    first = fits(api.get("/v1/runs?limit=2"), RUNS)
+    first = fits(api.get("/v1/runs?limit=2"), RunList)
     assert ([run["run_id"] for run in first["runs"]], first["more"]) == (["r4", "r3"], True)
     older = api.get("/v1/runs?limit=3&before=r3&status=done")
     assert ([run["run_id"] for run in older["runs"]], older["more"]) == (["r2", "r1", "r0"], False)
@@ -239,7 +242,7 @@ def test_cancelled_run_stays_cancelled(api):
     api.start('S1: @HOLD (name="never") > $x', run_id="r")
     began("never")
     said = api("POST", "/v1/runs/r/cancel", {"reason": "enough"})
-    assert (said.status, fits(said.json, CANCELLED)["status"]) == (200, "cancelled")
+    assert (said.status, fits(said.json, CallsInDoubt)["status"]) == (200, "cancelled")
     assert api.get("/v1/runs/r")["error"] == "enough"
     again = api("POST", "/v1/runs/r/cancel")
     assert (again.status, again.code) == (409, "JRN032")
@@ -296,12 +299,12 @@ def test_next_server_decides_and_resumes_runs_of_stopped_one(folder):
         api.until("r", "in_doubt")
         (call,) = api.get("/v1/runs/r")["in_doubt"]
         assert call["key"] == "S1.0.1"
-        (listed,) = fits(api.get("/v1/inbox"), INBOX)["in_doubt"]
+        (listed,) = fits(api.get("/v1/inbox"), Inbox)["in_doubt"]
         assert listed == {"run_id": "r", "kind": "doubt", **call}
         wrong = api("POST", "/v1/runs/r/decide", {"calls": ["S9"], "decision": "skip"})
         assert (wrong.status, wrong.code) == (409, "JRN030")
         said = api("POST", "/v1/runs/r/decide", {"calls": ["S1"], "decision": "value", "value": "it was"})
-        assert (said.status, fits(said.json, DECIDED)["in_doubt"]) == (200, [])
+        assert (said.status, fits(said.json, CallsInDoubt)["in_doubt"]) == (200, [])
         assert api.ended("r")["response"] == "it was"
         assert api.get("/v1/inbox")["in_doubt"] == []
 
@@ -452,7 +455,7 @@ def test_resume_can_decide_about_all_calls_in_doubt(folder):
 def test_approval_applies_to_call_that_was_shown(api):
     api.start('S1: @NOTE (line="hi") > $x', "S2: @RESPOND ($x)", run_id="r", approve=["note"])
     api.until("r", "waiting")
-    (ask,) = fits(api.get("/v1/inbox"), INBOX)["asks"]
+    (ask,) = fits(api.get("/v1/inbox"), Inbox)["asks"]
     assert (ask["tool"], ask["args"]) == ("NOTE", {"line": "hi"})
     other = api("POST", "/v1/runs/r/approve", {"digest": "0" * 64})
     assert (other.status, other.code) == (409, "RUN030")
@@ -515,7 +518,7 @@ def test_runs_with_failures_are_told_apart_and_found(api):
         ["S1"],
     )
     api.ended("whole")
-    found = fits(api.get("/v1/runs?status=done_with_failures"), RUNS)["runs"]
+    found = fits(api.get("/v1/runs?status=done_with_failures"), RunList)["runs"]
     assert [(run["run_id"], run["status"], run["outcome"]) for run in found] == [
         ("partial", "done", "done_with_failures")
     ]

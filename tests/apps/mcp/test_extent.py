@@ -7,7 +7,7 @@ import json
 import pytest
 from tests.mcp_room import Room
 
-from callsheet.apps.mcp.extent import MOST_OF_A_VALUE, MOST_OF_ALL, MOST_OF_AN_ARGUMENT
+from callsheet.apps.table.extent import MOST_OF_A_VALUE, MOST_OF_ALL, MOST_OF_AN_ARGUMENT
 
 PLAN = 'S1: @FORMAT ("$page") > $copy\nS2: @RESPOND ("short")'
 MODE = "2026-07-28"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -45,11 +46,21 @@ async def test_all_tools_are_declared_with_schemas_and_hints(room: Room, mode: s
         Draft202012Validator.check_schema(tool.output_schema)
         for schema in (tool.input_schema, tool.output_schema):
             assert [name for name, said in _properties(schema) if not said.keys() & SAYING] == []
+    for name in ("plan_execute", "dry_run_plan", "resume_run"):  # what only the operator decides
+        offered = tools[name].input_schema["properties"].keys()
+        assert not offered & {"policy", "approve", "approved", "limits", "accept_changed_tools", "name"}
     for name in ("parse_plan", "validate_plan", "visualize_plan"):
         assert tools[name].input_schema["required"] == ["ltp_text"]
         assert tools[name].annotations.read_only_hint is True
     assert tools["plan_execute"].annotations.read_only_hint is False
     assert tools["plan_execute"].annotations.destructive_hint is True
+
+
+async def test_declarations_leave_room_in_context(room: Room) -> None:
+    async with room.client("auto") as client:
+        tools = (await client.list_tools()).tools
+    said = json.dumps([tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools])
+    assert len(said) < 56_000
 
 
 @pytest.mark.parametrize(
@@ -144,7 +155,7 @@ async def test_bug_is_error_result_and_server_continues(
 
     async with room.client(mode) as client:
         with monkeypatch.context() as patched:
-            patched.setattr("callsheet.apps.mcp.text_tools.check_blocks", wrong)
+            patched.setattr("callsheet.apps.table.texts.check_blocks", wrong)
             told = await client.call_tool("lctl_check", {"blocks": ["x"]})
         assert told.is_error
         assert "MCP009" in told.content[0].text

@@ -22,8 +22,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.server.lowlevel.server import Server
 
 from callsheet.apps.head_timeout import HeadTimeoutProtocol
-from callsheet.apps.mcp.address import Address
-from callsheet.apps.mcp.transports import serve_http
+from callsheet.apps.mcp.transports import Address, serve_http
 from callsheet.apps.server_selection import select_servers
 from callsheet.apps.setup import Setup
 from mcp_room import TOOLS

@@ -9,12 +9,19 @@ import pytest
 
 from callsheet import Journal, Plan, RunResult, Runtime, tool
 from callsheet.apps.hosting.recorded import recorded_outcome
-from callsheet.apps.operations import schemas
-from callsheet.apps.operations.outcomes import outcome_json
-from callsheet.apps.operations.plans import listed_json, stored_json
-from callsheet.apps.operations.run_details import run_details, run_details_json
+from callsheet.apps.operations.library import ListedPlan, StoredResult, listed_json, stored_json
 from callsheet.apps.operations.run_text import run_detail_lines
-from callsheet.apps.operations.runs import found_runs, run_row
+from callsheet.apps.operations.runs import (
+    OutcomeResult,
+    RunDetailsResult,
+    RunRow,
+    found_runs,
+    outcome_json,
+    run_details,
+    run_details_json,
+    run_row,
+)
+from callsheet.apps.operations.schema import schema_of
 from callsheet.store.library import Param, PlanLibrary
 from json_forms import holds
 
@@ -45,10 +52,10 @@ async def test_run_record_matches_schema(tmp_path: Path, text: str) -> None:
     with Journal.open_to_read(place) as journal:
         ((info, shown),) = found_runs(journal, None, 10)
         assert info.run_id == result.run_id
-        holds(run_row(journal, info, shown), schemas.RUN_ROW)
-        holds(run_details_json(run_details(journal, info)), schemas.RUN_DETAILS)
+        holds(run_row(journal, info, shown), schema_of(RunRow))
+        holds(run_details_json(run_details(journal, info)), schema_of(RunDetailsResult))
         outcome = recorded_outcome(journal, info.run_id)
-        holds(outcome_json(outcome, place), schemas.OUTCOME)
+        holds(outcome_json(outcome, place), schema_of(OutcomeResult))
         lines = list(run_detail_lines(run_details(journal, info)))
     assert lines[0] == f"run      {result.run_id}"
     assert any(line.startswith("  ✓ S1") or line.startswith("  ✗ S1") or "S1" in line for line in lines)
@@ -79,7 +86,7 @@ def test_runs_are_filtered_by_status(tmp_path: Path) -> None:
 def test_stored_plan_record_matches_schema(tmp_path: Path) -> None:
     library = PlanLibrary(tmp_path)
     stored = library.save(Plan.parse(GOOD).ir, "double", params=[Param("n")], goal="Double a number")
-    holds(stored_json(stored), schemas.STORED)
+    holds(stored_json(stored), schema_of(StoredResult))
     (row,) = [listed_json(plan) for plan in library.list()]
-    holds(row, schemas.LISTED)
+    holds(row, schema_of(ListedPlan))
     assert (row["id"], row["goal"], row["steps"]) == ("double", "Double a number", 2)

@@ -10,15 +10,23 @@ from hypothesis import HealthCheck, given, settings
 
 from callsheet.api.policies import load_policy
 from callsheet.api.proving import Assumptions
-from callsheet.apps.operations import schemas
-from callsheet.apps.operations.checking import check_text
-from callsheet.apps.operations.drawing import DrawingFormat, draw
-from callsheet.apps.operations.explaining import explain_code
-from callsheet.apps.operations.formatting import convert_text, format_text
-from callsheet.apps.operations.lctl import check_blocks
-from callsheet.apps.operations.parsing import parse_text
-from callsheet.apps.operations.proving import prove_text
+from callsheet.apps.operations.checking import CheckResult, check_text
+from callsheet.apps.operations.lctl import LctlResult, check_blocks
+from callsheet.apps.operations.proofs import ProofResult, prove_text
 from callsheet.apps.operations.reading import plan_text
+from callsheet.apps.operations.schema import schema_of
+from callsheet.apps.operations.texts import (
+    CodePage,
+    DrawingFormat,
+    DrawingResult,
+    FormatResult,
+    ParseResult,
+    convert_text,
+    draw,
+    explain_code,
+    format_text,
+    parse_text,
+)
 from callsheet.apps.setup import Setup
 from callsheet.apps.tool_declarations import DeclaredTools
 from callsheet.diagnostics import CallsheetError
@@ -46,17 +54,17 @@ def shelf(tmp_path: Path) -> DeclaredTools:
 @pytest.mark.parametrize("text", TEXTS)
 def test_results_for_any_text_match_their_schemas(text: str, shelf: DeclaredTools) -> None:
     read = plan_text(text)
-    holds(parse_text(read).to_json(), schemas.PARSED)
+    holds(parse_text(read).to_json(), schema_of(ParseResult))
     for tools in (None, shelf):
-        holds(check_text(read, tools).to_json(), schemas.CHECKED)
-    holds(prove_text(read, load_policy("strict"), shelf).to_json(), schemas.PROVED)
+        holds(check_text(read, tools).to_json(), schema_of(CheckResult))
+    holds(prove_text(read, load_policy("strict"), shelf).to_json(), schema_of(ProofResult))
     for target in Syntax:
-        holds(convert_text(read, target).to_json(), schemas.FORMATTED)
+        holds(convert_text(read, target).to_json(), schema_of(FormatResult))
     if not read.is_json:
-        holds(format_text(read).to_json(), schemas.FORMATTED)
+        holds(format_text(read).to_json(), schema_of(FormatResult))
     if read.plan is not None:
         for shape in DrawingFormat:
-            holds(draw(read, shape).to_json(), schemas.PICTURE)
+            holds(draw(read, shape).to_json(), schema_of(DrawingResult))
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -147,8 +155,8 @@ def test_policy_refusal_has_position(shelf: DeclaredTools) -> None:
 
 @pytest.mark.parametrize("code", ["LTP012", "chk001", "P01"])
 def test_code_is_explained(code: str) -> None:
-    found = explain_code(code).to_json()
-    holds(found, schemas.EXPLANATION)
+    found = explain_code(code)
+    holds(found, schema_of(CodePage))
     assert found["code"] == code.upper()
 
 
@@ -161,6 +169,6 @@ def test_unknown_code_is_refused_with_nearest() -> None:
 @pytest.mark.parametrize("blocks", [["no block"], [""], ["lctl: 1\nkind: handoff\n"]])
 def test_invalid_blocks_break_rules(blocks: list[str]) -> None:
     checked = check_blocks(blocks)
-    holds(checked.to_json(), schemas.LCTL_CHECKED)
+    holds(checked.to_json(), schema_of(LctlResult))
     assert not checked.ok
     assert checked.lines()

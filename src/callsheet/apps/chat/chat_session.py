@@ -26,10 +26,11 @@ from callsheet.apps.compiling import GoalRequest, ProofTerms, compile_with_toolb
 from callsheet.apps.hosting.host import Host
 from callsheet.apps.hosting.recorded import recorded_outcome
 from callsheet.apps.hosting.requests import Listeners, ResumeOptions, RunRequest
-from callsheet.apps.operations.dry_running import DryRunOptions, dry_run_text
 from callsheet.apps.operations.library import bound, text_of_stored
+from callsheet.apps.operations.proofs import PredictionOptions, predict
 from callsheet.apps.operations.reading import PlanText, text_of
 from callsheet.apps.rendering.runs import failures_line, question_lines
+from callsheet.apps.tool_declarations import DeclaredTools
 from callsheet.authoring.compiler.request import Accounting
 from callsheet.diagnostics import CallsheetError, Source, render_all
 from callsheet.frontends.spelling import Syntax
@@ -345,14 +346,15 @@ class ChatSession:
         text = text_of_stored(self._library.load(command.subject), command.variables)
         inputs = bound(text, command.variables, ())
         setup = self._host.tools.setup
-        prediction = await asyncio.to_thread(dry_run_text, text, setup, inputs, DryRunOptions(), self._policy)
+        options = PredictionOptions(inputs=inputs, policy=self._policy)
+        prediction = await asyncio.to_thread(predict, text, DeclaredTools(setup), options)
         if prediction.absent:
             self._screen.show(f"{prediction.absent}: callsheet dry-run --ask-servers starts the servers")
         self._screen.answer(prediction.to_text(_COLUMNS))
         if prediction.remarks:
             self._screen.show(render_all(prediction.remarks, text.source))
         if not prediction.ok:
-            raise CallsheetError([d for d in prediction.warnings if d.is_error], text.source)
+            raise CallsheetError([d for d in prediction.diagnostics if d.is_error], text.source)
 
     async def _resume(self, run_id: str) -> None:
         if not run_id:

@@ -81,7 +81,7 @@ def approve(
       callsheet approve last --deny
     """
     from callsheet.apps.cli.engines import temporal_runs  # noqa: PLC0415 - as above
-    from callsheet.apps.operations.outcomes import ask_json  # noqa: PLC0415 - as above
+    from callsheet.apps.operations.runs import ask_json  # noqa: PLC0415 - as above
     from callsheet.apps.rendering import runs  # noqa: PLC0415 - imports the runtime
     from callsheet.runtime.inbox import answer_run  # noqa: PLC0415 - as above
 

@@ -60,7 +60,7 @@ def cancel(run: str, reason: str, patience: float, journal: Path | None, as_json
 
 def _report(run_id: str, outcome: RunOutcome | None, hint: str, *, as_json: bool, on_server: bool) -> Exit:
     """Print the outcome and return the exit status; `on_server` says that the run is on Temporal."""
-    from callsheet.apps.operations.outcomes import doubt_json  # noqa: PLC0415 - as above
+    from callsheet.apps.operations.runs import doubts_json  # noqa: PLC0415 - as above
     from callsheet.apps.rendering.runs import pending_call_lines  # noqa: PLC0415 - imports the runtime
     from callsheet.machine import Status  # noqa: PLC0415 - as above
 
@@ -69,7 +69,7 @@ def _report(run_id: str, outcome: RunOutcome | None, hint: str, *, as_json: bool
     left = () if outcome is None else outcome.in_doubt
     if as_json:
         status = "asked" if result is None else str(result.status)
-        print_json({"run_id": run_id, "status": status, "in_doubt": [doubt_json(c) for c in left]})
+        print_json(doubts_json(run_id, status, left))
     elif result is None and on_server:
         to_stderr(
             "the request is on the Temporal server, and no worker has carried it out yet: the run is"

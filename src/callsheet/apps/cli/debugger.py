@@ -20,7 +20,7 @@ from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.inspection import without_gc
 from callsheet.apps.cli.output import ignoring_broken_pipe, print_json, print_text
 from callsheet.apps.cli.terminal import is_terminal
-from callsheet.apps.operations.differences import diff_lines
+from callsheet.apps.operations.lineage import diff_lines
 from callsheet.apps.operations.runs import shown_status
 from callsheet.apps.rendering.values import format_seconds, preview
 from callsheet.diagnostics import CallsheetError

@@ -12,7 +12,7 @@ from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.options import DECISIONS, ResolutionType
 from callsheet.apps.cli.output import ignoring_broken_pipe, print_json, print_text, to_stderr
 from callsheet.apps.cli.runs import shown_status
-from callsheet.apps.operations.outcomes import doubt_json
+from callsheet.apps.operations.runs import doubts_json
 from callsheet.apps.rendering.runs import doubt_lines
 
 if TYPE_CHECKING:
@@ -88,9 +88,7 @@ def _report(outcome: RunOutcome, hint: str, *, as_json: bool) -> Exit:
     with ignoring_broken_pipe():
         if as_json:
             status = "in_doubt" if undecided else "interrupted" if result is None else str(result.status)
-            print_json(
-                {"run_id": outcome.run_id, "status": status, "in_doubt": [doubt_json(c) for c in undecided]}
-            )
+            print_json(doubts_json(outcome.run_id, status, undecided))
         elif undecided:
             for line in doubt_lines(undecided, outcome.run_id, hint):
                 print_text(line)

@@ -17,7 +17,6 @@ from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.options import FiniteRange, parse_value, parse_variables
 from callsheet.apps.cli.output import print_diagnostics, print_json, to_stderr
 from callsheet.apps.cli.terminal import columns
-from callsheet.apps.operations.dry_running import DryRunOptions, dry_run_text
 from callsheet.apps.operations.library import bound
 from callsheet.diagnostics import CallsheetError
 
@@ -132,6 +131,8 @@ def print_dry_run(
 
     Calls of the tools that `rules` or the settings name need approval.
     """
+    from callsheet.apps.operations.proofs import PredictionOptions, predict  # noqa: PLC0415 - not for --help
+    from callsheet.apps.tool_declarations import DeclaredTools  # noqa: PLC0415 - as above
     from callsheet.store.journal_paths import default_journal_path  # noqa: PLC0415 - not for --help
 
     inputs = parse_variables(variables)
@@ -141,8 +142,10 @@ def print_dry_run(
     policy = options.resolve_policy(rules.policy, setup, rules.approved)
     if policy is not None:
         options.check_approved(text.require(), rules.approved)
-    dry_run_options = DryRunOptions(
-        assumed=assumed,
+    prediction_options = PredictionOptions(
+        inputs=inputs,
+        assume=assumed,
+        policy=policy,
         price=assumptions.price,
         asks_servers=assumptions.ask_servers,
         approve=rules.approve,
@@ -151,7 +154,7 @@ def print_dry_run(
         is_recorded=rules.is_recorded,
         journal=rules.journal or default_journal_path(),
     )
-    ran = dry_run_text(text, setup, inputs, dry_run_options, policy)
+    ran = predict(text, DeclaredTools(setup), prediction_options)
     if as_json:
         print_json(ran.to_json())
     else:

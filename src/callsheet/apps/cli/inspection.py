@@ -16,9 +16,15 @@ import click
 from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.output import ignoring_broken_pipe, print_json, print_text
-from callsheet.apps.operations.differences import MAX_LINES, compared_json, diff_lines, origins_of
-from callsheet.apps.operations.run_at_event import run_at_event_json
-from callsheet.apps.operations.slices import flow_json, slice_json
+from callsheet.apps.operations.lineage import (
+    MAX_LINES,
+    compared_json,
+    diff_lines,
+    flow_json,
+    origins_of,
+    slice_json,
+)
+from callsheet.apps.operations.runs import run_at_event_json
 from callsheet.apps.rendering.values import format_seconds, iso, preview
 from callsheet.diagnostics import CallsheetError
 from callsheet.store.journal import Journal

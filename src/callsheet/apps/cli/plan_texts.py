@@ -23,9 +23,8 @@ from callsheet.apps.cli.output import (
     to_stderr,
 )
 from callsheet.apps.cli.terminal import columns, is_coloured
-from callsheet.apps.operations.drawing import DrawingFormat, draw
-from callsheet.apps.operations.formatting import Formatted, convert_text, format_text
 from callsheet.apps.operations.reading import PlanText
+from callsheet.apps.operations.texts import DrawingFormat, Formatted, convert_text, draw, format_text
 from callsheet.apps.rendering.values import preview
 from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.spelling import Syntax
@@ -119,8 +118,7 @@ def _convert(
     if result.formatted is None:
         raise CallsheetError(result.diagnostics, result.text.source)
     if as_json:
-        rows = json_rows(result.diagnostics, result.text.source)
-        print_json({"ok": True, "syntax": str(target), "text": result.formatted, "diagnostics": rows})
+        print_json(result.to_json(named=True))
     else:
         print_text(result.formatted, nl=False)
         print_diagnostics(result.diagnostics, result.text.source)
@@ -217,8 +215,11 @@ def graph(plan: options.NamedPlan, shape: str, as_json: bool) -> None:
       callsheet graph plan.ltp --format mermaid > plan.mmd
     """
     drawing = draw(plan.read(), DrawingFormat(shape), ansi=is_coloured(), columns=columns(_PIPED_COLUMNS))
+    drawn = drawing.drawn if drawing.graph is None else drawing.graph
     if as_json:
-        print_json({"plan": drawing.text.source.name, "format": shape, "graph": drawing.drawn})
+        print_json({"plan": drawing.text.source.name, "format": shape, "graph": drawn})
+    elif drawing.graph is not None:
+        print_json(drawing.graph)
     else:
         click.echo(drawing.drawn.rstrip("\n"))
 

@@ -6,7 +6,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from callsheet.apps.cli.output import print_json
-from callsheet.apps.operations.explaining import explain_code
+from callsheet.apps.operations.texts import explain_code
 
 
 @click.command()
@@ -21,9 +21,9 @@ def explain(code: str, as_json: bool) -> None:
     """
     explanation = explain_code(code)
     if as_json:
-        print_json(explanation.to_json())
+        print_json(explanation)
     else:
-        click.echo(explanation.page.rstrip())
+        click.echo(explanation["page"].rstrip())
 
 
 @click.command()

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import click
 
 from callsheet.apps.cli import journals
 from callsheet.apps.cli.options import DECISIONS
 from callsheet.apps.cli.output import ignoring_broken_pipe, print_json
-from callsheet.apps.operations.runs import INTERRUPTED, STATUSES, found_runs, plan_name, run_row, shown_status
+from callsheet.apps.operations.runs import (
+    INTERRUPTED,
+    STATUSES,
+    RunRow,
+    found_runs,
+    plan_name,
+    run_row,
+    shown_status,
+)
 from callsheet.apps.rendering.values import preview, utc
 
 __all__ = ["INTERRUPTED", "plan_name", "runs", "shown_status"]
@@ -63,7 +70,7 @@ def runs(ctx: click.Context, limit: int, status: str | None, journal: Path | Non
             _print(_rows(journal, status, limit), status, journals.journal_hint(journal), as_json=as_json)
 
 
-def _rows(path: Path | None, status: str | None, limit: int) -> list[dict[str, Any]]:
+def _rows(path: Path | None, status: str | None, limit: int) -> list[RunRow]:
     """The runs as JSON objects; none if the default journal does not exist yet."""
     from callsheet.store.journal_paths import default_journal_path, is_absent  # noqa: PLC0415 - imports the store
 
@@ -73,7 +80,7 @@ def _rows(path: Path | None, status: str | None, limit: int) -> list[dict[str, A
         return [run_row(opened, info, shown) for info, shown in found_runs(opened, status, limit)]
 
 
-def _print(rows: list[dict[str, Any]], status: str | None, hint: str, *, as_json: bool) -> None:
+def _print(rows: list[RunRow], status: str | None, hint: str, *, as_json: bool) -> None:
     if as_json:
         print_json(rows)
     elif not rows:
@@ -84,9 +91,9 @@ def _print(rows: list[dict[str, Any]], status: str | None, hint: str, *, as_json
             head = f"{row['run_id']:<22} {outcome:<18} {utc(row['created'])}"
             origin = f"  (from {row['parent']} at event {row['forked_at']})" if row["parent"] else ""
             click.echo(f"{head}  {preview(row['plan'], 50)}{origin}")
-            for call in row["in_doubt"]:
+            for call in row.get("in_doubt", []):
                 args = ", ".join(f"{name}={preview(value, 40)}" for name, value in call["args"].items())
                 click.echo(f"  in doubt since {call['since']}: {call['key']}  @{call['tool']} ({args})")
-            if row["in_doubt"]:
+            if row.get("in_doubt", []):
                 command = f"callsheet decide {row['run_id']} KEY"
                 click.echo(f"  decide: {command} {DECISIONS}{hint}")

@@ -21,7 +21,7 @@ from callsheet.apps.cli.terminal import is_terminal
 from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
-    from callsheet.apps.http.proxies import Network
+    from callsheet.apps.http.clients import Network
     from callsheet.apps.http.serving import ServeOptions, Serving
     from callsheet.apps.mcp.transports import HttpEndpoint
     from callsheet.apps.setup import Setup
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 def _networks(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> tuple[Network, ...]:
     if not texts:
         return ()
-    from callsheet.apps.http.proxies import read_network  # noqa: PLC0415 - only behind a proxy
+    from callsheet.apps.http.clients import read_network  # noqa: PLC0415 - only behind a proxy
 
     try:
         return tuple(map(read_network, texts))
@@ -170,7 +170,7 @@ def _require_extra() -> None:
 
 
 def _read(server_values: dict[str, object]) -> ServeOptions:
-    from callsheet.apps.http.rate_limit import Rate  # noqa: PLC0415 - as above
+    from callsheet.apps.http.clients import Rate  # noqa: PLC0415 - as above
     from callsheet.apps.http.serving import ServeOptions  # noqa: PLC0415
     from callsheet.apps.http.state import RequestLimits  # noqa: PLC0415
 
@@ -304,8 +304,11 @@ def mcp(  # noqa: PLR0913 - an argument for each group of options
 
 def _web(http: str, token_file: Path | None) -> HttpEndpoint:
     from callsheet.apps.http.serving import chosen_token  # noqa: PLC0415 - as above
-    from callsheet.apps.mcp.address import listen, read_address  # noqa: PLC0415 - as above
-    from callsheet.apps.mcp.transports import HttpEndpoint  # noqa: PLC0415 - as above
+    from callsheet.apps.mcp.transports import (  # noqa: PLC0415 - as above
+        HttpEndpoint,
+        listen,
+        read_address,
+    )
 
     address = read_address(http)
     token, is_new = chosen_token(token_file)

@@ -14,8 +14,8 @@ from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.output import ignoring_broken_pipe, print_json, print_text, to_stderr
 from callsheet.apps.cli.terminal import is_terminal
-from callsheet.apps.operations.run_details import run_details, run_details_json
 from callsheet.apps.operations.run_text import chain_in_words, run_detail_lines
+from callsheet.apps.operations.runs import run_details, run_details_json
 from callsheet.apps.rendering.runs import event_json, event_line
 from callsheet.views.describe import describe_action
 

@@ -20,7 +20,7 @@ from callsheet.apps.rendering.values import preview
 from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
-    from callsheet.apps.operations.proving import Proved
+    from callsheet.apps.operations.proofs import Proved
     from callsheet.apps.setup import Setup
 
 _approved = click.option(
@@ -89,7 +89,7 @@ def _prove(
     from callsheet.api.policies import load_policy  # noqa: PLC0415 - not for --help
     from callsheet.api.proving import Assumptions  # noqa: PLC0415 - as above
     from callsheet.apps.cli.options import try_read_plan  # noqa: PLC0415 - as above
-    from callsheet.apps.operations.proving import prove_text  # noqa: PLC0415 - as above
+    from callsheet.apps.operations.proofs import prove_text  # noqa: PLC0415 - as above
     from callsheet.apps.tool_declarations import DeclaredTools  # noqa: PLC0415 - as above
     from callsheet.store.journal_paths import default_journal_path  # noqa: PLC0415 - as above
 

@@ -23,7 +23,7 @@ from callsheet.apps.http.problems import Problem, problem_of
 from callsheet.apps.http.reading import read_body, read_query
 from callsheet.apps.http.state import State
 from callsheet.apps.http.table import ENDPOINTS
-from callsheet.apps.http.web import WEB
+from callsheet.apps.http.viewer import WEB
 from callsheet.diagnostics import CallsheetError
 from callsheet.runtime.forking import NeedsConsent
 

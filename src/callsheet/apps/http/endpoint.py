@@ -1,10 +1,11 @@
 """`Endpoint`: an endpoint of the API as data, with its path, parameters, responses and handler.
 
-The endpoint table is the only source of the routes and of the OpenAPI document.
+Most follow from the table of operations; the others are for pages and streams, which only HTTP has.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar, cast
@@ -13,18 +14,31 @@ from pydantic import BaseModel, ConfigDict
 from starlette.requests import Request
 from starlette.responses import Response
 
-from callsheet.apps.http.problems import json_bytes
+from callsheet.apps.http.problems import Problem, json_bytes
 from callsheet.apps.http.state import State
-from callsheet.apps.operations.json_schema import Schema
+from callsheet.apps.operations.schema import Schema, schema_of
 from callsheet.apps.rendering.help_text import HTTP
+from callsheet.apps.table.operation import Face, Operation, face_model, gathered
 
 JSON_TYPE = "application/json"
+REF = "#/components/schemas/{model}"
+PARAMETER = re.compile(r"\{([a-z_]+)\}")
 
 
-class Empty(BaseModel):
+class Body(BaseModel):
+    """A request body; values are not converted: a number as a string is refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Query(BaseModel):
+    """The query of a request, whose values are strings."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Empty(Query):
     """An empty body or query."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 B = TypeVar("B", bound=BaseModel)
@@ -57,7 +71,8 @@ class Endpoint:
     """A method of a path.
 
     `problems` are the error statuses besides those of every endpoint. An endpoint that `is_open` needs no
-    token; `needs_body` is False if the body is optional.
+    token; `needs_body` is False if the body is optional. `description` is by default the docstring of the
+    handler, `result` the type of its data.
     """
 
     method: str
@@ -71,6 +86,7 @@ class Endpoint:
     problems: tuple[int, ...] = ()
     is_open: bool = False
     needs_body: bool = True
+    description: str = ""
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     """Descriptions of the request headers that the endpoint reads, by name."""
 
@@ -85,3 +101,61 @@ def json_response(data: object, status: int = 200, headers: Mapping[str, str] | 
     """A response with data as JSON."""
     body = HTTP.rewrite_rows(cast("Mapping[str, Any]", data)) if isinstance(data, Mapping) else data
     return Response(json_bytes(body), status, dict(headers or {}), JSON_TYPE)
+
+
+def reference(kind: Any) -> Schema:
+    """A reference to the schema of a type in the OpenAPI document."""
+    return {"$ref": REF.format(model=kind.__name__)}
+
+
+def schema_here(kind: Any) -> Schema:
+    """The schema of a result in the OpenAPI document, which names the types in it."""
+    return schema_of(kind, reference)
+
+
+def endpoint_of(operation: Operation[Any, Any]) -> Endpoint:
+    """The endpoint of an operation: its arguments come from the path, the query and the body."""
+    face = operation.http
+    assert face is not None
+    in_path = frozenset(PARAMETER.findall(face.path))
+    model = face_model(operation.arguments, Face.HTTP, in_path)
+    has_body = face.method in ("POST", "PUT")
+    (usual, *_) = face.responses
+    schema = None if operation.result is None else schema_here(operation.result)
+    media_type = "" if schema is None else JSON_TYPE
+
+    async def handler(req: ApiRequest[Any, Any]) -> Response:
+        path = {name: _path_value(operation.arguments, name, req.path[name]) for name in in_path}
+        read = req.body if has_body else req.query
+        result = await operation.work(req.state.context, gathered(operation.arguments, Face.HTTP, read, path))
+        status = usual if face.status is None else face.status(result)
+        if operation.result is None:
+            return Response(None, status)
+        headers = {} if face.location is None else {"Location": face.location(result)}
+        return json_response(operation.to_json(result), status, headers)
+
+    return Endpoint(
+        method=face.method,
+        path=face.path,
+        summary=face.summary,
+        tag=face.tag,
+        handler=handler,
+        responses=tuple(
+            ResponseSpec(status, said, schema, media_type) for status, said in face.responses.items()
+        ),
+        body=model if has_body else None,
+        query=Empty if has_body or not model.model_fields else model,
+        problems=face.problems,
+        is_open=face.is_open,
+        needs_body=face.needs_body,
+        description=operation.work.__doc__ or "",
+    )
+
+
+def _path_value(model: type[BaseModel], name: str, text: str) -> str | int:
+    """A value in a path; raises Problem (API009) if it is not the number that it has to be."""
+    if model.model_fields[name].annotation is not int:
+        return text
+    if not (text.isascii() and text.isdigit() and len(text) <= 16):
+        raise Problem("API009", f"{text[:40]!a} is not the number of an event", "events are numbered from 1")
+    return int(text)

@@ -15,9 +15,9 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import cookie_parser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from callsheet.apps.http.clients import client_of
 from callsheet.apps.http.keys import AuthMethod
 from callsheet.apps.http.problems import Problem, problem_of
-from callsheet.apps.http.proxies import client_of
 from callsheet.apps.http.state import State
 
 API = "/v1/"

@@ -5,7 +5,6 @@ In: endpoints. Out: JSON data. The models of an endpoint describe its parameters
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -13,13 +12,10 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from callsheet import __version__
-from callsheet.apps.http.endpoint import JSON_TYPE, Empty, Endpoint
+from callsheet.apps.http.endpoint import JSON_TYPE, PARAMETER, REF, Empty, Endpoint, reference
 from callsheet.apps.http.problems import MEDIA_TYPE
-from callsheet.apps.http.responses import PROBLEM
-from callsheet.apps.operations.json_schema import Schema
+from callsheet.apps.operations.schema import ProblemRow, Schema, object_schema
 
-_REF = "#/components/schemas/{model}"
-_PARAMETER = re.compile(r"\{([a-z_]+)\}")
 _PATHS: Mapping[str, Schema] = {
     "run_id": {"type": "string", "pattern": "^[a-z0-9][a-z0-9._-]{0,63}$"},
     "plan_id": {"type": "string", "minLength": 1, "maxLength": 80},
@@ -47,11 +43,11 @@ _ALWAYS = (403, 413, 421, 422, 429)
 _WITH_BODY = (408, 415)
 
 
-def openapi(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
-    """The OpenAPI document of these endpoints."""
+def openapi(endpoints: Iterable[Endpoint], results: Iterable[Any]) -> dict[str, Any]:
+    """The OpenAPI document of these endpoints, whose responses name the types of results."""
     table = tuple(endpoints)
     bodies = [endpoint.body for endpoint in table if endpoint.body is not None]
-    _, defined = models_json_schema([(body, "validation") for body in bodies], ref_template=_REF)
+    _, defined = models_json_schema([(body, "validation") for body in bodies], ref_template=REF)
     paths: dict[str, dict[str, Any]] = {}
     for endpoint in table:
         paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint)
@@ -66,7 +62,10 @@ def openapi(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
         "security": [{"token": []}, {"cookie": []}],
         "paths": paths,
         "components": {
-            "schemas": {**defined.get("$defs", {}), "Problem": PROBLEM},
+            "schemas": {
+                **defined.get("$defs", {}),
+                **{kind.__name__: object_schema(kind, reference) for kind in results},
+            },
             "responses": {str(status): _problem(description) for status, description in _PROBLEMS.items()},
             "securitySchemes": {
                 "token": {"type": "http", "scheme": "bearer"},
@@ -96,7 +95,7 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
     operation: dict[str, Any] = {
         "operationId": endpoint.name,
         "summary": endpoint.summary,
-        "description": (endpoint.handler.__doc__ or endpoint.summary).strip(),
+        "description": (endpoint.description or endpoint.handler.__doc__ or endpoint.summary).strip(),
         "tags": [endpoint.tag],
         "parameters": [
             *_path_parameters(endpoint),
@@ -108,7 +107,7 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
     if endpoint.is_open:
         operation["security"] = []
     if endpoint.body is not None:
-        schema = {"$ref": _REF.format(model=endpoint.body.__name__)}
+        schema = reference(endpoint.body)
         operation["requestBody"] = {
             "required": endpoint.needs_body,
             "content": {JSON_TYPE: {"schema": schema}},
@@ -119,7 +118,7 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
 def _path_parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
     return [
         {"name": name, "in": "path", "required": True, "schema": _PATHS[name]}
-        for name in _PARAMETER.findall(endpoint.path)
+        for name in PARAMETER.findall(endpoint.path)
     ]
 
 
@@ -145,7 +144,7 @@ def _parameter_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plain(model: type[BaseModel]) -> dict[str, Any]:
-    return model.model_json_schema(ref_template=_REF)
+    return model.model_json_schema(ref_template=REF)
 
 
 def _header_parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
@@ -172,5 +171,5 @@ def _responses(endpoint: Endpoint) -> dict[str, Any]:
 def _problem(description: str) -> dict[str, Any]:
     return {
         "description": description,
-        "content": {MEDIA_TYPE: {"schema": {"$ref": _REF.format(model="Problem")}}},
+        "content": {MEDIA_TYPE: {"schema": reference(ProblemRow)}},
     }

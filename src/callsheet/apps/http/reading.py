@@ -13,14 +13,22 @@ from typing import Any, TypeVar, cast, get_args
 from pydantic import BaseModel, ValidationError
 from starlette.requests import ClientDisconnect, Request
 
-from callsheet.apps.http.bodies import SPELLINGS
 from callsheet.apps.http.problems import Problem
 from callsheet.apps.http.state import RequestLimits
+from callsheet.apps.table.operation import names_of
+from callsheet.apps.table.runs import RUN_ID, RUN_ID_SPELLING
+from callsheet.apps.table.texts import NAME, NAME_SPELLING
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, did_you_mean
 from callsheet.ir.strict_json import NotJson, read_json
 
 M = TypeVar("M", bound=BaseModel)
 _JSON = re.compile(r"application/json\s*(?:;\s*charset\s*=\s*\"?utf-8\"?\s*)?", re.IGNORECASE)
+_SPELLINGS = {
+    NAME: NAME_SPELLING,
+    RUN_ID: RUN_ID_SPELLING,
+    r"^[0-9a-f]{32}$": "it has 32 of the characters 0-9 and a-f",
+}
+"""What each pattern of a text demands, in words."""
 _MOST_DEPTH = 100
 _MOST_SAID = 20
 
@@ -29,12 +37,12 @@ async def read_body(request: Request, model: type[M], request_limits: RequestLim
     """Parse the body; an empty one counts as `{}` unless `is_needed`. Raises CallsheetError."""
     kind = request.headers.get("content-type")
     if kind is None and not is_needed and not await _bytes(request, request_limits):
-        return fitted(model, {})
+        return fitted(model, {}, strict=True)
     if kind is None or not _JSON.fullmatch(kind.strip()) or request.headers.get("content-encoding"):
         raise Problem("API004", "the body must be JSON: Content-Type: application/json, not compressed")
     data = await _bytes(request, request_limits)
     if not data and not is_needed:
-        return fitted(model, {})
+        return fitted(model, {}, strict=True)
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -45,7 +53,7 @@ async def read_body(request: Request, model: type[M], request_limits: RequestLim
         where = "" if error.at is None else f" (character {error.at + 1})"
         raise Problem("API008", f"the body is not JSON: {error}{where}") from None
     _check(value)
-    return fitted(model, value)
+    return fitted(model, value, strict=True)
 
 
 _READ_ANYWAY = 16
@@ -128,7 +136,7 @@ def read_query(request: Request, model: type[M]) -> M:
     return fitted(model, given, where="query: ", strict=False)
 
 
-def fitted(model: type[M], value: Any, where: str = "", *, strict: bool | None = None) -> M:
+def fitted(model: type[M], value: Any, where: str = "", *, strict: bool) -> M:
     """Validate data; raises CallsheetError (API008) with a diagnostic for each invalid field."""
     try:
         return model.model_validate(value, strict=strict)
@@ -150,7 +158,7 @@ def _diagnostic(model: type[BaseModel], row: Any, where: str) -> Diagnostic:
         case "model_type" | "model_attributes_type" | "dict_type":
             message = "input should be a JSON object"
         case "string_pattern_mismatch":
-            message = SPELLINGS.get(row["ctx"]["pattern"], message)
+            message = _SPELLINGS.get(row["ctx"]["pattern"], message)
         case _:
             message = message[:1].lower() + message[1:]
     return Diagnostic("API008", Severity.ERROR, f"{where}{place or 'the body'}: {message}", help=hint)
@@ -167,7 +175,7 @@ def _near(model: type[BaseModel], place: Sequence[str | int]) -> str | None:
         if inner is None:
             return None
         model = inner
-    names = list(model.model_fields)
+    names = names_of(model)
     near = did_you_mean(str(unknown), names)
     return f"did you mean {' or '.join(near)}?" if near else f"the fields are {', '.join(names)}"
 

@@ -13,24 +13,28 @@ import shlex
 import signal
 import socket
 import stat
+import sys
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+import h11
 import uvicorn
 from uvicorn.config import WSProtocolType
 
+from callsheet.apps.head_timeout import HeadTimeoutProtocol
 from callsheet.apps.hosting import Host
 from callsheet.apps.hosting.attempts import MAX_ATTEMPTS
 from callsheet.apps.hosting.left_runs import LeftRuns
 from callsheet.apps.hosting.run_queue import Capacity
 from callsheet.apps.http.app import make_app
+from callsheet.apps.http.clients import Network, Rate, Rates
+from callsheet.apps.http.guard import SECURITY
 from callsheet.apps.http.keys import Keys, new_token
-from callsheet.apps.http.protocol import MOST_UNREAD, ApiProtocol
-from callsheet.apps.http.proxies import Network
-from callsheet.apps.http.rate_limit import Rate, Rates
+from callsheet.apps.http.problems import Problem, problem_json, problem_response
 from callsheet.apps.http.state import RequestLimits, State
 from callsheet.apps.masking import Masker
 from callsheet.apps.setup import Setup
@@ -49,6 +53,8 @@ _NAME = "serve"
 DEFAULT_RATE = Rate(100.0, 400)
 """The rate limit of a client."""
 _MOST_SAID = 10
+MOST_UNREAD = 32 * 1024
+"""The maximum size in bytes of request headers that are not complete."""
 _EVERYWHERE = ("", "0.0.0.0", "::")
 
 
@@ -304,3 +310,33 @@ class _Server(uvicorn.Server):
         await super().startup(sockets)
         if self.started:
             self.on_started()
+
+
+# ---------------------------------------------------------------- connections
+
+_TOO_LARGE = 431
+"""The status that h11 suggests for headers that are too large."""
+
+
+class ApiProtocol(HeadTimeoutProtocol):
+    """An HTTP connection of the API."""
+
+    def send_400_response(self, msg: str) -> None:
+        """Respond to a malformed request, and close the connection."""
+        response = problem_response(*_problem_for(sys.exception()), {"connection": "close", **SECURITY})
+        events = (
+            h11.Response(status_code=response.status_code, headers=response.raw_headers),
+            h11.Data(data=bytes(response.body)),
+            h11.EndOfMessage(),
+        )
+        self.transport.write(b"".join(self.conn.send(event) or b"" for event in events))
+        self.transport.close()
+
+
+def _problem_for(error: BaseException | None) -> tuple[int, dict[str, Any]]:
+    """The status and the problem for an error of the server library."""
+    if isinstance(error, h11.RemoteProtocolError) and error.error_status_hint == _TOO_LARGE:
+        problem = Problem("API005", f"the head of the request is larger than {MOST_UNREAD:,} bytes")
+        return 413, problem_json(problem, 413)
+    problem = Problem("API008", "the request is not valid HTTP/1.1")
+    return 400, problem_json(problem, 400)

@@ -1,19 +1,71 @@
-"""The state that all endpoints share: host, plan library, keys, request limits."""
+"""The state that all endpoints share: host, plan library, keys, request limits, viewer documents."""
 
 from __future__ import annotations
 
 import asyncio
+import threading
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
+from typing import Any
 
 from callsheet.apps.hosting import Host
-from callsheet.apps.http.document_cache import DocumentCache
+from callsheet.apps.http.clients import Network, Rate, Rates
 from callsheet.apps.http.keys import Keys
-from callsheet.apps.http.proxies import Network
-from callsheet.apps.http.rate_limit import Rate, Rates
+from callsheet.apps.http.problems import problem_json, status_of
+from callsheet.apps.table.operation import Context, DoubtCache, Face
 from callsheet.runtime.doubt import DoubtfulCall
 from callsheet.store.library import PlanLibrary
+from callsheet.views.report.document import Print, changes, name_of, print_of
+from callsheet.views.report.values import Numbers
+
+_MOST_RUNS = 16
+_MOST_PRINTS = 8
+
+
+class _CachedRun:
+    """The cached prints of a run by name, and the numbers of its values; `mutex` serializes its documents."""
+
+    def __init__(self) -> None:
+        self.mutex = threading.Lock()
+        self.prints: OrderedDict[str, Print] = OrderedDict()
+        self.numbers: Numbers = {}
+
+
+class DocumentCache:
+    """The prints of the last viewed runs; thread-safe."""
+
+    def __init__(self) -> None:
+        self._runs: OrderedDict[tuple[str, str | None], _CachedRun] = OrderedDict()
+        self._mutex = threading.Lock()
+
+    def changes_since(
+        self, run: tuple[str, str | None], base: str | None, make: Callable[[Numbers], dict[str, Any]]
+    ) -> tuple[str, dict[str, Any]]:
+        """The name of a run's document, and its changes since the document `base`, or all of it.
+
+        `run` is the id of the run and of the one with which it is compared.
+        """
+        watched = self._watched(run)
+        with watched.mutex:
+            document = make(watched.numbers)
+            made = print_of(document)
+            name, before = name_of(made), None if base is None else watched.prints.get(base)
+            watched.prints[name] = made
+            watched.prints.move_to_end(name)
+            while len(watched.prints) > _MOST_PRINTS:
+                watched.prints.popitem(last=False)
+        if before is None:
+            return name, document
+        return name, {"base": base, **changes(before, made, document)}
+
+    def _watched(self, run: tuple[str, str | None]) -> _CachedRun:
+        with self._mutex:
+            found = self._runs.setdefault(run, _CachedRun())
+            self._runs.move_to_end(run)
+            while len(self._runs) > _MOST_RUNS:
+                self._runs.popitem(last=False)
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,14 +102,18 @@ class State:
     """Set when the server is shutting down; event streams end then."""
     documents: DocumentCache = field(default_factory=DocumentCache)
     """The latest viewer documents."""
-    doubts: dict[tuple[str, int], tuple[DoubtfulCall, ...]] = field(
-        default_factory=dict[tuple[str, int], tuple[DoubtfulCall, ...]]
-    )
+    doubts: DoubtCache = field(default_factory=dict[tuple[str, int], tuple[DoubtfulCall, ...]])
     """The calls in doubt found last, by run and its number of events."""
     streams: set[object] = field(default_factory=set[object])
     """The open event streams."""
 
     @property
-    def journal_path(self) -> Path:
-        """The file of the journal."""
-        return self.host.journal.path
+    def context(self) -> Context:
+        """What operations work on."""
+        return Context(
+            host=self.host,
+            library=self.library,
+            face=Face.HTTP,
+            doubts=self.doubts,
+            problem=lambda error: problem_json(error, status_of(error)),
+        )

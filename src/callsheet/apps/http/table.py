@@ -7,9 +7,19 @@ from typing import Any
 
 from starlette.responses import Response
 
-from callsheet.apps.http.endpoint import ApiRequest, Empty, Endpoint, ResponseSpec, json_response
-from callsheet.apps.http.endpoints import branches, inspection, plans, runs, server, stream, texts, viewer
+from callsheet.apps.http import exports, server, viewer
+from callsheet.apps.http.endpoint import (
+    ApiRequest,
+    Empty,
+    Endpoint,
+    ResponseSpec,
+    endpoint_of,
+    json_response,
+)
 from callsheet.apps.http.openapi import openapi
+from callsheet.apps.operations.schema import ProblemRow, named_types
+from callsheet.apps.operations.tools import ToolList
+from callsheet.apps.table.operations import OPERATIONS
 
 
 async def _document(_: ApiRequest[Empty, Empty]) -> Response:
@@ -18,12 +28,8 @@ async def _document(_: ApiRequest[Empty, Empty]) -> Response:
 
 
 ENDPOINTS: tuple[Endpoint, ...] = (
-    *texts.ENDPOINTS,
-    *plans.ENDPOINTS,
-    *runs.ENDPOINTS,
-    *stream.ENDPOINTS,
-    *branches.ENDPOINTS,
-    *inspection.ENDPOINTS,
+    *(endpoint_of(operation) for operation in OPERATIONS if operation.http is not None),
+    *exports.ENDPOINTS,
     *viewer.ENDPOINTS,
     *server.ENDPOINTS,
     Endpoint(
@@ -41,4 +47,12 @@ ENDPOINTS: tuple[Endpoint, ...] = (
 @cache
 def document() -> dict[str, Any]:
     """The OpenAPI document."""
-    return openapi(ENDPOINTS)
+    results = [operation.result for operation in OPERATIONS if operation.http is not None]
+    kinds = [
+        ProblemRow,
+        ToolList,
+        *exports.RESULTS,
+        *server.RESULTS,
+        *(result for result in results if result is not None),
+    ]
+    return openapi(ENDPOINTS, [each for kind in kinds for each in named_types(kind)])

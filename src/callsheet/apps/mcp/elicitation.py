@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, cast
 
 from mcp_types import ElicitResult
 
 from callsheet.apps.hosting import Host
-from callsheet.apps.mcp.client_request import Form
+from callsheet.apps.mcp.server_context import Form
 from callsheet.apps.rendering.runs import pending_call_lines, question_lines
 from callsheet.apps.rendering.values import without_controls
 from callsheet.diagnostics import CallsheetError, Diagnostic
@@ -136,9 +136,3 @@ def _verdict(fields: Mapping[str, Any]) -> Resolution:
     except NotJson as error:
         message = f"the value that the call returned is not JSON: {error}"
         raise CallsheetError.single("CFG011", message, help='a text needs quotes: "paid"') from None
-
-
-def pending_lines(outcome: RunOutcome, hint: str) -> Iterator[str]:
-    """The open questions of a run, with the commands that answer them."""
-    for ask in outcome.waiting:
-        yield from question_lines(ask, hint)

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from mcp_types import GetPromptResult, Prompt, PromptArgument, PromptMessage, TextContent
 
 from callsheet.apps.compiling import prompt_with_toolbox
-from callsheet.apps.mcp.run_tools import details_of
 from callsheet.apps.mcp.server_context import ServerContext
 from callsheet.apps.operations.checking import check_text
 from callsheet.apps.operations.reading import plan_text
 from callsheet.apps.operations.run_text import run_detail_lines
+from callsheet.apps.table.runs import details_of
 from callsheet.diagnostics import CallsheetError, render_all
 
 _THEN = (
@@ -44,14 +44,14 @@ async def _write(server_context: ServerContext, given: Mapping[str, str]) -> str
 
 async def _repair(server_context: ServerContext, given: Mapping[str, str]) -> str:
     text = plan_text(given["ltp_text"])
-    checked = await asyncio.to_thread(check_text, text, await server_context.declared_tools_for(text))
+    checked = await asyncio.to_thread(check_text, text, await server_context.context().declared_tools(text))
     rendered = render_all(checked.diagnostics, text.source) or "it has no errors"
     plan = text.source.text.strip()
     return f"Repair this plan:\n\n```\n{plan}\n```\n\nThe result of validate_plan:\n\n{rendered}\n\n{_THEN}"
 
 
 async def _explain(server_context: ServerContext, given: Mapping[str, str]) -> str:
-    details = await server_context.host.beside(lambda: details_of(server_context, given["run_id"]))
+    details = await server_context.host.beside(lambda: details_of(server_context.context(), given["run_id"]))
     summary = "\n".join(run_detail_lines(details, server_context.hint))
     return (
         "Explain in a few plain sentences what happened in this run, why it ended as it did, and what can be "

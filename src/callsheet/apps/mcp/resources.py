@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 from mcp_types import Resource, ResourceTemplate, TextResourceContents
 
-from callsheet.apps.mcp.run_tools import details_of
 from callsheet.apps.mcp.server_context import ServerContext
-from callsheet.apps.operations.run_details import run_details_json
 from callsheet.apps.operations.run_text import run_detail_lines
+from callsheet.apps.operations.runs import run_details_json
 from callsheet.apps.rendering.values import without_controls
+from callsheet.apps.table.runs import details_of
 from callsheet.diagnostics import CallsheetError
 from callsheet.runtime.reporting import MADE_BY, lctl_of, report_document, report_page
 from callsheet.trace.lctl.write import write
@@ -40,13 +40,19 @@ class _View(NamedTuple):
 
 def _summary(server_context: ServerContext, run_id: str) -> str:
     return "\n".join(
-        map(without_controls, run_detail_lines(details_of(server_context, run_id), server_context.hint))
+        map(
+            without_controls,
+            run_detail_lines(details_of(server_context.context(), run_id), server_context.hint),
+        )
     )
 
 
 def _journal(server_context: ServerContext, run_id: str) -> str:
     return json.dumps(
-        run_details_json(details_of(server_context, run_id)), ensure_ascii=False, indent=2, default=str
+        run_details_json(details_of(server_context.context(), run_id)),
+        ensure_ascii=False,
+        indent=2,
+        default=str,
     )
 
 

@@ -39,16 +39,9 @@ from mcp_types import (
 
 from callsheet import __version__
 from callsheet.apps.mcp import prompts, resources
-from callsheet.apps.mcp.branch_tools import BRANCH_TOOLS
-from callsheet.apps.mcp.client_request import ClientRequest, client_supports_forms
-from callsheet.apps.mcp.execute_tools import EXECUTE_TOOLS
-from callsheet.apps.mcp.plan_tools import PLAN_TOOLS
-from callsheet.apps.mcp.replies import Reply, error_reply
-from callsheet.apps.mcp.run_tools import ANSWER_TOOL, RUN_TOOLS
-from callsheet.apps.mcp.server_context import ServerContext
+from callsheet.apps.mcp.server_context import ClientRequest, ServerContext, client_supports_forms
 from callsheet.apps.mcp.subscriptions import ChangeNotifier
-from callsheet.apps.mcp.text_tools import TEXT_TOOLS
-from callsheet.apps.mcp.tool import ToolDefinition
+from callsheet.apps.mcp.tools import TOOLS, call_tool, declaration, error_reply, result_of
 from callsheet.diagnostics import CallsheetError, to_json
 
 NAME = "callsheet"
@@ -117,42 +110,35 @@ class _Handlers:
     def __init__(self, server_context: ServerContext, changes: ChangeNotifier) -> None:
         self._server_context = server_context
         self._changes = changes
-        self._tools: tuple[ToolDefinition[Any], ...] = (
-            *TEXT_TOOLS,
-            *PLAN_TOOLS,
-            *EXECUTE_TOOLS,
-            *BRANCH_TOOLS,
-            *RUN_TOOLS,
-        )
-        allowed = (ANSWER_TOOL,) if server_context.clients_may_answer else ()
-        self._by_name = {offer.name: offer for offer in (*self._tools, *allowed)}
+        may_answer = server_context.clients_may_answer
+        self._tools = {
+            name: offered for name, offered in TOOLS.items() if may_answer or not offered[0].is_for_answers
+        }
 
     async def list_tools(self, context: _Context, params: PaginatedRequestParams | None) -> ListToolsResult:
         """All tools; `answer_run` only for a client without forms."""
-        offers = self._tools if client_supports_forms(context) else tuple(self._by_name.values())
-        return ListToolsResult(tools=[offer.declaration() for offer in offers])
+        has_forms = client_supports_forms(context)
+        offered = [each for each in self._tools.values() if not (has_forms and each[0].is_for_answers)]
+        return ListToolsResult(tools=[declaration(each) for each in offered])
 
     async def call_tool(
         self, context: _Context, params: CallToolRequestParams
     ) -> CallToolResult | InputRequiredResult:
         """The result of a tool call; errors are results too."""
-        offer = self._by_name.get(params.name)
-        if offer is None:
+        offered, caller = self._tools.get(params.name), ClientRequest(context, params)
+        if offered is None:
             raise MCPError(code=INVALID_PARAMS, message=f"there is no tool {params.name[:80]!r}")
         try:
-            answer = await offer.call(
-                self._server_context, params.arguments or {}, ClientRequest(context, params)
-            )
+            return await call_tool(offered, self._server_context, params.arguments or {}, caller)
         except CallsheetError as error:
-            answer = error_reply(self._server_context.host.masker.error(error))
+            return result_of(error_reply(self._server_context.host.masker.error(error)), caller)
         except MCPError:
             raise
         except Exception as error:
-            _log.exception("the tool %s failed with an unexpected exception", offer.name)
+            _log.exception("the tool %s failed with an unexpected exception", params.name)
             text = f"a bug in callsheet: {type(error).__name__}: {error}"
             bug = CallsheetError.single("MCP009", text, help="please report it; the server continues")
-            answer = error_reply(bug)
-        return answer.result(context.protocol_version) if isinstance(answer, Reply) else answer
+            return result_of(error_reply(bug), caller)
 
     async def list_resources(
         self, context: _Context, params: PaginatedRequestParams | None

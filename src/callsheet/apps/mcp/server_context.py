@@ -1,17 +1,27 @@
-"""The context of all MCP requests: the host of runs, the plan library, the operator's settings."""
+"""What a request of an MCP client works on: the server's host, library and settings, and the request itself.
+
+A client of protocol 2026-07-28 or later gets questions as a result, and repeats the call with the answers; an
+older one is asked while the call is in progress.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from callsheet.api.agents import asks_for_all_tools
+from mcp.server.context import ServerRequestContext
+from mcp_types import CallToolRequestParams, ElicitRequest, ElicitRequestFormParams, ElicitResult
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
 from callsheet.apps.hosting import Host
-from callsheet.apps.operations.reading import PlanText
-from callsheet.apps.setup import Setup
-from callsheet.apps.tool_declarations import DeclaredTools
+from callsheet.apps.hosting.requests import Listeners
+from callsheet.apps.table.operation import Context, Face
 from callsheet.apps.toolbox import Toolbox
-from callsheet.policy.model import Policy
+from callsheet.ir import Plan
 from callsheet.store.library import PlanLibrary
+
+_NOBODY = Listeners()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,24 +34,95 @@ class ServerContext:
 
     host: Host
     library: PlanLibrary
-    policy: Policy | None = None
     clients_may_answer: bool = False
     hint: str = ""
-
-    @property
-    def setup(self) -> Setup:
-        """The setup of all runs."""
-        return self.host.tools.setup
 
     async def toolbox(self) -> Toolbox:
         """All available tools."""
         return await self.host.tools.for_plan(None)
 
-    async def declared_tools_for(self, text: PlanText) -> DeclaredTools:
-        """The tools to check a plan against; servers are opened for unknown ones."""
-        plan = text.plan or text.partial
-        if plan is None:
-            return self.host.tools.declared
-        agents = self.setup.agents
-        needed = None if asks_for_all_tools(plan, agents) else plan
-        return DeclaredTools(self.setup, await self.host.tools.for_plan(needed, agents))
+    def context(
+        self,
+        client: str = "",
+        *,
+        runs: Callable[[Plan], None] = lambda plan: None,
+        listeners: Listeners = _NOBODY,
+    ) -> Context:
+        """What an operation works on for a client; `runs` and `listeners` as in `Context`."""
+        return Context(
+            host=self.host,
+            library=lambda: self.library,
+            face=Face.MCP,
+            by=client,
+            hint=self.hint,
+            clients_may_answer=self.clients_may_answer,
+            runs=runs,
+            listeners=listeners,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A form for the person at the client: a message, and the JSON Schema of the answer."""
+
+    message: str
+    schema: dict[str, Any]
+
+    def request(self) -> ElicitRequest:
+        """The form as an MCP elicitation request."""
+        params = ElicitRequestFormParams(message=self.message, requested_schema=self.schema)
+        return ElicitRequest(params=params)
+
+
+@dataclass(frozen=True, slots=True)
+class ClientRequest:
+    """A request of a client."""
+
+    context: ServerRequestContext[Any, Any]
+    params: CallToolRequestParams
+
+    @property
+    def client_name(self) -> str:
+        """The name of the client."""
+        client = self.context.session.client_params
+        return "an MCP client" if client is None else f"{client.client_info.name[:60]} (MCP)"
+
+    @property
+    def supports_forms(self) -> bool:
+        """Whether the client can show a form to a person."""
+        return client_supports_forms(self.context) and (
+            self.has_input_required or self.context.session.can_send_request
+        )
+
+    @property
+    def has_input_required(self) -> bool:
+        """Whether the protocol version returns questions as results of tool calls."""
+        return self.context.protocol_version in MODERN_PROTOCOL_VERSIONS
+
+    @property
+    def state(self) -> str | None:
+        """The state that this server sent with the questions that the call answers; None for a new call."""
+        return self.params.request_state
+
+    @property
+    def answers(self) -> Mapping[str, ElicitResult]:
+        """The answers that came with the call, by the names of their questions."""
+        given = self.params.input_responses or {}
+        return {name: answer for name, answer in given.items() if isinstance(answer, ElicitResult)}
+
+    async def elicit(self, form: Form) -> ElicitResult:
+        """Ask the person at an older client, now."""
+        session = self.context.session
+        return await session.elicit_form(form.message, form.schema, self.context.request_id)
+
+    async def report_progress(self, progress: float, total: float | None, message: str) -> None:
+        """Report progress, if the client has asked for it."""
+        await self.context.session.report_progress(progress, total, message)
+
+
+def client_supports_forms(context: ServerRequestContext[Any, Any]) -> bool:
+    """Whether a client has declared that it can show forms."""
+    offered = context.session.client_capabilities
+    if offered is None or offered.elicitation is None:
+        return False
+    return offered.elicitation.form is not None or offered.elicitation.url is None

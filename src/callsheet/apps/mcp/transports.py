@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import ipaddress
+import re
 import socket
 from collections import deque
 from collections.abc import Callable, Generator
@@ -26,12 +28,11 @@ from uvicorn.config import WSProtocolType
 from callsheet.apps.head_timeout import HeadTimeoutProtocol
 from callsheet.apps.hosting import Host
 from callsheet.apps.masking import Masker
-from callsheet.apps.mcp.address import Address
-from callsheet.apps.mcp.messages import InvalidMessage, json_in
 from callsheet.apps.mcp.server import make_server
 from callsheet.apps.mcp.server_context import ServerContext
-from callsheet.apps.mcp.stdio import stdio_streams
+from callsheet.apps.mcp.stdio import InvalidMessage, json_in, stdio_streams
 from callsheet.apps.setup import Setup
+from callsheet.diagnostics import CallsheetError
 from callsheet.machine import Limits
 from callsheet.policy.model import Policy
 from callsheet.store import Journal
@@ -43,6 +44,69 @@ _MOST_SESSIONS = 1_000
 _MOST_BODY = 4 * 1024 * 1024
 """The size up to which a body is read before it is passed on, in bytes; the SDK refuses larger ones."""
 _NO_WEBSOCKETS: WSProtocolType = "none"
+_ADDRESS = re.compile(r"(?:(?P<host>\[[0-9A-Fa-f:.]+\]|[^:\[\]]*):)?(?P<port>\d{1,5})", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A loopback host and a port; port 0 stands for any free port."""
+
+    host: str
+    port: int
+
+    @property
+    def authority(self) -> str:
+        """Host and port as in a URL."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def url(self) -> str:
+        """The URL of the server."""
+        return f"http://{self.authority}/mcp"
+
+
+def read_address(text: str) -> Address:
+    """Parse `[HOST:]PORT`.
+
+    Raises CallsheetError: CFG010 for an invalid address, MCP002 for a host that is not a loopback address.
+
+    >>> read_address("8321"), read_address("[::1]:0").url
+    (Address(host='127.0.0.1', port=8321), 'http://[::1]:0/mcp')
+    """
+    match = _ADDRESS.fullmatch(text.strip())
+    if match is None or int(match["port"]) > 65_535:
+        message = f"{text[:60]!r} is not an address to listen on"
+        raise CallsheetError.single("CFG010", message, help="write a port (8321), or 127.0.0.1:8321")
+    host = (match["host"] or "127.0.0.1").strip("[]")
+    if host != "localhost" and not _is_loopback(host):
+        raise CallsheetError.single(
+            "MCP002",
+            f"callsheet mcp listens only on loopback addresses, and {host} is an address of the network",
+            help=f"write --http {match['port']}; for other machines use ssh -L or a proxy with TLS",
+        )
+    return Address("127.0.0.1" if host == "localhost" else host, int(match["port"]))
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def listen(address: Address) -> tuple[socket.socket, Address]:
+    """Return a listening socket, and its address with the actual port.
+
+    Raises CallsheetError (MCP003) if the address cannot be used.
+    """
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    try:
+        bound = socket.create_server((address.host, address.port), family=family, backlog=128)
+    except OSError as error:
+        message = f"{address.authority} cannot be used: {error.strerror or error}"
+        hint = "name another port, or 0 for any free port"
+        raise CallsheetError.single("MCP003", message, help=hint) from error
+    return bound, Address(address.host, bound.getsockname()[1])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +147,6 @@ async def serve(config: ServerConfig, endpoint: HttpEndpoint | None, notify: Cal
         server_context = ServerContext(
             host=host,
             library=config.library,
-            policy=config.policy,
             clients_may_answer=config.clients_may_answer,
             hint=config.hint,
         )

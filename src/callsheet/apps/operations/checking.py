@@ -4,14 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, NotRequired, TypedDict
 
 from callsheet.api.checking import check_plan, check_readable, idle_inputs
 from callsheet.apps.operations.reading import PlanText
+from callsheet.apps.operations.schema import Count, DiagnosticRow, Ok, PlanHash, diagnostic_rows
 from callsheet.apps.setup import Setup
 from callsheet.apps.tool_declarations import DeclaredTools
-from callsheet.diagnostics import CallsheetError, Diagnostic, to_json
+from callsheet.diagnostics import CallsheetError, Diagnostic
 from callsheet.ir import Plan, plan_hash
+from callsheet.ports.tools import Registry
+
+
+class CheckRow(TypedDict):
+    """The verdict on a plan."""
+
+    ok: Ok
+    steps: NotRequired[Annotated[Count, "the number of steps"]]
+    plan_hash: NotRequired[PlanHash]
+
+
+class CheckResult(CheckRow):
+    """The verdict on a plan, with its errors, warnings and hints."""
+
+    problems: Annotated[list[str], "the problems of the plan itself as messages, without those of tools"]
+    diagnostics: list[DiagnosticRow]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +54,16 @@ class Checked:
 
         return [] if self.text.plan is None else validate_plan(LTPPlan.of(self.text.plan))
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> CheckRow:
         """Whether it is valid, the number of its steps, and its hash."""
-        row: dict[str, Any] = {"ok": self.ok}
-        if self.text.plan is not None:
-            row |= {"steps": len(self.text.plan.steps), "plan_hash": plan_hash(self.text.plan)}
-        return row
+        plan = self.text.plan
+        if plan is None:
+            return {"ok": self.ok}
+        return {"ok": self.ok, "steps": len(plan.steps), "plan_hash": plan_hash(plan)}
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> CheckResult:
         """The findings as data, and the same in the documented messages."""
-        rows = to_json(self.diagnostics, self.text.source)
+        rows = diagnostic_rows(self.diagnostics, self.text.source)
         return {**self.row(), "problems": self.problems, "diagnostics": rows}
 
 
@@ -67,11 +84,38 @@ def check_text(
     >>> [d.code for d in check_text(plan_text("S1: GOTO S7"), None).diagnostics if d.is_error]
     ['CHK012']
     """
-    if text.plan is None:
-        more = _of_readable(text, declared, asks_servers=asks_servers)
+    if declared is not None:
+        return check_with(text, declared, inputs, asks_servers=asks_servers)[0]
+    if text.plan is not None:
+        found = (*check_plan(text.plan, None, inputs), *idle_inputs(text.plan, inputs))
+    elif text.partial is not None and text.partial.steps:
+        found = check_readable(text.partial, text.lost, None)
     else:
-        more = _of_plan(text.plan, declared, inputs, asks_servers=asks_servers)
-    return Checked(text, (*text.diagnostics, *more))
+        found = ()
+    return Checked(text, (*text.diagnostics, *found))
+
+
+def check_with(
+    text: PlanText, declared: DeclaredTools, inputs: Collection[str] = (), *, asks_servers: bool = False
+) -> tuple[Checked, Registry, str | None]:
+    """Check a text as `check_text`, with the tools that it was checked against.
+
+    The last value names the servers that were not queried for unknown tools; None if there are none.
+    """
+    plan = text.plan or text.partial
+    if plan is None or not plan.steps:
+        return Checked(text, text.diagnostics), declared.local, None
+    registry, before, not_asked = declared.tools_for(plan, asks_servers=asks_servers)
+    if text.plan is None:
+        found = check_readable(plan, text.lost, registry, not_asked=not_asked)
+    else:
+        found = (
+            *before,
+            *check_plan(plan, registry, inputs, not_asked=not_asked, providers=declared.providers),
+            *idle_inputs(plan, inputs),
+            *declared.agent_tool_diagnostics(plan, registry, not_asked),
+        )
+    return Checked(text, (*text.diagnostics, *found)), registry, not_asked
 
 
 def require_plan(text: PlanText, setup: Setup, inputs: Collection[str] = ()) -> Plan:
@@ -82,30 +126,3 @@ def require_plan(text: PlanText, setup: Setup, inputs: Collection[str] = ()) -> 
     if text.plan is None:
         raise CallsheetError(check_text(text, DeclaredTools(setup), inputs).diagnostics, text.source)
     return text.plan
-
-
-def _of_plan(
-    plan: Plan, declared: DeclaredTools | None, inputs: Collection[str], *, asks_servers: bool
-) -> tuple[Diagnostic, ...]:
-    if declared is None:
-        return (*check_plan(plan, None, inputs), *idle_inputs(plan, inputs))
-    registry, before, not_asked = declared.tools_for(plan, asks_servers=asks_servers)
-    found = check_plan(plan, registry, inputs, not_asked=not_asked, providers=declared.providers)
-    return (
-        *before,
-        *found,
-        *idle_inputs(plan, inputs),
-        *declared.agent_tool_diagnostics(plan, registry, not_asked),
-    )
-
-
-def _of_readable(
-    text: PlanText, declared: DeclaredTools | None, *, asks_servers: bool
-) -> tuple[Diagnostic, ...]:
-    """The errors of the steps that could be parsed, so that one check shows all errors."""
-    if text.partial is None or not text.partial.steps:
-        return ()
-    if declared is None:
-        return check_readable(text.partial, text.lost, None)
-    registry, _, not_asked = declared.tools_for(text.partial, asks_servers=asks_servers)
-    return check_readable(text.partial, text.lost, registry, not_asked=not_asked)

@@ -1,13 +1,16 @@
-"""The result of compiling a goal, as data."""
+"""Asks a model for the plan of a goal: as text, or as a graph for the library."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Literal, NotRequired, TypedDict, cast
 
-from callsheet.api.compiling import Compiled, CompileFailed
+from callsheet.api.checking import check_plan
+from callsheet.api.compiling import Compiled, CompileFailed, offered
 from callsheet.api.plan import Plan
+from callsheet.api.planning import GraphPlanner
+from callsheet.api.requirements import pins_for_library
 from callsheet.apps.compiling import (
     CompileOutcome,
     GoalRequest,
@@ -15,10 +18,50 @@ from callsheet.apps.compiling import (
     ProofTerms,
     compile_with_toolbox,
 )
+from callsheet.apps.models import required_planner, with_local_model
+from callsheet.apps.operations.schema import Count, DiagnosticRow, Object, Ok, PlanHash
 from callsheet.apps.setup import Setup
-from callsheet.apps.toolbox import Toolbox
+from callsheet.apps.toolbox import Toolbox, open_toolbox
 from callsheet.diagnostics import Diagnostic, Source, to_json
-from callsheet.store.library import PlanLibrary
+from callsheet.ir import Plan as PlanSteps
+from callsheet.machine import Spent, Usage
+from callsheet.ports.calls import CallContext
+from callsheet.ports.models.failures import as_error
+from callsheet.ports.models.model import ModelFailed
+from callsheet.store.library import PlanLibrary, StoredPlan
+
+
+class NearPlan(TypedDict):
+    """A plan of the library for a similar goal."""
+
+    id: str
+    goal: str
+    score: float
+
+
+class SavedVersion(TypedDict):
+    """A plan that was saved: its id and version."""
+
+    id: str
+    version: Count | None
+
+
+CompileResult = TypedDict(
+    "CompileResult",
+    {
+        "ok": Ok,
+        "goal": str,
+        "text": Annotated[str | None, "the text of the plan"],
+        "from": Literal["model", "library"],
+        "id": NotRequired[Annotated[str, "the plan's id in the library"]],
+        "hash": NotRequired[PlanHash],
+        "near": Annotated[list[NearPlan], "plans of the library for similar goals"],
+        "answer": NotRequired[Annotated[str, "the answer of the model, if it is not a plan"]],
+        "accounting": NotRequired[Annotated[Object, "the model calls, tokens and cost of compiling"]],
+        "saved": NotRequired[SavedVersion | None],
+        "diagnostics": NotRequired[list[DiagnosticRow]],
+    },
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,28 +88,24 @@ class Compilation:
         """The text that the diagnostics point into."""
         return None if self.made.result is None else self.made.result.findings.source
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> CompileResult:
         """The text, its origin and the model usage, as data."""
-        made = self.made
+        made, result = self.made, self.made.result
         data: dict[str, Any] = {"ok": self.ok, "goal": self.goal, "text": made.text, "from": "model"}
         if made.from_library is not None:
             data |= {"from": "library", "id": made.from_library.id, "hash": Plan(made.from_library.plan).hash}
         data["near"] = [{"id": kept.id, "goal": kept.goal, "score": kept.score} for kept in self.near]
-        if made.result is None:
-            return data
-        result = _of_result(made.result)
-        result["diagnostics"] = [*to_json(made.tool_diagnostics), *result["diagnostics"]]
-        return data | result
+        if result is not None:
+            data |= {
+                "diagnostics": [*to_json(made.tool_diagnostics), *result.findings.to_json()],
+                "accounting": result.accounting.to_json(),
+            }
+            data |= _plan_or_answer(result)
+        return cast("CompileResult", data)
 
 
-def _of_result(result: Compiled | CompileFailed) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        "diagnostics": result.findings.to_json(),
-        "accounting": result.accounting.to_json(),
-    }
-    if result.ok:
-        return {**data, "hash": result.require().hash}
-    return {**data, "answer": result.text}
+def _plan_or_answer(result: Compiled | CompileFailed) -> dict[str, str]:
+    return {"hash": result.require().hash} if result.ok else {"answer": result.text}
 
 
 async def compile_text(
@@ -92,3 +131,54 @@ async def compile_text(
     request = GoalRequest(goal=goal, context=context, library=library, accept=takes, terms=terms)
     made = await compile_with_toolbox(toolbox, request, setup)
     return Compilation(goal, made, tuple(near))
+
+
+# ---------------------------------------------------------------- graphs for the library
+
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    """A plan that a model made for a goal and that has passed the checks; it has no id yet.
+
+    `tools` are the pins of the tools that it calls, `doubts` diagnostics about tools, `used` model usage.
+    """
+
+    goal: str
+    plan: PlanSteps
+    tools: Mapping[str, str | None]
+    doubts: tuple[Diagnostic, ...]
+    used: Usage
+
+    def saved(
+        self, library: PlanLibrary, plan_id: str | None = None, *, replaces: bool = False
+    ) -> StoredPlan:
+        """Save it in a library, by default under an id made of its title; raises as `PlanLibrary.save`."""
+        return library.save(self.plan, plan_id, replaces=replaces, tools=self.tools, goal=self.goal)
+
+
+async def plan_for(goal: str, context: str, setup: Setup) -> Created:
+    """A plan for a goal, with the tools of a setup, which are opened for it.
+
+    Raises CallsheetError: PLN011 if no model is configured, the model's failure, or the errors of its
+    answer.
+    """
+    planner = required_planner(setup)
+    async with open_toolbox(setup) as toolbox:
+        return await _made(planner, goal, context, toolbox)
+
+
+async def plan_on(toolbox: Toolbox, goal: str, context: str, setup: Setup) -> Created:
+    """Like `plan_for`, with open tools; without a configured model a downloaded local one is asked."""
+    return await _made(required_planner(with_local_model(setup, lambda _: None)), goal, context, toolbox)
+
+
+async def _made(planner: GraphPlanner, goal: str, context: str, toolbox: Toolbox) -> Created:
+    registry, call = toolbox.registry, CallContext("", "plan")
+    try:
+        plan = await planner.create(
+            goal, context, offered(registry), call, lambda plan: check_plan(plan, registry)
+        )
+    except ModelFailed as error:
+        raise as_error(error) from error
+    used = Usage.of(call.spent or Spent())
+    return Created(goal, replace(plan, id=None), pins_for_library(plan, registry), toolbox.diagnostics, used)

@@ -4,14 +4,52 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, NotRequired, TypedDict, cast
 
+from callsheet.apps.operations.schema import Object, Ordinal
 from callsheet.diagnostics import render, to_json
 from callsheet.trace.lctl.check import Report, check
 from callsheet.trace.lctl.confidence import VerifiedRaise
 from callsheet.trace.lctl.findings import Finding, worst_first
 from callsheet.trace.lctl.reading import read
 from callsheet.trace.lctl.yaml_text import MOST_BYTES
+
+_PLACE = ("line", "column", "end_line", "end_column", "help")
+
+
+class FindingRow(TypedDict):
+    """A finding about a document, with its place."""
+
+    document: Ordinal
+    source: str
+    rule: Annotated[str, "the rule, such as P01; `explain` shows its page"]
+    level: str
+    message: str
+    fact: NotRequired[str]
+    path: list[Any]
+    line: NotRequired[Ordinal]
+    column: NotRequired[Ordinal]
+    end_line: NotRequired[Ordinal]
+    end_column: NotRequired[Ordinal]
+    help: NotRequired[str]
+
+
+class ConfidenceRow(TypedDict):
+    """The confidence of the facts of the last document, and the lost facts."""
+
+    effective: Annotated[Object, "the effective confidence of each fact of the last document"]
+    flagged: list[str]
+    human_review: list[str]
+    blocked: list[str]
+    lost: list[Object]
+
+
+class LctlResult(ConfidenceRow):
+    """The documents of a chain with their findings."""
+
+    ok: Annotated[bool, "whether no rule of level error is violated"]
+    documents: list[Object]
+    findings: list[FindingRow]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +73,7 @@ class LctlChecked:
         readings = self.report.readings
         return [render(finding.diagnostic, readings[finding.document].source) for finding in self.findings]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> LctlResult:
         """The documents, the findings and the confidence of the facts, as data."""
         return {
             "ok": self.ok,
@@ -57,25 +95,28 @@ def check_blocks(texts: Iterable[str], verified_raise: VerifiedRaise = VerifiedR
     return LctlChecked(check(readings, {}, verified_raise=verified_raise))
 
 
-def finding_rows(report: Report, findings: Iterable[Finding]) -> list[dict[str, Any]]:
+def finding_rows(report: Report, findings: Iterable[Finding]) -> list[FindingRow]:
     """Findings as JSON objects, with their places."""
-    rows: list[dict[str, Any]] = []
+    rows: list[FindingRow] = []
     for finding in findings:
         source = report.readings[finding.document].source
-        row: dict[str, Any] = {"document": finding.document + 1, "source": source.name}
-        row |= {"rule": finding.rule, "level": str(finding.level), "message": finding.message}
+        row: FindingRow = {
+            "document": finding.document + 1,
+            "source": source.name,
+            "rule": finding.rule,
+            "level": str(finding.level),
+            "message": finding.message,
+            "path": list(finding.path),
+        }
         if finding.fact is not None:
             row["fact"] = finding.fact
-        row["path"] = list(finding.path)
-        place = to_json([finding.diagnostic], source)[0]
-        row |= {
-            key: place[key] for key in ("line", "column", "end_line", "end_column", "help") if key in place
-        }
-        rows.append(row)
+        (place,) = to_json([finding.diagnostic], source)
+        more = {key: place[key] for key in _PLACE if key in place}
+        rows.append(cast("FindingRow", {**row, **more}))
     return rows
 
 
-def confidence_row(report: Report) -> dict[str, Any]:
+def confidence_row(report: Report) -> ConfidenceRow:
     """The confidence of the facts of the last document, and the lost facts, as data."""
     return {
         "effective": dict(report.effective),

@@ -1,17 +1,19 @@
-"""A plan of the library ready to be run: text, parameters and current tools."""
+"""Plans of the library: ready to be run, with parameters and current tools; and as data."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, NotRequired, TypedDict, cast
+
+from callsheet.apps.operations.schema import Count, DiagnosticRow, Object, PlanHash
 
 if TYPE_CHECKING:
     from callsheet.apps.operations.reading import PlanText
     from callsheet.diagnostics import Diagnostic
     from callsheet.ports.tools import Registry
-    from callsheet.store.library import StoredPlan
+    from callsheet.store.library import Listed, Param, StoredPlan
 
 
 def text_of_stored(stored: StoredPlan, variables: Iterable[str] = ()) -> PlanText:
@@ -99,3 +101,112 @@ def other_tools(text: PlanText, registry: Registry, *, is_accepted: bool) -> tup
         return (Diagnostic("PLN025", Severity.WARNING, message),)
     hint = "check them (`callsheet tools`), then save the plan again, or run it with --accept-changed-tools"
     return (Diagnostic("PLN025", Severity.ERROR, message, help=hint),)
+
+
+# ---------------------------------------------------------------- as data
+
+
+class ParamRow(TypedDict):
+    """A variable that a run of the plan needs."""
+
+    name: str
+    kind: str
+    default: NotRequired[Any]
+
+
+class ListedPlan(TypedDict):
+    """A plan of the library in a list."""
+
+    id: str
+    path: str
+    syntax: str
+    title: str | None
+    goal: str | None
+    steps: Annotated[Count | None, "null if its text has errors"]
+    version: Count | None
+    is_edited: bool
+    params: list[ParamRow]
+
+
+class PlanList(TypedDict):
+    """The plans of the library."""
+
+    plans: list[ListedPlan]
+
+
+class StoredStep(TypedDict):
+    """A step of a stored plan."""
+
+    id: str
+    title: str | None
+    does: str
+    depends_on: list[str] | None
+
+
+class StoredResult(TypedDict):
+    """A plan of the library."""
+
+    id: str
+    path: str
+    syntax: str
+    title: str | None
+    goal: str | None
+    plan_hash: PlanHash
+    version: Count | None
+    edited: Annotated[bool, "whether its file has changed since that version"]
+    params: Annotated[list[ParamRow], "the variables that a run needs"]
+    tools: Annotated[Object, "the hashes of the declarations of its tools, by name"]
+    compiled: Annotated[Object | None, "how it was compiled"]
+    steps: list[StoredStep]
+    text: Annotated[str, "the text of the plan"]
+    diagnostics: NotRequired[Annotated[list[DiagnosticRow], "of its text, if it was just saved"]]
+
+
+def _param_row(param: Param) -> ParamRow:
+    return cast("ParamRow", param.to_json())
+
+
+def listed_json(plan: Listed) -> ListedPlan:
+    """A plan of the library as a row of a list."""
+    return {
+        "id": plan.id,
+        "path": plan.place,
+        "syntax": str(plan.syntax),
+        "title": plan.title,
+        "goal": plan.goal,
+        "steps": plan.steps,
+        "version": plan.version,
+        "is_edited": plan.is_edited,
+        "params": [_param_row(param) for param in plan.params],
+    }
+
+
+def stored_json(stored: StoredPlan) -> StoredResult:
+    """A stored plan as JSON data."""
+    from callsheet.ir import plan_hash  # noqa: PLC0415 - not for --help
+    from callsheet.views.describe import describe_action  # noqa: PLC0415 - as above
+
+    plan = stored.require()
+    return {
+        "id": stored.id,
+        "path": stored.place,
+        "syntax": str(stored.syntax),
+        "title": plan.title,
+        "goal": stored.goal if stored.record is not None and stored.record.goal else plan.goal,
+        "plan_hash": plan_hash(plan),
+        "version": stored.version,
+        "edited": stored.is_edited,
+        "params": [_param_row(param) for param in stored.params],
+        "tools": dict(stored.tools),
+        "compiled": None if stored.compiled is None else dict(stored.compiled),
+        "steps": [
+            {
+                "id": step.id,
+                "title": step.title,
+                "does": describe_action(step.action),
+                "depends_on": None if step.depends_on is None else list(step.depends_on),
+            }
+            for step in plan.steps
+        ],
+        "text": stored.text,
+    }

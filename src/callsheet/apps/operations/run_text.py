@@ -20,7 +20,7 @@ from callsheet.views.columns import cut, pad, printable, printable_lines
 from callsheet.views.describe import describe_action
 
 if TYPE_CHECKING:
-    from callsheet.apps.operations.run_details import RunDetails
+    from callsheet.apps.operations.runs import RunDetails
     from callsheet.store.chain import BadEvent
     from callsheet.trace.summary import Account, LateAnswer, StepAccount
 

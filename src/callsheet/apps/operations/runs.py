@@ -1,20 +1,32 @@
-"""The runs of a journal as rows of a list, with the status shown to people."""
+"""Runs as data: their outcomes, rows of lists, details, and their state at an event.
+
+In: a journal, or what came of a run. Out: JSON data. All words for the status of a run are in `Status`.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, TypedDict, cast, get_args
 
-from callsheet.apps.operations.outcomes import doubt_json
-from callsheet.apps.rendering.values import iso
+from callsheet.apps.operations.schema import Count, DiagnosticRow, Keyword, Object, PlanHash, Time
+from callsheet.apps.rendering.runs import ForkOrigin, origin_of
+from callsheet.apps.rendering.values import iso, preview
 
 if TYPE_CHECKING:
+    from callsheet.api.explaining import RunMoment
     from callsheet.machine import Outcome
-    from callsheet.runtime.doubt import DoubtfulCall
+    from callsheet.runtime.answers import PendingAsk
+    from callsheet.runtime.doubt import DoubtfulCall, RunOutcome
+    from callsheet.store.chain import BadEvent
     from callsheet.store.journal import Journal
     from callsheet.store.runs import RunInfo, RunNames, RunOutline
     from callsheet.store.writer import RunStatus
+    from callsheet.trace.summary import Account, LateAnswer, StepAccount
 
-STATUSES = [
+Status = Literal[
+    "queued",
     "running",
     "interrupted",
     "waiting",
@@ -26,14 +38,272 @@ STATUSES = [
     "cancelled",
     "corrupt",
 ]
-"""The statuses that are shown for runs, and that lists can be filtered by."""
+"""What people are told of a run: by these lists are filtered."""
+_QUEUED, *STATUSES = cast("tuple[Status, ...]", get_args(Status))
+"""The statuses of the runs of a journal; only a host has a queue."""
 INTERRUPTED = "interrupted"
 """The status shown for a run that has not ended and that no process is running."""
+_ENDINGS = ("failed", "refused", "cancelled")
+"""The statuses with which a run may end while calls are in progress."""
+
+StatusWord = Annotated[
+    str, Keyword("enum", tuple(word for word in get_args(Status) if word != "done_with_failures"))
+]
+OutcomeWord = Annotated[
+    str,
+    "the status, or done_with_failures if the run is done and steps failed on the way",
+    Keyword("enum", get_args(Status)),
+]
+FailedSteps = Annotated[list[str] | None, "the ids of the steps that failed and that the plan went past"]
 
 
-def run_row(journal: Journal, info: RunInfo, shown: str) -> dict[str, Any]:
-    """A run as a row of a list; `shown` is its status as shown to people."""
+class DoubtRow(TypedDict):
+    """A call in doubt: it was sent without an answer, and may have taken place."""
+
+    key: str
+    step: str
+    item: Count
+    attempt: Count
+    tool: str
+    args: Object
+    since: Time
+    why: str
+
+
+class RunDoubtRow(DoubtRow):
+    """A call in doubt, with its run."""
+
+    run_id: str
+    kind: Literal["doubt"]
+
+
+class AskRow(TypedDict):
+    """A question to a person, or a request to approve a call."""
+
+    run_id: str
+    key: Annotated[str, "the key of the question, which an answer names"]
+    step: str
+    kind: Literal["question", "approval"]
+    since: Time
+    until: Time | None
+    answered: Annotated[bool, "whether it was answered and the run has not continued yet"]
+    digest: Annotated[str, "the digest that an answer is bound to"]
+    tool: NotRequired[str]
+    args: NotRequired[Annotated[Object, "the exact arguments of the call"]]
+    inputs: NotRequired[list[Any]]
+    plan_hash: NotRequired[str]
+    why: NotRequired[list[str]]
+    labels: NotRequired[Object]
+    answer: NotRequired[Annotated[Any, "the answer of an agent that needs review"]]
+    prompt: NotRequired[str]
+    options: NotRequired[list[Any]]
+    schema: NotRequired[Object | None]
+
+
+class Inbox(TypedDict):
+    """The unanswered questions and the calls in doubt of all runs."""
+
+    asks: list[AskRow]
+    in_doubt: list[RunDoubtRow]
+
+
+class OutcomeResult(TypedDict):
+    """What has come of a run."""
+
+    run_id: str | None
+    status: StatusWord
+    outcome: OutcomeWord
+    response: Annotated[str | None, "the answer of the plan"]
+    variables: Object | None
+    steps_executed: Count | None
+    terminated: bool | None
+    error: str | None
+    ended_at: Annotated[str | None, "the id of a step"]
+    failed_steps: FailedSteps
+    refusal: Annotated[Object | None, "the exceeded limit"]
+    objection: Annotated[Object | None, "the call that the policy refused"]
+    usage: Object
+    replanned: bool
+    in_doubt: list[DoubtRow]
+    waiting: list[AskRow]
+    unanswered: list[DoubtRow]
+    journal: str | None
+    diagnostics: list[DiagnosticRow]
+
+
+class RunRow(TypedDict):
+    """A run in a list."""
+
+    run_id: str
+    status: StatusWord
+    outcome: OutcomeWord
+    plan: Annotated[str, "the name of the plan"]
+    plan_hash: PlanHash
+    created: Time
+    updated: Time
+    events: Annotated[Count, "the number of its events"]
+    parent: Annotated[str | None, "the run that it branched off from"]
+    forked_at: Annotated[Count | None, "the last event shared with the parent"]
+    in_doubt: NotRequired[list[DoubtRow]]
+
+
+RunDetailsResult = TypedDict(
+    "RunDetailsResult",
+    {
+        "run_id": str,
+        "status": StatusWord,
+        "outcome": OutcomeWord,
+        "plan": str,
+        "plan_hash": PlanHash,
+        "created": Time,
+        "updated": Time,
+        "journal": str,
+        "from": Annotated[Object | None, "the run that it was branched off"],
+        "children": list[Object],
+        "events": Count,
+        "chain": Annotated[Object, "whether the hash chain of the events is intact"],
+        "steps": list[Object],
+        "warnings": list[str],
+        "late": list[Object],
+        "in_doubt": list[DoubtRow],
+        "unanswered": list[DoubtRow],
+        "waiting": list[AskRow],
+        "variables": Object,
+        "response": str | None,
+        "error": str | None,
+        "terminated": bool | None,
+        "ended_at": Annotated[str | None, "the id of a step"],
+        "failed_steps": FailedSteps,
+        "steps_executed": Count,
+        "refusal": Object | None,
+        "usage": Object,
+        "limits": Object,
+    },
+)
+
+
+class MomentResult(TypedDict):
+    """The state of a run after one of its events."""
+
+    run_id: str
+    event: Object
+    status: str
+    turn: Annotated[str | None, "the next step"]
+    done: list[str] | None
+    failed: Object | None
+    open: Annotated[list[Object], "calls in progress"]
+    variables: Object
+    visits: Object
+    response: str | None
+    error: str | None
+    usage: Object
+
+
+class CallsInDoubt(TypedDict):
+    """The status of a run, with its calls in doubt."""
+
+    run_id: str
+    status: StatusWord
+    in_doubt: list[DoubtRow]
+
+
+# ---------------------------------------------------------------- outcomes
+
+
+def outcome_json(
+    outcome: RunOutcome, journal: Path | None, diagnostics: Sequence[Mapping[str, object]] = ()
+) -> OutcomeResult:
+    """The state of a run as data; `journal` is None if nothing was recorded.
+
+    `diagnostics` are the warnings as JSON objects.
+    """
+    result = outcome.result
+    variables = outcome.variables if result is None else result.variables
+    open_status = "in_doubt" if outcome.in_doubt else "waiting" if outcome.waiting else "interrupted"
     return {
+        "run_id": outcome.run_id if journal is not None else None,
+        "status": open_status if result is None else str(result.status),
+        "outcome": open_status if result is None else str(result.outcome),
+        "response": None if result is None else result.response,
+        "variables": variables if variables is None else dict(variables),
+        "steps_executed": None if result is None else result.steps_executed,
+        "terminated": None if result is None else result.terminated,
+        "error": None if result is None else result.error,
+        "ended_at": None if result is None else result.ended_at,
+        "failed_steps": None if result is None else list(result.failed_steps),
+        "refusal": None if result is None or result.refusal is None else result.refusal._asdict(),
+        "objection": None if result is None or result.objection is None else result.objection.to_json(),
+        "usage": outcome.usage.to_json(),
+        "replanned": outcome.usage.replans > 0,
+        "in_doubt": [doubt_json(call) for call in outcome.in_doubt],
+        "waiting": [ask_json(ask) for ask in outcome.waiting],
+        "unanswered": [doubt_json(call) for call in outcome.unanswered],
+        "journal": None if journal is None else str(journal),
+        "diagnostics": cast("list[DiagnosticRow]", list(diagnostics)),
+    }
+
+
+def doubt_json(call: DoubtfulCall) -> DoubtRow:
+    """A call in doubt as a JSON object."""
+    return {
+        "key": call.key,
+        "step": call.step,
+        "item": call.item,
+        "attempt": call.attempt,
+        "tool": call.tool,
+        "args": call.args,
+        "since": iso(call.since),
+        "why": call.why,
+    }
+
+
+def run_doubt_json(run_id: str, call: DoubtfulCall) -> RunDoubtRow:
+    """A call in doubt in a list of what several runs wait for, beside questions."""
+    return {"run_id": run_id, "kind": "doubt", **doubt_json(call)}
+
+
+def ask_json(ask: PendingAsk) -> AskRow:
+    """A pending question or approval, as data."""
+    data: dict[str, Any] = {
+        "run_id": ask.run_id,
+        "key": ask.key,
+        "step": ask.step,
+        "kind": ask.kind,
+        "since": iso(ask.since),
+        "until": None if ask.until is None else iso(ask.until),
+        "answered": ask.is_answered,
+        "digest": ask.digest,
+    }
+    if ask.kind == "approval":
+        data |= {
+            "tool": ask.tool,
+            "args": dict(ask.args or {}),
+            "inputs": list(ask.inputs),
+            "plan_hash": ask.plan_hash,
+            "why": list(ask.why),
+            "labels": dict(ask.labels or {}),
+            **({"answer": ask.answer[0]} if ask.answer else {}),
+        }
+    else:
+        schema = None if ask.schema is None else dict(ask.schema)
+        data |= {"prompt": ask.prompt, "options": list(ask.options), "schema": schema}
+    return cast("AskRow", data)
+
+
+def doubts_json(run_id: str, status: str, calls: Sequence[DoubtfulCall]) -> CallsInDoubt:
+    """A run with its calls in doubt, as data."""
+    return {"run_id": run_id, "status": status, "in_doubt": [doubt_json(call) for call in calls]}
+
+
+# ---------------------------------------------------------------- lists
+
+
+def run_row(journal: Journal, info: RunInfo, shown: str, *, has_doubts: bool = True) -> RunRow:
+    """A run as a row of a list; `shown` is its status as shown to people.
+
+    The calls in doubt cost a replay of the run.
+    """
+    row: RunRow = {
         "run_id": info.run_id,
         "status": shown,
         "outcome": shown_outcome(info, shown),
@@ -44,8 +314,10 @@ def run_row(journal: Journal, info: RunInfo, shown: str) -> dict[str, Any]:
         "events": info.events,
         "parent": None if info.forked_at is None else info.parent_run,
         "forked_at": info.forked_at,
-        "in_doubt": [doubt_json(call) for call in _doubts(journal, info, shown)],
     }
+    if has_doubts:
+        row["in_doubt"] = [doubt_json(call) for call in _doubts(journal, info, shown)]
+    return row
 
 
 def _doubts(journal: Journal, info: RunInfo, shown: str) -> tuple[DoubtfulCall, ...]:
@@ -97,3 +369,165 @@ def stored_statuses(status: str) -> tuple[RunStatus | Outcome, ...] | None:
     from callsheet.store import listing  # noqa: PLC0415 - brings sqlite3
 
     return listing.stored_statuses(status)
+
+
+# ---------------------------------------------------------------- details
+
+
+@dataclass(frozen=True, slots=True)
+class RunDetails:
+    """Everything that is shown about a run; `bad` is the first event that fails verification."""
+
+    info: RunInfo
+    status: str
+    plan: str
+    journal: Path
+    bad: BadEvent | None
+    account: Account
+    asks: tuple[PendingAsk, ...]
+    """The questions and approvals that the run has not continued from."""
+    in_doubt: tuple[DoubtfulCall, ...]
+    origin: ForkOrigin | None = None
+    children: tuple[RunInfo, ...] = ()
+    """The runs that were forked from this one."""
+    unanswered: tuple[DoubtfulCall, ...] = ()
+    """The calls of an interrupted run to which models gave no answer."""
+
+    @property
+    def outcome(self) -> str:
+        """What the run has come to: its status, unless it is done with failures."""
+        result = self.account.folded.machine.result
+        is_done = result is not None and self.status == result.status
+        return str(result.outcome) if result is not None and is_done else self.status
+
+
+def run_details(journal: Journal, info: RunInfo, bad: BadEvent | None = None) -> RunDetails:
+    """The details of a run; `bad` is its first event that failed verification, if it was verified.
+
+    Raises JournalError (JRN012, JRN015, JRN020) if its events cannot be read.
+    """
+    from callsheet.runtime.doubt import doubtful_calls, unanswered_calls  # noqa: PLC0415 - brings the runtime
+    from callsheet.runtime.inbox import asks_of  # noqa: PLC0415 - as above
+    from callsheet.trace.summary import account_of  # noqa: PLC0415 - brings the store
+
+    plan = journal.plan_of(info.plan_hash)
+    account = account_of(plan, journal.events(info.run_id), journal.plan_of)
+    asks = tuple(asks_of(journal, info.run_id))
+    status, name = shown_status(journal, info), plan_name(journal, info)
+    in_doubt = doubtful_calls(account.folded) if status in (INTERRUPTED, "in_doubt", *_ENDINGS) else ()
+    unanswered = unanswered_calls(account.folded) if status == INTERRUPTED else ()
+    first = next(iter(journal.events(info.run_id, lenient=True)))
+    return RunDetails(
+        info=info,
+        status=status,
+        plan=name,
+        journal=journal.path,
+        bad=bad,
+        account=account,
+        asks=asks,
+        in_doubt=in_doubt,
+        origin=origin_of(first.body),
+        children=tuple(journal.children(info.run_id)),
+        unanswered=unanswered,
+    )
+
+
+def run_details_json(details: RunDetails) -> RunDetailsResult:
+    """The details as JSON data."""
+    info, folded = details.info, details.account.folded
+    result = folded.machine.result
+    return {
+        "run_id": info.run_id,
+        "status": details.status,
+        "outcome": details.outcome,
+        "plan": details.plan,
+        "plan_hash": info.plan_hash,
+        "created": iso(info.created),
+        "updated": iso(info.updated),
+        "journal": str(details.journal),
+        "from": None if details.origin is None else details.origin.to_json(),
+        "children": [
+            {
+                "run_id": child.run_id,
+                "event": child.forked_at,
+                "status": str(child.status),
+                "outcome": shown_outcome(child, str(child.status)),
+            }
+            for child in details.children
+        ],
+        "events": info.events,
+        "chain": {"ok": True}
+        if details.bad is None
+        else {"ok": False, "event": details.bad.seq, "why": details.bad.why},
+        "steps": [_step_json(visit) for visit in details.account.steps],
+        "warnings": details.account.warnings,
+        "late": [_late_json(answer) for answer in details.account.late],
+        "in_doubt": [doubt_json(call) for call in details.in_doubt],
+        "unanswered": [doubt_json(call) for call in details.unanswered],
+        "waiting": [ask_json(ask) for ask in details.asks],
+        "variables": folded.machine.variables(),
+        "response": None if result is None else result.response,
+        "error": None if result is None else result.error,
+        "terminated": None if result is None else result.terminated,
+        "ended_at": None if result is None else result.ended_at,
+        "failed_steps": None if result is None else list(result.failed_steps),
+        "steps_executed": folded.machine.steps_executed,
+        "refusal": None if result is None or result.refusal is None else result.refusal._asdict(),
+        "usage": folded.usage().to_json(),
+        "limits": folded.machine.limits.to_json(),
+    }
+
+
+def _step_json(visit: StepAccount) -> dict[str, Any]:
+    return {
+        "step": visit.step,
+        "outcome": visit.outcome,
+        "started": iso(visit.started),
+        "seconds": None if visit.ended is None else round(visit.ended - visit.started, 6),
+        "calls": visit.calls,
+        "retries": visit.retries,
+        "failed_items": visit.failed_items,
+        "detail": visit.detail or None,
+        "var": visit.var,
+        "preview": preview(visit.value, 200) if visit.var is not None else None,
+        "cuts": visit.cuts,
+        "empty": visit.empty,
+        "facts": visit.facts,
+        "answers": visit.answers,
+        "turns": visit.turns,
+    }
+
+
+def _late_json(answer: LateAnswer) -> dict[str, Any]:
+    return {
+        "key": answer.key,
+        "step": answer.step,
+        "time": iso(answer.ts),
+        "outcome": answer.outcome,
+        "preview": preview(answer.value, 200),
+    }
+
+
+# ---------------------------------------------------------------- at an event
+
+
+def run_at_event_json(moment: RunMoment) -> MomentResult:
+    """The run after an event as a JSON object."""
+    event, done, failed = moment.event, moment.done, moment.failed
+    return {
+        "run_id": moment.run_id,
+        "event": {"seq": event.seq, "type": str(event.type), "key": event.key, "time": iso(event.ts)},
+        "status": moment.status,
+        "turn": moment.turn,
+        "done": None if done is None else list(done),
+        "failed": None if failed is None else dict(failed),
+        "open": [
+            {"key": c.key, "kind": type(c).__name__, "tool": getattr(c, "tool", None)}
+            for c in moment.folded.waiting.values()
+        ],
+        "variables": dict(moment.variables),
+        "visits": dict(moment.visits),
+        "response": moment.response,
+        "error": moment.error,
+        "usage": moment.usage.to_json(),
+    }

@@ -2,13 +2,44 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
-from callsheet.diagnostics import to_json
+from callsheet.apps.operations.schema import Count, DiagnosticRow, Object, diagnostic_rows
 
 if TYPE_CHECKING:
     from callsheet.apps.toolbox import Toolbox
     from callsheet.ports.tools import ToolSpec
+
+
+class ToolRow(TypedDict):
+    """A tool that plans can call."""
+
+    name: str
+    executor: str
+    origin: str
+    effect: str
+    description: str
+    arguments: list[str]
+    parameters: Object
+    pin: str | None
+    refusal: str | None
+
+
+class ServerRow(TypedDict):
+    """A server that offers tools."""
+
+    name: str
+    protocol: str | None
+    tools: Count
+
+
+class ToolList(TypedDict):
+    """The tools that plans can call, and the servers they come from."""
+
+    tools: list[ToolRow]
+    servers: list[ServerRow]
+    configs: list[str]
+    diagnostics: list[DiagnosticRow]
 
 
 def specs_of(toolbox: Toolbox) -> dict[str, ToolSpec]:
@@ -21,7 +52,7 @@ def first_line(spec: ToolSpec) -> str:
     return spec.description.strip().partition("\n")[0]
 
 
-def tools_json(toolbox: Toolbox) -> dict[str, Any]:
+def tools_json(toolbox: Toolbox) -> ToolList:
     """The tools, the servers and the diagnostics about them, as data."""
     return {
         "tools": [
@@ -40,5 +71,5 @@ def tools_json(toolbox: Toolbox) -> dict[str, Any]:
         ],
         "servers": [{"name": s.name, "protocol": s.protocol, "tools": s.tools} for s in toolbox.servers],
         "configs": [str(path) for path in toolbox.configs],
-        "diagnostics": to_json(toolbox.diagnostics),
+        "diagnostics": diagnostic_rows(toolbox.diagnostics),
     }

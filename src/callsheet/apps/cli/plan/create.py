@@ -48,12 +48,12 @@ def create(
         check_plan_id(plan_id)
     if only_prompt:
         return _print_prompt(goal, context, setup, as_json=as_json)
-    from callsheet.apps.operations.creating import plan_for  # noqa: PLC0415 - as above
+    from callsheet.apps.operations.compiling import plan_for  # noqa: PLC0415 - as above
 
     result = run_async(plan_for(goal, context, setup))
     stored = result.saved(open_library(plans_folder), plan_id, replaces=replaces)
     if as_json:
-        from callsheet.apps.operations.plans import stored_json  # noqa: PLC0415 - as above
+        from callsheet.apps.operations.library import stored_json  # noqa: PLC0415 - as above
 
         print_json({**stored_json(stored), "goal": goal, "usage": result.used.to_json()})
         return Exit.OK

@@ -81,7 +81,7 @@ def save(  # noqa: PLR0913 - an argument for each option
         goal=goal,
     )
     if as_json:
-        from callsheet.apps.operations.plans import stored_json  # noqa: PLC0415 - not for --help
+        from callsheet.apps.operations.library import stored_json  # noqa: PLC0415 - not for --help
 
         print_json(stored_json(stored))
         return Exit.OK

@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, NotRequired, TypedDict
 
+from callsheet.apps.operations.schema import Count
 from callsheet.ir import JSON
 
 ALL = "all"
@@ -28,6 +29,26 @@ MOST_VISITS = 20
 """Visits of one step in a dry run, unless it is asked for."""
 _NAMED = 8
 """How many variables a line names."""
+
+
+LeftOutRow = TypedDict(
+    "LeftOutRow",
+    {
+        "name": Annotated[str, "$ and a variable's name, response, steps, or a part of a step"],
+        "of": Annotated[Count, "its length in characters, or the number of steps"],
+        "from": NotRequired[Annotated[Count, "the first character or step that is shown"]],
+        "to": NotRequired[Annotated[Count, "the end of what is shown"]],
+        "shown": NotRequired[Annotated[Count, "how many are shown"]],
+    },
+)
+"""A part of a result that is not shown."""
+
+
+LeftOut = Annotated[
+    list[LeftOutRow],
+    "what is not shown: explain_run returns it with show_variables and from_character, dry_run_plan with "
+    "show_steps",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,3 +232,15 @@ def dry_run_lines(left_out: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 def cut_dry_run(text: str) -> str:
     """The text of a dry run, cut at the end."""
     return cut_text(text, _WHOLE_DRY_RUN)
+
+
+def extent_lines(
+    extent: Extent, whole: Mapping[str, Any], data: Mapping[str, Any], run_id: str
+) -> Iterator[str]:
+    """The variables as asked for, one a line, and what is left out."""
+    variables: Mapping[str, JSON] = data["variables"] or {}
+    for name, value in variables.items():
+        yield f"${name} = {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
+    yield from left_out_lines(data, run_id)
+    for name in extent.unknown(whole):
+        yield f"the run has no variable ${name}"

@@ -1,25 +1,60 @@
-"""Endpoints for the viewer: the document of a run, and its spans."""
+"""The viewer: its static pages, which need no token, and its data: the document, values, spans of a run.
+
+In: requests for `/` and for what it loads; a run. Out: static files under a strict content security policy;
+JSON data, whose form may change between versions.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any
 
+from pydantic import Field
+from starlette.requests import Request
 from starlette.responses import Response
 
-from callsheet.apps.http import bodies
-from callsheet.apps.http.endpoint import JSON_TYPE, ApiRequest, Empty, Endpoint, ResponseSpec, json_response
-from callsheet.apps.http.problems import Problem, json_bytes
+from callsheet.apps.http.endpoint import (
+    JSON_TYPE,
+    ApiRequest,
+    Empty,
+    Endpoint,
+    Query,
+    ResponseSpec,
+    json_response,
+)
+from callsheet.apps.http.problems import Problem, json_bytes, problem_of
+from callsheet.apps.http.state import State
+from callsheet.apps.table.runs import RunId
+from callsheet.apps.web.bundled import assets
 from callsheet.runtime.reporting import MADE_BY, report_document
 from callsheet.views.report.build import Showing
 from callsheet.views.report.values import Numbers, whole_text
+
+DOCUMENT = r"^[0-9a-f]{32}$"
+
+
+class DocumentQuery(Query):
+    """Options of a viewer document."""
+
+    other: RunId | None = Field(None, description="A run to compare with.")
+    base: Annotated[str, Field(pattern=DOCUMENT)] | None = Field(
+        None, description="The name of the document that the client has: only the changes since are returned."
+    )
+
+
+class ValueQuery(Query):
+    """Options of a value of a viewer document."""
+
+    other: RunId | None = Field(None, description="The run with which the document compares.")
+
 
 _TAG = "runs"
 _SERVED = Showing(has_spans=False)
 _WITH_SPANS = Showing(redacts=True)
 
 
-async def get_document(req: ApiRequest[Empty, bodies.DocumentQuery]) -> Response:
+async def get_document(req: ApiRequest[Empty, DocumentQuery]) -> Response:
     """The viewer's data of a run, without its spans.
 
     The header `ETag` names it. With that name as `base`, a later response has only the changes, if the server
@@ -41,7 +76,7 @@ async def get_document(req: ApiRequest[Empty, bodies.DocumentQuery]) -> Response
     return Response(told, 200, {"ETag": f'"{name}"'}, JSON_TYPE)
 
 
-async def get_value(req: ApiRequest[Empty, bodies.ValueQuery]) -> Response:
+async def get_value(req: ApiRequest[Empty, ValueQuery]) -> Response:
     """The whole of a value that the viewer's data shortens, by the SHA-256 of its JSON text."""
     host, run_id, digest = req.state.host, req.path["run_id"], req.path["digest"]
     host.info(run_id)
@@ -74,7 +109,7 @@ ENDPOINTS = (
         tag=_TAG,
         handler=get_document,
         responses=(ResponseSpec(200, "The data; its form may change between versions.", {"type": "object"}),),
-        query=bodies.DocumentQuery,
+        query=DocumentQuery,
         problems=(404, 409),
     ),
     Endpoint(
@@ -84,7 +119,7 @@ ENDPOINTS = (
         tag=_TAG,
         handler=get_value,
         responses=(ResponseSpec(200, "The value.", {}),),
-        query=bodies.ValueQuery,
+        query=ValueQuery,
         problems=(404, 409),
     ),
     Endpoint(
@@ -97,3 +132,45 @@ ENDPOINTS = (
         problems=(404, 409),
     ),
 )
+
+
+# ---------------------------------------------------------------- static pages
+
+Answers = Callable[[State, Request], Awaitable[Response]]
+POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self' data:",
+        "connect-src 'self'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+        "require-trusted-types-for 'script'",
+        "trusted-types 'none'",
+    )
+)
+"""The content security policy of the viewer: only files and requests of this server."""
+
+
+async def index(_state: State, _request: Request) -> Response:
+    """The viewer's page."""
+    return _file("index.html")
+
+
+async def asset(_state: State, request: Request) -> Response:
+    """A file that the page loads."""
+    return _file(str(request.path_params["name"]))
+
+
+WEB: Mapping[str, Answers] = {"/": index, "/assets/{name}": asset}
+"""The routes besides the API."""
+
+
+def _file(name: str) -> Response:
+    found = assets().get(name)
+    if found is None:
+        return problem_of(Problem("API009", f"there is no file {name[:80]!a}"))
+    headers = {"content-security-policy": POLICY, "cache-control": "no-cache"}
+    return Response(found.data, 200, headers, found.media_type)

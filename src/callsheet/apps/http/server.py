@@ -3,24 +3,68 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, TypedDict
 
+from pydantic import Field
 from starlette.responses import Response
 
 from callsheet import __version__
 from callsheet.api.policies import SHIPPED, load_policy
 from callsheet.apps.hosting import Stage
-from callsheet.apps.http import bodies, responses
-from callsheet.apps.http.endpoint import ApiRequest, Empty, Endpoint, ResponseSpec, json_response
+from callsheet.apps.http.endpoint import (
+    ApiRequest,
+    Body,
+    Empty,
+    Endpoint,
+    ResponseSpec,
+    json_response,
+    schema_here,
+)
 from callsheet.apps.http.guard import cookie_name, session_of
 from callsheet.apps.http.keys import SESSION_SECONDS
 from callsheet.apps.http.problems import Problem
-from callsheet.apps.operations.explaining import explain_code
-from callsheet.apps.operations.schemas import EXPLANATION
-from callsheet.apps.operations.tools import tools_json
+from callsheet.apps.operations.schema import Count, Object
+from callsheet.apps.operations.tools import ToolList, tools_json
 from callsheet.policy.canon import policy_hash, policy_to_json
 
 _TAG = "server"
+
+
+class SignInBody(Body):
+    """The token, or a one-time code."""
+
+    secret: Annotated[str, Field(min_length=1, max_length=1_000)]
+
+
+class Health(TypedDict):
+    """The health of the server."""
+
+    ok: bool
+    version: str
+    running: Count
+    queued: Count
+
+
+class SessionResult(TypedDict):
+    """Whether the client is signed in."""
+
+    signed_in: bool
+    seconds: Annotated[Count, "how long the session lasts"]
+
+
+class PolicyResult(TypedDict):
+    """A policy."""
+
+    name: str
+    policy: Object
+    hash: str
+
+
+class Policies(TypedDict):
+    """The policy in force, and those that a request may name."""
+
+    in_force: Annotated[PolicyResult | None, "the policy of the server, if any"]
+    shipped: list[str]
 
 
 async def health(req: ApiRequest[Empty, Empty]) -> Response:
@@ -44,7 +88,7 @@ async def list_tools(req: ApiRequest[Empty, Empty]) -> Response:
 async def get_policy(req: ApiRequest[Empty, Empty]) -> Response:
     """The policy of the server, and the shipped ones that a request may name if there is none."""
     policy = req.state.host.config.policy
-    data: dict[str, Any] | None = None
+    data: PolicyResult | None = None
     if policy is not None:
         shown = replace(policy, files=())
         data = {"name": policy.name, "policy": policy_to_json(shown), "hash": policy_hash(shown)}
@@ -60,12 +104,7 @@ async def get_shipped(req: ApiRequest[Empty, Empty]) -> Response:
     return json_response({"name": name, "policy": policy_to_json(policy), "hash": policy_hash(policy)})
 
 
-async def explain(req: ApiRequest[Empty, Empty]) -> Response:
-    """The page of a diagnostic code or of an LCTL rule."""
-    return json_response(explain_code(req.path["code"]).to_json())
-
-
-async def sign_in(req: ApiRequest[bodies.SignInBody, Empty]) -> Response:
+async def sign_in(req: ApiRequest[SignInBody, Empty]) -> Response:
     """Sign in with the token or a one-time code; the response sets a session cookie."""
     state, request = req.state, req.request
     host = request.headers.get("host", "").strip().lower()
@@ -105,13 +144,7 @@ async def session(req: ApiRequest[Empty, Empty]) -> Response:
     return json_response({"signed_in": True, "seconds": int(SESSION_SECONDS)})
 
 
-_POLICY = responses.table(
-    {
-        "name": responses.text(),
-        "policy": responses.any_object(),
-        "hash": responses.text(),
-    }
-)
+RESULTS = (Health, SessionResult, PolicyResult, Policies)
 ENDPOINTS = (
     Endpoint(
         method="GET",
@@ -119,7 +152,7 @@ ENDPOINTS = (
         summary="Check the health of the server",
         tag=_TAG,
         handler=health,
-        responses=(ResponseSpec(200, "The server is running.", responses.HEALTH),),
+        responses=(ResponseSpec(200, "The server is running.", schema_here(Health)),),
         is_open=True,
     ),
     Endpoint(
@@ -128,7 +161,7 @@ ENDPOINTS = (
         summary="List tools",
         tag=_TAG,
         handler=list_tools,
-        responses=(ResponseSpec(200, "The tools.", responses.TOOLS),),
+        responses=(ResponseSpec(200, "The tools.", schema_here(ToolList)),),
         problems=(422,),
     ),
     Endpoint(
@@ -137,7 +170,7 @@ ENDPOINTS = (
         summary="Show the policy in force",
         tag=_TAG,
         handler=get_policy,
-        responses=(ResponseSpec(200, "The policy.", responses.POLICY),),
+        responses=(ResponseSpec(200, "The policy.", schema_here(Policies)),),
     ),
     Endpoint(
         method="GET",
@@ -145,18 +178,8 @@ ENDPOINTS = (
         summary="Show a shipped policy",
         tag=_TAG,
         handler=get_shipped,
-        responses=(ResponseSpec(200, "The policy.", _POLICY),),
+        responses=(ResponseSpec(200, "The policy.", schema_here(PolicyResult)),),
         problems=(404,),
-    ),
-    Endpoint(
-        method="GET",
-        path="/v1/explain/{code}",
-        summary="Explain a diagnostic code",
-        tag=_TAG,
-        handler=explain,
-        responses=(ResponseSpec(200, "The page.", EXPLANATION),),
-        problems=(404,),
-        is_open=True,
     ),
     Endpoint(
         method="GET",
@@ -164,7 +187,7 @@ ENDPOINTS = (
         summary="Check whether the request is authenticated",
         tag=_TAG,
         handler=session,
-        responses=(ResponseSpec(200, "The request is authenticated.", responses.SESSION),),
+        responses=(ResponseSpec(200, "The request is authenticated.", schema_here(SessionResult)),),
     ),
     Endpoint(
         method="POST",
@@ -172,8 +195,8 @@ ENDPOINTS = (
         summary="Sign a browser in",
         tag=_TAG,
         handler=sign_in,
-        responses=(ResponseSpec(200, "The session cookie is set.", responses.SESSION),),
-        body=bodies.SignInBody,
+        responses=(ResponseSpec(200, "The session cookie is set.", schema_here(SessionResult)),),
+        body=SignInBody,
         problems=(401,),
         is_open=True,
     ),

@@ -1,27 +1,139 @@
-"""Where two runs diverge and what follows from it, as lines of text and as a JSON object."""
+"""The lineage of values of a run, and where two runs diverge: as lines of text and as data."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, TypedDict
 
+from callsheet.apps.operations.schema import Count, Object
 from callsheet.apps.rendering.runs import ForkOrigin, origin_of
 from callsheet.apps.rendering.values import preview
 
 if TYPE_CHECKING:
-    from callsheet.api.explaining import RunDifference
+    from callsheet.api.explaining import Explanation, RecordedCall, RunDifference, ValueFlow, ValuePlace
     from callsheet.store.journal import Journal
     from callsheet.store.runs import RunInfo
     from callsheet.trace.comparing import Compared, ValueDifference, VisitDifference
     from callsheet.trace.lineage.lineage import Lineage, Visit
 
+_PREVIEW = 200
 MAX_LINES = 20
 """The maximum number of differences in text output."""
 _MOST_PLACES = 3
 
 
-def diff_json(journal: Journal, a: RunInfo, b: RunInfo) -> dict[str, Any]:
+class LineageResult(TypedDict):
+    """The lineage of a value, nearest places first."""
+
+    run_id: str
+    variable: str
+    path: list[Any]
+    direction: Literal["forward", "backward"]
+    more: Annotated[bool, "whether there are further places"]
+    nodes: list[Object]
+    calls: NotRequired[list[Object]]
+
+
+DifferenceResult = TypedDict(
+    "DifferenceResult",
+    {
+        "a": str,
+        "b": str,
+        "same_plan": bool,
+        "equal": bool,
+        "from": Object,
+        "inputs": Object,
+        "alike": Annotated[Count, "the number of equal visits"],
+        "first": Object | None,
+        "differing": list[Object],
+    },
+)
+
+
+# ---------------------------------------------------------------- lineage
+
+
+def slice_json(found: Explanation) -> LineageResult:
+    """The slice as a JSON object."""
+    flows = "flows_to" if found.is_forward else "made_of"
+    data: LineageResult = {
+        "run_id": found.run_id,
+        "variable": found.variable,
+        "path": list(found.path),
+        "direction": "forward" if found.is_forward else "backward",
+        "more": found.is_cut,
+        "nodes": [
+            {**_place_json(place), flows: [{**flow_json(flow), "node": flow.place} for flow in place.flows]}
+            for place in found.places
+        ],
+    }
+    if found.is_forward:
+        data["calls"] = [
+            {
+                "key": reached.call.key,
+                "tool": reached.call.tool,
+                "effect": str(reached.effect),
+                "role": reached.role,
+                "argument": reached.argument or None,
+                **_times(reached.call),
+            }
+            for reached in found.calls
+        ]
+    return data
+
+
+def flow_json(flow: ValueFlow) -> dict[str, Any]:
+    """A flow of a value into another as a JSON object."""
+    return {
+        "role": flow.role,
+        "argument": flow.argument or None,
+        "item": flow.item,
+        "variable": flow.variable,
+        "path": list(flow.path),
+    }
+
+
+def _place_json(place: ValuePlace) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "variable": place.variable,
+        "path": list(place.path),
+        "preview": preview(place.value, _PREVIEW),
+        "made": place.made,
+        "event": place.event,
+        "fits_cast": place.fits_cast,
+    }
+    if place.step is None:
+        return data
+    return {
+        **data,
+        "step": place.step,
+        "visit": place.visit,
+        "plan": place.plan,
+        "item": place.item,
+        "calls": [_call_json(call) for call in place.calls],
+        "literals": [{"argument": name, "value": value} for name, value in place.literals],
+    }
+
+
+def _call_json(call: RecordedCall) -> dict[str, Any]:
+    return {
+        "key": call.key,
+        "tool": call.tool or None,
+        "item": call.item,
+        "attempt": call.attempt,
+        **_times(call),
+    }
+
+
+def _times(call: RecordedCall) -> dict[str, Any]:
+    return {"left": call.left, "outcome": call.outcome, "answered": call.answered}
+
+
+# ---------------------------------------------------------------- differences
+
+
+def diff_json(journal: Journal, a: RunInfo, b: RunInfo) -> DifferenceResult:
     """The differences of two complete runs, as data; raises JournalError for unreadable events."""
     from callsheet.api.explaining import diff_runs  # noqa: PLC0415 - brings the store
 
@@ -33,7 +145,7 @@ def origins_of(journal: Journal, a: RunInfo, b: RunInfo) -> list[ForkOrigin | No
     return [origin_of(next(iter(journal.events(info.run_id))).body) for info in (a, b)]
 
 
-def compared_json(difference: RunDifference, origins: list[ForkOrigin | None]) -> dict[str, Any]:
+def compared_json(difference: RunDifference, origins: list[ForkOrigin | None]) -> DifferenceResult:
     """The differences of two runs, as data."""
     compared = difference.compared
     froms = [None if origin is None else origin.to_json() for origin in origins]
