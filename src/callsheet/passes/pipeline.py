@@ -10,7 +10,7 @@ from callsheet.ir import Order, Plan
 from callsheet.ir.flow import Flow, flow_of
 from callsheet.ir.gc_pause import gc_paused
 from callsheet.passes.calls import calls
-from callsheet.passes.code import data_in_code
+from callsheet.passes.code import data_in_code, files_outside
 from callsheet.passes.finding import Finding, Subject
 from callsheet.passes.graph import dependencies, shared_variables
 from callsheet.passes.groups import group_members
@@ -47,6 +47,7 @@ PASSES: tuple[Pass, ...] = (
     empty_outputs,
     calls,
     data_in_code,
+    files_outside,
     missing_answer,
 )
 """Every pass, in the order in which findings of one step are reported."""
