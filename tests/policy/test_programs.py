@@ -7,9 +7,12 @@ from types import ModuleType
 
 import pytest
 
+from callsheet.diagnostics import CallsheetError, Source
 from callsheet.ir.labels import read_label
 from callsheet.policy.calls import Argument, CallView
+from callsheet.policy.canon import policy_from_json, policy_to_json
 from callsheet.policy.model import Policy, SourceRule, ToolRule
+from callsheet.policy.policy_file import read_policy
 from callsheet.policy.programs import View, only_looks, program_view, words_of
 from callsheet.policy.programs.one_liners import (
     _MODULES,  # pyright: ignore[reportPrivateUsage]
@@ -156,6 +159,20 @@ def test_policy_declares_for_a_tool() -> None:
     assert seen_by(setting, "EXEC_CODE", call("f()", says=False)) == View(("src",))
     assert seen_by(setting, "EXEC_CODE", call("print(1)", says=False)) == View(())
     assert seen_by(setting, "EXEC_CODE", call("f()", "docs")) == View(("docs",))
+
+
+@pytest.mark.parametrize("reads", [None, (), ("src", "")])
+def test_declaration_of_a_policy_is_kept_in_the_journal(reads: tuple[str, ...] | None) -> None:
+    policy = Policy(tools={"EXEC_CODE": ToolRule(reads=reads)})
+    assert policy_from_json(policy_to_json(policy)) == policy
+    assert ("reads" in str(policy_to_json(policy))) is (reads is not None)
+
+
+def test_policy_declares_only_files_of_the_workspace() -> None:
+    text = 'schema = 1\n[tools."@EXEC_CODE"]\nreads = ["./src", "**"]\n'
+    assert read_policy(Source("p.toml", text)).tools["EXEC_CODE"].reads == ("src", "**")
+    with pytest.raises(CallsheetError, match="paths inside the workspace: the path leads out"):
+        read_policy(Source("p.toml", text.replace("./src", "../src")))
 
 
 RULES = (
