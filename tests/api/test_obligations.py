@@ -12,7 +12,7 @@ from callsheet.api.obligations import untrusted_hosts
 from callsheet.api.proving import PolicyRefused
 from callsheet.ir.labels import read_label
 from callsheet.policy.calls import Duty
-from callsheet.policy.model import AgentRule, Audience, Policy, ReplanRule, SourceRule, ToolRule
+from callsheet.policy.model import Audience, Policy, SourceRule, ToolRule
 from callsheet.ports.builtin import BuiltinSettings, ExecutionSettings, FetchSettings
 
 FETCHES = 'S1: @FETCH_PAGE ("https://example.org/") > $p\nS2: @RESPOND ("ok")'
@@ -67,24 +67,22 @@ CODE = 'S1: @EXEC_CODE ("print(1)", "python") > $c\nS2: @RESPOND ("$c")'
 
 
 @pytest.mark.parametrize(
-    ("plan", "more", "codes"),
+    ("require", "network", "codes"),
     [
-        (CODE, {}, ["POL121"]),
-        (CODE, {"exec_network": True}, ["POL121"]),
-        (CODE, {"sources": (SourceRule(kind="tool", pattern="@EXEC_CODE", label=read_label("U/priv")),)}, []),
-        ('S1: @AGENT_SOLVE ("go") > $a', {"agent": AgentRule(tools=("EXEC_CODE",))}, ["POL121"]),
-        ('S1: RE-PLAN ("go")', {"replan": ReplanRule()}, ["POL121"]),
-        ('S1: @RESPOND ("none")', {}, []),
+        ("sandbox", False, []),
+        ("sandbox", True, []),
+        ("best-effort", True, ["POL121"]),
+        ("best-effort", False, ["POL010"]),
     ],
 )
-async def test_code_with_workspace_access_needs_policy_that_covers_it(
-    tmp_path: Path, plan: str, more: dict[str, Any], codes: list[str]
+async def test_code_needs_sandbox_that_hides_files(
+    tmp_path: Path, require: Any, network: bool, codes: list[str]
 ) -> None:
-    shown = settings(tmp_path, execution=ExecutionSettings(workspace="read", network="exec_network" in more))
-    proof = await Runtime(builtins=shown, policy=Policy(**more)).verify(plan)
-    assert [d.code for d in proof.diagnostics if d.code == "POL121"] == codes
-    hidden = Runtime(builtins=settings(tmp_path), policy=Policy(**more))
-    assert not any(d.code == "POL121" for d in (await hidden.verify(plan)).diagnostics)
+    execution = ExecutionSettings(workspace="read", network=network, require=require)
+    runtime = Runtime(builtins=settings(tmp_path, execution=execution), policy=Policy(exec_network=network))
+    proof = await runtime.verify(CODE)
+    assert [d.code for d in proof.diagnostics] == codes
+    assert not (await runtime.verify('S1: @RESPOND ("none")')).diagnostics
 
 
 async def test_user_tool_with_name_of_builtin_is_reported(tmp_path: Path) -> None:

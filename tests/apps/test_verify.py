@@ -277,7 +277,8 @@ def test_code_that_may_reach_network_refutes_isolation_proof(machine):
     assert result.exit_code == 3
     assert "POL010" in result.stderr
     machine.write("p.toml", 'schema = 1\nextends = "workspace"\n[execution]\nnetwork = true\n')
-    assert machine("run", plan, "--policy", "p.toml", "--allow-unsandboxed").exit_code == 0
+    result = machine("run", plan, "--policy", "p.toml", "--allow-unsandboxed")
+    assert (result.exit_code, "POL121" in result.stderr) == (3, True)
 
 
 def test_open_policy_treats_undeclared_results_as_public_and_asks_for_each_call(machine):

@@ -182,6 +182,23 @@ def test_operation_with_data_and_required_arguments_is_valid(tool: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("reads", "reported"),
+    [
+        ('["data/in.csv", "./src/**", "."]', False),
+        ('["../x"]', True),
+        ('["docs", "/etc/passwd"]', True),
+        ('["~/x"]', True),
+        ('["$x"]', False),
+        ("$x", False),
+    ],
+)
+def test_declared_files_are_in_the_workspace(reads: str, reported: bool) -> None:
+    plan = parse(f'S1: @EXEC_CODE (code="f()", reads={reads})\nS2: @RESPOND ("x")').plan
+    assert plan is not None
+    assert ("CHK045" in [d.code for d in check(plan, inputs={"x"})]) is reported
+
+
+@pytest.mark.parametrize(
     ("call", "reported"),
     [
         ('@EXEC_CODE (code="print($x)")', True),

@@ -44,8 +44,8 @@ def test_declarations_name_arguments_in_order_and_effect(tmp_path):
     assert {name: (spec.executor, spec.parameter_names, spec.effect) for name, spec in tools.items()} == {
         "WEB_SEARCH": ("web_search", ("query",), Effect.READ),
         "FETCH_PAGE": ("fetch_page", ("url",), Effect.READ),
-        "EXEC_CODE": ("execute_code", ("code", "language", "stdin"), Effect.UNSAFE),
-        "SHELL_EXEC": ("execute_code", ("code", "stdin"), Effect.UNSAFE),
+        "EXEC_CODE": ("execute_code", ("code", "language", "stdin", "reads"), Effect.UNSAFE),
+        "SHELL_EXEC": ("execute_code", ("code", "stdin", "reads"), Effect.UNSAFE),
         "INSTALL_PKG": ("install_package", ("language", "packages"), Effect.IDEMPOTENT),
         "READ_FILE": ("read_file", ("path",), Effect.READ),
         "WRITE_FILE": ("write_file", ("path", "content"), Effect.IDEMPOTENT),

@@ -80,6 +80,7 @@ class DryRun:
 _DUTIES: Mapping[Duty, str] = {
     Duty.SSRF_GUARD: "only public addresses and audiences are reached",
     Duty.SANDBOX: "the code runs without a network",
+    Duty.FILES: "the code sees no secret, and of the workspace only what it declares",
     Duty.STORE_LABEL: "the labels of stored data are kept for later runs",
     Duty.VERIFY_AGAIN: "what is not known yet is checked against the policy then",
 }

@@ -11,16 +11,15 @@ from dataclasses import dataclass, replace
 from ipaddress import ip_network
 
 from callsheet.diagnostics import Diagnostic, Severity
-from callsheet.ir import Call, CallKind, Plan, Replan, Step
-from callsheet.passes.verify.places import CODE
+from callsheet.ir import Plan
 from callsheet.policy.addresses import AllowedHosts
-from callsheet.policy.builtins import fold
 from callsheet.policy.calls import Duty, Obligation
 from callsheet.policy.model import Policy
 from callsheet.ports.builtin import ExecutionSettings, FetchSettings
 from callsheet.ports.tools import Registry
 
 _BUILTIN = "builtin"
+_SHOWS = "shows it only the files that its call declares, and no secret"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,47 +43,12 @@ def unmet(
 ) -> tuple[Diagnostic, ...]:
     """Diagnostics for the obligations that are not met; an error among them refuses the plan."""
     diagnostics: dict[Diagnostic, None] = {}
-    if (
-        guarantees.execution is not None
-        and guarantees.execution.workspace == "read"
-        and not _knows_code(policy)
-    ):
-        for step in plan.steps:
-            if _may_run_code(step, policy):
-                diagnostics[replace(_SEES_FILES, span=step.action.span or step.span, step=step.id)] = None
     for obligation in obligations:
         for diagnostic in _unmet(obligation, policy, guarantees):
             step = plan.step(obligation.step)
             span = None if step is None else step.action.span or step.span
             diagnostics[replace(diagnostic, span=span, step=obligation.step)] = None
     return tuple(diagnostics)
-
-
-def _may_run_code(step: Step, policy: Policy) -> bool:
-    """Whether a step runs code, directly or through an agent or a re-plan."""
-    match step.action:
-        case Call(kind=CallKind.AGENT):
-            return policy.agent is not None and not CODE.isdisjoint(map(fold, policy.agent.tools))
-        case Call(tool=tool):
-            return fold(tool) in CODE
-        case Replan():
-            return policy.replan is not None
-        case _:
-            return False
-
-
-def _knows_code(policy: Policy) -> bool:
-    """Whether the policy describes what code returns."""
-    named = (*policy.tools, *(rule.pattern for rule in policy.sources if rule.kind == "tool"))
-    return not CODE.isdisjoint(map(fold, named))
-
-
-_SEES_FILES = Diagnostic(
-    "POL121",
-    Severity.ERROR,
-    'code can read the workspace here (workspace = "read"), and the proof assumes that it reads no files',
-    help="hide the workspace and pass data on stdin, or declare in the policy what code returns",
-)
 
 
 def _unmet(obligation: Obligation, policy: Policy, guarantees: Guarantees) -> Iterator[Diagnostic]:
@@ -98,11 +62,19 @@ def _unmet(obligation: Obligation, policy: Policy, guarantees: Guarantees) -> It
         case Duty.SANDBOX:
             tool = guarantees.registry.get(obligation.tool)
             if tool is not None and tool.spec.origin != _BUILTIN:
-                yield _of_another(obligation, "runs code without a network")
+                yield _of_another(obligation, f"runs code without a network, and {_SHOWS}")
             elif guarantees.execution is not None and (
                 guarantees.execution.network or guarantees.execution.require != "sandbox"
             ):
                 yield _network()
+        case Duty.FILES if policy.exec_network:
+            tool = guarantees.registry.get(obligation.tool)
+            if tool is not None and tool.spec.origin != _BUILTIN:
+                yield _of_another(obligation, _SHOWS)
+            elif guarantees.execution is not None and guarantees.execution.require != "sandbox":
+                yield _SEES_FILES
+        case Duty.FILES:
+            pass  # SANDBOX asks for as much
         case Duty.STORE_LABEL:
             if obligation.weakens and not guarantees.keeps_labels:
                 yield _forgets(obligation)
@@ -158,6 +130,14 @@ def _network() -> Diagnostic:
         "the policy requires a sandbox without a network for code, which is not guaranteed here",
         help="remove --allow-unsandboxed, or declare in the policy that code reaches the network",
     )
+
+
+_SEES_FILES = Diagnostic(
+    "POL121",
+    Severity.ERROR,
+    "code may run without a sandbox here, where nothing hides secrets and files that it does not declare",
+    help='set require = "sandbox"; `callsheet doctor` says whether this machine has one',
+)
 
 
 def _forgets(obligation: Obligation) -> Diagnostic:

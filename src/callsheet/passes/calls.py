@@ -23,6 +23,7 @@ from callsheet.ir import (
 from callsheet.ir.expr import refs_of
 from callsheet.passes.finding import OPERATIONS, Finding, Operation, Subject, Suggestion, ToolSignature
 from callsheet.passes.schema import Fit, Misfit, Wrong, is_judged, literal_json, may_take, misfits, wanted
+from callsheet.policy.paths import PathRefused, workspace_path
 
 _SCALAR_CASTS = frozenset({Cast.INT, Cast.FLOAT, Cast.BOOL})
 LIST = "a list"
@@ -385,6 +386,27 @@ def data_in_code(subject: Subject) -> Iterator[Finding]:
                 "@FORMAT",
                 (ref.name,),
             )
+
+
+def files_outside(subject: Subject) -> Iterator[Finding]:
+    """CHK045 for each path that a program is declared to read and that leads out of the workspace."""
+    for number, step in enumerate(subject.plan.steps):
+        if not isinstance(step.action, Call) or step.action.tool not in ("EXEC_CODE", "SHELL_EXEC"):
+            continue
+        reads = dict(step.action.named).get("reads")
+        for path in reads.items if isinstance(reads, ListExpr) else ():
+            if isinstance(path, Literal) and isinstance(path.value, str):
+                try:
+                    workspace_path(path.value)
+                except PathRefused as error:
+                    yield Finding(
+                        "CHK045",
+                        Severity.ERROR,
+                        f"a program cannot read {path.value!r}: {error}",
+                        number,
+                        path.span or step.action.span,
+                        "name files, folders and globs of the workspace",
+                    )
 
 
 def missing_answer(subject: Subject) -> Iterator[Finding]:

@@ -13,6 +13,7 @@ from callsheet.passes.calls import (
     calls,
     data_in_code,
     empty_outputs,
+    files_outside,
     impossible_casts,
     impossible_paths,
     missing_answer,
@@ -44,6 +45,7 @@ PASSES: tuple[Pass, ...] = (
     empty_outputs,
     calls,
     data_in_code,
+    files_outside,
     missing_answer,
 )
 """Every pass, in the order in which findings of one step are reported."""

@@ -51,6 +51,7 @@ class Traits:
     - `address`, `audience`, `path`: names of the arguments that hold an address, recipients, a path;
       `content`: those of what is written to a file.
     - `control`: names of the arguments that decide what is done.
+    - `reads`: what its programs see of the workspace where the call does not say, as in `ToolRule`.
     - `returns`: the label of what the tool adds from outside. The result may also repeat the arguments,
       unless there is `no_echo`; a tool that `composes` may combine them freely.
     - `repeatable`: whether a call may be made again; if not, only under an idempotency `key`.
@@ -65,6 +66,7 @@ class Traits:
     path_use: PathUse = PathUse.READ
     content: tuple[str, ...] = ()
     control: tuple[str, ...] = ()
+    reads: tuple[str, ...] | None = None
     returns: Label = LITERAL
     no_echo: bool = False
     composes: bool = False
@@ -80,7 +82,7 @@ _PLACE = Traits(parameters=("path",), path="path", control=("path",), returns=UN
 _MODEL = Traits(reach=Reach.MODEL, composes=True)
 _OF_CODE = (
     "code", "command", "cmd", "script", "program", "source", "args", "argv", "flags", "env", "environment",
-    "interpreter", "entrypoint", "cwd",
+    "interpreter", "entrypoint", "cwd", "reads",
 )  # fmt: skip
 """Control arguments of tools that run programs, under all their usual names."""
 _OF_PACKAGES = (
@@ -91,7 +93,10 @@ _OF_PACKAGES = (
 )  # fmt: skip
 """Control arguments of package installers, under all their usual names."""
 _CODE = Traits(
-    parameters=("code", "language", "stdin"), control=(*_OF_CODE, "language"), runs_code=True, composes=True
+    parameters=("code", "language", "stdin", "reads"),
+    control=(*_OF_CODE, "language"),
+    runs_code=True,
+    composes=True,
 )
 _ANSWER = Traits(reach=Reach.USER)
 _CHANGE = Traits(path="path", path_use=PathUse.WRITE, control=("path",))
@@ -101,7 +106,7 @@ BUILTINS = MappingProxyType(
         "WEB_SEARCH": Traits(parameters=("query",), reach=Reach.WORLD, returns=PUBLIC_WORLD),
         "FETCH_PAGE": Traits(parameters=("url",), reach=Reach.ADDRESS, address="url", returns=PUBLIC_WORLD),
         "EXEC_CODE": _CODE,
-        "SHELL_EXEC": replace(_CODE, parameters=("code", "stdin"), control=_OF_CODE),
+        "SHELL_EXEC": replace(_CODE, parameters=("code", "stdin", "reads"), control=_OF_CODE),
         "INSTALL_PKG": Traits(
             parameters=("language", "packages"),
             reach=Reach.WORLD,
@@ -213,6 +218,7 @@ def traits_of(policy: Policy, tool: str) -> Traits | None:
     return replace(
         known,
         control=tuple(dict.fromkeys((*known.control, *rule.control))),
+        reads=rule.reads,
         returns=rule.returns if known.path is None else known.returns,
         destructive=known.destructive or rule.destructive,
         approval=rule.approval,

@@ -118,6 +118,8 @@ class Duty(StrEnum):
     """Reach only public addresses or those the policy trusts, on every redirect."""
     SANDBOX = "sandbox-without-network"
     """Run code without network access."""
+    FILES = "sandbox-of-files"
+    """Run code where it sees only the declared files of the workspace, and no secrets."""
     STORE_LABEL = "store-label"
     """Keep the label of stored data for later runs."""
     VERIFY_AGAIN = "verify-again"

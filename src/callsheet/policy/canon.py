@@ -68,7 +68,9 @@ def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_plain(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
     data = {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
-    return {name: part for name, part in data.items() if part or name not in _YOUNGER}
+    return {
+        name: part for name, part in data.items() if part or name not in _YOUNGER or (name, part) == _NO_FILE
+    }
 
 
 def _made(kind: type[_T], data: Any, readers: _Readers) -> _T:
@@ -97,14 +99,16 @@ def _perhaps(read: Callable[[Any], _T]) -> Callable[[Any], _T | None]:
     return lambda value: None if value is None else read(value)
 
 
-_YOUNGER = frozenset({"arguments", "files", "no_echo"})
+_YOUNGER = frozenset({"arguments", "files", "no_echo", "reads"})
 """Fields added after version 1, left out when empty so that the hashes of older policies stay the same."""
+_NO_FILE: tuple[str, list[str]] = ("reads", [])
+"""Unlike None, the empty list says something: that programs see no file."""
 _OF_AGENT: _Readers = {
     "arguments": lambda data: {
         tool: {name: tuple(patterns) for name, patterns in given.items()} for tool, given in data.items()
     }
 }
-_OF_TOOL: _Readers = {"approval": When, "returns": read_label}
+_OF_TOOL: _Readers = {"approval": When, "returns": read_label, "reads": _perhaps(tuple)}
 _OF_SOURCE: _Readers = {"label": read_label}
 _OF_POLICY: _Readers = {
     "audiences": _each(lambda data: _made(Audience, data, {})),

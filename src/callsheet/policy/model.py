@@ -72,6 +72,8 @@ class ToolRule:
     - `idempotent`: it may be retried; otherwise only with an idempotency key in the argument `key_arg`.
     - `returns`: the label of what it adds to its result, besides that of its arguments.
     - `no_echo`: its result neither repeats its arguments nor is composed of their text.
+    - `reads`: the files, folders and globs of the workspace that its programs see where the call names none;
+      None if the policy does not say.
     - `pin`: the hash of the declaration that this entry was written for.
     """
 
@@ -85,6 +87,7 @@ class ToolRule:
     approval: When = When.NEVER
     returns: Label = UNKNOWN
     no_echo: bool = False
+    reads: tuple[str, ...] | None = None
     pin: str | None = None
 
     def __post_init__(self) -> None:

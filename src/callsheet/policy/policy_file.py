@@ -51,6 +51,8 @@ from callsheet.policy.model import (
     ToolRule,
     When,
 )
+from callsheet.policy.paths import PathRefused
+from callsheet.policy.programs.view import normal_paths
 
 _SOURCE_KINDS = ("file", "url", "host", "tool", "memory")
 
@@ -187,6 +189,14 @@ def _arguments(value: object, path: Path, faults: Faults) -> dict[str, dict[str,
     return arguments
 
 
+def _paths(value: object, path: Path, faults: Faults) -> tuple[str, ...]:
+    """Paths inside the workspace, in normal form."""
+    try:
+        return normal_paths(text_values(value, path, faults))
+    except PathRefused as error:
+        raise ValueError(f"a list of paths inside the workspace: {error}") from None
+
+
 _TOOL: dict[str, Reader] = {
     "egress": flag_value,
     "control": text_values,
@@ -198,6 +208,7 @@ _TOOL: dict[str, Reader] = {
     "approval": one_of(When),
     "returns": label_value,
     "no_echo": flag_value,
+    "reads": _paths,
     "pin": text_value,
     "annotations": word({"ignored": True}),
 }

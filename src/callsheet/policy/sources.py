@@ -7,6 +7,7 @@ has the labels of its files as well, as far as rules name them by their folders.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import TypeAlias
@@ -62,6 +63,8 @@ class Sources:
         self.undescribed = next((r.label for r in tools if r.pattern == OTHERS), UNKNOWN)
         """The label of results of tools that the policy does not describe."""
         self._memory = next((r.label for r in policy.sources if r.kind == "memory"), None)
+        self.of_files = (UNKNOWN, *dict.fromkeys(label for _, label in self._files))
+        """All labels that a file of the workspace may have by the policy."""
         self._label_of = lru_cache(maxsize=4_096)(self._file)
         self._examples = [example(pattern) for pattern, _ in self._files if not pattern.startswith("*")]
         self.whole = lru_cache(maxsize=4_096)(self._whole)
@@ -79,8 +82,12 @@ class Sources:
         return join([_named(rules, walked(reading), readings) for reading in readings])
 
     def _whole(self, path: str) -> Label:
-        within = (name for name in self._examples if _contains(path, name))
-        return self.file(path).join(join(map(self.file, within)))
+        return join(self.parts(path))
+
+    def parts(self, path: str) -> Iterator[Label]:
+        """The labels of what a file, folder or glob stands for, one for each rule; "" is the workspace."""
+        yield self.file(path)
+        yield from (self.file(name) for name in self._examples if not path or _contains(path, name))
 
     def may_be_secret(self, glob: str) -> bool:
         """Whether a glob may match a file that the policy calls secret by its name."""

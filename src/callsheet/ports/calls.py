@@ -19,6 +19,17 @@ Objection: TypeAlias = "Callable[[str, str], str | None]"
 """Returns why a redirect from the first address to the second is not allowed, or None if it is."""
 
 
+class FileGrant(NamedTuple):
+    """What the policy of a run lets a program see of the workspace.
+
+    `paths` are files, folders and globs in normal form; None leaves it to the settings. `hides` says which
+    files among them are not shown; None if there are none.
+    """
+
+    paths: tuple[str, ...] | None
+    hides: Callable[[str], bool] | None
+
+
 class ToolFailed(Exception):
     """The call failed; the text is the error that the plan sees.
 
@@ -96,6 +107,10 @@ class Caller(Protocol):
 
     def objection(self, command: CallTool) -> Objection | None:
         """The check of redirects for a call; None if any public address may be reached."""
+        ...
+
+    def files(self, command: CallTool) -> FileGrant | None:
+        """What a call's program may see of the workspace; None without a policy."""
         ...
 
 
@@ -182,6 +197,13 @@ class CallContext:
         if self._caller is None or not isinstance(self._command, CallTool):
             return None
         return self._caller.objection(self._command)
+
+    @property
+    def files(self) -> FileGrant | None:
+        """What the policy lets the call's program see of the workspace; None without a policy."""
+        if self._caller is None or not isinstance(self._command, CallTool):
+            return None
+        return self._caller.files(self._command)
 
     @property
     def sends_secrets(self) -> bool:

@@ -36,7 +36,15 @@ from callsheet.machine import (
 from callsheet.machine.progress import with_own_ids
 from callsheet.machine.remarks import RESULT
 from callsheet.ports.answers import as_json, as_json_in_turns, failure_text
-from callsheet.ports.calls import CallContext, CallListener, CallProgress, Objection, ToolFailed, ToolRaised
+from callsheet.ports.calls import (
+    CallContext,
+    CallListener,
+    CallProgress,
+    FileGrant,
+    Objection,
+    ToolFailed,
+    ToolRaised,
+)
 from callsheet.ports.cleaning import CLEANED_TOOLS, LISTED_TOOLS, clean_output, left_out
 from callsheet.ports.models.failures import as_error
 from callsheet.ports.models.model import ModelFailed
@@ -240,6 +248,10 @@ class Gateway:
 
     def objection(self, command: CallTool) -> Objection | None:
         """The function that objects to redirects of a call; None without a policy."""
+        return None
+
+    def files(self, command: CallTool) -> FileGrant | None:
+        """What a call's program may see of the workspace; None without a policy."""
         return None
 
     def came_late(self, context: CallContext, outcome: JSON | ToolFailed) -> None:

@@ -26,12 +26,14 @@ from callsheet.machine import (
 )
 from callsheet.machine.keys import parse_key
 from callsheet.passes.verify import PersistedLabels, Violation, verify
+from callsheet.policy.builtins import fold
 from callsheet.policy.calls import CODES, Rule
 from callsheet.policy.constraints import RedirectRules, beyond
 from callsheet.policy.judge import judge_of
 from callsheet.policy.model import Policy
 from callsheet.policy.overwriting import may_overwrite
-from callsheet.ports.calls import CallContext, CallProgress, Objection
+from callsheet.policy.rules.opened_files import hidden_from, seen_by
+from callsheet.ports.calls import CallContext, CallProgress, FileGrant, Objection
 from callsheet.runtime.capabilities import NO_TASKS, Call, Task, Tasks, TokenRefused, Tokens
 from callsheet.runtime.gateway import Carried, Gateway, Outcome, Ports
 from callsheet.runtime.label_tracking import LabelTracker, withheld
@@ -177,6 +179,12 @@ class GuardedGateway(Gateway):
     def objection(self, command: CallTool) -> Objection:
         """The function that objects to redirects of a call, by the policy."""
         return partial(self._redirect_objection, command)
+
+    def files(self, command: CallTool) -> FileGrant | None:
+        """What a call's program may see of the workspace, by the same functions that label its result."""
+        setting, tool = self._judge.setting, fold(command.tool)
+        call = view_of(tool, command.args, command.step)
+        return FileGrant(seen_by(setting, tool, call).paths, hidden_from(setting, tool, call))
 
     def _redirect_objection(self, command: CallTool, before: str, after: str) -> str | None:
         """The objection to a redirect of a call, or None."""

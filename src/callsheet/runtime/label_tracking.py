@@ -21,7 +21,6 @@ from callsheet.policy.composing import edited
 from callsheet.policy.judge import Judge
 from callsheet.policy.paths import file_key, is_pattern, workspace_path
 from callsheet.policy.rules.attachments import attached, not_theirs, path_of, sends_files
-from callsheet.policy.rules.opened_files import opened_by
 from callsheet.policy.rules.receivers import receivers
 from callsheet.runtime.gateway import Outcome
 from callsheet.runtime.places import (
@@ -31,7 +30,6 @@ from callsheet.runtime.places import (
     WrittenPlace,
     files_of,
     kept_by,
-    program_of,
     read_by,
     view_of,
 )
@@ -63,7 +61,7 @@ class LabelTracker:
         """Note what a call is about to write; returns what to pass to `end`."""
         traits = self._judge.traits(command.tool)
         places = kept_by(command.tool, command.args, traits, self._workspace)
-        copied = self._copied_by(command, places) if places else LITERAL
+        copied = self._copied_by(places) if places else LITERAL
         begun = ((one, self._begin(one, self._left_by(command, one, copied))) for one in places)
         return [(one, writing) for one, writing in begun if writing is not None]
 
@@ -113,14 +111,10 @@ class LabelTracker:
             return edited(taken, around, [to_text(value) for value in command.args.values()])
         return taken if place.path == ANYWHERE else taken.join(copied)
 
-    def _copied_by(self, command: CallTool, written: Sequence[WrittenPlace]) -> Label:
+    def _copied_by(self, written: Sequence[WrittenPlace]) -> Label:
         """The join of the labels of all files that a call copies."""
         paths = next((one.copied for one in written if one.copied), ())
-        program = program_of(command.tool, command.args, command.step)
-        if program is None:
-            by_policy = join(self._sources.whole(path) for path in paths)
-        else:
-            by_policy = opened_by(self._judge.setting, program.tool, program)
+        by_policy = join(self._sources.whole(path) for path in paths)
         if not paths:
             return by_policy
         places = ["" if is_pattern(path) else path for path in paths]  # a pattern stands for any file

@@ -28,16 +28,14 @@ from callsheet.policy.paths import (
     with_folders,
     workspace_path,
 )
-from callsheet.policy.programs import files_opened, only_looks
+from callsheet.policy.programs import View, is_file_name, only_looks, program_view, words_of
+from callsheet.policy.programs.view import WHOLE, fixed_folder
 from callsheet.policy.rules.files import FILE_NAMES, FileAccess, filing_of, keeps_files
-from callsheet.policy.rules.opened_files import modules_alone, opened, written
 from callsheet.store.labels import fact_name
 
 ANYWHERE = "*"
 """Stands for any file of the workspace."""
 _SANDBOXED = frozenset({"EXEC_CODE", "SHELL_EXEC"})
-_OF_HOST = {"HOST_EXEC": "command", "HOST_FILE_READ": "path"}
-"""Tools that show content of host files, with the argument that names them."""
 
 
 class WrittenPlace(NamedTuple):
@@ -136,18 +134,14 @@ def _argument(name: str, value: JSON) -> Argument:
     return Argument(name, (), LITERAL, tuple(items))
 
 
-def program_of(tool: str, args: Mapping[str, Any], step: str = "") -> CallView | None:
-    """The equivalent call that runs a program given as `code`; None if no program is run.
+def seen_by_program(tool: str, args: Mapping[str, Any], traits: Traits | None = None) -> View | None:
+    """What the program of a call sees of the workspace; None if the call runs none.
 
-    A sandboxed program that opens no file and a host command that only displays information do not count.
+    A command of the host sees everything, unless it only displays the state of the machine.
     """
     if tool in _SANDBOXED:
-        call = view_of(tool, args, step)
-        return call if modules_alone(fold(tool), call) is None else None
-    if tool != "HOST_EXEC":
-        return None
-    command = to_text(args.get("command"))
-    return None if only_looks(command) else view_of("SHELL_EXEC", {"code": command}, step)
+        return program_view(tool, view_of(tool, args), None if traits is None else traits.reads)
+    return WHOLE if tool == "HOST_EXEC" and not only_looks(to_text(args.get("command"))) else None
 
 
 def kept_by(
@@ -155,7 +149,7 @@ def kept_by(
 ) -> tuple[WrittenPlace, ...]:
     """What a call of a tool with these traits is about to write.
 
-    A program may write its input anywhere; files that it opens may be copied to files that it names.
+    A program that declares nothing may write its input anywhere, and the files that it names to each other.
 
     >>> kept_by("WRITE_FILE", {"path": "./a//b.txt", "content": "x"})
     (WrittenPlace(path='a/b.txt', facts=(), note=None, replaces=True, copied=(), spelling='a/b.txt'),)
@@ -163,8 +157,9 @@ def kept_by(
     >>> (kept,) = kept_by("MOVE", {"path": "A", "new_path": "b"}, Traits(), here)
     >>> kept.path, kept.copied, kept.spelling
     ('b/a', ('a',), 'b/A')
-    >>> [kept.path for kept in kept_by("SHELL_EXEC", {"code": "cp a.txt /w/b.txt"}, None, RunWorkspace("/w"))]
-    ['*', 'b.txt']
+    >>> command, here = {"command": "cp a.txt /w/b.txt"}, RunWorkspace("/w")
+    >>> [kept.path for kept in kept_by("HOST_EXEC", command, None, here)]
+    ['*', 'a.txt', 'b.txt']
     """
     if tool == "STORE_FACT":
         return (WrittenPlace(facts=_names(args.get("content"))),)
@@ -174,11 +169,15 @@ def kept_by(
         path = _path(args.get("path"))
         spelling = _spelled(args.get("path"))
         return (WrittenPlace(path, replaces=tool == "WRITE_FILE", spelling=spelling),) if path else ()
-    program = program_of(tool, args)
-    if program is not None:
-        copied = workspace.inside(opened(program.tool, program))
-        targets = workspace.inside(written(program.tool, program))
-        return (WrittenPlace(ANYWHERE), *_copies(copied, targets, workspace.is_folder))
+    view = seen_by_program(tool, args, traits)
+    if view is not None:
+        if not view.is_whole:
+            return ()
+        words = words_of(to_text(args.get("command" if tool == "HOST_EXEC" else "code")))
+        named = workspace.inside(
+            word for word in words if "/" in word or is_file_name(word) or workspace.is_folder(word)
+        )
+        return (WrittenPlace(ANYWHERE), *_copies(named, named, workspace.is_folder))
     filing = _filing(tool, args, traits)
     if filing is None:
         return ()
@@ -199,7 +198,7 @@ def read_by(
 ) -> ReadPlace | None:
     """What a call with this result has read; None if that cannot be known.
 
-    >>> read_by("HOST_EXEC", {"command": "cat a.txt /etc/hosts"}, "", None, RunWorkspace("/w"))
+    >>> read_by("HOST_FILE_READ", {"path": "/w/a.txt"}, "", None, RunWorkspace("/w"))
     ReadPlace(paths=('a.txt',), facts=None, note=None, is_folder=True, files=())
     """
     if tool == "QUERY_MEMORY":
@@ -210,22 +209,17 @@ def read_by(
         return ReadPlace((_path(args.get("path") or ""),), is_folder=True, files=_files_in_rows(value))
     if tool in ("READ_FILE", "EDIT_FILE"):
         return ReadPlace((_path(args.get("path")),))
-    if program_of(tool, args) is not None:
-        return ReadPlace(("",), is_folder=True)
-    if tool in _OF_HOST:
-        seen = _paths_shown(to_text(args.get(_OF_HOST[tool])), tool, workspace)
+    view = seen_by_program(tool, args, traits)
+    if view is not None:
+        paths = ("",) if view.paths is None else tuple(map(file_key, map(fixed_folder, view.paths)))
+        return ReadPlace(tuple(dict.fromkeys(paths)), is_folder=True) if paths else None
+    if tool == "HOST_FILE_READ":
+        path = to_text(args.get("path"))
+        seen = ("",) if is_pattern(path) else workspace.keys((path,))
         return ReadPlace(seen, is_folder=True) if seen else None
     filing = _filing(tool, args, traits)
     read = () if filing is None else workspace.keys(_texts(filing.reads))
     return ReadPlace(read) if read else None
-
-
-def _paths_shown(text: str, tool: str, workspace: RunWorkspace) -> tuple[str, ...]:
-    """The workspace files and folders that a host command shows."""
-    paths = files_opened(text, "shell") if tool == "HOST_EXEC" else (text,)
-    if any(is_pattern(path) for path in paths):
-        return ("",)
-    return workspace.keys(paths)
 
 
 def _filing(tool: str, args: Mapping[str, Any], traits: Traits | None) -> FileAccess | None:

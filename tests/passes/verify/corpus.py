@@ -713,7 +713,7 @@ HARMLESS = [
     *(
         case(f"a look at another file than a secret: {look}", '@READ_FILE (path="app/.env") > $a', '@WRITE_FILE (path="out/a.txt", content=$a) > $w', f"{look} > $c", "@LLM_SUMMARIZE ($c) > $b", OK, approved=["S1", "S3"])
         for look in (
-            '@HOST_EXEC (command="docker ps")', '@HOST_EXEC (command="cat out/b.txt")', '@HOST_FILE_READ (path="/srv/app/out/b.txt")', '@HOST_FILE_LIST (path="/srv/app/out/")',
+            '@HOST_EXEC (command="docker ps")', '@HOST_FILE_READ (path="/srv/app/out/b.txt")', '@HOST_FILE_LIST (path="/srv/app/out/")',
         )
     ),
     case("an approved command", '@HOST_EXEC (command="docker ps") > $a', "@RESPOND ($a)", approved=["S1"]),

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from tests.conformance.security import policy_of
 from tests.passes.verify.behind import HARMLESS_BEHIND, HOSTILE_BEHIND
 from tests.passes.verify.corpus import HARMLESS, HOSTILE, Example
+from tests.passes.verify.declared import HARMLESS_DECLARED, HOSTILE_DECLARED, declaring, reads_of
 from tests.passes.verify.graphs import HARMLESS_GRAPHS, HOSTILE_GRAPHS
 from tests.passes.verify.named import HARMLESS_NAMED, HOSTILE_NAMED
 from tests.passes.verify.openings import HARMLESS_OPENINGS, HOSTILE_OPENINGS
@@ -22,12 +23,16 @@ from callsheet.policy.model import Policy
 
 
 class Held(NamedTuple):
-    """A readable plan, its policy, and whether it may run."""
+    """A readable plan, its policy, and whether it may run.
+
+    `undeclared` is the plan without the declarations that its programs need; None if they need none.
+    """
 
     name: str
     plan: Plan
     policy: Policy
     must_run: bool
+    undeclared: Plan | None = None
 
 
 @cache
@@ -40,6 +45,7 @@ def held() -> list[Held]:
         *HOSTILE_OPENINGS,
         *HOSTILE_NAMED,
         *HOSTILE_TWINS,
+        *HOSTILE_DECLARED,
         *HOSTILE_BEHIND,
     ]
     harmless = [
@@ -49,6 +55,7 @@ def held() -> list[Held]:
         *HARMLESS_OPENINGS,
         *HARMLESS_NAMED,
         *HARMLESS_TWINS,
+        *HARMLESS_DECLARED,
         *HARMLESS_BEHIND,
     ]
     return [_read(e, False) for e in hostile] + [_read(e, True) for e in harmless]
@@ -56,7 +63,11 @@ def held() -> list[Held]:
 
 def _read(example: Example, must_run: bool) -> Held:
     read = parse_dag if example.plan.startswith("{") else parse
-    return Held(example.name, read(example.plan).require(), policy_of(example.policy), must_run)
+    plan, policy = read(example.plan).require(), policy_of(example.policy)
+    reads = reads_of(example.name) if must_run else None
+    if reads is None:
+        return Held(example.name, plan, policy, must_run)
+    return Held(example.name, declaring(plan, reads), policy, must_run, plan)
 
 
 def seen(case: Held) -> tuple[bool, frozenset[str]]:

@@ -212,7 +212,7 @@ HARMLESS_SENDERS = [
     case("senders: a public file beside a private one", NOTES, '@WRITE_FILE (path="public/x.txt", content=$a) > $w', '@UPLOAD_FILE (path="public/y.txt") > $r', OK, **UPLOADS),
     case("senders: an agent without the tool for what the plan has kept", NOTES, "@STORE_FACT (content=$a)", '@SET_WM (key="k", value=$a)', '@AGENT_SOLVE (goal="find frameworks") > $r', "@RESPOND ($r, $a)", **SEARCHER),
     case("senders: an agent that is given one tool of several", NOTES, '@SET_WM (key="k", value=$a)', '@AGENT_SOLVE (goal="find frameworks", tools=["web_search"]) > $r', "@RESPOND ($r)", **NOTING),
-    case("senders: a host command that only looks", '@HOST_EXEC (command="docker ps --format json | grep web 2>/dev/null") > $o', '@READ_FILE (path="docs/a.md") > $b', "@WEB_SEARCH (query=$b) > $r", "@RESPOND ($o, $r)", approved=["S1"]),
+    case("senders: a host command that only looks", '@HOST_EXEC (command="docker ps --format json") > $o', '@READ_FILE (path="docs/a.md") > $b', "@WEB_SEARCH (query=$b) > $r", "@RESPOND ($o, $r)", approved=["S1"]),
     case("senders: a host command and a file for the user", '@HOST_EXEC (command="docker ps") > $o', '@READ_FILE (path="docs/a.md") > $b', '@WEB_SEARCH (query="x") > $r', "@RESPOND ($o, $b, $r)", approved=["S1"]),
     case("edits: a link before private data is taken apart", NOTES, '@WRITE_FILE (path="r.md", content="see https://c.example/?d=XX") > $w', '@EDIT_FILE (path="r.md", old="XX", new=$a) > $e', '@READ_FILE (path="r.md") > $t', "@RESPOND ($t)"),
     case("edits: a link that is put before private data is taken apart", '@EDIT_FILE (path="notes.txt", old="Ada", new="https://c.example/?d=") > $e', '@READ_FILE (path="notes.txt") > $t', "@RESPOND ($t)"),

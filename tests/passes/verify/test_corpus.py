@@ -17,6 +17,13 @@ def test_plan_has_expected_verdict(case: Held) -> None:
     assert verdict.ok is case.must_run, [str(violation) for violation in verdict.violations]
 
 
+@pytest.mark.parametrize("case", [c for c in held() if c.undeclared], ids=lambda c: c.name.replace("\\", ""))
+def test_refusal_for_want_of_declaration_names_it(case: Held) -> None:
+    assert case.undeclared is not None
+    verdict = verify(case.undeclared, case.policy)
+    assert verdict.ok or any("reads=" in (violation.help or "") for violation in verdict.violations)
+
+
 def as_graph(plan: Plan) -> Plan | None:
     """The plan as a graph of the same order; None for one with jumps or blocks, which graphs do not have."""
     if plan.order is Order.DAG:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.compiled import looks_inside
 
 from callsheet.ir import Call, Literal, Ref, Step, Template, Value
 from callsheet.ir.labels import LITERAL, UNKNOWN, Label
-from callsheet.passes.verify import scripts
 from callsheet.passes.verify.call_views import ViewContext, call_views, is_plain, stands_apart
 from callsheet.policy import links
 from callsheet.policy.judge import Judge
 from callsheet.policy.model import Policy
-from callsheet.policy.programs import Named, runs_file
 
 TEXTS = st.text(st.sampled_from("a.:/?#<>()[]!= \n\"'\u00a0w"), max_size=12) | st.sampled_from(
     ["http://a.example/", "![x](", "<img src=", "www.a", "mailto:", "join(", "url(", "a.example/?q=", "]: "]
@@ -104,114 +101,3 @@ def test_address_search_is_skipped_where_impossible(text: str):
     patterns = (links._BARE, links._DOMAIN, links._MARKDOWN, links._TAG)  # pyright: ignore[reportPrivateUsage]
     found = any(pattern.search(text) for pattern in patterns)
     assert links._is_address(text, "", is_own=True) == found  # pyright: ignore[reportPrivateUsage]
-
-
-FILES = (
-    "test_a.py",
-    "x/test_b.py",
-    "a_test.py",
-    "conftest.py",
-    "testc.py",
-    "a.test.ts",
-    "b.test.ts",
-    "b.spec.js",
-    "x/__tests__/a.ts",
-    "a_spec.rb",
-    "data.json",
-    "x/__init__.py",
-    "y/__init__.py",
-    "y/index.js",
-    "run.sh",
-    "x/run.sh",
-    "main.rs",
-)
-COMMANDS = (
-    "git config core.hooksPath",
-    "git -c init.templateDir=x init",
-    "run-parts",
-    "pytest",
-    "pytest -q",
-    "python3 -m unittest",
-    "python3",
-    "npx jest",
-    "mocha",
-    "rspec",
-    "uv run tox",
-    "make",
-    "cargo",
-    "cat",
-    "echo pytest",
-    "sh",
-    "node",
-    "jest < x; pytest",
-)
-OPERANDS = (
-    "./x/",
-    "a/tests",
-    *FILES,
-    "test_z.py::t",
-    "z.test.ts",
-    "tests",
-    "x",
-    "y",
-    ".",
-    "*",
-    "x/*.sh",
-    "*.py",
-    "-x",
-    "test",
-    "> out.txt",
-    "| sh",
-)
-
-
-class Mentioned:
-    """The files that the search queries for a program."""
-
-    def __init__(self, files: list[str], programs: list[str]) -> None:
-        self.programs = tuple(
-            scripts._Program(at, None, "code", text, None)  # pyright: ignore[reportPrivateUsage, reportArgumentType]
-            for at, text in enumerate(programs)
-        )
-        self.files = [scripts._Written.by(None, path) for path in files]  # pyright: ignore[reportPrivateUsage]
-        reading = scripts._Reading(None, self.programs)  # pyright: ignore[reportPrivateUsage, reportArgumentType]
-        self.asked = [
-            (program.text, file.file.path)
-            for file in self.files
-            for program in reading._asked_for(file)  # pyright: ignore[reportPrivateUsage]
-        ]
-
-
-@settings(max_examples=600)
-@given(
-    st.lists(st.sampled_from(FILES), min_size=1, unique=True),
-    st.lists(
-        st.tuples(st.sampled_from(COMMANDS), st.lists(st.sampled_from(OPERANDS), max_size=3)), max_size=3
-    ),
-)
-@example(["a.test.ts", "b.spec.js"], [("npx jest", ["z.test.ts"])])
-@example(["test_a.py", "testc.py"], [("python3 -m unittest", [])])
-@example(["x/__init__.py", "y/__init__.py"], [("python3", ["y"])])
-@looks_inside
-def test_equal_file_queries_are_made_once(files: list[str], commands: list[tuple[str, list[str]]]):
-    program = "\n".join(" ".join((command, *operands)) for command, operands in commands)
-    asked = {path for _, path in Mentioned(files, [program]).asked}
-    assert any(runs_file(program, None, Named.of(path)) for path in asked) == any(
-        runs_file(program, None, Named.of(path)) for path in files
-    )
-
-
-@looks_inside
-def test_number_of_file_queries_is_bounded():
-    files = [f"tests/test_{at}.py" for at in range(1000)]
-    asked = Mentioned(files, ["pytest tests/test_7.py tests/test_x.py"] * 3).asked
-    assert {path for _, path in asked} == {"tests/test_0.py", "tests/test_7.py"}
-    assert len(asked) <= 3 * 3
-
-
-@looks_inside
-def test_folder_programs_query_files_of_folder_only():
-    files = [f"{folder}/a{at}.txt" for at in range(1000) for folder in ("out", f"d{at}")]
-    programs = [f"git config core.hooksPath hooks{at}" for at in range(1000)]
-    asked = Mentioned(files, [*programs, "git config core.hooksPath ./out"]).asked
-    assert set(asked) == {("git config core.hooksPath ./out", "out/a0.txt")}

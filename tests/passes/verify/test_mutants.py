@@ -49,7 +49,6 @@ from callsheet.policy import (
 )
 from callsheet.policy.calls import Argument, CallView
 from callsheet.policy.judge import Judge
-from callsheet.policy.programs import Named, commands, data_commands, shell
 from callsheet.policy.rules import (
     RULES,
     addresses,
@@ -85,16 +84,24 @@ def yes(*_: Any, **__: Any) -> bool:
     return True
 
 
-def with_each_file(tool: str, traits: Any, call: CallView) -> places.Access:
-    return places.Access((places.ALL_FILES,)) if tool == "SEARCH_FILES" else ACCESS(tool, traits, call)
+def with_each_file(tool: str, traits: Any, call: CallView, seen: Any) -> places.Access:
+    return places.Access((places.ALL_FILES,)) if tool == "SEARCH_FILES" else ACCESS(tool, traits, call, seen)
 
 
 def without_dead_steps(flow: Flow, *given: Any) -> Flow:
     return flow if given else EMPTY_ANSWERS(flow)
 
 
-def without_modules(tool: str, call: CallView) -> tuple[str, ...] | None:
-    return None if MODULES(tool, call) is None else ()
+def sees_everything(*_: Any) -> programs.View:
+    return programs.View()
+
+
+def sees_nothing(*_: Any) -> programs.View:
+    return programs.View(())
+
+
+def sends_nothing(traits: Any, view: programs.View) -> places.Access:
+    return OF_PROGRAM(traits, view)._replace(sent=())
 
 
 def never(*_: Any, **__: Any) -> Label:
@@ -281,26 +288,6 @@ def packages_alone() -> dict[str, Any]:
     return {**names, "INSTALL_PKG": replace(names["INSTALL_PKG"], control=("language", "packages"))}
 
 
-def runs_tests(words: Any, _: Any) -> bool:
-    return any("test" in word for word in words)
-
-
-def own_name(file: Any) -> frozenset[str]:
-    return frozenset({file.stem})
-
-
-def nowhere(cls: Any) -> Any:
-    return cls.of("nowhere")
-
-
-def names_it(program: Any, file: Any) -> bool:
-    return file.is_in(program.text)
-
-
-def is_first(self: Any, step: Any, key: Any) -> bool:
-    return not self._asked and self._asked.setdefault(key, step) is None
-
-
 def agents_without_processes(tools: frozenset[str]) -> places.Access:
     return OF_AGENT(tools - places.CODE)
 
@@ -330,7 +317,7 @@ MADE: Any = dependencies.made_by
 RECIPIENTS: Any = receivers._recipients
 OF_RECIPIENTS: Any = audiences.Audiences.of_recipients
 ACCESS: Any = places._access
-MODULES: Any = places.modules_alone
+OF_PROGRAM: Any = places._of_program
 EMPTY_ANSWERS: Any = subject._with_empty_answers
 OF_AGENT: Any = places._of_agent
 SPLIT: Any = subject._split
@@ -396,31 +383,24 @@ MUTANTS: dict[str, list[Patch]] = {
     "nothing is executable": [(files, "is_executable", no)],
     "an unknown end is not executable": [(files, "_unknown_end", nothing)],
     "programs run no file": [(analysis, "untrusted_scripts", off)],
-    "tests are not found by what runs them": [(scripts, "finders_of", lambda _: frozenset())],
-    "what runs tests runs no file": [(shell, "finds", no)],
-    "what runs tests runs all of them": [(shell, "finds", runs_tests)],
-    "launchers take no words": [(commands, "_may_take", no)],
-    "all options take words": [(commands, "_may_take", yes)],
-    "folders for the names in them": [(Named, "modules", property(own_name))],
-    "patterns of names match nothing": [(Named, "_is_meant_by", no)],
-    "programs write no files": [(scripts, "files_written", lambda *_: [])],
-    "programs read all files": [(scripts, "_is_read", yes)],
-    "programs read files that they only write": [(scripts, "_is_read", names_it)],
-    "programs are handed nothing": [(scripts, "_is_handed_strangers_words", no)],
-    "programs are handed strangers' words": [(scripts, "_is_handed_strangers_words", yes)],
+    "programs run only what an earlier run has left": [(scripts, "_may_run", no)],
+    "programs run files wherever they are": [(scripts, "_overlap", yes)],
+    "copies are where nothing was": [(scripts, "_overlap", no)],
+    "no program is given a script's input": [(scripts, "_SCRIPT", never_matches())],
+    "every program is a script": [(scripts, "_SCRIPT", re.compile(r".*", re.DOTALL))],
+    "every program executes": [(scripts, "executes_nothing", no)],
+    "no program executes": [(scripts, "executes_nothing", yes)],
+    "what is declared may be executed": [(scripts, "seen_by", sees_everything)],
+    "such tools copy nothing that is run": [(scripts, "_copied", off)],
+    "programs see the workspace whatever they declare": [(subject, "seen_by", sees_everything)],
+    "programs see nothing whatever they say": [(subject, "seen_by", sees_nothing)],
+    "what is declared has no label": [(opened_files, "_of_declared", never)],
+    "the workspace has no label": [(opened_files, "_of_whole", never)],
+    "secrets may be mentioned": [(opened_files, "_mentioned", never)],
+    "all that is mentioned is secret": [(opened_files, "_of_word", lambda *_: Label(True, frozenset()))],
+    "programs with a network send no file": [(places, "_of_program", sends_nothing)],
     "programs write where nothing is executed": [(scripts, "is_executable_anywhere", no)],
     "programs write where all is executed": [(scripts, "is_executable_anywhere", yes)],
-    "programs run no input": [(Named, "input", classmethod(nowhere))],
-    "programs that are not known read": [(shell, "is_reader", yes)],
-    "programs that are known run": [(shell, "is_reader", no)],
-    "programs of the tree run what they are given": [(shell, "_is_of_the_tree", no)],
-    "nothing is put into commands": [(shell, "put_in", off)],
-    "programs are asked once": [(scripts._Reading, "_is_news", is_first)],
-    "git is told of nothing to run": [(shell, "_sets_what_runs", no)],
-    "what git is told is forgotten": [(scripts, "SETTINGS_OF_FOLDERS", frozenset[str]())],
-    "nothing stands in a folder": [(Named, "is_below", no)],
-    "git starts what it is told": [(shell, "_sets_what_runs", yes)],
-    "programs run what they name": [(scripts, "runs_file", yes)],
     "what is written later is run before": [(scripts, "_comes_before", yes)],
     "what is written before comes first": [(scripts, "_comes_before", earlier_steps)],
     "everything is executable": [(files, "may_be_executed", yes)],
@@ -499,7 +479,6 @@ MUTANTS: dict[str, list[Patch]] = {
     "tools of the operator read no secret": [(judge, "secret_in", nothing)],
     "what is done again leaves something": [(control, "_leaves_nothing", no)],
     "what is done again leaves nothing": [(control, "_leaves_nothing", yes)],
-    "readers are told nothing by their input": [(data_commands, "_asks_input", no)],
     "every word beside recipients is an address": [(receivers, "_BEGINS_AS_ADDRESS", re.compile(""))],
     "headers that are not known name nobody": [(receivers, "_HEADERS", never_matches())],
     "only attachments are files": [(attachments, "PATHS", frozenset[str]())],
@@ -524,24 +503,11 @@ MUTANTS: dict[str, list[Patch]] = {
     "all that is shown beside an address is an image": [(flow_paths, "images", yes)],
     "images name their addresses where they stand": [(links, "_DEFINED", never_matches())],
     "what is looked up is there or not": [(labels, "_LOOKING_UP", frozenset[str]())],
-    "archives are read": [(data_commands, "_unpacks", no)],
     "every value may begin an image": [(flow_paths, "_begins_image", yes)],
     "every value may be an image": [(flow_paths, "_names_image", yes)],
     "images stay where they are named": [(dependencies, "made_by", one_value)],
     "programs open no file": [(judge, "opened_by", lambda *_: LITERAL)],
     "a network takes no file along": [(opened_files, "opened_by", lambda *_: LITERAL)],
-    "a file that a program has made is as it was": [(programs.reads_python, "_written_by", nothing)],
-    "scratch files are executed": [(scripts, "_is_run_there", runnable.is_executable)],
-    "temporary files were there before": [(programs.reads_python, "_PASSING", frozenset[str]())],
-    "what nobody has listed reads no file": [(programs.reads_shell, "_named", off)],
-    "a library that nobody has listed reads no file": [(programs.reads_python._Known, "_named", off)],
-    "programs in other languages read no file": [(programs.reads, "_by_others", off)],
-    "what opens files is not handed on": [(programs.reads_python, "_is_handed_on", no)],
-    "a program goes to no other folder": [(programs.reads_shell._Folders, "end", nothing)],
-    "to go to a folder never fails": [(programs.reads_shell._Folders, "begin", nothing)],
-    "a script leaves nothing out": [(programs.reads_shell._Made, "begin", nothing)],
-    "a program leaves nothing out": [(programs.reads_python._Branches, "is_behind", yes)],
-    "all that is outside is the machine's": [(opened_files, "_OF_THE_MACHINE", ("/",))],
     "a folder is no more than its name": [(sources, "covers", covers_subtree)],
     "mail addresses name nobody": [(receivers, "_by_mail", off)],
     "names like that of the recipients name nobody": [(receivers, "_is_like", no)],
@@ -554,7 +520,6 @@ MUTANTS: dict[str, list[Patch]] = {
     "hidden files say nothing": [(runnable, "_HIDDEN", never_matches())],
     "hidden folders say nothing": [(runnable, "_is_of_programs", runnable._FOLDERS_SET.__contains__)],
     "all that is hidden is executed": [(runnable, "_HIDDEN", re.compile(r"\..*"))],
-    "texts are replaced as files are": [(programs.writes, "_is_of_texts", no)],
     "bodies of requests name recipients": [(receivers, "in_bodies", lambda *_: frozenset())],
     "bodies of requests decide who gets them": [(control, "in_bodies", lambda *_: frozenset())],
     "addresses for protocols are outside": [(policy_addresses, "_PROTOCOLS", ip_network("192.0.2.0/24"))],
@@ -563,7 +528,6 @@ MUTANTS: dict[str, list[Patch]] = {
     "what such tools keep is read by no program": [(scripts, "_filing", off)],
     "what such tools move is public": [(labels, "moved", lambda *_: LITERAL)],
     "what such tools move is what it was": [(labels, "keeps_files", no)],
-    "such tools copy nothing that is run": [(scripts, "_copying", off)],
     "every target is a path": [(files, "_may_be_path", yes)],
     "handles are no names": [(audiences, "_PLAIN", re.compile(r"[\w#./+-]+", re.ASCII))],
     "headers name nobody": [(receivers, "_members", lambda arguments, *_: iter(arguments))],
@@ -602,10 +566,6 @@ MUTANTS: dict[str, list[Patch]] = {
     "a search sees no folder": [(places, "_around", lambda _: [])],
     "each search sees each file": [(places, "_access", with_each_file)],
     "a variable may keep its value where the plan ends": [(subject, "Terminate", type("Nothing", (), {}))],
-    "programs with a network send no file": [(places, "_opened", lambda _: ())],
-    "each program may touch each file": [(places, "modules_alone", nothing)],
-    "no sandboxed program opens a file": [(places, "modules_alone", lambda *_: ())],
-    "modules come from nowhere": [(places, "modules_alone", without_modules)],
     "notes forget": [(places, "_of_notes", lambda *_: places.NOTHING)],
     "notes are all one": [(places, "_of_notes", one_note)],
     "what was there before is public": [(labels._Propagation, "_entries", nothing)],
@@ -646,10 +606,9 @@ def shows(case: Held) -> bool:
 def forget() -> None:
     """Clear caches so that no result of a mutant is reused."""
     judges = judge._judge_of
-    opened = programs.reads.files_opened
     by_path = (paths.workspace_path, paths.host_path, runnable.is_executable, runnable._are_of_programs)
     by_name = (receivers.plain_name, receivers._is_recipient)
-    for kept in (*by_path, *by_name, addresses.inside, opened, judges):
+    for kept in (*by_path, *by_name, addresses.inside, judges):
         getattr(kept, "cache_clear", nothing)()
 
 

@@ -108,7 +108,8 @@ def test_runtime_receives_obligations() -> None:
     )
     assert verdict.ok
     kinds = [(obligation.kind, obligation.step) for obligation in verdict.obligations]
-    assert kinds == [("ssrf-guard", "S2"), ("sandbox-without-network", "S3"), ("store-label", "S4")]
+    of_code = [("sandbox-of-files", "S3"), ("sandbox-without-network", "S3")]
+    assert kinds == [("ssrf-guard", "S2"), *of_code, ("store-label", "S4")]
 
 
 def test_needed_approval_is_obligation_where_people_can_be_asked() -> None:

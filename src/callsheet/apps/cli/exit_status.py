@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from callsheet.diagnostics import Diagnostic
 
 _REFUSALS = frozenset(
-    {"TOL020", "TOL021", "POL007", "POL010", *(f"POL{number}" for number in range(101, 121))}
+    {"TOL020", "TOL021", "POL007", "POL010", *(f"POL{number}" for number in range(101, 122))}
 )
 """The codes of refusals by a policy or by trust, which are not errors of the plan."""
 

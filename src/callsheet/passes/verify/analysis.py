@@ -34,6 +34,7 @@ from callsheet.policy.calls import Argument, CallView, Duty, Hole, Objection, Ob
 from callsheet.policy.judge import Judge, judge_of
 from callsheet.policy.model import Policy
 from callsheet.policy.rules.base import Notes
+from callsheet.policy.rules.opened_files import DECLARE, seen_by
 
 _LARGE = 1_000
 _MOST_PATHS = 50
@@ -263,12 +264,24 @@ def _violations(labels: Labels, findings: list[_Found]) -> Iterator[Violation]:
 
 def _hint(labels: Labels, objection: Objection, flow: tuple[str, ...]) -> str | None:
     """The suggested fix; for data left by an earlier run, it also says how to inspect the labels."""
-    came_in = labels.subject.flow.number_of.get(flow[0].split()[0]) if flow else None
-    if came_in is None or came_in not in labels.from_before:
+    subject = labels.subject
+    came_in = subject.flow.number_of.get(flow[0].split()[0]) if flow else None
+    if came_in is None:
         return objection.help
-    step = labels.subject.plan.steps[came_in].id
-    message = f"{step} reads data that an earlier run has left: `callsheet labels list` shows it"
+    step, prepared = subject.plan.steps[came_in].id, subject.prepared[came_in]
+    if prepared.traits is not None and prepared.traits.runs_code and _sees_everything(labels, came_in):
+        message = f"the program of {step} may read the whole workspace: {DECLARE}"
+    elif came_in in labels.from_before:
+        message = f"{step} reads data that an earlier run has left: `callsheet labels list` shows it"
+    else:
+        return objection.help
     return message if objection.help is None else f"{objection.help}; {message}"
+
+
+def _sees_everything(labels: Labels, number: int) -> bool:
+    """Whether a program of a step has not declared what it reads."""
+    setting, tool = labels.subject.judge.setting, labels.subject.prepared[number].tool
+    return any(seen_by(setting, tool, call).is_whole for call in labels.calls(number))
 
 
 def _flow(labels: Labels, paths: FlowPaths, number: int, objection: Objection) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import partial
 
 from callsheet.ir import Call, Order
 from callsheet.ir.control import decides
@@ -35,6 +36,7 @@ from callsheet.policy.model import Implicit
 from callsheet.policy.prepared import Prepared
 from callsheet.policy.rules.base import own_texts
 from callsheet.policy.rules.files import keeps_files, moved
+from callsheet.policy.rules.opened_files import seen_by
 
 
 def labels_of(subject: Subject, *, every_bit: bool = False) -> Labels:
@@ -296,7 +298,8 @@ class _Propagation:
         """The label of what runs have left in the places that the step reads."""
         subject = self.labels.subject
         prepared, left = subject.prepared[number], subject.left
-        label = left.read_by(prepared.tool, self._sourced(number))
+        seen = partial(seen_by, subject.judge.setting, prepared.tool)
+        label = left.read_by(prepared.tool, self._sourced(number), seen)
         if keeps_files(prepared.tool, prepared.traits):
             label = label.join(left.of_places(subject.accesses[number].reads))
         return label

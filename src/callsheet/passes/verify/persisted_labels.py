@@ -6,16 +6,16 @@ one the policy gives the place.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from callsheet.ir.labels import LITERAL, Label, join
 from callsheet.passes.verify.places import ALL_FILES, ALL_NOTES, BELOW, CODE, MEMORY
 from callsheet.policy.calls import CallView
 from callsheet.policy.paths import PathRefused, file_key, note_key, with_folders, workspace_path
-from callsheet.policy.rules.opened_files import modules_alone
+from callsheet.policy.programs import View
+from callsheet.policy.programs.view import WHOLE, fixed_folder
 
-_SANDBOXED = CODE - {"HOST_EXEC"}
 _FILES = CODE | {"READ_FILE", "EDIT_FILE", "SEARCH_FILES"}
 
 
@@ -36,14 +36,17 @@ class PersistedLabels:
     )
     """The joins of the labels of the files in each folder; computed when the first is needed."""
 
-    def read_by(self, tool: str, calls: Iterable[CallView]) -> Label:
-        """The label of what the calls of a step may read; `tool` is its folded name."""
+    def read_by(self, tool: str, calls: Iterable[CallView], seen: Callable[[CallView], View]) -> Label:
+        """The label of what the calls of a step may read; `tool` is its folded name.
+
+        `seen` says what the program of a call sees, for tools that run code.
+        """
         if tool in ("QUERY_MEMORY", "MEMORY_STATS"):
             return self.facts
         if tool == "GET_WM" and self.notes:
             return join(label for call in calls for label in self._noted(call))
         if tool in _FILES and (self.files or self.anywhere is not LITERAL):
-            return join(label for call in calls for label in self._in_files(tool, call))
+            return join(label for call in calls for label in self._in_files(tool, call, seen))
         return LITERAL
 
     def of_places(self, places: Iterable[str]) -> Label:
@@ -82,14 +85,18 @@ class PersistedLabels:
         text = None if key is None else key.text
         yield from self.notes.values() if text is None else (self.notes.get(note_key(text), LITERAL),)
 
-    def _in_files(self, tool: str, call: CallView) -> Iterator[Label]:
-        modules = modules_alone(tool, call) if tool in _SANDBOXED else None
-        if modules is not None:
-            yield from (self.files.get(path, LITERAL) for path in modules)
+    def _in_files(self, tool: str, call: CallView, seen: Callable[[CallView], View]) -> Iterator[Label]:
+        if tool in CODE:
+            view = WHOLE if tool == "HOST_EXEC" else seen(call)
+            for place in ("",) if view.paths is None else view.paths:
+                yield self.anywhere
+                key = file_key(fixed_folder(place))
+                yield self._below(key)
+                yield self._in_file(key)
             return
         yield self.anywhere
-        path = "" if tool in CODE else _path(call, is_folder=tool == "SEARCH_FILES")
-        if path is None or tool == "SEARCH_FILES" or tool in CODE:
+        path = _path(call, is_folder=tool == "SEARCH_FILES")
+        if path is None or tool == "SEARCH_FILES":
             yield self._below(path or "")
             yield self._in_file(path or "")
         else:

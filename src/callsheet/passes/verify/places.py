@@ -21,11 +21,11 @@ from callsheet.policy.paths import (
     with_folders,
     workspace_path,
 )
-from callsheet.policy.programs import files_opened, only_looks
+from callsheet.policy.programs import View, only_looks
+from callsheet.policy.programs.view import fixed_folder
 from callsheet.policy.rules.attachments import attached, path_of, sends_files
 from callsheet.policy.rules.base import leaves, of_name
 from callsheet.policy.rules.files import filing_of, keeps_files
-from callsheet.policy.rules.opened_files import modules_alone, opened
 
 MEMORY = "memory:"
 ALL_FILES = "file:*"
@@ -61,16 +61,20 @@ NOTHING = Access()
 _FROM_MEMORY = Access(reads=(MEMORY,))
 _TO_MEMORY = Access(writes=(MEMORY,))
 _OF_CODE = Access((ALL_FILES,), (SOME_FILE, ALL_FILES))
-"""Code may access any file, also files that its arguments do not name, unless it is known to open none."""
+"""Code that declares nothing may access any file, also those that its arguments do not name."""
 _OF_LOOKS = Access((ALL_FILES,))
 
 
 def access_of(
-    tool: str, traits: Traits | None, calls: Callable[[], Sequence[CallView]], agent_tools: frozenset[str]
+    tool: str,
+    traits: Traits | None,
+    calls: Callable[[], Sequence[CallView]],
+    agent_tools: frozenset[str],
+    seen: Callable[[CallView], View],
 ) -> Access:
     """The union of the accesses of all calls that a step may make; `tool` is its folded name.
 
-    `calls` is evaluated only if the access depends on the arguments.
+    `calls` is evaluated only if the access depends on the arguments. `seen` says what a call's program sees.
     """
     if traits is None:
         return NOTHING
@@ -80,7 +84,7 @@ def access_of(
     if tool == "AGENT_SOLVE":
         accesses = [_of_agent(_tools_of(call, agent_tools)) for call in calls()]
     else:
-        accesses = [_access(tool, traits, call) for call in calls()]
+        accesses = [_access(tool, traits, call, seen) for call in calls()]
     if len(accesses) == 1:
         return accesses[0]
     reads = tuple(dict.fromkeys(place for access in accesses for place in access.reads))
@@ -98,11 +102,11 @@ def _of_tool(tool: str, traits: Traits) -> Access | None:
     return None
 
 
-def _access(tool: str, traits: Traits, call: CallView) -> Access:
+def _access(tool: str, traits: Traits, call: CallView, seen: Callable[[CallView], View]) -> Access:
     if tool in ("SET_WM", "GET_WM"):
         return _of_notes(tool, call)
     if tool in CODE:
-        return _of_program(tool, traits, call)
+        return _of_command(call) if tool == "HOST_EXEC" else _of_program(traits, seen(call))
     if sends_files(tool, traits):
         return _of_attachments(call)
     if keeps_files(tool, traits):
@@ -124,26 +128,26 @@ def _access(tool: str, traits: Traits, call: CallView) -> Access:
     return Access(reads=_read(path))
 
 
-def _of_program(tool: str, traits: Traits, call: CallView) -> Access:
-    if tool == "HOST_EXEC":
-        command = of_name(call, "command")
-        line = None if command is None else command.text
-        return _seen(files_opened(line, "shell")) if line is not None and only_looks(line) else _OF_CODE
-    modules, is_networked = modules_alone(tool, call), traits.reach is Reach.WORLD
-    if modules is None:
-        sent = _opened(opened(tool, call)) if is_networked else ()
-        return Access((ALL_FILES, *sent), _OF_CODE.writes, sent=sent) if sent else _OF_CODE
-    imported = tuple(dict.fromkeys(place for path in modules for place in _read(path)))
-    return Access(imported, sent=imported if is_networked else ())
+def _of_command(call: CallView) -> Access:
+    """A command of the host reads and writes any file, unless it is one of the few that only look."""
+    command = of_name(call, "command")
+    line = None if command is None else command.text
+    return NOTHING if line is not None and only_looks(line) else _OF_CODE
 
 
-def _opened(paths: Sequence[str]) -> tuple[str, ...]:
-    """The places that a program with network access may send: what it names, and a file that is not known."""
-    keys = [[file_key(name) for name in names_within(path)] for path in paths]
-    if any(is_pattern(path) for path in paths) or [] in keys:
-        return (ALL_FILES, SOME_FILE)
-    named = (place for names in keys for key in names for place in (f"{BELOW}{key}", *_read(key)))
-    return tuple(dict.fromkeys((*named, SOME_FILE)))
+def _of_program(traits: Traits, view: View) -> Access:
+    """A program reads what it sees and writes into its sandbox; one that declares nothing touches any."""
+    is_networked = traits.reach is Reach.WORLD
+    if view.paths is None:
+        return Access((ALL_FILES,), _OF_CODE.writes, sent=(ALL_FILES,)) if is_networked else _OF_CODE
+    reads = tuple(dict.fromkeys(place for path in view.paths for place in _below_path(path)))
+    return Access(reads, sent=reads if is_networked else ())
+
+
+def _below_path(path: str) -> tuple[str, ...]:
+    """The places that a declared file, folder or glob stands for."""
+    key = file_key(fixed_folder(path))
+    return (f"{BELOW}{key}", *_read(key)) if key else (ALL_FILES,)
 
 
 def _of_host(call: CallView, name: str) -> Access:

@@ -1,267 +1,189 @@
-"""Detects programs that would execute a file containing untrusted content.
+"""Detects programs that may execute untrusted content, and copies of it where something executes it.
 
-In: the labels of a plan. Out: objections to steps that run code. Files with untrusted content are those that
-the plan writes, those that runs have left, those written by a program that reads one of them, and those
-unpacked from an archive that is one. Linear in the plan.
+In: the labels of a plan. Out: objections to steps that run code or copy files.
+
+A program that declares what it reads, or is known to need no file, runs in a sandbox without a network:
+whatever it executes there reads nothing else, writes nothing that stays, and has an untrusted result. All
+other programs may execute what the plan has written and what they are given. Linear in the plan.
 """
 
 from __future__ import annotations
 
-import shlex
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from callsheet import lazy
 from callsheet.ir import Order
 from callsheet.passes.verify.outcome import Labels
-from callsheet.policy.builtins import PathUse
+from callsheet.passes.verify.places import CODE
+from callsheet.policy.builtins import PathUse, Reach
 from callsheet.policy.calls import Argument, CallView, Objection, Rule
-from callsheet.policy.programs import (
-    FOLDERS_RUN,
-    SETTINGS_OF_FOLDERS,
-    Named,
-    files_written,
-    finders_of,
-    kinds_of,
-    runs_file,
-)
+from callsheet.policy.paths import file_key, is_pattern, walked
+from callsheet.policy.programs import READS, only_looks, words_of
+from callsheet.policy.programs.one_liners import executes_nothing, needs_no_file
+from callsheet.policy.programs.view import fixed_folder, program_of
 from callsheet.policy.rules.base import known, of_name
 from callsheet.policy.rules.files import content_label, filing_of, keeps_files
+from callsheet.policy.rules.opened_files import DECLARE, seen_by
 from callsheet.policy.runnable import is_executable_anywhere
 
-_PROGRAMS: Mapping[str, tuple[str, str | None]] = {
-    "EXEC_CODE": ("code", "python"),
-    "SHELL_EXEC": ("code", "shell"),
-    "HOST_EXEC": ("command", None),
-}
-"""For each tool the argument that is a program, and its language unless the call names one."""
-_WORD = lazy.pattern(r"[\w.-]+|\*")
-_PATH = lazy.pattern(r"[\w.*?/\\-]+")
-_ENTERED = lazy.pattern(
-    r"(?:\b(?:cd|pushd)|(?<![\w-])(?:-C|--directory|--prefix|--cwd))[\s=]+[\"']?([\w./\\-]+)"
-)
-"""The folder in which the programs on a command line run."""
-_RUN_UNNAMED = (
-    "Makefile",
-    "__init__.py",
-    "__main__.py",
-    "conftest.py",
-    "index.js",
-    "main.py",
-    "package.json",
-    "setup.py",
-)
-"""Files that programs run when they are given a folder."""
+_OF_THE_PROGRAM = frozenset({"code", "command", "language", READS})
+_ON_HOST = "run it in the sandbox, with @SHELL_EXEC"
+_NETWORKED = "run it without a network, or let it see no untrusted content"
 _NOT_KNOWN = "x"
-_ANY_NAME = "*"
-_HERE = (".", "..")
+_SCRIPT = re.compile(r"(?:python3? |\./)[\w./-]+\.(?:py|sh)(?: [\w./-]+)*")
+"""A script of the workspace: what it is given on standard input is data to it, not a program."""
 
 
 class _Written(NamedTuple):
-    """A file with untrusted content and the step that writes it; None for an earlier run."""
+    """A path with untrusted content and the step that writes it; None for an earlier run."""
 
     path: str
-    file: Named
     step: int | None
 
-    @classmethod
-    def by(cls, step: int | None, path: str) -> _Written:
-        return cls(path, Named.of(path), step)
 
+class _Running(NamedTuple):
+    """A program that may execute what it sees: what it is given, and files.
 
-@dataclass(eq=False)
-class _Program:
-    """The program of a step; `reads` is set once it is known to read untrusted content.
-
-    If it `unpacks`, it writes files with any names into the folders that it `writes`.
+    `paths` are the places where the files are, None if they may be anywhere. `help` is the way out.
     """
 
     step: int
     call: CallView
-    argument: str
-    text: str
-    language: str | None
-    unpacks: bool = False
-    reads: bool = False
-    is_refused: bool = False
-
-    @cached_property
-    def words(self) -> frozenset[str]:
-        """The words in the program and their dot-separated parts; also as folders if it runs one."""
-        whole = frozenset(_WORD.findall(self.text.casefold()))
-        words = whole.union(*(word.split(".") for word in whole))
-        return words if words.isdisjoint(FOLDERS_RUN) else words.union(f"{word}/" for word in words)
-
-    @cached_property
-    def paths(self) -> tuple[str, ...]:
-        """The words in the program that may be paths."""
-        return tuple(dict.fromkeys(_PATH.findall(self.text)))
-
-    @cached_property
-    def folders(self) -> frozenset[str]:
-        """The names of the folders in which parts of the program run."""
-        return frozenset(Named.of(folder).name for folder in _ENTERED.findall(self.text))
-
-    @cached_property
-    def writes(self) -> tuple[str, ...]:
-        """The files it may write, one entry per occurrence in a writing position."""
-        return tuple(files_written(self.text, self.language))
-
-
-@dataclass(frozen=True)
-class _Reading:
-    """The programs of a plan, indexed by the words that they contain."""
-
-    labels: Labels
-    programs: tuple[_Program, ...]
-    _asked: dict[tuple[str, object], int | None] = field(
-        default_factory=dict[tuple[str, object], "int | None"]
-    )
-
-    @cached_property
-    def by_word(self) -> Mapping[str, list[_Program]]:
-        """The programs that contain each word."""
-        programs: dict[str, list[_Program]] = defaultdict(list)
-        for program in self.programs:
-            for word in program.words:
-                programs[word].append(program)
-        return programs
-
-    def objections(self, written: Iterable[_Written]) -> Iterator[tuple[int, Objection]]:
-        """The objections to the programs, found by following untrusted content from file to file."""
-        waiting = list(written)
-        for program in self.programs:
-            if _is_handed_strangers_words(program):
-                waiting += self._written_by(program)
-                if runs_file(program.text, program.language, Named.input()):
-                    program.is_refused = True
-                    yield program.step, self._objection(program, "its arguments, which are untrusted content")
-        for file in waiting:  # a worklist: grows when a program is found to read untrusted content
-            for program in self._asked_for(file):
-                if not program.reads and _is_read(program, file.file):
-                    waiting += self._written_by(program)
-                if not program.is_refused and runs_file(program.text, program.language, file.file):
-                    program.is_refused = True
-                    yield program.step, self._objection(program, self._place(file))
-        for program in self.programs:
-            if program.reads and not program.is_refused:
-                yield from self._misplaced(program)
-
-    def _asked_for(self, file: _Written) -> Iterator[_Program]:
-        """The programs that may run after the file is written and may name or find it, unless already
-        searched for a similar file.
-
-        A program that configures its folder to be executed may also run before the file is written.
-        """
-        for word, alike in _words_for(file.file):
-            if word not in self.by_word or not self._is_news(file.step, (word, alike)):
-                continue
-            is_folder = word.endswith("/")
-            for program in self.by_word[word]:
-                is_kept = is_folder and not program.words.isdisjoint(SETTINGS_OF_FOLDERS)
-                if is_kept or _comes_before(self.labels, file, program.step):
-                    yield program
-
-    def _is_news(self, step: int | None, key: tuple[str, object]) -> bool:
-        """Whether no file with this key was written as early as this step."""
-        if key in self._asked:
-            earlier = self._asked[key]
-            if earlier is None or (step is not None and earlier <= step):
-                return False
-        self._asked[key] = step
-        return True
-
-    def _written_by(self, program: _Program) -> list[_Written]:
-        """Mark the program as reading untrusted content and return the files it may write that content to."""
-        program.reads = True
-        step = program.step
-        if not program.unpacks:
-            return [_Written.by(step, path) for path in program.writes]
-        folders = [folder for folder in program.writes if self._is_news(step, ("unpacked", folder))]
-        return [_Written.by(step, path) for folder in folders for path in dict.fromkeys(self._below(folder))]
-
-    def _below(self, folder: str) -> Iterator[str]:
-        """The files of a folder that programs may run: named with it, named inside it, or not named."""
-        name = Named.of(folder).name
-        for program in self.by_word.get(_last_word(name), ()) if name else self.programs:
-            is_inside = not name or name in program.folders
-            for path in program.paths:
-                if is_inside:
-                    yield f"{folder}/{path}"
-                elif name in path.casefold().replace("\\", "/").split("/")[:-1]:
-                    yield path
-        yield from (f"{folder}/{unnamed}" for unnamed in _RUN_UNNAMED)
-
-    def _misplaced(self, program: _Program) -> Iterator[tuple[int, Objection]]:
-        place = next((path for path in program.writes if _is_run_there(path)), None)
-        if place is not None:
-            yield (
-                program.step,
-                Objection(
-                    Rule.EXECUTABLE,
-                    f"@{program.call.tool} would put untrusted content into {place}, where it is executed",
-                    program.argument,
-                    "write it to a file that nothing runs, such as .md or .txt",
-                ),
-            )
-
-    def _place(self, file: _Written) -> str:
-        steps = self.labels.subject.plan.steps
-        writer = "an earlier run has written" if file.step is None else f"{steps[file.step].id} writes"
-        return f"{file.path}, into which {writer} untrusted content"
-
-    def _objection(self, program: _Program, what: str) -> Objection:
-        return Objection(
-            Rule.EXECUTABLE,
-            f"@{program.call.tool} runs {what}",
-            program.argument,
-            "pass the data to a program that is written in the plan and only reads it",
-        )
+    program: str
+    paths: tuple[str, ...] | None
+    help: str
 
 
 def untrusted_scripts(labels: Labels, numbers: Iterable[int]) -> Iterator[tuple[int, Objection]]:
-    """An EXECUTABLE objection for each of these steps whose program runs a file with untrusted content.
+    """An EXECUTABLE objection for each of these steps that may execute untrusted content, or copies it to
+    where it is executed.
 
     Approval of the step does not lift it: the approver sees the program, not the content of the file.
     """
-    prepared = labels.subject.prepared
-    steps = [number for number, step in enumerate(prepared) if step.tool in _PROGRAMS]
-    copying = [number for number in _filing(labels) if labels.subject.accesses[number].reads]
+    subject = labels.subject
+    steps = [number for number, step in enumerate(subject.prepared) if step.tool in CODE]
+    copying = [number for number in _filing(labels) if subject.accesses[number].reads]
     if not steps and not copying:
         return
-    written = list(_written(labels))
-    if not written and not any(map(_may_be_handed(labels), (*steps, *copying))):
-        return
     asked = frozenset(numbers)
-    programs = (
-        *(program for step in steps for program in _programs(labels, step)),
-        *(program for step in copying for program in _copying(labels, step)),
-    )
-    for step, objection in _Reading(labels, programs).objections(written):
+    written = sorted(_written(labels), key=lambda file: -1 if file.step is None else file.step)
+    for step, objection in _copied(labels, copying, written):
         if step in asked:
             yield step, objection
+    first = next((file for file in written if file.step is not None), None)
+    left = [file for file in written if file.step is None]
+    for running in (running for step in steps if step in asked for running in _running(labels, step)):
+        argument = next((a for a in _given(running) if a.label.untrusted), None)
+        if argument is not None:
+            yield running.step, _objection(running, f"its {argument.name}, which is untrusted content")
+            continue
+        # if the first of them does not come before a program, no other does
+        files = written if first is not None and _comes_before(labels, first, running.step) else left
+        file = next((file for file in files if _may_run(labels, running, file)), None)
+        if file is not None:
+            yield running.step, _objection(running, _place(labels, file))
 
 
-def _may_be_handed(labels: Labels) -> Callable[[int], bool]:
-    """A predicate: whether a step may pass untrusted data to its program."""
-    readings, planner = labels.subject.readings, labels.subject.judge.policy.planner
-    return lambda step: planner.untrusted or bool(readings[step].arguments)
-
-
-def _programs(labels: Labels, step: int) -> Iterator[_Program]:
-    argument, language = _PROGRAMS[labels.subject.prepared[step].tool]
+def _running(labels: Labels, step: int) -> Iterator[_Running]:
+    """The programs of a step for which executing untrusted content would matter."""
+    subject = labels.subject
+    prepared = subject.prepared[step]
+    tool, traits = prepared.tool, prepared.traits
     for call in labels.calls(step):
-        program, language_argument = of_name(call, argument), of_name(call, "language")
-        if program is not None:
-            spoken = (
-                _text(language_argument)
-                if language_argument is not None and language is not None
-                else language
+        if tool == "HOST_EXEC":
+            command = of_name(call, "command")
+            line = "" if command is None else _text(command)
+            if not only_looks(line):
+                yield _Running(step, call, line, None, _ON_HOST)
+            continue
+        code, language = program_of(tool, call)
+        view = seen_by(subject.judge.setting, tool, call)
+        if code is not None and language is not None and executes_nothing(code, language):
+            continue
+        if view.is_whole:
+            yield _Running(step, call, code or "", None, DECLARE)
+        elif (traits is not None and traits.reach is Reach.WORLD) and (
+            code is None or language is None or not needs_no_file(code, language)
+        ):
+            yield _Running(step, call, code or "", view.paths, _NETWORKED)
+
+
+def _given(running: _Running) -> Iterator[Argument]:
+    """What a program is given that it may execute."""
+    if _SCRIPT.fullmatch(running.program) is None:
+        yield from (a for a in running.call.arguments if a.name.casefold() not in _OF_THE_PROGRAM)
+
+
+def _may_run(labels: Labels, running: _Running, file: _Written) -> bool:
+    """Whether a program may execute a file: one that the plan has written and that it sees, or one of an
+    earlier run that it names.
+    """
+    if not _comes_before(labels, file, running.step):
+        return False
+    if running.paths is not None:
+        return any(_overlap(fixed_folder(path), file.path) for path in running.paths)
+    return file.step is not None or _is_named(file.path, running.program)
+
+
+def _is_named(path: str, program: str) -> bool:
+    """Whether a program names a file or its folder, or a module that the file may be."""
+    place = PurePosixPath(walked(path).casefold())
+    names = {place.name, place.stem, *place.parent.parts}
+    words = (word.casefold() for word in words_of(program))
+    return any(not names.isdisjoint((*word.split("/"), *word.split("."))) for word in words)
+
+
+def _copied(
+    labels: Labels, copying: Iterable[int], written: list[_Written]
+) -> Iterator[tuple[int, Objection]]:
+    """Objections to calls that copy untrusted content to where it is executed; adds the other copies to
+    `written`.
+    """
+    waiting = [(step, filing_of(call), call) for step in copying for call in labels.calls(step)]
+    for file in written:  # grows by the copies
+        for entry in list(waiting):
+            step, filing, call = entry
+            is_source = any(
+                read.text is None or is_pattern(read.text) or _overlap(read.text, file.path)
+                for read in filing.reads
             )
-            yield _Program(step, call, argument, _text(program), spoken)
+            if not is_source or not filing.writes or not _comes_before(labels, file, step):
+                continue
+            waiting.remove(entry)
+            for target in map(_text, filing.writes):
+                written.append(_Written(target, step))
+                if is_executable_anywhere(target):
+                    what = f"@{call.tool} would put untrusted content into {target}, where it is executed"
+                    help_text = "write it to a file that nothing runs, such as .md or .txt"
+                    yield step, Objection(Rule.EXECUTABLE, what, filing.writes[0].name, help_text)
+
+
+def _overlap(one: str, other: str) -> bool:
+    """Whether two paths may be the same file, or one a folder of the other, wherever the workspace is.
+
+    >>> _overlap("/home/ada/w/out/a.md", "out/a.md"), _overlap("out", "out/a.md"), _overlap("a.md", "b.md")
+    (True, True, False)
+    """
+    parts = sorted((_parts(one), _parts(other)), key=len)
+    short, long = parts
+    return not short or long[: len(short)] == short or long[-len(short) :] == short
+
+
+def _parts(path: str) -> list[str]:
+    return [part for part in walked(file_key(path)).split("/") if part not in ("", "~")]
+
+
+def _place(labels: Labels, file: _Written) -> str:
+    steps = labels.subject.plan.steps
+    writer = "an earlier run has written" if file.step is None else f"{steps[file.step].id} writes"
+    return f"{file.path}, into which {writer} untrusted content"
+
+
+def _objection(running: _Running, what: str) -> Objection:
+    argument = "command" if running.call.tool == "HOST_EXEC" else "code"
+    return Objection(Rule.EXECUTABLE, f"@{running.call.tool} may run {what}", argument, running.help)
 
 
 def _filing(labels: Labels) -> Iterator[int]:
@@ -272,21 +194,11 @@ def _filing(labels: Labels) -> Iterator[int]:
             yield number
 
 
-def _copying(labels: Labels, step: int) -> Iterator[_Program]:
-    """The step's calls that copy, move or unpack files, each expressed as a `cp` command."""
-    for call in labels.calls(step):
-        filing = filing_of(call)
-        words = [_text(path) for path in (*filing.reads, *filing.writes[:1])]
-        if filing.reads and filing.writes:
-            target, command = filing.writes[0].name, f"cp {shlex.join(words)}"
-            yield _Program(step, call, target, command, None, filing.unpacks)
-
-
 def _written(labels: Labels) -> Iterator[_Written]:
     subject = labels.subject
     for path, label in subject.left.files.items():
         if label.untrusted:
-            yield _Written.by(None, path)
+            yield _Written(path, None)
     for number, prepared in enumerate(subject.prepared):
         traits = prepared.traits
         if traits is None or traits.path is None or traits.path_use is not PathUse.WRITE:
@@ -294,70 +206,25 @@ def _written(labels: Labels) -> Iterator[_Written]:
         for call in labels.calls(number):
             place = of_name(call, traits.path)
             if place is not None and content_label(call, traits).untrusted:
-                yield _Written.by(number, _text(place))
+                yield _Written(_text(place), number)
     for number in _filing(labels):
         for filing in map(filing_of, labels.calls(number)):
-            yield from (_Written.by(number, _text(p)) for p in filing.writes if filing.label.untrusted)
-
-
-def _words_for(file: Named) -> Iterator[tuple[str, object]]:
-    """The words by which a program may name or find a file, each with a key for files that it cannot
-    distinguish.
-
-    Files with the same word and key are searched for once, since plans may write many.
-    """
-    named = (file.name, file.folder if file.stands_for_its_folder else "")
-    for word in {_last_word(file.name), *map(_last_word, file.modules)} - {""}:
-        yield word, named
-    kinds = kinds_of(file)
-    for word in finders_of(file):
-        yield word, (file.end, kinds)
-    for word in (_ANY_NAME, file.end):
-        yield word, file.end
-    for word in _HERE if file.stands_for_its_folder else ():
-        yield word, file.end
-    for folder in (*file.path.split("/")[:-1], *_HERE):
-        yield f"{_last_word(folder)}/", folder
-
-
-def _last_word(text: str) -> str:
-    words = _WORD.findall(text)
-    return words[-1] if words else ""
-
-
-def _is_handed_strangers_words(program: _Program) -> bool:
-    """Whether a call passes untrusted data to its program, for example on standard input."""
-    return any(
-        argument.label.untrusted
-        for argument in program.call.arguments
-        if argument.name.casefold() not in (program.argument, "language")
-    )
-
-
-def _is_read(program: _Program, file: Named) -> bool:
-    """Whether a program names a file other than where it writes it."""
-    if not file.is_in(program.text):
-        return False
-    named = program.text.casefold().count(file.name)
-    return named == 0 or named > sum(Named.of(path).name == file.name for path in program.writes)
+            yield from (_Written(_text(p), number) for p in filing.writes if filing.label.untrusted)
 
 
 def _comes_before(labels: Labels, file: _Written, number: int) -> bool:
     """Whether the file may be written before the step runs."""
-    if file.step is None:
+    if file.step is None or _is_revisited(labels, number):
         return True
     subject = labels.subject
-    if subject.plan.order is not Order.TEXT or subject.control.in_cycle[number]:
-        return True
     is_beside = subject.flow.group_end[file.step] == subject.flow.group_end[number]
     return file.step <= number or (is_beside and subject.plan.steps[number].group is not None)
 
 
-def _is_run_there(path: str) -> bool:
-    """Whether a file of this path is executed by something; `/tmp/` is ignored, so only the rest of the path
-    counts.
-    """
-    return not path.startswith("/dev/") and is_executable_anywhere(path.removeprefix("/tmp/"))
+def _is_revisited(labels: Labels, number: int) -> bool:
+    """Whether any step may come before this one."""
+    subject = labels.subject
+    return subject.plan.order is not Order.TEXT or bool(subject.control.in_cycle[number])
 
 
 def _text(argument: Argument) -> str:

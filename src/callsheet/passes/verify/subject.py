@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from typing import NamedTuple, cast
 
 from callsheet.ir import (
@@ -45,6 +45,7 @@ from callsheet.policy.calls import bare
 from callsheet.policy.judge import Judge, Prepared
 from callsheet.policy.rules.attachments import NAMES, sends_files
 from callsheet.policy.rules.files import FILE_NAMES, keeps_files
+from callsheet.policy.rules.opened_files import seen_by
 
 
 class Reading(NamedTuple):
@@ -444,7 +445,9 @@ def _access(step: Step, prepared: Prepared, judge: Judge, around: ViewContext) -
         and not (keeps_files(tool, traits) and _names_file(step.action))
     ):
         return NOTHING
-    return access_of(tool, traits, lambda: call_views(step, around, LITERAL), judge.setting.agent_tools)
+    seen = partial(seen_by, judge.setting, tool)
+    calls = partial(call_views, step, around, LITERAL)
+    return access_of(tool, traits, calls, judge.setting.agent_tools, seen)
 
 
 def _may_name(action: Call) -> bool:

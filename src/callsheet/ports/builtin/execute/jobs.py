@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from callsheet.ports.builtin.execute.mounts import Mounts
 from callsheet.ports.builtin.settings import BuiltinSettings
 from callsheet.ports.calls import ToolFailed
 
@@ -49,6 +50,9 @@ _ALIASES = {
 }
 
 
+_NO_FILES = Mounts()
+
+
 @dataclass(frozen=True, slots=True)
 class Program:
     """Code in a language that can be run here; `command` starts it, without the file argument."""
@@ -79,33 +83,49 @@ def find_program(language: str, code: str) -> Program:
     raise ToolFailed(f"unknown language {language!r}; available: {', '.join(LANGUAGES)}")
 
 
-def sandbox_job(program: Program, settings: BuiltinSettings, mountpoint: str) -> dict[str, Any]:
-    """The job of a program in the sandbox; `mountpoint` is an empty folder on which its root is mounted."""
+def sandbox_job(
+    program: Program, settings: BuiltinSettings, mountpoint: str, mounts: Mounts = _NO_FILES
+) -> dict[str, Any]:
+    """The job of a program in the sandbox; `mountpoint` is an empty folder on which its root is mounted.
+
+    Files that are declared appear in the scratch folder, where the program runs, so that what it writes
+    beside them is gone afterwards; the workspace as a whole is a folder of its own, which is read-only.
+    """
     execution = settings.execution
-    workspace = str(settings.workspace.resolve()) if execution.workspace == "read" else None
+    workspace = str(settings.workspace.resolve())
+    is_whole = mounts.shown is None
     show = [*_SYSTEM, *_python_paths(), *(_NETWORK if execution.network else ())]
     command = Path(program.command[0])
     if program.language == "javascript" and not command.is_relative_to("/usr"):
         show.append(str(command.parent.parent))
     if settings.packages.is_dir():
         show.append(str(settings.packages.resolve()))
-    job = _job(program, settings, "/scratch", "/workspace" if workspace else "/scratch")
+    job = _job(program, settings, "/scratch", "/workspace" if is_whole else "/scratch")
+    if mounts.shown:
+        job["argv"][-1] = f"/program/{program.file}"  # a declared file may have the name of the program's
     job["sandbox"] = {
         "mountpoint": mountpoint,
         "show": show,
-        "workspace": workspace,
+        "workspace": workspace if is_whole else None,
+        "shown": [[os.path.join(workspace, path), path] for path in mounts.shown or ()],
+        "hidden": list(mounts.hidden),
         "network": execution.network,
         "scratch_bytes": execution.scratch_bytes,
     }
     return job
 
 
-def limited_job(program: Program, settings: BuiltinSettings, scratch: str) -> dict[str, Any]:
-    """The job of a program without a sandbox; writes its code into the folder `scratch`."""
+def limited_job(
+    program: Program, settings: BuiltinSettings, scratch: str, mounts: Mounts = _NO_FILES
+) -> dict[str, Any]:
+    """The job of a program without a sandbox; writes its code into the folder `scratch`.
+
+    A program that reads files runs in the workspace, whose other files cannot be hidden from it.
+    """
     path = os.path.join(scratch, program.file)
     with open(path, "w", encoding="utf-8", errors="replace") as file:
         file.write(program.code)
-    shown = settings.execution.workspace == "read"
+    shown = mounts.shown is None or bool(mounts.shown)
     job = _job(program, settings, scratch, str(settings.workspace.resolve()) if shown else scratch)
     job["sandbox"] = None
     return job

@@ -248,11 +248,18 @@ def _build_root(job: dict[str, Any], kernel: _Kernel, identity: int) -> None:
     kernel.mount("tmpfs", scratch, "tmpfs", _NOSUID | _NODEV, options)
     if not os.path.lexists(f"{root}/tmp"):
         os.symlink("scratch", f"{root}/tmp")
-    with open(f"{scratch}/{job['file']}", "w", encoding="utf-8", errors="replace") as file:
+    own = [scratch]
+    for path, name in sandbox["shown"]:
+        own += _folders_to(scratch, name)
+        _show(path, f"{scratch}/{name}", kernel)
+    _hide(sandbox["hidden"], f"{root}/workspace" if sandbox["workspace"] else scratch, root, kernel)
+    place = root + job["argv"][-1]
+    os.makedirs(os.path.dirname(place), exist_ok=True)
+    with open(place, "w", encoding="utf-8", errors="replace") as file:
         file.write(job["code"])
     if identity != os.geteuid():
-        os.chown(file.name, identity, identity)
-        os.chown(scratch, identity, identity)
+        for path in (file.name, *own):
+            os.chown(path, identity, identity)
     _enter_root(root, kernel)
     os.chdir(job["cwd"])
 
@@ -271,6 +278,27 @@ def _show(path: str, place: str, kernel: _Kernel) -> None:
         open(place, "w").close()
     kernel.mount(path, place, None, _BIND | _RECURSIVE)
     kernel.read_only(place)
+
+
+def _folders_to(base: str, name: str) -> list[str]:
+    """Make the folders below a base that contain a file; returns those that were missing."""
+    made: list[str] = []
+    for part in os.path.dirname(name).split("/"):
+        base = f"{base}/{part}"
+        if part and not os.path.lexists(base):
+            os.mkdir(base)
+            made.append(base)
+    return made
+
+
+def _hide(names: list[str], base: str, root: str, kernel: _Kernel) -> None:
+    """Cover files below a base with an empty one that nobody may read."""
+    cover = f"{root}/hidden"
+    if names:
+        open(cover, "w").close()
+        os.chmod(cover, 0)
+    for name in names:
+        kernel.mount(cover, f"{base}/{name}", None, _BIND)
 
 
 def _add_devices(root: str, kernel: _Kernel) -> None:

@@ -5,20 +5,30 @@ from __future__ import annotations
 import signal
 import sys
 import tempfile
+from typing import Any
 
 from callsheet.ir import JSON
+from callsheet.machine import Fact
 from callsheet.ports.builtin.execute.jobs import Program, find_program, limited_job, sandbox_job
+from callsheet.ports.builtin.execute.mounts import Mounts, mounts_of
 from callsheet.ports.builtin.execute.process import Finished, run_job
 from callsheet.ports.builtin.settings import BuiltinSettings, ExecutionSettings
 from callsheet.ports.calls import CallContext, ToolFailed
 
 
 async def execute(
-    settings: BuiltinSettings, language: str, code: str, stdin: str, context: CallContext
+    settings: BuiltinSettings, language: str, code: str, stdin: str, reads: Any, context: CallContext
 ) -> JSON:
-    """The output of a program; raises ToolFailed, with the output in its text, if the program failed."""
-    finished, kind = await _run(find_program(language, code), settings, stdin)
+    """The output of a program; raises ToolFailed, with the output in its text, if the program failed.
+
+    `reads` are the files of the workspace that the call declares, None if it declares none.
+    """
+    program = find_program(language, code)
+    mounts = mounts_of(settings, program.language, code, reads, context.files)
+    finished, kind = await _run(program, settings, stdin, mounts)
     context.remark(*finished.remarks)
+    if kind == "limits" and reads is not None:
+        context.remark(Fact("reads", "not enforced: without a sandbox the program saw all your files"))
     _raise_failure(finished, settings.execution)
     return {
         "stdout": finished.stdout,
@@ -28,7 +38,9 @@ async def execute(
     }
 
 
-async def _run(program: Program, settings: BuiltinSettings, stdin: str) -> tuple[Finished, str]:
+async def _run(
+    program: Program, settings: BuiltinSettings, stdin: str, mounts: Mounts
+) -> tuple[Finished, str]:
     """Run a program in the best isolation available; raises ToolFailed if the settings require more.
 
     Returns how it ended and what isolated it. If the sandbox could not be built, the program has not started,
@@ -38,7 +50,7 @@ async def _run(program: Program, settings: BuiltinSettings, stdin: str) -> tuple
     reason = f"{sys.platform} has no namespaces"
     with tempfile.TemporaryDirectory(prefix="callsheet-", ignore_cleanup_errors=True) as folder:
         if sys.platform == "linux":
-            job = sandbox_job(program, settings, folder)
+            job = sandbox_job(program, settings, folder, mounts)
             finished = await run_job(job, stdin, execution.timeout, execution.output_bytes)
             if finished.failure is None:
                 return finished, "namespaces"
@@ -48,7 +60,7 @@ async def _run(program: Program, settings: BuiltinSettings, stdin: str) -> tuple
                 f"there is no sandbox for code here (TOL102): {reason}. "
                 'Setting require = "best-effort" runs code with limits alone'
             )
-        job = limited_job(program, settings, folder)
+        job = limited_job(program, settings, folder, mounts)
         finished = await run_job(job, stdin, execution.timeout, execution.output_bytes)
     if finished.failure is not None:
         raise ToolFailed(f"the program could not be started: {finished.failure}")

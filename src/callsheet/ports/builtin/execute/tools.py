@@ -11,6 +11,11 @@ from callsheet.ports.builtin.settings import BuiltinSettings
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.tools import Tool
 
+_READS = {
+    "type": "array",
+    "items": {"type": "string", "minLength": 1},
+    "description": "files, folders and globs of the workspace that the program reads; it sees no others",
+}
 _STDIN = {"type": "string", "description": "data for the program's standard input"}
 
 
@@ -19,7 +24,8 @@ def execution_tools(settings: BuiltinSettings) -> list[Tool]:
     return [
         declare(
             "EXEC_CODE",
-            "Run a program in a sandbox; returns what it prints. Pass data on stdin, not inside the code.",
+            "Run a program in a sandbox; returns what it prints. Pass data on stdin, not inside the code, and"
+            " list the workspace files that it opens in reads.",
             {
                 "code": TEXT,
                 "language": {
@@ -28,6 +34,7 @@ def execution_tools(settings: BuiltinSettings) -> list[Tool]:
                     "default": "python",
                 },
                 "stdin": _STDIN,
+                "reads": _READS,
             },
             partial(_execute, settings, None),
             effect=Effect.UNSAFE,
@@ -35,8 +42,9 @@ def execution_tools(settings: BuiltinSettings) -> list[Tool]:
         ),
         declare(
             "SHELL_EXEC",
-            "Run a shell script in a sandbox; returns what it prints.",
-            {"code": TEXT, "stdin": _STDIN},
+            "Run a shell script in a sandbox; returns what it prints. List the workspace files that it opens"
+            " in reads.",
+            {"code": TEXT, "stdin": _STDIN, "reads": _READS},
             partial(_execute, settings, "shell"),
             effect=Effect.UNSAFE,
             required=["code"],
@@ -61,7 +69,7 @@ async def _execute(
 
     language = fixed or text_argument(arguments, "language", "python")
     code, stdin = text_argument(arguments, "code"), text_argument(arguments, "stdin", "")
-    return await execute(settings, language, code, stdin, context)
+    return await execute(settings, language, code, stdin, arguments.get("reads"), context)
 
 
 async def _install(settings: BuiltinSettings, arguments: dict[str, Any], _context: CallContext) -> JSON:
