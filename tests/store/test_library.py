@@ -209,7 +209,7 @@ def test_killed_write_keeps_previous_plan(library):
     before = library.load("p").text
     code_ = (
         "import os, sys\n"
-        "from callsheet.store.library import PlanLibrary, files\n"
+        "from callsheet.store.library import PlanLibrary\n"
         "from callsheet.frontends.dag import parse_dag\n"
         "os.replace = lambda *a: os.kill(os.getpid(), 9)\n"
         "library = PlanLibrary(sys.argv[1])\n"

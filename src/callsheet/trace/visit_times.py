@@ -34,9 +34,6 @@ class SteadyTime:
         return event.ts + self._ahead
 
 
-_OUTCOMES = frozenset({EventType.OK, EventType.ERR, EventType.PLAN, EventType.SIGNAL, EventType.DECIDED})
-
-
 @dataclass(slots=True)
 class OpenVisit:
     """A visit that has begun; `answered` is the time of the last outcome of its calls, None without one."""
@@ -68,7 +65,7 @@ class VisitTimes:
             if not visit.has_left and event.epoch > visit.epoch:
                 visit.begun = self.now  # no process carried it on in between
             visit.has_left = True
-        elif event.type in _OUTCOMES:
+        elif event.type.answers:
             visit.answered = self.now
 
     def begin(self, step: str) -> float:
