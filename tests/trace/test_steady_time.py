@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from callsheet.store.events import Event, EventType
-from callsheet.trace.visit_times import SteadyTime
+from callsheet.trace.visits import SteadyTime
 
 HOUR = 3600.0
 

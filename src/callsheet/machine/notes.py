@@ -43,6 +43,14 @@ class NoteKind(StrEnum):
     ANSWERED = "answered"
     ENDED = "ended"
 
+    @property
+    def ends_visit(self) -> bool:
+        """Whether a step's own calls, or those of one item, are done."""
+        return self in _ENDS_VISIT
+
+
+_ENDS_VISIT = frozenset({NoteKind.SETTLED, NoteKind.FAILED, NoteKind.FINISHED})
+
 
 class StepOutcome(StrEnum):
     """The outcome of a step."""

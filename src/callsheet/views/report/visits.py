@@ -22,7 +22,7 @@ from callsheet.trace.lineage.lineage import NONE, Lineage, ValueSource
 from callsheet.trace.lineage.lineage import Visit as Begun
 from callsheet.trace.projection.basis import made_of, worth_of
 from callsheet.trace.projection.record import BEFORE_ALL, Record, Visit, Write, fact_id
-from callsheet.trace.visit_times import SteadyTime
+from callsheet.trace.visits import SteadyTime
 from callsheet.views.report.document import CallRow, FactRow, VisitRow
 from callsheet.views.report.values import NO_VALUE, Values
 
