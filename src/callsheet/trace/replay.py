@@ -45,10 +45,7 @@ def play(plan: Plan, events: Iterable[Event], plan_of: PlanOf, show: Callable[[M
     notes: list[PlayedNote] = []
 
     def note(note: Note) -> None:
-        is_open = visits.open_visit(note.step) is not None
-        visit = visits.note(note)
-        took = visits.so_far(visit) if is_open and visit is not None and note.kind.ends_visit else None
-        notes.append(PlayedNote(note, took))
+        notes.append(PlayedNote(note, visits.timed(note)))
 
     def one_by_one() -> Iterator[Event]:
         for event in visits.watched(events):

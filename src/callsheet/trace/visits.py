@@ -144,13 +144,18 @@ class Visits:
         if plan is not None:
             self._number_steps(plan)
 
-    def open_visit(self, step: str) -> Visit | None:
-        """The visit of a step that is under way; None if there is none."""
-        return self._open.get(step)
-
-    def so_far(self, visit: Visit) -> float:
-        """The seconds from a visit's beginning to the last outcome of its calls; to now, if it made none."""
+    def timed(self, note: Note) -> float | None:
+        """As `note`; returns how long the calls of its visit have taken, if it says that they are done."""
+        is_open = note.step in self._open
+        visit = self.note(note)
+        if visit is None or not is_open or not note.kind.ends_visit:
+            return None
         return max(0.0, (self.now if visit.answered is None else visit.answered) - visit.started)
+
+    def begin_anew(self) -> None:
+        """Let what is under way begin now: another process goes on with it."""
+        for visit in self._open.values():
+            visit.started, visit.answered = self.now, None
 
     # ------------------------------------------------------------ events
 
@@ -204,7 +209,7 @@ class Visits:
     # ------------------------------------------------------------ notes
 
     def note(self, note: Note) -> Visit | None:
-        """Take a note of the machine on the current event; returns the visit that it is about, if there is one."""
+        """Take a note of the machine on the current event; returns the visit that it is about, if any."""
         kind, step = note.kind, note.step
         match kind:
             case NoteKind.EARLY:
@@ -347,7 +352,7 @@ class LateAnswer:
 class Account:
     """The visits of steps in the order of their turns, warnings, late answers, and the run after its events.
 
-    `unused` are visits that made calls ahead of a turn that never came, `until` is the time of the last event.
+    `unused` are visits that made calls ahead of a turn that never came; `until` is when the last event was.
     """
 
     folded: Folded
