@@ -93,7 +93,14 @@ class OpenCalls:
         return ": ".join(filter(None, (head, oldest.text)))
 
 
-_SHOWN = tuple(state for state in StepState if state is not StepState.EARLY)
+_SHOWN = (
+    StepState.DONE,
+    StepState.RUNNING,
+    StepState.WAITING,
+    StepState.FAILED,
+    StepState.STOPPED,
+    StepState.SKIPPED,
+)
 _CALLS = frozenset({NoteKind.STARTED, NoteKind.RETRYING})
 
 
