@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from callsheet.ir import Plan, plan_hash
 from callsheet.machine import Failed
+from callsheet.machine import events as machine_events
 from callsheet.store import EventType, Journal, JournalError, RunStatus
-from callsheet.store.events import decode_body, encode_body
-from callsheet.store.records import event_of
+from callsheet.store.events import CallPart, decode_body, encode_body
+from callsheet.store.records import TAKEN, event_of
 
 
 def _run(journal: Journal, plan: Plan, run_id: str, events: int = 1) -> None:
@@ -177,3 +178,13 @@ def test_refused_call_names_rule_even_in_older_journals(told: dict[str, Any], ru
     event = event_of(EventType.ERR, "S1.0.1", {"error": "no", **told}, pytest.fail)
     assert isinstance(event, Failed)
     assert event.forbidden == rule
+
+
+def test_each_event_of_machine_has_one_row_in_table_of_events() -> None:
+    names = {name.strip() for name in cast("str", machine_events.Event).split("|")}
+    assert sorted(taken.of.__name__ for taken in TAKEN.values()) == sorted(names)
+    for kind in EventType:
+        assert isinstance(kind.word, str), f"{kind} is not described"
+        assert kind.is_of_one_run <= (kind not in TAKEN)
+        if kind.answers or kind.part in (CallPart.FIRES, CallPart.DOUBTS):
+            assert kind in TAKEN

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 import pytest
 
+from callsheet.ir import Plan
+from callsheet.machine.notes import Note, NoteKind
 from callsheet.store.events import Event, EventType
-from callsheet.trace.visit_times import SteadyTime
+from callsheet.trace.visits import SteadyTime, Visits
 
 HOUR = 3600.0
 
@@ -36,3 +38,27 @@ def test_time_passes_as_measured_when_the_clock_is_set_back(
     rows: list[tuple[float, float, int]], expected: list[float]
 ) -> None:
     assert times(rows) == pytest.approx(expected)
+
+
+def test_plan_that_no_step_asked_for_has_time_of_its_request() -> None:
+    visits = Visits(Plan(()))
+    visits.at(10.0)
+    visits.leaves("RE-PLAN", "RE-PLAN.0.1")
+    visits.at(12.5)
+    visits.answer("RE-PLAN", "RE-PLAN.0.1")
+    made = visits.note(Note(NoteKind.FAILED, "RE-PLAN", "no plan"))
+    assert made is not None
+    assert (made.started, made.turn, made.ended, made.outcome, made.calls) == (10.0, 10.0, 12.5, "failed", 1)
+
+
+def test_visit_of_member_ends_with_its_own_call_and_not_with_its_group() -> None:
+    visits = Visits(Plan(()))
+    visits.at(1.0)
+    visits.note(Note(NoteKind.STARTED, "S1"))
+    visits.leaves("S1", "S1.0.1")
+    visits.at(2.0)
+    visits.answer("S1", "S1.0.1")
+    assert visits.timed(Note(NoteKind.SETTLED, "S1")) == 1.0
+    visits.at(9.0)
+    assert visits.timed(Note(NoteKind.FINISHED, "S1")) == 1.0
+    assert visits.timed(Note(NoteKind.FINISHED, "S1")) is None

@@ -11,8 +11,33 @@ from typing import NamedTuple
 from callsheet.ir import JSON
 
 
+class StepState(StrEnum):
+    """How a step is."""
+
+    EARLY = "early"
+    """Its calls are under way before its turn."""
+    RUNNING = "running"
+    WAITING = "waiting for people"
+    DONE = "done"
+    FAILED = "failed"
+    STOPPED = "stopped"
+    SKIPPED = "skipped"
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its turn has come and it is under way."""
+        return self is StepState.RUNNING or self is StepState.WAITING
+
+
 class NoteKind(StrEnum):
-    """What happened to a step."""
+    """What happened to a step; the table below says how people see it, and how the step is after it."""
+
+    label: str
+    """Its word on a line of progress; "" if it is not shown, or if the outcome of its step is the word."""
+    state: StepState | None
+    """How the step is after it, unless the note says more; None if that does not change."""
+    is_remark: bool
+    """Whether it only remarks on data of a call, or how that came about."""
 
     BEFORE = "before"
     """It was executed before the snapshot that the run was restored from."""
@@ -42,6 +67,38 @@ class NoteKind(StrEnum):
     """A person is asked; the step waits for the answer."""
     ANSWERED = "answered"
     ENDED = "ended"
+
+    @property
+    def ends_visit(self) -> bool:
+        """Whether a step's own calls, or those of one item, are done."""
+        return self is NoteKind.SETTLED or self is NoteKind.FAILED or self is NoteKind.FINISHED
+
+
+def _describe(
+    kind: NoteKind, label: str = "", state: StepState | None = None, *, is_remark: bool = False
+) -> None:
+    kind.label, kind.state, kind.is_remark = label, state, is_remark
+
+
+_describe(NoteKind.BEFORE, state=StepState.DONE)
+_describe(NoteKind.EARLY, "early", StepState.EARLY)
+_describe(NoteKind.STARTED, "started", StepState.RUNNING)
+_describe(NoteKind.SKIPPED, state=StepState.SKIPPED)
+_describe(NoteKind.SETTLED, state=StepState.DONE)
+_describe(NoteKind.FINISHED, state=StepState.DONE)
+_describe(NoteKind.FAILED, state=StepState.FAILED)
+_describe(NoteKind.RETRYING, "retrying", StepState.RUNNING)
+_describe(NoteKind.TURN, "working", StepState.RUNNING)
+_describe(NoteKind.JUMPED, "goto")
+_describe(NoteKind.CAST_FAILED, "warning")
+_describe(NoteKind.REPLANNED, "new plan")
+_describe(NoteKind.EDITED, "edited")
+_describe(NoteKind.CUT, "warning", is_remark=True)
+_describe(NoteKind.EMPTY, "warning", is_remark=True)
+_describe(NoteKind.FACT, is_remark=True)
+_describe(NoteKind.ASKED, "asks", StepState.WAITING)
+_describe(NoteKind.ANSWERED, "answer", StepState.RUNNING)
+_describe(NoteKind.ENDED)
 
 
 class StepOutcome(StrEnum):
@@ -113,6 +170,20 @@ class Note(NamedTuple):
         if self.kind is NoteKind.FINISHED and self.detail:
             return StepOutcome.STOPPED
         return _OUTCOMES.get(self.kind)
+
+    @property
+    def is_of_item(self) -> bool:
+        """Whether it is about one item of a FOREACH."""
+        return self.at is not None and self.at.item > 0
+
+    @property
+    def state(self) -> StepState | None:
+        """How its step is after it; None if that does not change, as when one item of a loop fails."""
+        if self.kind is NoteKind.FAILED and self.is_of_item:
+            return None
+        if self.is_failure:
+            return StepState.FAILED
+        return StepState.STOPPED if self.outcome is StepOutcome.STOPPED else self.kind.state
 
 
 _OUTCOMES = {

@@ -44,21 +44,6 @@ _BYTES = frozenset({"body", "source", "intents", "hash"})
 _NULLABLE = frozenset(
     {"wake_at", "forked_at", "idx", "attempt", "key", "step", "id", "title", "blob", "body", "intents"}
 )
-_KEYED = frozenset(
-    {
-        EventType.INTENT,
-        EventType.OK,
-        EventType.ERR,
-        EventType.LATE,
-        EventType.IN_DOUBT,
-        EventType.DECIDED,
-        EventType.TIMER,
-        EventType.FIRED,
-        EventType.ASK,
-        EventType.SIGNAL,
-        EventType.PLAN,
-    }
-)
 
 
 def check_row(row: Mapping[str, Any]) -> None:
@@ -94,7 +79,7 @@ def check_events(events: Iterable[Event], plan_of: PlanOf, *, is_of_this_version
         body = cast("object", event.body)
         if body is not None and not isinstance(body, dict):
             raise TypeError(f"the body of event {event.seq} is not an object")
-        if event.type in _KEYED:
+        if event.type.is_of_call:
             parse_key(event.key or "")
         if event.type is EventType.START:
             _check_start(event)

@@ -18,27 +18,13 @@ from callsheet.machine import CallTool, Edited, LimitsChanged, Machine, RunAgent
 from callsheet.machine.keys import parse_key
 from callsheet.machine.machine import Observer
 from callsheet.sealing.sealer import without_boxes
-from callsheet.store.events import Event, EventType
+from callsheet.store.events import CallPart, Event, EventType
 from callsheet.store.folded import Folded
-from callsheet.store.records import PlanOf, event_record
+from callsheet.store.records import TAKEN, PlanOf, event_record
 from callsheet.store.replay import begin_with, fold_on
 
-_FED = frozenset(EventType) - {
-    EventType.INTENT,
-    EventType.TIMER,
-    EventType.ASK,
-    EventType.LATE,
-    EventType.MOVED,
-    EventType.SNAPSHOT,
-    EventType.END,
-}
-"""The types of events that are fed to the machine."""
-_OF_THE_PARENT = frozenset({EventType.MOVED, EventType.SNAPSHOT})
-"""The types of events that a fork never takes over: its start says where the tools of its parent are now."""
-_OUTCOMES = frozenset(
-    {EventType.OK, EventType.ERR, EventType.PLAN, EventType.IN_DOUBT, EventType.DECIDED, EventType.INTENT}
-)
-_STORY = _OUTCOMES | {EventType.TIMER, EventType.FIRED, EventType.ASK, EventType.SIGNAL}
+_WAITS = frozenset({EventType.TIMER, EventType.FIRED, EventType.ASK, EventType.SIGNAL})
+"""The types of events of waits and questions, which are no calls that were issued."""
 
 
 class Visited(NamedTuple):
@@ -212,7 +198,7 @@ class _Choice:
                 if self._is_wanted(row):
                     self.taken.append(row.seq)
                     yield row
-            elif row.type in _OF_THE_PARENT or row.key in cut.dropped:
+            elif row.type.is_of_one_run or row.key in cut.dropped:
                 self.left_out.append(row.seq)
             else:
                 if row.seq == cut.at and (isinstance(edit, LimitsChanged) or (edit and edit.holds)):
@@ -233,11 +219,11 @@ class _Choice:
         """Whether an event after the cut is to be taken."""
         key, folded, keeps = row.key, self._folded, self._cut.keeps
         assert self._open is not None
-        if key is None:
+        if key is None or row.type.part is CallPart.TOO_LATE:
             return False
         if key in self._open:
-            return row.type in _OUTCOMES and self._fits(row.type, key)
-        if keeps is None or row.type not in _STORY:
+            return row.type not in _WAITS and self._fits(row.type, key)
+        if keeps is None:
             return False
         visit = visit_at(key)
         if visit.generation != generation_of(folded.machine):
@@ -247,14 +233,14 @@ class _Choice:
     def _fits(self, kind: EventType, key: str) -> bool:
         """Whether the run waits for such an event."""
         machine, waiting = self._folded.machine, self._folded.waiting
-        if kind in (EventType.INTENT, EventType.TIMER, EventType.ASK):
+        if kind.opens:
             return key in waiting
         return machine.awaits(key) or (kind is EventType.FIRED and key in waiting)
 
 
 def is_fed_to_machine(kind: EventType) -> bool:
     """Whether events of this type are fed to the machine."""
-    return kind in _FED
+    return kind in TAKEN
 
 
 def calls_after(plan: Plan, events: Iterable[Event], plan_of: PlanOf, at: int) -> list[KnownCall]:

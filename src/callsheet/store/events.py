@@ -54,8 +54,34 @@ Head: TypeAlias = "tuple[int, int, str, str | None, str | None, int | None, int 
 """An event without its body: seq, epoch, type, key, step, index, attempt, ts, mono."""
 
 
+class CallPart(StrEnum):
+    """What an event is to the call that it has the key of."""
+
+    NONE = "none"
+    """It is about the run, not about a call."""
+    OPENS = "opens"
+    ANSWERS = "answers"
+    """It closes the call with an outcome."""
+    FIRES = "fires"
+    """It ends a wait."""
+    DOUBTS = "doubts"
+    """The call stays open: it may or may not have had its effect."""
+    TOO_LATE = "too late"
+    """The call was closed before."""
+
+
 class EventType(StrEnum):
-    """The types of journal events."""
+    """The types of journal events; the table below says of each what readers need to know.
+
+    Bodies and the machine's events are in `store.records`, which has a row for each type that the machine
+    takes.
+    """
+
+    word: str
+    """What its body contains, for people; "" for a body without data of the run."""
+    part: CallPart
+    is_of_one_run: bool
+    """Whether it is about this journal alone, so that no fork takes it over."""
 
     START = "start"
     INTENT = "intent"
@@ -81,6 +107,50 @@ class EventType(StrEnum):
     """The tools of the run are at other places from here on."""
     SNAPSHOT = "snapshot"
     END = "end"
+
+    @property
+    def opens(self) -> bool:
+        """Whether a call, a wait or a question begins with it."""
+        return self.part is CallPart.OPENS
+
+    @property
+    def answers(self) -> bool:
+        """Whether it closes a call with an outcome."""
+        return self.part is CallPart.ANSWERS
+
+    @property
+    def is_of_call(self) -> bool:
+        """Whether it is about a call, whose key it has."""
+        return self.part is not CallPart.NONE
+
+
+def _describe(
+    kind: EventType, word: str = "", part: CallPart = CallPart.NONE, *, is_of_one_run: bool = False
+) -> None:
+    kind.word, kind.part, kind.is_of_one_run = word, part, is_of_one_run
+
+
+_describe(EventType.START, "given")
+_describe(EventType.INTENT, "", CallPart.OPENS)
+_describe(EventType.OK, "result", CallPart.ANSWERS)
+_describe(EventType.ERR, "error", CallPart.ANSWERS)
+_describe(EventType.LATE, "late answer", CallPart.TOO_LATE)
+_describe(EventType.IN_DOUBT, "doubt", CallPart.DOUBTS)
+_describe(EventType.DECIDED, "decision", CallPart.ANSWERS)
+_describe(EventType.TIMER, "", CallPart.OPENS)
+_describe(EventType.FIRED, "", CallPart.FIRES)
+_describe(EventType.ASK, "question", CallPart.OPENS)
+_describe(EventType.SIGNAL, "answer", CallPart.ANSWERS)
+_describe(EventType.PLAN, "", CallPart.ANSWERS)
+_describe(EventType.CANCEL, "cancel")
+_describe(EventType.REOPEN)
+_describe(EventType.TIME_UP)
+_describe(EventType.LIMITS)
+_describe(EventType.POLICY)
+_describe(EventType.EDIT, "edit")
+_describe(EventType.MOVED, is_of_one_run=True)
+_describe(EventType.SNAPSHOT, is_of_one_run=True)
+_describe(EventType.END, "end")
 
 
 class Guidance(Protocol):

@@ -1,4 +1,4 @@
-"""Converts the machine's events to journal events and back; the one module that knows both.
+"""The bodies of journal events, and the machine's events that they stand for: a row of `TAKEN` for each type.
 
 The bodies by event type ("?" marks members that are left out if there is nothing to say):
 
@@ -31,6 +31,7 @@ further fields of `Spent` unless they are zero. A body with secrets also has `se
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, assert_never
 
 from callsheet.ir import JSON, Plan, plan_hash
@@ -78,76 +79,16 @@ _TOLD = 7
 
 PlanOf = Callable[[str], Plan]
 """Returns the plan with a hash."""
+_Body = dict[str, Any]
 
 
-def event_record(event: Event) -> tuple[EventType, str | None, dict[str, Any] | None]:
-    """The type, key and body with which the journal stores an event of the machine."""
-    if type(event) is Succeeded:
-        key, value, *beside = event
-        if beside == _NOTHING_BESIDE:
-            return _OK, key, {"value": value}  # the most frequent event
-    match event:
-        case Succeeded(key=key, value=value, remarks=remarks, spent=spent, label=label, review=review):
-            body: dict[str, Any] = {"value": value, "review": review} if review else {"value": value}
-            if label is not None:
-                body["label"] = str(label)
-            return EventType.OK, key, _with(body, remarks, spent) if remarks or spent else body
-        case Failed(key=key, error=error, remarks=remarks, spent=spent, unsettled=unsettled, final=final):
-            body = {"error": error, "unsettled": True} if unsettled else {"error": error}
-            body |= {"final": True} if final else {}
-            body |= {"forbidden": event.forbidden} if event.forbidden else {}
-            return EventType.ERR, key, _with(body, remarks, spent)
-        case TimerFired(key=key):
-            return EventType.FIRED, key, None
-        case PlanCompiled(key=key, plan=plan, facts=facts, remarks=remarks, spent=spent, context=context):
-            body = {"plan": plan_hash(plan), "facts": facts_to_json(facts)}
-            if context is not None:
-                body["context"] = str(context)
-            return EventType.PLAN, key, _with(body, remarks, spent)
-        case Doubted(key=key, reason=reason, spent=spent):
-            return EventType.IN_DOUBT, key, _with({"reason": reason}, (), spent)
-        case Decided(key=key, decision=decision, by=by):
-            data: dict[str, Any] = (
-                {"decision": _VALUE, "value": decision.value}
-                if isinstance(decision, TookPlace)
-                else {"decision": str(decision)}
-            )
-            return EventType.DECIDED, key, {**data, "by": by} if by else data
-        case Answered(key=key):
-            body = event._asdict()
-            del body["key"]
-            return EventType.SIGNAL, key, {**body, "verdict": str(event.verdict)}
-        case Reopened() | Cancelled() | TimeUp() | LimitsChanged() | PolicyChanged() | Edited():
-            return _record_of_the_run(event)
-        case Started():
-            raise ValueError("a start is recorded with all that the run was started with")
-    assert_never(event)
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """How an event that the machine takes is stored: its class, its body, and the event from key and body."""
 
-
-def late_record(event: Succeeded | Failed) -> dict[str, Any]:
-    """The body with which the journal stores an outcome that came too late to count."""
-    kind, _, body = event_record(event)
-    return {"outcome": kind.value, **(body or {})}
-
-
-def _record_of_the_run(
-    event: Reopened | Cancelled | TimeUp | LimitsChanged | PolicyChanged | Edited,
-) -> tuple[EventType, None, dict[str, Any] | None]:
-    match event:
-        case Reopened():
-            return EventType.REOPEN, None, None
-        case Cancelled(reason=reason):
-            return EventType.CANCEL, None, {"reason": reason}
-        case TimeUp(seconds=seconds):
-            return EventType.TIME_UP, None, {"seconds": seconds}
-        case LimitsChanged(limits=limits):
-            return EventType.LIMITS, None, {"limits": limits.to_json()}
-        case PolicyChanged(policy=policy):
-            return EventType.POLICY, None, policy_body(policy)
-        case Edited(values=values, by=by, holds=holds):
-            data = {"values": dict(values), "by": by}
-            return EventType.EDIT, None, {**data, "holds": True} if holds else data
-    assert_never(event)
+    of: type[Event]
+    write: Callable[[Any], _Body | None]
+    read: Callable[[str, Mapping[str, Any], PlanOf], Event]
 
 
 def _with(body: dict[str, Any], remarks: Iterable[Remark], spent: Spent | None) -> dict[str, Any]:
@@ -197,6 +138,136 @@ def _label(body: Mapping[str, Any], name: str) -> Label | None:
     return read_label(body[name]) if name in body else None
 
 
+# ---------------------------------------------------------------- calls
+
+
+def _write_ok(event: Succeeded) -> _Body:
+    body: _Body = {"value": event.value, "review": event.review} if event.review else {"value": event.value}
+    if event.label is not None:
+        body["label"] = str(event.label)
+    return _with(body, event.remarks, event.spent) if event.remarks or event.spent else body
+
+
+def _read_ok(key: str, body: Mapping[str, Any], _: PlanOf) -> Succeeded:
+    beside = _remarks(body), _spent(body), _label(body, "label"), body.get("review", "")
+    return Succeeded(key, body["value"], *beside)
+
+
+def _write_err(event: Failed) -> _Body:
+    body: _Body = {"error": event.error}
+    flags = ("unsettled", event.unsettled), ("final", event.final), ("forbidden", event.forbidden)
+    return _with(body | {name: flag for name, flag in flags if flag}, event.remarks, event.spent)
+
+
+def _read_err(key: str, body: Mapping[str, Any], _: PlanOf) -> Failed:
+    flags = [bool(body.get(name)) for name in ("unsettled", "final")]
+    return Failed(key, body["error"], _remarks(body), _spent(body), *flags, forbidden=_rule(body))
+
+
+def _write_plan(event: PlanCompiled) -> _Body:
+    body: _Body = {"plan": plan_hash(event.plan), "facts": facts_to_json(event.facts)}
+    if event.context is not None:
+        body["context"] = str(event.context)
+    return _with(body, event.remarks, event.spent)
+
+
+def _read_plan(key: str, body: Mapping[str, Any], plan_of: PlanOf) -> PlanCompiled:
+    beside = _remarks(body), _spent(body), _label(body, "context")
+    return PlanCompiled(key, plan_of(body["plan"]), facts_from_json(body["facts"]), *beside)
+
+
+def _write_decided(event: Decided) -> _Body:
+    what = event.decision
+    body: _Body = (
+        {"decision": _VALUE, "value": what.value} if isinstance(what, TookPlace) else {"decision": str(what)}
+    )
+    return {**body, "by": event.by} if event.by else body
+
+
+def _read_decided(key: str, body: Mapping[str, Any], _: PlanOf) -> Decided:
+    word = body["decision"]
+    decision = TookPlace(body["value"]) if word == _VALUE else Decision(word)
+    return Decided(key, decision, body.get("by", ""))
+
+
+def _write_signal(event: Answered) -> _Body:
+    body = event._asdict()
+    del body["key"]
+    return {**body, "verdict": str(event.verdict)}
+
+
+def _read_signal(key: str, body: Mapping[str, Any], _: PlanOf) -> Answered:
+    data = {name: value for name, value in body.items() if name != SEALED}
+    return Answered(key, **{**data, "verdict": Verdict(body["verdict"])})
+
+
+# ---------------------------------------------------------------- the run as a whole
+
+
+def _write_start(_: Started) -> _Body:
+    raise ValueError("a start is recorded with all that the run was started with")
+
+
+def _write_edit(event: Edited) -> _Body:
+    body: _Body = {"values": dict(event.values), "by": event.by}
+    return {**body, "holds": True} if event.holds else body
+
+
+TAKEN: Mapping[EventType, Taken] = {
+    EventType.START: Taken(Started, _write_start, lambda _, body, __: Started(Start.from_json(body).inputs)),
+    EventType.OK: Taken(Succeeded, _write_ok, _read_ok),
+    EventType.ERR: Taken(Failed, _write_err, _read_err),
+    EventType.IN_DOUBT: Taken(
+        Doubted,
+        lambda event: _with({"reason": event.reason}, (), event.spent),
+        lambda key, body, _: Doubted(key, body.get("reason", ""), _spent(body)),
+    ),
+    EventType.DECIDED: Taken(Decided, _write_decided, _read_decided),
+    EventType.FIRED: Taken(TimerFired, lambda _: None, lambda key, _, __: TimerFired(key)),
+    EventType.SIGNAL: Taken(Answered, _write_signal, _read_signal),
+    EventType.PLAN: Taken(PlanCompiled, _write_plan, _read_plan),
+    EventType.CANCEL: Taken(
+        Cancelled, lambda event: {"reason": event.reason}, lambda _, body, __: Cancelled(body["reason"])
+    ),
+    EventType.REOPEN: Taken(Reopened, lambda _: None, lambda _, __, ___: Reopened()),
+    EventType.TIME_UP: Taken(
+        TimeUp, lambda event: {"seconds": event.seconds}, lambda _, body, __: TimeUp(body["seconds"])
+    ),
+    EventType.LIMITS: Taken(
+        LimitsChanged,
+        lambda event: {"limits": event.limits.to_json()},
+        lambda _, body, __: LimitsChanged(Limits.from_json(body["limits"])),
+    ),
+    EventType.POLICY: Taken(
+        PolicyChanged,
+        lambda event: policy_body(event.policy),
+        lambda _, body, __: PolicyChanged(policy_in(body)),
+    ),
+    EventType.EDIT: Taken(
+        Edited, _write_edit, lambda _, body, __: Edited(body["values"], body["by"], bool(body.get("holds")))
+    ),
+}
+"""The types of events that the machine takes."""
+_TYPE_OF: Mapping[type[Event], EventType] = {taken.of: kind for kind, taken in TAKEN.items()}
+_BY_NAME: Mapping[str, Taken] = {str(kind): taken for kind, taken in TAKEN.items()}
+
+
+def event_record(event: Event) -> tuple[EventType, str | None, _Body | None]:
+    """The type, key and body with which the journal stores an event of the machine."""
+    if type(event) is Succeeded:
+        key, value, *beside = event
+        if beside == _NOTHING_BESIDE:
+            return _OK, key, {"value": value}  # the most frequent event
+    kind = _TYPE_OF[type(event)]
+    return kind, getattr(event, "key", None), TAKEN[kind].write(event)
+
+
+def late_record(event: Succeeded | Failed) -> _Body:
+    """The body with which the journal stores an outcome that came too late to count."""
+    kind, _, body = event_record(event)
+    return {"outcome": kind.value, **(body or {})}
+
+
 def recorded_event(row: Row, plan_of: PlanOf) -> Event | None:
     """The machine's event for a journal event; None for one that is not fed to the machine."""
     return event_of(row.type, row.key or "", row.body or {}, plan_of)
@@ -204,56 +275,8 @@ def recorded_event(row: Row, plan_of: PlanOf) -> Event | None:
 
 def event_of(kind: str, key: str, body: Mapping[str, Any], plan_of: PlanOf) -> Event | None:
     """As `recorded_event`, from the type, key and body of a journal event."""
-    match kind:
-        case EventType.START:
-            return Started(Start.from_json(body).inputs)
-        case EventType.OK:
-            beside = _remarks(body), _spent(body), _label(body, "label"), body.get("review", "")
-            return Succeeded(key, body["value"], *beside)
-        case EventType.ERR:
-            flags = [bool(body.get(name)) for name in ("unsettled", "final")]
-            return Failed(key, body["error"], _remarks(body), _spent(body), *flags, forbidden=_rule(body))
-        case EventType.FIRED:
-            return TimerFired(key)
-        case EventType.PLAN:
-            facts = facts_from_json(body["facts"])
-            beside = _remarks(body), _spent(body), _label(body, "context")
-            return PlanCompiled(key, plan_of(body["plan"]), facts, *beside)
-        case EventType.IN_DOUBT:
-            return Doubted(key, body.get("reason", ""), _spent(body))
-        case EventType.DECIDED | EventType.SIGNAL:
-            return _recorded_word(kind, key, body)
-        case _:
-            return _event_of_the_run(kind, body)
-
-
-def _event_of_the_run(kind: str, body: Mapping[str, Any]) -> Event | None:
-    """As `recorded_event`, for events about the run as a whole."""
-    match kind:
-        case EventType.CANCEL:
-            return Cancelled(body["reason"])
-        case EventType.REOPEN:
-            return Reopened()
-        case EventType.TIME_UP:
-            return TimeUp(body["seconds"])
-        case EventType.LIMITS:
-            return LimitsChanged(Limits.from_json(body["limits"]))
-        case EventType.POLICY:
-            return PolicyChanged(policy_in(body))
-        case EventType.EDIT:
-            return Edited(body["values"], body["by"], bool(body.get("holds")))
-        case _:
-            return None
-
-
-def _recorded_word(kind: str, key: str, body: Mapping[str, Any]) -> Decided | Answered:
-    """As `recorded_event`, for answers and decisions."""
-    if kind == EventType.SIGNAL:
-        data = {name: value for name, value in body.items() if name != SEALED}
-        return Answered(key, **{**data, "verdict": Verdict(body["verdict"])})
-    word = body["decision"]
-    decision = TookPlace(body["value"]) if word == _VALUE else Decision(word)
-    return Decided(key, decision, body.get("by", ""))
+    taken = _BY_NAME.get(kind)
+    return None if taken is None else taken.read(key, body, plan_of)
 
 
 def result_body(result: Result) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from callsheet.ir import Plan
 from callsheet.machine import Program
-from callsheet.machine.notes import Note, NoteKind
+from callsheet.machine.notes import Note
 from callsheet.store.current_state import state_from_snapshot
 from callsheet.store.events import Event
 from callsheet.store.folded import Folded
@@ -19,11 +19,7 @@ from callsheet.store.records import PlanOf
 from callsheet.store.replay import fold
 from callsheet.store.runs import RunInfo
 from callsheet.store.snapshots import UnusableSnapshot
-from callsheet.trace.visit_times import VisitTimes
-
-_ENDS = (NoteKind.SETTLED, NoteKind.FAILED, NoteKind.FINISHED)
-_LAST = (NoteKind.FAILED, NoteKind.FINISHED, NoteKind.SKIPPED)
-"""The notes that end a visit, unless they are about an item."""
+from callsheet.trace.visits import Visits
 
 
 class PlayedNote(NamedTuple):
@@ -45,44 +41,21 @@ def play(plan: Plan, events: Iterable[Event], plan_of: PlanOf, show: Callable[[M
 
     Raises JournalError (JRN020) if the events cannot be read, and whatever iterating over them raises.
     """
-    clock = _Clock()
+    visits = Visits()
+    notes: list[PlayedNote] = []
+
+    def note(note: Note) -> None:
+        notes.append(PlayedNote(note, visits.timed(note)))
 
     def one_by_one() -> Iterator[Event]:
-        for event in events:
-            clock.sees(event)
+        for event in visits.watched(events):
             yield event  # the fold asks for the next event after the machine has taken this one
-            if not show(Moment(event, clock.taken())):
+            moment = Moment(event, tuple(notes))
+            notes.clear()
+            if not show(moment):
                 return
 
-    fold(plan, one_by_one(), plan_of, clock.note)
-
-
-class _Clock:
-    """Collects the machine's notes and times steps by the times of the events."""
-
-    def __init__(self) -> None:
-        self._times = VisitTimes()
-        self._notes: list[PlayedNote] = []
-
-    def sees(self, event: Event) -> None:
-        """Take the next event."""
-        self._times.sees(event)
-
-    def note(self, note: Note) -> None:
-        took: float | None = None
-        times, step = self._times, note.step
-        begun = times.begun(step)
-        if note.kind is NoteKind.EARLY or note.kind is NoteKind.STARTED:
-            times.begin(step)
-        elif begun is not None and note.kind in _ENDS:
-            took = max(0.0, times.ended(step) - begun)
-        if note.kind in _LAST and (note.at is None or not note.at.item):
-            times.close(step)
-        self._notes.append(PlayedNote(note, took))
-
-    def taken(self) -> tuple[PlayedNote, ...]:
-        notes, self._notes = tuple(self._notes), []
-        return notes
+    fold(plan, one_by_one(), plan_of, note)
 
 
 class _Prefix:

@@ -29,20 +29,6 @@ _BOOKS = frozenset(
     {"digest", "due", "msg_id", "spent", "unsettled", "final", "forbidden", "outcome", "verdict", "decision"}
 )
 """Fields of event bodies that are bookkeeping and hold no data of the run."""
-_SKIPPED = frozenset({EventType.SNAPSHOT})
-_WORDS: Mapping[EventType, str] = {
-    EventType.START: "given",
-    EventType.OK: "result",
-    EventType.ERR: "error",
-    EventType.LATE: "late answer",
-    EventType.SIGNAL: "answer",
-    EventType.DECIDED: "decision",
-    EventType.IN_DOUBT: "doubt",
-    EventType.EDIT: "edit",
-    EventType.CANCEL: "cancel",
-    EventType.END: "end",
-    EventType.ASK: "question",
-}
 
 
 class Match(NamedTuple):
@@ -82,7 +68,7 @@ def search(plan: Plan, events: Iterable[Event], plan_of: PlanOf, find: Find) -> 
     for row in rows:
         if row.type is EventType.INTENT and row.key is not None:
             yield from _in_call(row, folded, find)
-        elif row.type not in _SKIPPED:
+        else:
             yield from _in_body(row, folded, find)
         fold_on(folded, (row,), plan_of)
 
@@ -131,8 +117,8 @@ def _named(matches: Iterator[Match]) -> Iterator[Match]:
 
 def _in_body(row: Event, folded: Folded, find: Find) -> Iterator[Match]:
     body: Mapping[str, Any] = row.body or {}
-    what = _WORDS.get(row.type)
-    if what is None:
+    what = row.type.word
+    if not what:
         return
     match row.type:
         case EventType.START:

@@ -30,7 +30,7 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.store.journal import Journal
 from callsheet.store.runs import RunInfo
 from callsheet.trace.comparing import Slower, slower
-from callsheet.trace.summary import account_of
+from callsheet.trace.visits import account_of
 
 if TYPE_CHECKING:
     from callsheet.api.explaining import Explanation, FailureReport, FaultyValue, RunMoment

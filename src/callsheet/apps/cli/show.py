@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections import Counter
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,9 @@ from callsheet.views.describe import describe_action
 if TYPE_CHECKING:
     from callsheet.store.chain import BadEvent
     from callsheet.store.journal import Journal
-from callsheet.store.runs import RunInfo
+    from callsheet.store.runs import RunInfo
+    from callsheet.trace.visits import Account
+    from callsheet.views.timeline import Span
 
 _PIPED_COLUMNS = 100
 
@@ -75,20 +77,9 @@ def show(run: str, with_events: bool, as_timeline: bool, journal: Path | None, a
 
 
 def _show_timeline(journal: Journal, info: RunInfo, bad_event: BadEvent | None, *, as_json: bool) -> None:
-    from callsheet.apps.cli.timeline import spans_of  # noqa: PLC0415 - imports the store
     from callsheet.views.timeline import timeline  # noqa: PLC0415 - one of three
 
-    details = run_details(journal, info, bad_event)
-    turns: dict[tuple[str, int], float] = {}
-    actions: dict[tuple[str, int], str] = {}
-    visits: Counter[str] = Counter()
-    for visit in details.account.steps:
-        if visit.calls:
-            visits[visit.step] += 1
-            turns[visit.step, visits[visit.step]] = visit.turn
-            if visit.action is not None:
-                actions[visit.step, visits[visit.step]] = describe_action(visit.action)
-    spans = spans_of(journal.events(info.run_id), actions, turns)
+    spans = _spans_of(run_details(journal, info, bad_event).account)
     if as_json:
         begin = min((span.start for span in spans), default=0.0)
         rows = [
@@ -102,6 +93,26 @@ def _show_timeline(journal: Journal, info: RunInfo, bad_event: BadEvent | None, 
     else:
         columns = shutil.get_terminal_size().columns if is_terminal(sys.stdout) else _PIPED_COLUMNS
         print_text(timeline(spans, columns))
+
+
+def _spans_of(account: Account) -> list[Span]:
+    """A span for each visit that made calls, from its first call to its last outcome, in that order.
+
+    A call without an outcome ends with the last event of the run.
+    """
+    from callsheet.views.timeline import Span  # noqa: PLC0415 - as above
+
+    called = [(v.left, v) for v in (*account.steps, *account.unused) if v.left is not None]
+    return [
+        Span(
+            visit.step,
+            "" if visit.action is None else describe_action(visit.action),
+            left,
+            visit.turn or left,
+            account.until if visit.open_calls else visit.answered or left,
+        )
+        for left, visit in sorted(called, key=itemgetter(0))
+    ]
 
 
 # ---------------------------------------------------------------- events

@@ -22,7 +22,7 @@ from callsheet.views.describe import describe_action
 if TYPE_CHECKING:
     from callsheet.apps.operations.runs import RunDetails
     from callsheet.store.chain import BadEvent
-    from callsheet.trace.summary import Account, LateAnswer, StepAccount
+    from callsheet.trace.visits import Account, LateAnswer, Visit
 
 _ACTION_WIDTH = 36
 _MOST_REMARKS = 3
@@ -79,14 +79,14 @@ def chain_in_words(bad: BadEvent | None) -> str:
     return "chain verified" if bad is None else f"CHAIN BROKEN at event {bad.seq}: {bad.why}"
 
 
-def _mark_and_word(visit: StepAccount, waiting_words: Mapping[str, str]) -> tuple[str, str]:
+def _mark_and_word(visit: Visit, waiting_words: Mapping[str, str]) -> tuple[str, str]:
     """The mark and the word for the state of a visit; also for one that waits for something."""
     if visit.outcome == "running" and visit.step in waiting_words:
         return "?", waiting_words[visit.step]
     return _MARKS[visit.outcome], visit.outcome
 
 
-def _step_line(visit: StepAccount, action: str, state: tuple[str, str], now: float | None) -> str:
+def _step_line(visit: Visit, action: str, state: tuple[str, str], now: float | None) -> str:
     """The line of a visit; one that is under way has taken its time up to `now`."""
     ended = now if visit.ended is None and visit.outcome == "running" else visit.ended
     is_timed = ended is not None and ended >= visit.started and visit.outcome != "skipped"
@@ -101,7 +101,7 @@ def _step_line(visit: StepAccount, action: str, state: tuple[str, str], now: flo
     return f"{head}  {pad(action, _ACTION_WIDTH)}  {message}{extra}".rstrip()
 
 
-def _turns(visit: StepAccount) -> Iterator[str]:
+def _turns(visit: Visit) -> Iterator[str]:
     """The actions of an agent, one per line, up to a maximum."""
     for turn in visit.turns[:_MOST_TURNS]:
         yield preview(turn, 120)
@@ -137,7 +137,7 @@ def _late_line(answer: LateAnswer) -> str:
     return f"late: {answer.key} {message} at {when}, after it was closed: {preview(answer.value, 100)}"
 
 
-def _beside(visit: StepAccount) -> str:
+def _beside(visit: Visit) -> str:
     parts = [f"{visit.calls} calls"] if visit.calls > 1 else []
     parts += [f"{visit.retries} retried"] if visit.retries else []
     if visit.failed_items:

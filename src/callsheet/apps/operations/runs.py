@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from callsheet.store.journal import Journal
     from callsheet.store.runs import RunInfo, RunNames, RunOutline
     from callsheet.store.writer import RunStatus
-    from callsheet.trace.summary import Account, LateAnswer, StepAccount
+    from callsheet.trace.visits import Account, LateAnswer, Visit
 
 Status = Literal[
     "queued",
@@ -408,7 +408,7 @@ def run_details(journal: Journal, info: RunInfo, bad: BadEvent | None = None) ->
     """
     from callsheet.runtime.doubt import doubtful_calls, unanswered_calls  # noqa: PLC0415 - brings the runtime
     from callsheet.runtime.inbox import asks_of  # noqa: PLC0415 - as above
-    from callsheet.trace.summary import account_of  # noqa: PLC0415 - brings the store
+    from callsheet.trace.visits import account_of  # noqa: PLC0415 - brings the store
 
     plan = journal.plan_of(info.plan_hash)
     account = account_of(plan, journal.events(info.run_id), journal.plan_of)
@@ -478,7 +478,7 @@ def run_details_json(details: RunDetails) -> RunDetailsResult:
     }
 
 
-def _step_json(visit: StepAccount) -> dict[str, Any]:
+def _step_json(visit: Visit) -> dict[str, Any]:
     return {
         "step": visit.step,
         "outcome": visit.outcome,

@@ -6,7 +6,7 @@ The journal is folded through the machine, whose notes on each step are recorded
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from callsheet import lazy
 from callsheet.ir import JSON, Call, Order, Plan, Step
@@ -27,10 +27,10 @@ from callsheet.trace.projection.record import (
     shown_text,
     shown_value,
 )
-from callsheet.trace.visit_times import SteadyTime
+from callsheet.trace.visits import Visit as Seen
+from callsheet.trace.visits import Visits
 
 _MOST_CUTS = 3
-_OUTCOMES = frozenset({EventType.OK, EventType.ERR, EventType.PLAN})
 _EXPIRED = "expire"
 STATED = "stated confidence"
 """The name of the remark with which an agent states its confidence in an answer, from 0 to 1."""
@@ -43,14 +43,14 @@ def record_of(plan: Plan, events: Iterable[Event], plan_of: PlanOf, *, with_item
     With `with_items` the record has the single results of each FOREACH. Raises JournalError (JRN020) if this
     version cannot read the events.
     """
-    scribe = _Scribe([plan], with_items)
-    folded = fold(plan, scribe.watched(events), scribe.plan_of(plan_of), scribe.note)
+    scribe = _Scribe(Visits(plan, plan_of), with_items)
+    folded = fold(plan, scribe.watched(events), plan_of, scribe.note)
     return Record(
-        tuple(scribe.plans),
+        tuple(scribe.seen.plans),
         tuple(scribe.given),
         frozenset(scribe.own),
         tuple(scribe.visits),
-        tuple(draft.visit(BEFORE_ALL, draft.settled, 0, scribe.now) for draft in scribe.open.values()),
+        tuple(draft.visit(BEFORE_ALL, draft.so_far, 0, scribe.seen.now) for draft in scribe.open.values()),
         folded.machine.result,
         dict(folded.facts),
     )
@@ -58,53 +58,44 @@ def record_of(plan: Plan, events: Iterable[Event], plan_of: PlanOf, *, with_item
 
 @dataclass(slots=True)
 class _Draft:
-    """A visit while it is under way."""
+    """A visit while it is under way: what it has read and when, and the first reason for its outcome."""
 
-    label: str
-    step: Step | None
-    plan: int
-    number: int
+    seen: Seen
     started: int
-    begun: float
-    answered: float | None = None
-    """The time of the last outcome of one of its calls."""
     data: tuple[Write, ...] = ()
     control: tuple[Write, ...] = ()
     detail: str = ""
-    attempts: int = 1
+    label: str = ""
+    """Its name, if it is not that of a step."""
     failures: int = 0
-    cast_failed: bool = False
-    expired: bool = False
-    cuts: list[str] = field(default_factory=list[str])
-    stated: float | None = None
-    failed_items: set[int] = field(default_factory=set[int])
-    settled: Outcome = Outcome.OPEN
-    """Its outcome if its calls are done and it waits for the other members of its group."""
-    epoch: int = 0
-    """The process in which it began."""
-    has_left: bool = False
-    """Whether one of its calls has left."""
+    is_edit: bool = False
+
+    @property
+    def step(self) -> Step | None:
+        """Its step; None if no step of the plan made it."""
+        return self.seen.definition
+
+    @property
+    def so_far(self) -> Outcome:
+        """Its outcome if its calls are done and it waits for the other members of its group."""
+        return Outcome.OPEN if self.seen.ended is None else Outcome(self.seen.outcome)
 
     @property
     def is_loop(self) -> bool:
         """Whether its step is a FOREACH."""
         return self.step is not None and self.step.foreach is not None
 
-    def leaves(self, row: Event, now: float) -> None:
-        """Record that a call leaves; if it is the first, and in a later process, the visit begins with it."""
-        if not self.has_left and row.epoch > self.epoch:
-            self.begun = now
-        self.has_left = True
-
     def visit(
         self, place: int, outcome: Outcome, tick: int, now: float, wrote: tuple[Write, ...] = ()
     ) -> Visit:
         """The visit as it was settled, with its writes."""
+        seen = self.seen
+        stated = [float(match[1]) for fact in seen.facts if (match := _STATED.search(fact)) is not None]
         return Visit(
-            self.label,
+            self.label or seen.label,
             self.step,
-            self.plan,
-            self.number,
+            seen.plan,
+            seen.number,
             outcome,
             shown_text(self.detail),
             self.data,
@@ -112,13 +103,14 @@ class _Draft:
             tuple(write._replace(visit=place) for write in wrote),
             self.started,
             tick,
-            max(0.0, (self.answered or now) - self.begun),
-            self.attempts,
+            max(0.0, (now if seen.answered is None else seen.answered) - seen.started),
+            seen.retries + 1,
             self.failures,
-            self.cast_failed,
-            self.expired,
-            tuple(self.cuts[:_MOST_CUTS]),
-            stated=self.stated,
+            seen.cast_failed,
+            seen.answers[-1:] == [_EXPIRED],
+            tuple(map(shown_text, seen.cuts[:_MOST_CUTS])),
+            self.is_edit,
+            min([1.0, *stated]) if stated else None,
         )
 
 
@@ -135,68 +127,36 @@ class _Settled:
 
 @dataclass(slots=True)
 class _Scribe:
-    """Collects visits from the events of the journal and the notes of the machine."""
+    """Orders the visits of a run by their commitment, and follows what they read and wrote."""
 
-    plans: list[Plan]
+    seen: Visits
     with_items: bool = False
-    now: float = 0.0
-    time: SteadyTime = field(default_factory=SteadyTime)
-    epoch: int = 0
     tick: int = 0
     count: int = 0
     given: list[Write] = field(default_factory=list[Write])
     own: set[int] = field(default_factory=set[int])
     visits: list[Visit] = field(default_factory=list[Visit])
     open: dict[str, _Draft] = field(default_factory=dict[str, _Draft])
-    early: dict[str, tuple[float, float | None]] = field(
-        default_factory=dict[str, "tuple[float, float | None]"]
-    )
-    """For each step that started before its turn: when it started, and the time of its last outcome."""
     held: list[_Settled] = field(default_factory=list[_Settled])
     current: dict[str, Write] = field(default_factory=dict[str, Write])
-    seen: dict[tuple[int, str], int] = field(default_factory=dict[tuple[int, str], int])
-    numbers: dict[str, int] = field(default_factory=dict[str, int])
-    compiled: Plan | None = None
     edits: int = 0
+
+    @property
+    def plan(self) -> Plan:
+        """The plan in force."""
+        return self.seen.plans[-1]
 
     # ------------------------------------------------------------ what comes by
 
     def watched(self, rows: Iterable[Event]) -> Iterator[Event]:
-        """Pass the events on, recording each before the machine takes it."""
-        for row in rows:
-            self.now, self.epoch = self.time.of(row), row.epoch
+        """Pass the events on, each recorded before the machine takes it."""
+        for row in self.seen.watched(rows):
             if row.type is EventType.START:
                 self._begin(dict((row.body or {}).get("inputs", {})))
-            elif row.type is EventType.INTENT and row.step in self.open:
-                self.open[row.step].leaves(row, self.now)
-            elif row.type in _OUTCOMES and row.step is not None:
-                self._answered(row.step, row)
             yield row
 
-    def _answered(self, step_id: str, row: Event) -> None:
-        """Record that a call of a step has an outcome."""
-        if step_id in self.open:
-            draft = self.open[step_id]
-            draft.answered = self.now
-            if row.index is not None and row.type is EventType.ERR:
-                draft.failed_items.add(row.index)
-            elif row.index is not None:
-                draft.failed_items.discard(row.index)
-        elif step_id in self.early:
-            self.early[step_id] = self.early[step_id][0], self.now
-
-    def plan_of(self, known: PlanOf) -> PlanOf:
-        """`known`, remembering the plan that it returned last: that is the one that takes over."""
-
-        def remembered(name: str) -> Plan:
-            self.compiled = known(name)
-            return self.compiled
-
-        return remembered
-
     def _begin(self, inputs: dict[str, JSON]) -> None:
-        self._number_steps()
-        for name, value in _initial(self.plans[-1]).items():
+        for name, value in _initial(self.plan).items():
             if name not in inputs:
                 self.own.add(self._write_input(name, value))
         for name, value in inputs.items():
@@ -206,61 +166,44 @@ class _Scribe:
         self.given.append(self._write(name, shown_value(value)))
         return self.count
 
-    def _number_steps(self) -> None:
-        self.numbers = {}
-        for number, step in enumerate(self.plans[-1].steps):
-            self.numbers.setdefault(step.id, number)
-
     def note(self, note: Note) -> None:
         """Take a note of the machine on the current event."""
         self.tick += 1
+        seen, step = self.seen.note(note), note.step
         match note.kind:
-            case NoteKind.EARLY:
-                self.early[note.step] = self.now, None
-            case NoteKind.STARTED:
-                self._commit_before(note.step)
-                self.open[note.step] = self._draft(note.step)
-            case NoteKind.SETTLED if note.step in self.open:
-                self.open[note.step].settled = Outcome.FAILED if note.is_failure else Outcome.OK
-            case NoteKind.SKIPPED:
-                self._commit_before(note.step)
-                draft = self._draft(note.step)
+            case NoteKind.STARTED if seen is not None:
+                self._commit_before(seen)
+                self.open[step] = self._draft(seen)
+            case NoteKind.SKIPPED if seen is not None:
+                self._commit_before(seen)
+                draft = self._draft(seen)
                 draft.data, draft.detail = (), note.detail
                 self._settle(draft, Outcome.SKIPPED)
-            case NoteKind.FINISHED:
-                draft = self.open.pop(note.step, None) or self._draft(note.step)
-                self._commit_members(draft.number)
+            case NoteKind.FINISHED if seen is not None:
+                draft = self.open.pop(step, None) or self._draft(seen)
+                self._commit_members(seen.number)
                 draft.detail = draft.detail or note.detail
-                self._keep(_Settled(draft, Outcome(note.outcome), note.var, note.value, self.now))
-            case NoteKind.FAILED:
-                self._fail(note)
+                self._keep(_Settled(draft, Outcome(note.outcome), note.var, note.value, self.seen.now))
+            case NoteKind.FAILED if seen is not None:
+                self._fail(self.open.get(step) or self._draft(seen), note)
             case NoteKind.JUMPED:
                 self._commit_members()
             case NoteKind.REPLANNED:
                 self._commit_members()
                 self._plan_anew(note)
-            case NoteKind.EDITED if note.var is not None:
-                self._edit(note.var, note.value)
+            case NoteKind.EDITED if seen is not None and note.var is not None:
+                self._edit(seen, note.var, note.value)
             case NoteKind.ENDED:
                 self._end()
             case _:
-                if note.step in self.open:
-                    _remark(self.open[note.step], note)
+                pass
 
     # ------------------------------------------------------------ visits
 
-    def _draft(self, step_id: str) -> _Draft:
-        number = self.numbers.get(step_id, BEFORE_ALL)
-        step = self.plans[-1].steps[number] if number >= 0 else None
-        generation = len(self.plans) - 1
-        count = self.seen[generation, step_id] = self.seen.get((generation, step_id), 0) + 1
-        label = f"{f'r{generation}/' if generation else ''}{step_id}{f'@{count}' if count > 1 else ''}"
-        is_early = step_id in self.early
-        begun, answered = self.early.pop(step_id, (self.now, None))
-        draft = _Draft(label, step, generation, number, self.tick, begun, answered)
-        draft.epoch, draft.has_left = self.epoch, is_early
-        if step is not None:
-            uses = list(uses_of(step, number))
+    def _draft(self, seen: Seen) -> _Draft:
+        draft = _Draft(seen, self.tick)
+        if seen.definition is not None:
+            uses = list(uses_of(seen.definition, seen.number))
             draft.control = self._read(u.ref.name for u in uses if u.place is Place.CONDITION)
             draft.data = self._read(u.ref.name for u in uses if u.place in (Place.SOURCE, Place.ARGUMENTS))
         return draft
@@ -273,22 +216,21 @@ class _Scribe:
         if not self.with_items or not draft.is_loop:
             return ()
         results = value if isinstance(value, list) else []
-        return tuple(Item(shown_value(item), n in draft.failed_items) for n, item in enumerate(results))
+        return tuple(Item(shown_value(item), n in draft.seen.failed_at) for n, item in enumerate(results))
 
     def _write(self, name: str, text: str, *, is_error: bool = False, items: tuple[Item, ...] = ()) -> Write:
         self.count += 1
         self.current[name] = write = Write(self.count, name, text, BEFORE_ALL, is_error, items)
         return write
 
-    def _fail(self, note: Note) -> None:
-        draft = self.open.get(note.step) or self._draft(note.step)
+    def _fail(self, draft: _Draft, note: Note) -> None:
         draft.detail = draft.detail or note.detail
         if draft.is_loop:
             draft.failures += 1  # it is settled when all of its items are
             self.open[note.step] = draft
             return
         self.open.pop(note.step, None)
-        is_text = self.plans[-1].order is Order.TEXT
+        is_text = self.plan.order is Order.TEXT
         output = draft.step.output if is_text and draft.step is not None else None
         is_call = draft.step is not None and isinstance(draft.step.action, Call)
         var = output.var if output is not None and is_call else None
@@ -296,23 +238,22 @@ class _Scribe:
 
     def _settle(self, draft: _Draft, outcome: Outcome, var: str | None = None, value: JSON = None) -> None:
         """Record an outcome; in text order that of a group's member is held until the group is committed."""
-        settled = _Settled(draft, outcome, var, value, self.now)
-        if draft.step is not None and draft.step.group is not None and self.plans[-1].order is Order.TEXT:
+        settled = _Settled(draft, outcome, var, value, self.seen.now)
+        if draft.step is not None and draft.step.group is not None and self.plan.order is Order.TEXT:
             self.held.append(settled)
         else:
             self._keep(settled)
 
-    def _commit_before(self, step_id: str) -> None:
+    def _commit_before(self, seen: Seen) -> None:
         """Keep the held members of the previous group: as another step begins, it has been committed."""
-        number = self.numbers.get(step_id, BEFORE_ALL)
-        group = self.plans[-1].steps[number].group if number >= 0 else None
+        group = None if seen.definition is None else seen.definition.group
         if self.held and _group(self.held[0]) != group:
             self._commit_members()
 
     def _commit_members(self, before: int | None = None) -> None:
         """Keep the held members of a group in text order; with `before` only those before that step."""
-        self.held.sort(key=lambda settled: settled.draft.number)
-        due = [s for s in self.held if before is None or s.draft.number < before]
+        self.held.sort(key=lambda settled: settled.draft.seen.number)
+        due = [s for s in self.held if before is None or s.draft.seen.number < before]
         del self.held[: len(due)]
         for settled in due:
             self._keep(settled)
@@ -332,52 +273,35 @@ class _Scribe:
 
     def _plan_anew(self, note: Note) -> None:
         """Record that a new plan takes over; it keeps all variables and may set some itself."""
-        assert self.compiled is not None
-        carried = tuple(self.current.values())
-        self.plans.append(self.compiled)
-        self._number_steps()
-        wrote = tuple(self._write(name, shown_value(v)) for name, v in _initial(self.compiled).items())
-        draft = _Draft(f"r{len(self.plans) - 1}", None, len(self.plans) - 1, BEFORE_ALL, self.tick, self.now)
-        draft.detail, draft.data = f"made a new plan, {note.detail}", carried
-        self._add(draft.visit(len(self.visits), Outcome.OK, self.tick, self.now, wrote))
+        carried, number = tuple(self.current.values()), len(self.seen.plans) - 1
+        wrote = tuple(self._write(name, shown_value(v)) for name, v in _initial(self.plan).items())
+        label, detail = f"r{number}", f"made a new plan, {note.detail}"
+        seen = Seen(label, self.seen.now, plan=number)
+        self._add_whole(_Draft(seen, self.tick, carried, detail=detail, label=label), wrote)
 
-    def _edit(self, name: str, value: JSON) -> None:
+    def _edit(self, seen: Seen, name: str, value: JSON) -> None:
         """Record that somebody has set a variable by hand."""
         self.edits += 1
-        generation = len(self.plans) - 1
-        draft = _Draft(f"edit{self.edits}", None, generation, BEFORE_ALL, self.tick, self.now)
-        draft.detail = f"set ${shown_text(name, MOST_OF_A_NAME)} by hand"
+        detail = f"set ${shown_text(name, MOST_OF_A_NAME)} by hand"
         wrote = (self._write(name, shown_value(value)),)
-        visit = draft.visit(len(self.visits), Outcome.OK, self.tick, self.now, wrote)
-        self._add(replace(visit, is_edit=True))
+        self._add_whole(
+            _Draft(seen, self.tick, detail=detail, label=f"edit{self.edits}", is_edit=True), wrote
+        )
+
+    def _add_whole(self, draft: _Draft, wrote: tuple[Write, ...]) -> None:
+        """Add what begins and ends with the current note."""
+        self._add(draft.visit(len(self.visits), Outcome.OK, self.tick, self.seen.now, wrote))
 
     def _end(self) -> None:
         self._commit_members()
         for draft in self.open.values():
             outcome = Outcome.FAILED if draft.failures else Outcome.STOPPED
-            self._keep(_Settled(draft, outcome, None, None, self.now))
+            self._keep(_Settled(draft, outcome, None, None, self.seen.now))
         self.open.clear()
 
 
 def _group(settled: _Settled) -> int | None:
     return settled.draft.step.group if settled.draft.step is not None else None
-
-
-def _remark(draft: _Draft, note: Note) -> None:
-    """Record what a note says apart from the outcome."""
-    match note.kind:
-        case NoteKind.RETRYING:
-            draft.attempts += 1
-        case NoteKind.CAST_FAILED:
-            draft.cast_failed = True
-        case NoteKind.CUT:
-            draft.cuts.append(shown_text(note.detail))
-        case NoteKind.FACT if (match := _STATED.search(note.detail)) is not None:
-            draft.stated = min(float(match[1]), 1.0 if draft.stated is None else draft.stated)
-        case NoteKind.ANSWERED:
-            draft.expired = note.detail == _EXPIRED
-        case _:
-            pass
 
 
 def _initial(plan: Plan) -> dict[str, JSON]:

@@ -426,7 +426,6 @@ def _waits(waits: Waits, run: Recorded, values: Values) -> dict[str, Any]:
 _MOST_PREVIEWED = 40
 _TEXT = 60
 _NAME = 28
-_PLAIN_PREVIEW = ("intent", "timer", "limits", "time_up")
 
 
 class Row(NamedTuple):
@@ -492,7 +491,7 @@ def preview_of(document: Document) -> Preview:
         if call.args >= 0:
             occurrences["arguments", f"@{call.tool}", call.args] = None
     for event in document.events:
-        if event.type in _PLAIN_PREVIEW:
+        if event.type in _PLAIN:
             continue
         for number in (event.value, event.more):
             if number >= 0:

@@ -24,7 +24,7 @@ from callsheet.trace.lineage.lineage import NONE, Lineage, ValueSource
 from callsheet.trace.lineage.lineage import Visit as Begun
 from callsheet.trace.projection.basis import made_of, worth_of
 from callsheet.trace.projection.record import BEFORE_ALL, Record, Visit, Write, fact_id
-from callsheet.trace.visit_times import SteadyTime
+from callsheet.trace.visits import SteadyTime
 from callsheet.views.report.document import CallRow, FactRow, VisitRow
 from callsheet.views.report.values import NO_VALUE, Values
 
@@ -45,7 +45,6 @@ def prompt_of(command: Awaited, remarks: Sequence[Mapping[str, Any]]) -> tuple[s
     return name, [dict(message) for message in messages]
 
 
-_ANSWERS = (EventType.OK, EventType.ERR, EventType.PLAN, EventType.SIGNAL, EventType.FIRED, EventType.DECIDED)
 _SECONDS = re.compile(r"([0-9]{1,9}\.[0-9]{1,9}) s")
 _TOLERANCE = 0.002
 """The tolerance, in seconds, within which an end and a beginning count as simultaneous."""
@@ -107,9 +106,9 @@ def answers_of(rows: Iterable[Event]) -> tuple[dict[str, int], dict[str, Answer]
     for row in rows:
         if row.key is None:
             continue
-        if row.type in (EventType.INTENT, EventType.TIMER, EventType.ASK):
+        if row.type.opens:
             sent_at.setdefault(row.key, row.seq)
-        elif row.type in _ANSWERS:
+        elif row.type.answers or row.type is EventType.FIRED:
             body = row.body or {}
             closed[row.key] = Answer(row.seq, str(row.type), body.get("spent", ()), body.get("remarks", ()))
     return sent_at, closed

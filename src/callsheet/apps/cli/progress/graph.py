@@ -20,22 +20,18 @@ from callsheet.apps.cli.progress.lines import message_of
 from callsheet.apps.cli.progress.live import Drawing, Heading, OpenCalls, Screen
 from callsheet.apps.rendering.values import format_seconds
 from callsheet.ir import Plan
-from callsheet.machine.notes import Note, NoteKind
+from callsheet.machine.notes import Note, NoteKind, StepState
 from callsheet.views.columns import Gap, cut, pad, printable, shown_rows, width
 from callsheet.views.terminal import Layout, LevelRows, StepStatus, mark_of
 
 _STATUS = {
-    NoteKind.BEFORE: StepStatus.DONE,
-    NoteKind.STARTED: StepStatus.RUNNING,
-    NoteKind.RETRYING: StepStatus.RUNNING,
-    NoteKind.TURN: StepStatus.RUNNING,
-    NoteKind.ASKED: StepStatus.RUNNING,
-    NoteKind.ANSWERED: StepStatus.RUNNING,
-    NoteKind.FINISHED: StepStatus.DONE,
-    NoteKind.FAILED: StepStatus.FAILED,
-    NoteKind.SKIPPED: StepStatus.SKIPPED,
+    StepState.RUNNING: StepStatus.RUNNING,
+    StepState.WAITING: StepStatus.RUNNING,
+    StepState.DONE: StepStatus.DONE,
+    StepState.FAILED: StepStatus.FAILED,
+    StepState.STOPPED: StepStatus.FAILED,
+    StepState.SKIPPED: StepStatus.SKIPPED,
 }
-"""The status of a step after a note; other notes do not change it."""
 _STYLES = {
     StepStatus.PENDING: ("", "dim"),
     StepStatus.RUNNING: ("cyan", "bold"),
@@ -112,7 +108,7 @@ class LiveGraph:
     # ------------------------------------------------------------ state
 
     def _apply(self, note: Note, took: float | None, ago: float = 0.0) -> None:
-        status = _STATUS.get(note.kind)
+        status = None if note.state is None else _STATUS.get(note.state)
         if self._heading is not None:
             with self._lock:
                 self._heading.apply(note, ago)

@@ -30,7 +30,7 @@ def record_note(notes: dict[str, Note], note: Note) -> None:
     >>> [*last], has_new_plan(last.values())
     (['', 'S1'], True)
     """
-    if note.kind in (NoteKind.CUT, NoteKind.EMPTY, NoteKind.FACT):
+    if note.kind.is_remark:
         return
     notes.pop(note.step, None)
     if note.kind is NoteKind.REPLANNED:
@@ -45,32 +45,13 @@ def has_new_plan(notes: Iterable[Note]) -> bool:
     return any(note.kind is NoteKind.REPLANNED for note in notes)
 
 
-_WORDS: Mapping[NoteKind, str] = {
-    NoteKind.EARLY: "early",
-    NoteKind.STARTED: "started",
-    NoteKind.RETRYING: "retrying",
-    NoteKind.TURN: "working",
-    NoteKind.JUMPED: "goto",
-    NoteKind.CAST_FAILED: "warning",
-    NoteKind.REPLANNED: "new plan",
-    NoteKind.EDITED: "edited",
-    NoteKind.CUT: "warning",
-    NoteKind.EMPTY: "warning",
-    NoteKind.ASKED: "asks",
-    NoteKind.ANSWERED: "answer",
-}
-"""The labels of notes without an outcome; other notes are not shown."""
-
-_RUNNING = frozenset({NoteKind.STARTED, NoteKind.RETRYING, NoteKind.TURN, NoteKind.ASKED, NoteKind.ANSWERED})
-
-
 def label_of(note: Note) -> str | None:
     """The label of a note on a line; None if the note is not shown.
 
     >>> label_of(Note(NoteKind.FINISHED, "S1")), label_of(Note(NoteKind.FACT, "S1"))
     ('ok', None)
     """
-    return _WORDS.get(note.kind) if note.outcome is None else str(note.outcome)
+    return (note.kind.label or None) if note.outcome is None else str(note.outcome)
 
 
 def message_of(note: Note) -> str:
@@ -107,13 +88,16 @@ def _said(note: Note) -> str:
 
 def ended_steps(done: Mapping[str, Note]) -> int:
     """The number of steps that had ended."""
-    ends = (NoteKind.BEFORE, NoteKind.FINISHED, NoteKind.SKIPPED, NoteKind.FAILED)
-    return sum(note.kind in ends for note in done.values())
+    return sum(note.kind is NoteKind.BEFORE or note.outcome is not None for note in done.values())
 
 
 def running_steps(done: Mapping[str, Note]) -> list[str]:
     """The steps that had started and not ended, in the order of their last notes."""
-    return [step for step, note in done.items() if step and note.kind in _RUNNING]
+    return [step for step, note in done.items() if step and _is_open(note)]
+
+
+def _is_open(note: Note) -> bool:
+    return note.state is not None and note.state.is_open
 
 
 def _earlier_progress(done: Mapping[str, Note]) -> str:
@@ -144,7 +128,7 @@ class PlainLines:
             at = done[step].at
             started = Note(NoteKind.STARTED, step, at=CallPlace(items=at.items) if at and at.items else None)
             action = action_of(started, self._actions.get(step, ""))
-            self._print(step, _WORDS[NoteKind.STARTED], action, None)
+            self._print(step, NoteKind.STARTED.label, action, None)
 
     def show(self, note: Note, took: float | None, ago: float = 0.0) -> None:
         """Print the note."""
@@ -173,7 +157,7 @@ class PlainLines:
         """
         if note.kind is NoteKind.STARTED:
             self._since.setdefault(note.step, monotonic() - ago)
-        elif note.kind in (NoteKind.SETTLED, NoteKind.FINISHED, NoteKind.FAILED):
+        elif note.kind.ends_visit:
             self._since.pop(note.step, None)
         elif note.kind is NoteKind.ENDED and note.detail != Status.DONE:
             now = monotonic() - ago

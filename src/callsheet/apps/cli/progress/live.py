@@ -16,7 +16,7 @@ from callsheet.apps.cli.progress.call_news import CallNews, NewsKind
 from callsheet.apps.cli.progress.lines import message_of
 from callsheet.apps.rendering.values import format_seconds, preview
 from callsheet.ir import Plan
-from callsheet.machine.notes import CallPlace, Note, NoteKind, StepOutcome
+from callsheet.machine.notes import CallPlace, Note, NoteKind, StepState
 from callsheet.views.columns import cut, printable, width
 from callsheet.views.describe import describe_action
 
@@ -93,27 +93,14 @@ class OpenCalls:
         return ": ".join(filter(None, (head, oldest.text)))
 
 
-def is_of_item(note: Note) -> bool:
-    """Whether a note is about the failure of one item, after which its loop goes on."""
-    return note.kind is NoteKind.FAILED and note.at is not None and note.at.item > 0
-
-
-_RUNNING_HEADING = frozenset(
-    {NoteKind.EARLY, NoteKind.STARTED, NoteKind.RETRYING, NoteKind.TURN, NoteKind.ANSWERED}
+_SHOWN = (
+    StepState.DONE,
+    StepState.RUNNING,
+    StepState.WAITING,
+    StepState.FAILED,
+    StepState.STOPPED,
+    StepState.SKIPPED,
 )
-_STATES = {
-    **dict.fromkeys(_RUNNING_HEADING, "running"),
-    NoteKind.BEFORE: "done",
-    NoteKind.SETTLED: "done",
-    NoteKind.ASKED: "waiting for people",
-}
-_ENDS = {
-    StepOutcome.OK: "done",
-    StepOutcome.FAILED: "failed",
-    StepOutcome.STOPPED: "stopped",
-    StepOutcome.SKIPPED: "skipped",
-}
-_SHOWN = ("done", "running", "waiting for people", "failed", "stopped", "skipped")
 _CALLS = frozenset({NoteKind.STARTED, NoteKind.RETRYING})
 
 
@@ -122,31 +109,27 @@ class Heading:
 
     def __init__(self, plan: Plan, run: str = "") -> None:
         self._run = run
-        self._states = dict.fromkeys((step.id for step in plan.steps), "")
+        self._states: dict[str, StepState | None] = dict.fromkeys(step.id for step in plan.steps)
         self._began: float | None = None
         self._ended: float | None = None
-        self._tries = 0
         self._status = ""
 
     def apply(self, note: Note, ago: float = 0.0) -> None:
         """Count a note that is `ago` seconds old."""
         now = monotonic() - ago
         self._began = now if self._began is None else self._began
-        self._tries += note.kind in _CALLS
         if note.kind is NoteKind.ENDED:
             self._ended, self._status = now, note.detail
-            running = [step for step, word in self._states.items() if word == "running"]
-            self._states.update(dict.fromkeys(running, "stopped"))
-        if is_of_item(note):
-            return
-        state = _ENDS.get(note.outcome) if note.outcome is not None else _STATES.get(note.kind)
-        if state is not None and note.step:
-            self._states[note.step] = state
+            running = [step for step, state in self._states.items() if state is StepState.RUNNING]
+            self._states.update(dict.fromkeys(running, StepState.STOPPED))
+        if note.state is not None and note.step:
+            is_early = note.state is StepState.EARLY
+            self._states[note.step] = StepState.RUNNING if is_early else note.state
 
     def line(self, columns: int) -> Text:
         """The current heading."""
         counts = Counter([*self._states.values()])
-        texts = [f"{counts[word]} {word}" for word in _SHOWN if counts[word]]
+        texts = [f"{counts[state]} {state}" for state in _SHOWN if counts[state]]
         steps = f"{len(self._states)} step{'' if len(self._states) == 1 else 's'}"
         parts = [f"run {printable(self._run)}" if self._run else "", self._status]
         parts.append(f"{steps}: {', '.join(texts)}" if texts else steps)
@@ -161,37 +144,17 @@ _ID_WIDTH = 12
 _BETWEEN = 5
 """The width of the mark and of the gaps between columns."""
 _MARKS = {
-    NoteKind.BEFORE: ("·", "dim"),
-    NoteKind.FINISHED: ("✓", "green"),
-    NoteKind.FAILED: ("✗", "red"),
-    NoteKind.SKIPPED: ("–", "dim"),
-    NoteKind.JUMPED: ("↷", "cyan"),
-    NoteKind.ASKED: ("?", "yellow"),
+    StepState.DONE: ("✓", "green"),
+    StepState.FAILED: ("✗", "red"),
+    StepState.STOPPED: ("✗", "red"),
+    StepState.SKIPPED: ("–", "dim"),
+    StepState.WAITING: ("?", "yellow"),
 }
-_RUNNING = frozenset(
-    {
-        NoteKind.EARLY,
-        NoteKind.STARTED,
-        NoteKind.RETRYING,
-        NoteKind.TURN,
-        NoteKind.ASKED,
-        NoteKind.ANSWERED,
-    }
-)
-_IGNORED = frozenset(
-    {
-        NoteKind.ENDED,
-        NoteKind.REPLANNED,
-        NoteKind.EDITED,
-        NoteKind.CAST_FAILED,
-        NoteKind.CUT,
-        NoteKind.EMPTY,
-        NoteKind.FACT,
-    }
-)
-"""Notes that do not change the row of a step."""
+_OWN_MARKS = {NoteKind.BEFORE: ("·", "dim"), NoteKind.JUMPED: ("↷", "cyan")}
+_NO_MARK = "", ""
 _REMARKS = {NoteKind.CUT: "[cut] ", NoteKind.EMPTY: "[empty text] "}
-_BAD = (StepOutcome.FAILED, StepOutcome.STOPPED)
+_BAD = (StepState.FAILED, StepState.STOPPED)
+_OPEN = (StepState.EARLY, StepState.RUNNING, StepState.WAITING)
 _BEGINS = (NoteKind.EARLY, NoteKind.STARTED, NoteKind.SKIPPED)
 _AHEAD = 3
 _FAILED_PART = 3
@@ -203,7 +166,8 @@ _FRAME_LINES = 2
 class _Row:
     """The state of a step."""
 
-    kind: NoteKind | None = None
+    state: StepState | None = None
+    mark: tuple[str, str] = _NO_MARK
     message: str = ""
     since: float = 0.0
     took: float | None = None
@@ -212,7 +176,16 @@ class _Row:
     calls: OpenCalls = field(default_factory=OpenCalls)
     remark: str = ""
     """What was remarked on its calls: a cut, a text with an empty reference."""
-    """Whether an input or a result was cut."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is under way, be it ahead of its turn."""
+        return self.state in _OPEN
+
+    def become(self, note: Note) -> None:
+        """Take the state that the step has after a note; a jump is the last that a step does."""
+        self.state = state = note.state or StepState.DONE
+        self.mark = _OWN_MARKS.get(note.kind) or _MARKS.get(state, _NO_MARK)
 
 
 class LiveDisplay:
@@ -258,7 +231,7 @@ class LiveDisplay:
     def _apply(self, note: Note, took: float | None, ago: float = 0.0) -> None:
         if self._heading is not None:
             self._heading.apply(note, ago)
-        if note.kind in _IGNORED:
+        if note.kind.state is None and note.kind is not NoteKind.JUMPED:
             self._is_replanned |= note.kind is NoteKind.REPLANNED
             if note.kind in _REMARKS and note.step in self._rows:
                 self._rows[note.step].remark = _REMARKS[note.kind]
@@ -272,30 +245,30 @@ class LiveDisplay:
             self._steps.append((note.step, ""))
         elif self._is_replanned and note.kind in _BEGINS:
             self._steps[self._place[note.step]] = (note.step, "")
-        was_early = row.kind is NoteKind.EARLY
+        was_early = row.state is StepState.EARLY
         row.calls.note(note)
         if note.kind is NoteKind.SETTLED:
-            row.kind = NoteKind.FAILED if note.is_failure else NoteKind.FINISHED
+            row.become(note)
             row.took, row.message = took, "waits for its group"
             return
         row.message = message_of(note)
-        if is_of_item(note):
+        if note.is_of_item and note.kind is NoteKind.FAILED:
             row.failed_items += 1
             return
         if row.failed_items and note.kind is NoteKind.FINISHED:
             items = "1 item" if row.failed_items == 1 else f"{row.failed_items:,} items"
             row.message, row.failed_items = f"{items} failed, {row.message}", 0
-        row.kind = NoteKind.FAILED if note.outcome in _BAD else note.kind
+        row.become(note)
         if note.kind is NoteKind.EARLY or (note.kind is NoteKind.STARTED and not was_early):
             row.since, row.visits = monotonic() - ago, row.visits + 1
-        row.took = took if took is not None else None if note.kind in _RUNNING else row.took
+        row.took = took if took is not None else None if row.is_open else row.took
         self._latest = max(self._place[note.step], 0)
 
     def _stop(self, ago: float) -> None:
         """Mark the steps that were running at the end of the run as stopped."""
         for row in self._rows.values():
-            if row.kind in _RUNNING:
-                row.kind, row.message = NoteKind.FAILED, "stopped"
+            if row.is_open:
+                row.state, row.mark, row.message = StepState.STOPPED, _MARKS[StepState.STOPPED], "stopped"
                 row.took = max(0.0, monotonic() - ago - row.since)
 
     def _picture(self) -> Group:
@@ -320,7 +293,7 @@ class LiveDisplay:
         table.add_column(justify="right", no_wrap=True)
         table.add_column(no_wrap=True)
         for (name, _, row), action, took in zip(shown, actions, times, strict=True):
-            message = (row.calls.text() if row.kind in _RUNNING else "") or row.message
+            message = (row.calls.text() if row.is_open else "") or row.message
             message = cut(f"{row.remark}{message}", room) if room > 0 else ""
             self._add(table, row, (name, action, took, message))
         return table
@@ -330,25 +303,25 @@ class LiveDisplay:
         height = max(4, self._console.height - _FRAME_LINES - (self._heading is not None))
         end = min(len(self._steps), max(height, self._latest + 1 + _AHEAD))
         above = self._steps[: max(0, end - height)]
-        failed = [step for step in above if self._rows[step[0]].kind is NoteKind.FAILED]
+        failed = [step for step in above if self._rows[step[0]].state in _BAD]
         kept_failed = failed[-(height // _FAILED_PART) :]
         return [*kept_failed, *self._steps[len(above) + len(kept_failed) : end]]
 
     def _add(self, table: Table, row: _Row, texts: tuple[str, str, str, str]) -> None:
         name, action, took, message = texts
-        running = row.kind in _RUNNING and row.kind is not NoteKind.ASKED
-        mark, style = ("", "") if row.kind is None else _MARKS.get(row.kind, ("", ""))
+        running = row.is_open and row.state is not StepState.WAITING
+        mark, style = row.mark
         table.add_row(
             self._spinner if running else Text(mark, style),
-            Text(name, "bold" if running else "dim" if row.kind is None else ""),
-            Text(action, "dim" if row.kind is None else ""),
+            Text(name, "bold" if running else "dim" if row.state is None else ""),
+            Text(action, "dim" if row.state is None else ""),
             Text(took, "dim"),
-            Text(message, "red" if row.kind is NoteKind.FAILED else "dim"),
+            Text(message, "red" if row.state in _BAD else "dim"),
         )
 
 
 def _time_of(row: _Row) -> str:
-    took = monotonic() - row.since if row.kind in _RUNNING else row.took
+    took = monotonic() - row.since if row.is_open else row.took
     return format_seconds(took) if took is not None else ""
 
 

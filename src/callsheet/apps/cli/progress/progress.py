@@ -21,15 +21,13 @@ from callsheet.apps.cli.terminal import can_redraw
 from callsheet.apps.rendering.values import format_seconds, iso, preview
 from callsheet.ir import Order, Plan
 from callsheet.machine.keys import step_of
-from callsheet.machine.notes import Note, NoteKind
+from callsheet.machine.notes import Note
 from callsheet.ports.calls import CallProgress
 
 if TYPE_CHECKING:
     from callsheet.ir import Plan
     from callsheet.machine.notes import Note
     from callsheet.trace.replay import Moment, PlayedNote
-
-_RUNNING = frozenset({NoteKind.STARTED, NoteKind.RETRYING, NoteKind.TURN, NoteKind.ASKED, NoteKind.ANSWERED})
 
 
 class Display(Protocol):
@@ -62,11 +60,9 @@ class Progress:
         self._display = display
         self._calls = CallTracker(plan, display.call)
         self._before: dict[str, Note] = {}
-        self._since: dict[str, float] = {}
-        self._early: dict[str, float] = {}
-        """The start of calls that were sent before their turn."""
-        self._done: dict[str, float] = {}
-        """The last outcome of a call of each step that is under way."""
+        from callsheet.trace.visits import Visits  # noqa: PLC0415 - brings the store
+
+        self._visits = Visits()
         self._is_live = False
         self._is_lost = False
 
@@ -79,23 +75,13 @@ class Progress:
     def note(self, note: Note) -> None:
         """Receive a note, as an observer of the machine."""
         item_took = self._calls.note(note)
+        self._visits.at(monotonic())
+        took = self._visits.timed(note)
         if not self._is_live:
             record_note(self._before, note)
             return
-        took: float | None = None
-        if note.kind is NoteKind.EARLY:
-            self._early[note.step] = monotonic()
-            self._done.pop(note.step, None)
-        elif note.kind is NoteKind.STARTED:
-            early = self._early.pop(note.step, None)
-            if early is None:
-                self._done.pop(note.step, None)
-            self._since[note.step] = early or monotonic()
-        elif note.kind in (NoteKind.SETTLED, NoteKind.FINISHED, NoteKind.FAILED):
-            since = self._since.get(note.step)
-            took = None if since is None else self._done.get(note.step, monotonic()) - since
-            if note.at is not None and note.at.item:
-                took = item_took
+        if note.is_of_item and note.kind.ends_visit:
+            took = item_took
         self._draw(lambda: self._display.show(note, took))
 
     @property
@@ -113,7 +99,8 @@ class Progress:
 
     def ended(self, key: str, *, succeeded: bool) -> None:
         """Hear that a call has an outcome."""
-        self._done[step_of(key)] = monotonic()
+        self._visits.at(monotonic())
+        self._visits.answer(step_of(key), key)
         self._draw(lambda: self._calls.ended(key, succeeded=succeeded))
 
     def progressed(self, key: str, progress: CallProgress) -> None:
@@ -124,9 +111,8 @@ class Progress:
         """Start the display."""
         if not self._is_live:
             self._is_live = True
-            now = monotonic()
-            self._since = {s: now for s, note in self._before.items() if note.kind in _RUNNING}
-            self._early = {s: now for s, note in self._before.items() if note.kind is NoteKind.EARLY}
+            self._visits.at(monotonic())
+            self._visits.begin_anew()
             self._draw(lambda: self._display.begin(self._before))
 
     def end(self) -> None:

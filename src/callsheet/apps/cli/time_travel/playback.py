@@ -120,7 +120,7 @@ class _Player:
         self.start = start
         self.end = end
         self._pace = pace
-        from callsheet.trace.visit_times import SteadyTime  # noqa: PLC0415 - brings the store
+        from callsheet.trace.visits import SteadyTime  # noqa: PLC0415 - brings the store
 
         self._time = SteadyTime()
         self._last: float | None = None
