@@ -15,6 +15,7 @@ from callsheet.api.events import RunEvent
 from callsheet.api.result import RunResult
 from callsheet.api.steps import StepLog, StepResult
 from callsheet.api.stream import EventStream
+from callsheet.diagnostics import Diagnostic
 from callsheet.ir import JSON
 from callsheet.machine import Usage
 from callsheet.runtime.launch import Watch
@@ -68,6 +69,11 @@ class RunHandle(AsyncIterator[RunEvent]):
     def has_unread(self) -> bool:
         """Whether events have happened that nobody has read yet."""
         return self._stream.has_unread
+
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """The warnings and hints about the plan, once it was checked; empty for a resumed run."""
+        return () if self._log is None else self._log.diagnostics
 
     def step(self, index: str) -> StepResult | None:
         """The result of a step of a dependency plan; None until it has ended, and for other plans."""

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from callsheet.api.steps import StepLog
 from callsheet.api.stream import EventStream
+from callsheet.diagnostics import Diagnostic
 from callsheet.ir import Plan as Steps
 from callsheet.machine import Compile
 from callsheet.machine.progress import with_own_ids
@@ -30,6 +31,11 @@ class Observers(NamedTuple):
             self.stream.hides = hides
         if self.log is not None:
             self.log.hides = hides
+
+    def found(self, diagnostics: tuple[Diagnostic, ...]) -> None:
+        """Keep the warnings and hints about the plan."""
+        if self.log is not None:
+            self.log.diagnostics = diagnostics
 
     def begin_from(self, plan: Steps, new_plans: list[tuple[str, Steps]]) -> None:
         """Set the plans of a resumed run."""

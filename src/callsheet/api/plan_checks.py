@@ -6,11 +6,11 @@ plan calls tools that are not registered.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from typing import Any
 
+from callsheet.api.admission import Equipment, Request, checked, examine
 from callsheet.api.advice import advised
-from callsheet.api.agents import wrong_tools
-from callsheet.api.checking import check_plan, idle_inputs, idle_rules
 from callsheet.api.compiling import Verify
 from callsheet.api.configuration import Configuration
 from callsheet.api.dryrun import DryRun, NeedsApproval, dry_run_of, either
@@ -37,20 +37,31 @@ class PlanChecks:
         self._config = config
         self._tools = tools
 
-    async def examine(self, plan: Plan, inputs: Mapping[str, object]) -> Findings:
-        """Check a plan against the tools of the session, opening servers if it needs them."""
-        doubts = await self._tools.reach(plan.ir)
-        found = self._diagnostics(plan.ir, inputs.keys())
-        idle = (*idle_inputs(plan.ir, inputs), *idle_rules(plan.ir, self._config.approve))
-        return Findings((*doubts, *found, *idle), plan.source)
+    async def equipment(self, plan: Steps | None, not_asked: str | None = None) -> Equipment:
+        """What a run of a plan has at hand; opens servers if it needs them, or all without a plan."""
+        return self._equipment(await self._tools.reach(plan), not_asked)
 
-    def _diagnostics(
-        self, plan: Steps, inputs: Collection[str], not_asked: str | None = None
-    ) -> tuple[Diagnostic, ...]:
-        """What is wrong with a plan on the tools that are open; `not_asked` as for `check_plan`."""
-        registry, agents = self._tools.registry, self._config.agents
-        of_plan = check_plan(plan, registry, inputs, not_asked=not_asked, providers=self._config.providers)
-        return advised(plan, (*of_plan, *wrong_tools(plan, registry, agents, not_asked=not_asked)))
+    def _equipment(self, doubts: tuple[Diagnostic, ...] = (), not_asked: str | None = None) -> Equipment:
+        config = self._config
+        return Equipment(
+            registry=self._tools.registry,
+            guarantees=self.guarantees,
+            left=self.stored_labels,
+            agents=config.agents,
+            providers=config.providers,
+            servers=self._tools.servers,
+            doubts=doubts,
+            not_asked=not_asked,
+            on_in_doubt=config.on_in_doubt,
+            known=self._tools.credentials(),
+            workspace=config.workspace,
+            advise=advised,
+        )
+
+    async def examine(self, plan: Plan, inputs: Mapping[str, Any]) -> Findings:
+        """Check a plan against the tools of the session, opening servers if it needs them."""
+        request = Request(plan=plan.ir, inputs=inputs, own_approve=self._config.approve)
+        return Findings(examine(request, await self.equipment(plan.ir)), plan.source)
 
     async def prove(
         self,
@@ -65,12 +76,12 @@ class PlanChecks:
         if self._config.policy is None:
             raise ValueError("this runtime has no policy: give Runtime(policy=…)")
         # the policy's entries for servers' tools count for the plans of a RE-PLAN too
-        await self._tools.reach(None if self._may_plan_anew(plan.ir) else plan.ir)
+        await self._tools.reach(None if self.may_plan_anew(plan.ir) else plan.ir)
         left = self.stored_labels()
         assumed = Assumptions(inputs=inputs, labels=labels, approved=approved, can_ask=can_ask, left=left)
         return self.proof_of(plan.ir, self._config.policy, assumed)
 
-    def _may_plan_anew(self, plan: Steps) -> bool:
+    def may_plan_anew(self, plan: Steps) -> bool:
         """Whether a run of a plan may continue with a new plan, which may call tools of any server."""
         if self._config.policy is None or self._config.policy.replan is None:
             return False
@@ -89,10 +100,10 @@ class PlanChecks:
         asks_servers: bool,
     ) -> DryRun:
         """Predict what a plan would do; servers are opened only with `asks_servers`."""
-        doubts = await self._tools.reach(plan.ir) if asks_servers else ()
         not_asked = None if asks_servers or self._tools.are_all_here else "a server of this runtime"
-        found = self._diagnostics(plan.ir, inputs.keys(), not_asked)
-        findings = Findings((*doubts, *found), plan.source)
+        equipment = await self.equipment(plan.ir) if asks_servers else self._equipment((), not_asked)
+        found = checked(plan.ir, inputs.keys(), equipment)
+        findings = Findings((*equipment.doubts, *found), plan.source)
         findings.raise_for_errors()
         facts = facts_of(plan.ir, self._tools.registry, agents=self._config.agents)
         asks = either(self._config.approve, needs_approval)

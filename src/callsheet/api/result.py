@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 from callsheet.api.steps import StepResult
@@ -67,6 +67,8 @@ class RunResult(MaskedRepr):
     A failure that ON_FAIL handles, by GOTO or TERMINATE, and an attempt that was repeated and succeeded are
     none. In a dependency plan these are all steps that failed. Set once the run has ended.
     """
+    diagnostics: tuple[Diagnostic, ...] = field(default=(), compare=False, repr=False)
+    """The warnings and hints about the plan when this call started the run; empty for a resumed run."""
 
     @property
     def outcome(self) -> Outcome:
@@ -80,10 +82,14 @@ class RunResult(MaskedRepr):
 
     @classmethod
     def of(
-        cls, outcome: RunOutcome, steps: tuple[StepResult, ...] = (), hides: MaskedFields | None = None
+        cls,
+        outcome: RunOutcome,
+        steps: tuple[StepResult, ...] = (),
+        hides: MaskedFields | None = None,
+        diagnostics: tuple[Diagnostic, ...] = (),
     ) -> RunResult:
         """The result for a driver's outcome; its `repr` masks what `hides` contains."""
-        unmasked = cls._of(outcome, steps)
+        unmasked = replace(cls._of(outcome, steps), diagnostics=diagnostics)
         if hides is None:
             return unmasked
         for part in (*unmasked.in_doubt, *unmasked.waiting, *unmasked.unanswered):

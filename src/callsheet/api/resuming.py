@@ -1,7 +1,7 @@
-"""The terms on which a run is resumed, and the check of a policy that differs from the run's own.
+"""The check of a policy that differs from the own one of a run that is resumed.
 
-In: the arguments of `resume`, the current state of the run. Out: the policy under which the run continues,
-or the error that prevents it.
+In: a policy, the current state of the run. Out: the policy under which the run continues, or the error that
+prevents it.
 """
 
 from __future__ import annotations
@@ -10,19 +10,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
-from callsheet.api.arguments import InDoubt, verdict_of
 from callsheet.api.binding import bind_policy
 from callsheet.api.obligations import Guarantees
-from callsheet.api.policies import PolicyLike, policy_of
 from callsheet.api.proving import Proof, refused_by
 from callsheet.diagnostics import CallsheetError
-from callsheet.diagnostics.wrong_type import wanted
-from callsheet.machine import Limits, PolicyChanged
+from callsheet.machine import PolicyChanged
 from callsheet.passes.verify import PersistedLabels
 from callsheet.policy.canon import policy_hash
 from callsheet.policy.differences import differences
 from callsheet.policy.model import Policy
-from callsheet.runtime.doubt import Resolution, fold_run
+from callsheet.runtime.doubt import fold_run
 from callsheet.runtime.remaining import left_in, prove_remaining
 from callsheet.runtime.runs import PolicyFor
 from callsheet.store import Journal
@@ -30,41 +27,6 @@ from callsheet.store.folded import Folded
 from callsheet.store.label_transfer import open_labels
 
 _MOST_TOLD = 20
-
-
-class ResumeTerms(NamedTuple):
-    """The terms on which a run is resumed.
-
-    `verdict` is the decision on calls in doubt. `limits` replace the run's own. `policy` replaces the run's
-    own if it is the same, or if `accepts_changed_policy`. With `as_recorded` it does not matter whether the
-    file of the plan was edited since.
-    """
-
-    verdict: Resolution | None = None
-    accepts_changed_tools: bool = False
-    limits: Limits | None = None
-    policy: Policy | None = None
-    accepts_changed_policy: bool = False
-    as_recorded: bool = False
-
-    @classmethod
-    def of(
-        cls,
-        in_doubt: InDoubt | None,
-        accepts_changed_tools: bool,
-        limits: Limits | None,
-        policy: PolicyLike | None = None,
-        accepts_changed_policy: bool = False,
-        *,
-        as_recorded: bool = False,
-    ) -> ResumeTerms:
-        """The validated terms; raises as `verdict_of` and `policy_of` do, TypeError for wrong limits."""
-        verdict = None if in_doubt is None else verdict_of(in_doubt)
-        if limits is not None:
-            wanted("limits", limits, Limits, "Limits(…)")
-        wanted("as_recorded", as_recorded, bool, "True or False")
-        other = policy_of(policy)
-        return cls(verdict, accepts_changed_tools, limits, other, accepts_changed_policy, as_recorded)
 
 
 class ResumeContext(NamedTuple):

@@ -46,9 +46,8 @@ from callsheet.api.policies import PolicyLike, policy_of
 from callsheet.api.replanning import replan_by
 from callsheet.api.requirements import local_registry
 from callsheet.api.result import RunResult
-from callsheet.api.resuming import ResumeTerms
 from callsheet.api.sending import collector_of
-from callsheet.api.session import Session
+from callsheet.api.session import Session, resume_terms
 from callsheet.api.steps import StepLog, log_of
 from callsheet.api.stream import EventStream
 from callsheet.api.tools import ToolSource, read_tools, tool_sources
@@ -286,7 +285,7 @@ class Runtime(Adopting):
         PolicyRefused if the policy refuses the rest of the plan; ValueError for a runtime without a journal.
         """
         self._require_journal()
-        terms = ResumeTerms.of(
+        terms = resume_terms(
             in_doubt, accept_changed_tools, limits, policy, accept_changed_policy, as_recorded=as_recorded
         )
         async with self._opened() as session:
@@ -345,7 +344,7 @@ class Runtime(Adopting):
         require_loop("start_resume", "resume_sync")
         self._require_journal()
         check_run_id(run_id)
-        terms = ResumeTerms.of(
+        terms = resume_terms(
             in_doubt, accept_changed_tools, limits, policy, accept_changed_policy, as_recorded=as_recorded
         )
         stream = EventStream(run_id, None, replays=True)
@@ -393,6 +392,7 @@ class Runtime(Adopting):
             run_id,
             in_doubt=in_doubt,
             accept_changed_tools=accept_changed_tools,
+            as_recorded=as_recorded,
             limits=limits,
             policy=policy,
             accept_changed_policy=accept_changed_policy,
@@ -424,4 +424,6 @@ def _agent_rules(model: Model | None, agent: Agent | None, tools: Iterable[str] 
 
 
 def _result(outcome: RunOutcome, log: StepLog | None, session: Session) -> RunResult:
-    return RunResult.of(outcome, () if log is None else log.results(), session.hides)
+    if log is None:
+        return RunResult.of(outcome, (), session.hides)
+    return RunResult.of(outcome, log.results(), session.hides, log.diagnostics)
