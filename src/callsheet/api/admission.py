@@ -81,7 +81,8 @@ class Equipment:
 class Request:
     """A plan that somebody wants to run.
 
-    `findings` are the notes of its reader, and of what else the face has looked at. `inputs` are all
+    `findings` are the notes of its reader, and of what else the face has looked at; an error among them
+    refuses it. `inputs` are all
     variables, those named in `secret` among them. `approve` are all rules for approvals; `own_approve` and
     `own_limits` are the tools that this request itself names in such rules and in limits, in contrast to the
     settings, which are for all plans. `approved` are the steps that a person has approved. With `can_ask` a
@@ -221,8 +222,9 @@ def prepare(
     """
     plan, policy = request.plan, request.policy
     _check_names(request)
+    wrong = any(d.is_error for d in request.findings)
     left = NOTHING_LEFT if policy is None else equipment.left()
-    admitted = None if cache is None else cache.get(request, equipment, left)
+    admitted = None if cache is None or wrong else cache.get(request, equipment, left)
     if admitted is None:
         admitted = _admit(request, equipment, left, tell)
         if cache is not None:
@@ -300,7 +302,7 @@ def _admit(
 ) -> _Admitted:
     plan = request.plan
     found = _examined(request, equipment)
-    _refuse_errors(found, request.source)
+    _refuse_errors((*found, *(d for d in request.findings if d.is_error)), request.source)
     tell((*request.findings, *found))
     policy, proved = _proved(request, equipment, left)
     tell(proved)

@@ -23,16 +23,13 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.ir import Order
 
 if TYPE_CHECKING:
-    from callsheet.api.resuming import ResumeContext
     from callsheet.apps.masking import Masker
     from callsheet.ir import Plan
     from callsheet.machine import Limits
     from callsheet.policy.model import Policy
     from callsheet.runtime.doubt import Resolution, RunOutcome
     from callsheet.runtime.engines.temporal.settings import TemporalSettings
-    from callsheet.runtime.gateway import Ports
     from callsheet.runtime.telemetry.target import OtelSettings
-    from callsheet.store.folded import Folded
     from callsheet.store.journal import Journal
     from callsheet.store.runs import RunInfo
     from callsheet.store.start import Start
@@ -164,10 +161,9 @@ def execute_resume(  # noqa: PLR0913 - an argument for each option
     with journals.open_journal(journal) as opened:
         info = find(opened)
         plan = opened.plan_of(info.plan_hash)
-        from callsheet.api.plan_changes import check_file, continues  # noqa: PLC0415 - as above
+        from callsheet.api.run_service import ResumeTerms, check_plan_file  # noqa: PLC0415 - as above
 
-        if not as_recorded and continues(opened, info.run_id):
-            check_file(opened, info.run_id)
+        check_plan_file(opened, info.run_id, ResumeTerms(as_recorded=as_recorded))
         from callsheet.apps.cli.engines import temporal_runs  # noqa: PLC0415 - as above
 
         engine = temporal_runs.temporal_settings_of(opened, info.run_id)
@@ -250,27 +246,24 @@ async def _resume(job: ResumeJob, hint: str) -> RunOutcome:
         return await resume_on_temporal(
             job.journal, job.run_id, job.engine, job.verdict, job.limits, waits=job.waits, observer=observer
         )
-    from callsheet.apps.cli.outcome import question_printer  # noqa: PLC0415 - as above
+    from callsheet.api.requirements import absent_tools  # noqa: PLC0415 - as above
+    from callsheet.api.run_service import Conduct, Opened, ResumeTerms, resume  # noqa: PLC0415 - as above
+    from callsheet.apps.cli.outcome import question_printer  # noqa: PLC0415
+    from callsheet.apps.equipment import equip, needs_of_recorded  # noqa: PLC0415
+    from callsheet.apps.toolbox import open_toolbox  # noqa: PLC0415
     from callsheet.runtime.asking import Respondents  # noqa: PLC0415
     from callsheet.runtime.launch import Watch  # noqa: PLC0415
-    from callsheet.runtime.runs import Amendments, resume_run  # noqa: PLC0415
-
-    contexts: list[ResumeContext] = []
 
     @asynccontextmanager
-    async def ports_for(start: Start, plan: Plan) -> AsyncGenerator[Ports]:
-        async with _opened(job, start, plan) as (context, ports):
-            contexts.append(context)
-            yield ports
-
-    def policy(folded: Folded) -> Policy | None:
-        from callsheet.api.resuming import other_policy  # noqa: PLC0415 - only under another policy
-
-        assert job.policy is not None
-        tell = None if job.quiet else _print_policy_change
-        return other_policy(job.policy, contexts[-1], is_accepted=job.accepts_changed_policy, tell=tell)(
-            folded
-        )
+    async def opened(start: Start, plan: Plan, limits: Limits) -> AsyncGenerator[Opened]:
+        needs = needs_of_recorded(job.moved.setup(start), plan, limits, to_stderr, job.model)
+        async with open_toolbox(needs.setup, needs.plan, needs.agents) as toolbox:
+            job.masker.add_secrets(toolbox.known)
+            if not job.quiet and not absent_tools(plan, toolbox.registry, needs.agents):
+                print_diagnostics(toolbox.diagnostics, None)
+            listener = job.masker.masked_listener(job.progress.listener)
+            equipment, ports, _ = equip(needs, toolbox, job.journal.path, listener=listener)
+            yield Opened(equipment, ports)
 
     watch = Watch(
         observer=job.masker.masked_observer(job.progress.note),
@@ -280,53 +273,19 @@ async def _resume(job: ResumeJob, hint: str) -> RunOutcome:
         on_declared=job.masker.add_secrets,
     )
     prints_questions = job.waits and not job.quiet
-    return await resume_run(
-        job.journal,
-        job.run_id,
-        ports_for,
-        Amendments(
-            in_doubt=job.verdict,
-            limits=job.limits,
-            policy=None if job.policy is None else policy,
-            places=job.moved.to_note(),
-        ),
-        watch=watch,
-        present=Respondents(question_printer(job.masker, hint) if prints_questions else None, job.waits),
+    respondents = Respondents(question_printer(job.masker, hint) if prints_questions else None, job.waits)
+    terms = ResumeTerms(
+        in_doubt=job.verdict,
+        accepts_changed_tools=job.accepts_changed_tools,
+        as_recorded=True,  # or checked before the display began
+        limits=job.limits,
+        policy=job.policy,
+        accepts_changed_policy=job.accepts_changed_policy,
+        places=job.moved.to_note(),
     )
+    tell = None if job.quiet else _print_policy_change
+    return await resume(job.journal, job.run_id, terms, opened, Conduct(watch, respondents, tell=tell))
 
 
 def _print_policy_change(difference: str) -> None:
     to_stderr(f"the policy changes: {without_controls(difference)}")
-
-
-@asynccontextmanager
-async def _opened(job: ResumeJob, start: Start, plan: Plan) -> AsyncGenerator[tuple[ResumeContext, Ports]]:
-    """Open the tools of the run. Raises CallsheetError for tools that are missing or have changed."""
-    from callsheet.api.resuming import ResumeContext  # noqa: PLC0415 - as above
-    from callsheet.api.same_tools import check_present, check_tools  # noqa: PLC0415
-    from callsheet.apps.guarantees import guarantees_of  # noqa: PLC0415
-    from callsheet.apps.models import models_for_plan, setup_for_resume, with_local_model  # noqa: PLC0415
-    from callsheet.apps.toolbox import open_toolbox  # noqa: PLC0415
-
-    setup = with_local_model(setup_for_resume(job.moved.setup(start), job.model), to_stderr, plan)
-    models = models_for_plan(setup, plan, job.limits(start.limits), must_plan=False)
-    needed = None if models.may_call_any_tool(plan) else plan
-    async with open_toolbox(setup, needed, models.agents) as toolbox:
-        job.masker.add_secrets(toolbox.known)
-        check_present(plan, toolbox.registry, models.agents, toolbox.diagnostics)
-        if not job.quiet:
-            print_diagnostics(toolbox.diagnostics, None)
-        check_tools(
-            start,
-            plan,
-            toolbox.registry,
-            models.agents,
-            accepts_changed=job.accepts_changed_tools,
-            is_bound_anew=job.policy is not None,
-        )
-        compiler = models.compiler(toolbox.registry, setup.settings.on_in_doubt)
-        context = ResumeContext(
-            job.journal, job.run_id, guarantees_of(setup, toolbox.registry), toolbox.workspace
-        )
-        listener = job.masker.masked_listener(job.progress.listener)
-        yield context, toolbox.ports(models.model, compiler, models.turns(toolbox.registry), listener)

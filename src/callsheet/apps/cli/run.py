@@ -18,7 +18,6 @@ from callsheet.apps.cli.assignments import parse_variables
 from callsheet.apps.cli.dry_run import Assumptions, DryRunRules, assumptions, print_dry_run
 from callsheet.apps.cli.engines.engine_options import Engine, engine
 from callsheet.apps.cli.job import Job, execute_job
-from callsheet.apps.cli.output import to_stderr
 from callsheet.apps.cli.progress import choose_progress
 from callsheet.apps.cli.progress_mode import ProgressMode
 from callsheet.apps.cli.trace import live_export
@@ -243,7 +242,6 @@ def _make_job(
     `on_open` is called with the path of the journal once it is open.
     """
     from callsheet.apps.cli.secret_inputs import read_secrets  # noqa: PLC0415 - not for --help
-    from callsheet.apps.models import with_local_model  # noqa: PLC0415 - as above
     from callsheet.apps.operations.checking import require_plan  # noqa: PLC0415 - as above
     from callsheet.machine.approvals import approval_rules  # noqa: PLC0415 - as above
 
@@ -262,11 +260,13 @@ def _make_job(
         done, recorded = read_state(start.state, text.require())
         inputs = recorded | inputs
     inputs = bound(text, inputs, arguments.variables)
+    plan = require_plan(text, setup, inputs)
+    options.check_approved(plan, start.approved)
     return Job(
         text=text,
-        plan=require_plan(text, setup, inputs),
+        plan=plan,
         inputs=inputs,
-        setup=with_local_model(setup, to_stderr, text.require()),
+        setup=setup,
         limits=arguments.limits,
         run_id=_run_id(start.run_id),
         progress=choose_progress(ProgressMode(arguments.progress), text.require(), as_json=arguments.as_json),

@@ -11,8 +11,7 @@ import click
 
 from callsheet.apps.cli.assignments import parse_name
 from callsheet.apps.cli.terminal import is_terminal
-from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
-from callsheet.sealing.known import SHORTEST
+from callsheet.diagnostics import CallsheetError
 
 _MAX_BYTES = 1_000_000
 _FORMS = "env:VARIABLE nor file:PATH nor -"
@@ -36,21 +35,6 @@ def read_secrets(assignments: Iterable[str], variables: Mapping[str, object] = {
             raise _error(f"the secret {name} is empty", "check the variable or file that it is read from")
         values[name] = secret
     return values
-
-
-def short_secret_warnings(secrets: Mapping[str, str]) -> tuple[Diagnostic, ...]:
-    """Warnings about secrets that are too short to be found in other texts."""
-    return tuple(
-        Diagnostic(
-            "SEC006",
-            Severity.WARNING,
-            f"the secret {name} has {len(secret)} character{'s' if len(secret) > 1 else ''}: "
-            "it is encrypted as an input, but not recognized in other texts",
-            help="use a longer secret, or run under a policy, whose labels track it",
-        )
-        for name, secret in secrets.items()
-        if len(secret) < SHORTEST
-    )
 
 
 def _read(name: str, source: str) -> str:

@@ -16,15 +16,16 @@ from callsheet.apps.hosting.attempts import FORGIVEN_AFTER, MAX_ATTEMPTS, Attemp
 from callsheet.apps.hosting.collector import CollectorControl, CollectorHold
 from callsheet.apps.hosting.hosted_run import HostedRun, Stage
 from callsheet.apps.hosting.left_runs import LeftRuns
-from callsheet.apps.hosting.preparing import HostConfig
-from callsheet.apps.hosting.requests import ResumeOptions
-from callsheet.apps.hosting.resuming import resume_in_host
+from callsheet.apps.hosting.requests import AS_RECORDED, ResumeOptions
+from callsheet.apps.hosting.service import HostConfig, resume_in_host
 from callsheet.apps.hosting.wakeups import Wakeups
 from callsheet.apps.masking import Masker
 from callsheet.diagnostics import CallsheetError
 from callsheet.runtime.answers import PendingAsk
 from callsheet.runtime.doubt import RunOutcome
+from callsheet.runtime.gateway import Ports
 from callsheet.runtime.launch import Watch
+from callsheet.runtime.runs import BegunRun
 from callsheet.store import Journal
 from callsheet.store.journal_paths import place_of
 from callsheet.store.ownership import is_owned
@@ -40,6 +41,13 @@ class Capacity(NamedTuple):
 
     running: int = 16
     queued: int = 1_000
+
+
+class Here(NamedTuple):
+    """A new run that this process owns, and the ports through which it is driven."""
+
+    begun: BegunRun
+    ports: Ports
 
 
 class RunQueue:
@@ -60,6 +68,7 @@ class RunQueue:
         self._config = config
         self._masker = masker
         self._most = capacity.running + capacity.queued
+        self._at_once = capacity.running
         self._slots = asyncio.Semaphore(capacity.running)
         self._runs: dict[str, HostedRun] = {}
         self._problems: dict[str, CallsheetError] = {}
@@ -145,10 +154,18 @@ class RunQueue:
         terms: ResumeOptions,
         hold: CollectorHold | None = None,
         *,
+        here: Here | None = None,
         is_revived: bool = False,
     ) -> None:
-        """Queue a run that is in the journal, unless the host has been closed meanwhile."""
+        """Queue a run that is in the journal, unless the host has been closed meanwhile.
+
+        A new run that is `here` is driven as it is if it can begin now; otherwise it is freed, so that those
+        that wait keep nothing open, and resumed from the journal at its turn.
+        """
         hold = hold or self.hold()
+        if here is not None and (self._is_closing or len(self._runs) >= self._at_once):
+            here.begun.close()
+            here = None
         if self._is_closing:
             hold.release()
             return
@@ -160,10 +177,14 @@ class RunQueue:
         async def work(watch: Watch) -> RunOutcome:
             if is_revived:
                 self._attempts.begin(run_id)
+            if here is not None:
+                return await here.begun.drive(here.ports, watch, terms.listeners.present, self._config.beside)
             return await resume_in_host(self._journal, run_id, terms, self._masker, watch, self._config, hold)
 
         run = HostedRun(run_id, self._slots, work)
         self._runs[run_id] = run
+        if here is not None:
+            run.task.add_done_callback(lambda _, begun=here.begun: begun.close())  # also if it never began
         run.task.add_done_callback(lambda _: self._has_stopped(run))
         run.task.add_done_callback(lambda _: hold.release())
 
@@ -173,7 +194,7 @@ class RunQueue:
             return
         if is_owned(place_of(self._journal.path), run_id):
             return
-        self.enqueue(run_id, ResumeOptions(), is_revived=is_revived)
+        self.enqueue(run_id, AS_RECORDED, is_revived=is_revived)
 
     def revive(self, left: LeftRuns) -> LeftRuns:
         """Resume the runs that an earlier host left, as far as there is room; returns what was done.

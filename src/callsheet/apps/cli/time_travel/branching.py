@@ -6,7 +6,10 @@ Input: a journal and a run that branches off in it. Output: the exit status of t
 from __future__ import annotations
 
 import getpass
-from collections.abc import Callable
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, redirect_stdout
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +22,10 @@ from callsheet.apps.cli.resume import execute_resume
 from callsheet.apps.cli.time_travel.confirmation import is_confirmed
 
 if TYPE_CHECKING:
-    from callsheet.runtime.forking import Forking
+    from callsheet.api.admission import Equipment
+    from callsheet.api.run_service import BranchRules, Fork, Rerun
+    from callsheet.apps.cli.moved import Moved
+    from callsheet.runtime.forking import Draft
     from callsheet.store.journal import Journal
 
 run_id = click.option(
@@ -42,7 +48,7 @@ def actor_name(option: str | None) -> str:
 
 def start_branch(
     run: str,
-    make: Callable[[Journal], Forking],
+    what: Rerun | Fork,
     *,
     new_id: str | None,
     assume_yes: bool,
@@ -51,30 +57,31 @@ def start_branch(
     is_strict: bool,
     **arguments: Any,
 ) -> int:
-    """Record the branch of `run` that `make` returns, after confirmation, and execute it.
-
-    Returns the exit status.
-    """
-    from callsheet.api.plan_changes import check_file  # noqa: PLC0415 - imports the runtime
-    from callsheet.apps.masking import Masker  # noqa: PLC0415 - imports the runtime
+    """Record a branch of `run`, after confirmation, and execute it. Returns the exit status."""
+    from callsheet.api.run_service import branch_off, record_branch  # noqa: PLC0415 - imports the runtime
+    from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - as above
+    from callsheet.apps.masking import Masker  # noqa: PLC0415 - as above
     from callsheet.apps.settings import load_settings  # noqa: PLC0415 - as above
     from callsheet.store.ids import check_run_id, new_run_id  # noqa: PLC0415 - imports the store
 
     name = new_run_id() if new_id is None else check_run_id(new_id)
     with journals.open_journal(journal) as opened:
-        if not arguments["as_recorded"]:
-            check_file(opened, opened.find_run(run).run_id)
-        forking = make(opened)
+        run_id = opened.find_run(run).run_id
+        rules = _rules(opened, run_id, arguments["as_recorded"], arguments["model"], arguments["moved"])
+        with redirect_stdout(sys.stderr):  # what the tools of an edited plan print
+            made = run_async(branch_off(opened, run_id, what, rules))
         masker = Masker(load_settings().secrets.shapes)
-        masker.add_secrets(forking.known)
-        if not is_confirmed(forking, masker, assume_yes=assume_yes, as_json=as_json):
+        masker.add_secrets(made.known)
+        if not is_confirmed(made, masker, assume_yes=assume_yes, as_json=as_json):
             return Exit.UNDECIDED
-        forking.write(opened, name)
+        ended = run_async(record_branch(opened, made, name, consent=True, hint="--yes"))
         if not as_json:
-            to_stderr(f"run {name}, branched off run {forking.parent.run_id}")
-        if forking.folded.machine.result is not None:
+            to_stderr(f"run {name}, branched off run {made.parent.run_id}")
+        if ended is not None:
+            from callsheet.apps.cli.outcome import report  # noqa: PLC0415 - as above
+
             hint = journals.journal_hint(journal)
-            return _report(opened, name, hint=hint, as_json=as_json, is_strict=is_strict)
+            return report(ended, opened.path, as_json=as_json, hint=hint, is_strict=is_strict)
     return execute_resume(
         lambda opened: opened.find_run(name),
         journal=journal,
@@ -84,9 +91,22 @@ def start_branch(
     )
 
 
-def _report(journal: Journal, name: str, *, hint: str, as_json: bool, is_strict: bool) -> Exit:
-    """Print the outcome of a branch that is already complete."""
-    from callsheet.apps.cli.outcome import report  # noqa: PLC0415 - imports the runtime
-    from callsheet.runtime.forking import conclude  # noqa: PLC0415 - as above
+def _rules(journal: Journal, run_id: str, as_recorded: bool, model: str, moved: Moved) -> BranchRules:
+    """The rules of a branch: an edited plan is checked with the tools of the run, at their new places.
 
-    return report(conclude(journal, name), journal.path, as_json=as_json, hint=hint, is_strict=is_strict)
+    `model` is the model that the run continues with, empty for the original one.
+    """
+    from callsheet.api.run_service import BranchRules  # noqa: PLC0415 - as above
+    from callsheet.apps.credentials import credentials_for  # noqa: PLC0415 - as above
+    from callsheet.apps.equipment import equip, needs_of_recorded  # noqa: PLC0415 - as above
+    from callsheet.apps.toolbox import open_toolbox  # noqa: PLC0415 - as above
+
+    @asynccontextmanager
+    async def opened(draft: Draft) -> AsyncGenerator[Equipment]:
+        start = draft.start
+        needs = needs_of_recorded(moved.setup(start), draft.plan, start.limits, to_stderr, model)
+        async with open_toolbox(needs.setup, needs.plan, needs.agents) as toolbox:
+            yield equip(needs, toolbox, journal.path).equipment
+
+    known = partial(credentials_for, journal, run_id)
+    return BranchRules(as_recorded=as_recorded, open_for=opened, known=known)

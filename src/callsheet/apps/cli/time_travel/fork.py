@@ -11,11 +11,7 @@ from callsheet.apps.cli.resume import resume_options
 from callsheet.apps.cli.time_travel import branching, confirmation
 
 if TYPE_CHECKING:
-    from callsheet.apps.cli.moved import Moved
     from callsheet.ir import JSON
-    from callsheet.runtime.edits import Edits
-    from callsheet.runtime.forking import Forking
-    from callsheet.store.journal import Journal
 
 
 @click.command()
@@ -71,7 +67,8 @@ def fork(
       callsheet fork last --at 8 --set total=4
       callsheet fork last --at 8 --args 'S5.into="done"' --yes
     """
-    from callsheet.runtime.edits import Edits  # noqa: PLC0415 - imports the runtime
+    from callsheet.api.run_service import Fork  # noqa: PLC0415 - imports the runtime
+    from callsheet.runtime.edits import Edits  # noqa: PLC0415 - as above
 
     edits = Edits(
         parse_variables(variables, "--set"),
@@ -79,21 +76,7 @@ def fork(
         dict(_step(text) for text in steps),
         branching.actor_name(by),
     )
-    model, moved = resume_arguments["model"], resume_arguments["moved"]
-    return branching.start_branch(
-        run, lambda journal: _forking(journal, run, at, edits, model, moved), **resume_arguments
-    )
-
-
-def _forking(journal: Journal, run: str, at: int, edits: Edits, model: str, moved: Moved) -> Forking:
-    from callsheet.apps.cli.time_travel.revision import revise  # noqa: PLC0415 - opens tools
-    from callsheet.apps.credentials import credentials_for  # noqa: PLC0415 - as above
-    from callsheet.runtime import forking  # noqa: PLC0415 - as above
-
-    credentials, revision = credentials_for(journal, run), None
-    if edits.changes_plan:
-        revision = revise(forking.drafted(journal, run, edits, credentials), model, moved, journal.path)
-    return forking.fork(journal, run, at, edits, revision, credentials)
+    return branching.start_branch(run, Fork(at, edits), **resume_arguments)
 
 
 def _argument(text: str) -> tuple[tuple[str, str], JSON]:

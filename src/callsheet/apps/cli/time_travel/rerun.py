@@ -37,10 +37,6 @@ def rerun(run: str, place: str, by: str | None, **arguments: Any) -> int:
     Example:
       callsheet rerun last --from S3
     """
-    from callsheet.runtime import forking  # noqa: PLC0415 - imports the runtime
+    from callsheet.api.run_service import Rerun  # noqa: PLC0415 - imports the runtime
 
-    return branching.start_branch(
-        run,
-        lambda journal: forking.rerun(journal, run, place, branching.actor_name(by)),
-        **arguments,
-    )
+    return branching.start_branch(run, Rerun(place, branching.actor_name(by)), **arguments)
