@@ -12,9 +12,9 @@ from types import TracebackType
 
 from callsheet.api.errors import RunInterrupted
 from callsheet.api.events import RunEvent
+from callsheet.api.observers import Observers
 from callsheet.api.result import RunResult
-from callsheet.api.steps import StepLog, StepResult
-from callsheet.api.stream import EventStream
+from callsheet.api.steps import StepResult
 from callsheet.diagnostics import Diagnostic
 from callsheet.ir import JSON
 from callsheet.machine import Usage
@@ -40,17 +40,18 @@ class RunHandle(AsyncIterator[RunEvent]):
     def __init__(
         self,
         run_id: str,
-        stream: EventStream,
+        observers: Observers,
         work: Callable[[Watch], Awaitable[RunResult]],
         inputs: Mapping[str, JSON],
         *,
         is_recorded: bool,
-        log: StepLog | None = None,
     ) -> None:
         self.run_id = run_id
         """The run's id, also in the journal."""
-        self._stream = stream
-        self._log = log
+        assert observers.stream is not None
+        self._observers = observers
+        self._stream = stream = observers.stream
+        self._log = observers.log
         self._inputs = inputs
         self._is_recorded = is_recorded
         self._driver: LocalDriver | None = None
@@ -73,7 +74,7 @@ class RunHandle(AsyncIterator[RunEvent]):
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """The warnings and hints about the plan, once it was checked; empty for a resumed run."""
-        return () if self._log is None else self._log.diagnostics
+        return self._observers.diagnostics
 
     def step(self, index: str) -> StepResult | None:
         """The result of a step of a dependency plan; None until it has ended, and for other plans."""

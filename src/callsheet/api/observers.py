@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from callsheet.api.steps import StepLog
 from callsheet.api.stream import EventStream
@@ -15,11 +15,16 @@ from callsheet.sealing.masking import MaskedFields
 from callsheet.store import EventType, Journal
 
 
-class Observers(NamedTuple):
-    """The observers of a run: its event stream and its step log, either of which may be absent."""
+@dataclass(slots=True)
+class Observers:
+    """The observers of a run: its event stream and its step log, either of which may be absent.
+
+    `diagnostics` are the warnings and hints about its plan, once it was checked.
+    """
 
     stream: EventStream | None = None
     log: StepLog | None = None
+    diagnostics: tuple[Diagnostic, ...] = ()
 
     def watching(self, watch: Watch) -> Watch:
         """The watch, with the step log added as an observer; the stream already is one."""
@@ -31,11 +36,6 @@ class Observers(NamedTuple):
             self.stream.hides = hides
         if self.log is not None:
             self.log.hides = hides
-
-    def found(self, diagnostics: tuple[Diagnostic, ...]) -> None:
-        """Keep the warnings and hints about the plan."""
-        if self.log is not None:
-            self.log.diagnostics = diagnostics
 
     def begin_from(self, plan: Steps, new_plans: list[tuple[str, Steps]]) -> None:
         """Set the plans of a resumed run."""

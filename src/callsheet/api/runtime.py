@@ -222,10 +222,10 @@ class Runtime(Adopting):
         read = as_plan(plan, values.keys())
         name = id_of_run(run_id)
         async with self._opened() as session:
-            log = log_of(read.ir)
+            observers = Observers(log=log_of(read.ir))
             given = RunInputs(values, secret)
-            outcome = await session.run(read, given, name, limits, Observers(log=log), Watch())
-            return _result(outcome, log, session)
+            outcome = await session.run(read, given, name, limits, observers, Watch())
+            return _result(outcome, observers, session)
 
     def start(
         self,
@@ -248,17 +248,15 @@ class Runtime(Adopting):
         name = id_of_run(run_id)
         if run_id is not None:
             self._refuse_taken(name)
-        stream = EventStream(name, read.ir)
-
-        log = log_of(read.ir)
+        observers = Observers(EventStream(name, read.ir), log_of(read.ir))
 
         async def work(watch: Watch) -> RunResult:
             async with self._opened() as session:
                 given = RunInputs(values, secret)
-                outcome = await session.run(read, given, name, limits, Observers(stream, log), watch)
-                return _result(outcome, log, session)
+                outcome = await session.run(read, given, name, limits, observers, watch)
+                return _result(outcome, observers, session)
 
-        return self._handle(RunHandle(name, stream, work, values, is_recorded=self._is_recorded, log=log))
+        return self._handle(RunHandle(name, observers, work, values, is_recorded=self._is_recorded))
 
     async def resume(
         self,
@@ -289,9 +287,9 @@ class Runtime(Adopting):
             in_doubt, accept_changed_tools, limits, policy, accept_changed_policy, as_recorded=as_recorded
         )
         async with self._opened() as session:
-            log = StepLog(None)
-            outcome = await session.resume(session.find(run_id), terms, Observers(log=log), Watch())
-            return _result(outcome, log, session)
+            observers = Observers(log=StepLog(None))
+            outcome = await session.resume(session.find(run_id), terms, observers, Watch())
+            return _result(outcome, observers, session)
 
     async def decide(self, run_id: str, call: str, decision: InDoubt, *, every: bool = False) -> RunResult:
         """Decide on a call in doubt; `resume` then continues the run.
@@ -306,7 +304,7 @@ class Runtime(Adopting):
         verdict = verdict_of(decision)
         async with self._opened() as session:
             outcome = await session.decide(session.find(run_id), [call], verdict, every=every)
-            return _result(outcome, None, session)
+            return _result(outcome, Observers(), session)
 
     async def cancel(
         self, run_id: str, reason: str = "cancelled", *, patience: float = PATIENCE
@@ -324,7 +322,7 @@ class Runtime(Adopting):
         wanted("reason", reason, str, "a text")
         async with self._opened() as session:
             outcome = await session.cancel(session.find(run_id), reason, patience)
-            return None if outcome is None else _result(outcome, None, session)
+            return None if outcome is None else _result(outcome, Observers(), session)
 
     def start_resume(
         self,
@@ -347,16 +345,14 @@ class Runtime(Adopting):
         terms = resume_terms(
             in_doubt, accept_changed_tools, limits, policy, accept_changed_policy, as_recorded=as_recorded
         )
-        stream = EventStream(run_id, None, replays=True)
-
-        log = StepLog(None)
+        observers = Observers(EventStream(run_id, None, replays=True), StepLog(None))
 
         async def work(watch: Watch) -> RunResult:
             async with self._opened() as session:
-                outcome = await session.resume(run_id, terms, Observers(stream, log), watch)
-                return _result(outcome, log, session)
+                outcome = await session.resume(run_id, terms, observers, watch)
+                return _result(outcome, observers, session)
 
-        return self._handle(RunHandle(run_id, stream, work, {}, is_recorded=True, log=log))
+        return self._handle(RunHandle(run_id, observers, work, {}, is_recorded=True))
 
     # ------------------------------------------------------------ without async
 
@@ -423,7 +419,6 @@ def _agent_rules(model: Model | None, agent: Agent | None, tools: Iterable[str] 
     return AgentRules(allowed, drives_agents=agent is None)
 
 
-def _result(outcome: RunOutcome, log: StepLog | None, session: Session) -> RunResult:
-    if log is None:
-        return RunResult.of(outcome, (), session.hides)
-    return RunResult.of(outcome, log.results(), session.hides, log.diagnostics)
+def _result(outcome: RunOutcome, observers: Observers, session: Session) -> RunResult:
+    steps = () if observers.log is None else observers.log.results()
+    return RunResult.of(outcome, steps, session.hides, observers.diagnostics)

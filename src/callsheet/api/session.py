@@ -132,7 +132,7 @@ class Session:
     ) -> RunOutcome:
         """Check a plan and run it; raises PlanError for one with errors, PolicyRefused by the policy."""
         prepared = await self._prepare(plan, given, limits)
-        observers.found(prepared.diagnostics)
+        observers.diagnostics = prepared.diagnostics
         watch = observers.watching(watch)
         self._known = prepared.launch.known + self._known
         observers.mask(self.hides)

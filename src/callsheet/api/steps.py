@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from callsheet.diagnostics import Diagnostic
 from callsheet.ir import JSON, Call, Order, Plan, Step, executor_name
 from callsheet.machine import Usage
 from callsheet.machine.notes import Note, NoteKind
@@ -61,8 +60,6 @@ class StepLog:
         self._begun: dict[str, float] = {}
         self._results: dict[str, StepResult] = {}
         self._calls: Counter[str] = Counter()
-        self.diagnostics: tuple[Diagnostic, ...] = ()
-        """The warnings and hints about the plan, from the start of the run."""
         self.hides: MaskedFields | None = None
         """The secrets that the `repr` of the results masks."""
 
