@@ -30,7 +30,7 @@ from callsheet.apps.hosting.left_runs import LeftRuns, runs_left_by
 from callsheet.apps.hosting.recorded import recorded_outcome
 from callsheet.apps.hosting.requests import ForkRequest, RerunRequest, ResumeOptions, RunRequest
 from callsheet.apps.hosting.run_queue import Capacity, Here, RunQueue
-from callsheet.apps.hosting.service import HostConfig, branch_in_host, observer_on_loop, ready
+from callsheet.apps.hosting.service import HostConfig, branch_in_host, is_slow, observer_on_loop, ready
 from callsheet.apps.hosting.shared import SharedTools
 from callsheet.apps.hosting.watching import RunSource, RunState, follow
 from callsheet.apps.masking import Masker
@@ -44,6 +44,7 @@ from callsheet.runtime.answers import Answer, PendingAsk
 from callsheet.runtime.cancelling import PATIENCE
 from callsheet.runtime.doubt import Resolution, RunOutcome
 from callsheet.runtime.inbox import answer_run, asks_of
+from callsheet.runtime.offloading import at_once
 from callsheet.store import Journal, JournalError
 from callsheet.store.errors import run_exists
 from callsheet.store.events import Event
@@ -121,7 +122,7 @@ class Host:
         """
         self._queue.check_open()
         run_id = id_of_run(request.run_id)
-        if self.journal.parts.reader.runs.has(run_id):
+        if request.run_id is not None and self.journal.parts.reader.runs.has(run_id):
             raise run_exists(run_id)
         steps = len(request.text.require().steps)
         hold = self._queue.hold(steps)
@@ -131,7 +132,8 @@ class Host:
             self.masker.add_secrets(prepared.launch.known + prepared.known)
             with self._queue.reserved():
                 observer = observer_on_loop(request.listeners.observer, self.masker)
-                begun = await record(prepared, self.journal, run_id, observer, self.beside)
+                beside = self.beside if is_slow(request, prepared.launch.policy) else at_once
+                begun = await record(prepared, self.journal, run_id, observer, beside)
                 hold.built(steps)
                 here = None if begun is None else Here(begun, ports)
                 self._queue.enqueue(
@@ -188,6 +190,11 @@ class Host:
         """The current state of a run, as `callsheet runs` shows it, or `queued`."""
         info = self.info(run_id)
         return RunState(self.status(info), info.events, info.status.is_final)
+
+    def stage(self, run_id: str) -> str:
+        """The status as `state` gives it, without a look into the journal for a run that is here."""
+        run = self._queue.get(run_id)
+        return self.state(run_id).status if run is None else str(run.stage)
 
     def status(self, info: RunInfo | RunOutline) -> str:
         """The status of a run as shown to people."""

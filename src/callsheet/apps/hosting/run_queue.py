@@ -171,7 +171,7 @@ class RunQueue:
             return
         self._wakeups.cancel(run_id)
         self._problems.pop(run_id, None)
-        if not is_revived:
+        if not is_revived and here is None:
             self._attempts.forget(run_id)
 
         async def work(watch: Watch) -> RunOutcome:

@@ -38,7 +38,7 @@ from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.forking import HOST, Draft, Forking
 from callsheet.runtime.gateway import Ports
 from callsheet.runtime.launch import Watch
-from callsheet.runtime.offloading import Offload
+from callsheet.runtime.offloading import Offload, at_once
 from callsheet.store import Journal
 from callsheet.store.start import Start
 
@@ -77,7 +77,8 @@ async def ready(request: RunRequest, config: HostConfig) -> ReadyRun:
         given = {**recorded, **given}
     inputs = bound(request.text, given, ())
     limits, policy = _limits(request, config.limits), _policy(request, config)
-    needs = await config.beside(lambda: needs_of(config.tools.setup, plan, limits, config.say))
+    beside = config.beside if is_slow(request, policy) else at_once
+    needs = await beside(lambda: needs_of(config.tools.setup, plan, limits, config.say))
     toolbox = await config.tools.for_plan(needs.plan, needs.agents)
 
     def made() -> ReadyRun:
@@ -101,14 +102,26 @@ async def ready(request: RunRequest, config: HostConfig) -> ReadyRun:
             approved=request.approved,
             note={
                 "plan": text.source.name,
-                "setup": setup.to_note(),
+                "setup": config.tools.note_of(setup),
                 **({HOST: config.name} if config.name else {}),
             },
             done=done,
         )
         return ReadyRun(prepare(wanted, equipment), ports)
 
-    return await config.beside(made)
+    return await beside(made)
+
+
+def is_slow(request: RunRequest, policy: Policy | None) -> bool:
+    """Whether admitting and recording a request may take so long that the event loop must not wait.
+
+    A thread costs more than what has to be done for a short plan without a policy.
+    """
+    return policy is not None or request.state is not None or len(request.text.require().steps) > _SHORT
+
+
+_SHORT = 50
+"""The number of steps up to which a plan without a policy is admitted in less than two milliseconds."""
 
 
 _CALLS, _AT_ONCE = "max_calls_by_tool", "max_concurrency_by_tool"

@@ -57,6 +57,7 @@ class SharedTools:
         self._box = self._toolbox(self._local)
         self._tried = float("-inf")
         self._failed = False
+        self._noted: tuple[Setup, dict[str, JSON]] | None = None
 
     async def __aenter__(self) -> SharedTools:
         return self
@@ -102,6 +103,12 @@ class SharedTools:
         named = {os.path.abspath(path) for path in setup.mcp_configs}
         mine = {os.path.abspath(path) for path in (*self.setup.mcp_configs, *self._box.configs)}
         return (not setup.discovers and named <= mine) or setup.to_note() == self.setup.to_note()
+
+    def note_of(self, setup: Setup) -> dict[str, JSON]:
+        """What a run records of its setup; made once for all runs with the same one."""
+        if self._noted is None or self._noted[0] != setup:
+            self._noted = setup, setup.to_note()
+        return self._noted[1]
 
     async def _open(self) -> None:
         """Open the servers that are not open; failed ones again only after a pause."""
