@@ -319,6 +319,11 @@ async def branch_off(journal: Journal, run_id: str, what: Rerun | Fork, rules: B
     return made
 
 
+def begins_at(journal: Journal, run_id: str, place: str) -> int:
+    """The last event that a rerun from this step would keep; raises JournalError as `forking.rerun` does."""
+    return forking.rerun(journal, run_id, place).at
+
+
 async def _revised(draft: Draft, rules: BranchRules) -> Revision:
     async with rules.open_for(draft) as equipment:
         return await rules.offload(lambda: revise(draft, equipment))
@@ -354,6 +359,7 @@ __all__ = [
     "Rerun",
     "ResumeTerms",
     "adopt",
+    "begins_at",
     "branch_off",
     "cancel",
     "check_plan_file",

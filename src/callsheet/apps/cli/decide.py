@@ -54,14 +54,15 @@ def decide(run: str, calls: tuple[str, ...], all_calls: bool, journal: Path | No
     if len(calls) == 1:
         raise click.UsageError(f"give a call and a decision: decide RUN CALL {DECISIONS}")
     verdict = ResolutionType().convert(calls[-1], None, None)
-    from callsheet.runtime.doubt import decide_calls  # noqa: PLC0415 - not for --help
-
     if temporal_runs.runs_on_temporal(journal, run):
         outcome = temporal_runs.decide_on_temporal(journal, run, calls[:-1], verdict, all_calls=all_calls)
     else:
+        from callsheet.api import run_service  # noqa: PLC0415 - not for --help
+        from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - as above
+
         with journals.open_journal(journal) as opened:
             run_id = opened.find_run(run).run_id
-            outcome = decide_calls(opened, run_id, calls[:-1], verdict, every=all_calls)
+            outcome = run_async(run_service.decide(opened, run_id, calls[:-1], verdict, every=all_calls))
     return _report(outcome, journals.journal_hint(journal), as_json=as_json)
 
 
