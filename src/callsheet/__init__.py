@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from callsheet.api.budget import SharedBudget
     from callsheet.api.compiling import Compiled, CompileFailed, CompileOptions
     from callsheet.api.dryrun import DryRun
-    from callsheet.api.errors import PlanError, RunInterrupted
     from callsheet.api.events import (
         CallInDoubt,
         CastFailed,
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
         VariableEdited,
     )
     from callsheet.api.explaining import Explanation, FailureReport, RunDifference, RunMoment
-    from callsheet.api.findings import Findings
+    from callsheet.api.findings import Findings, PlanError, RunInterrupted
     from callsheet.api.handle import RunHandle
     from callsheet.api.models import (
         AgentAnswer,
@@ -52,9 +51,8 @@ if TYPE_CHECKING:
     from callsheet.api.planning import PlanRequest
     from callsheet.api.policies import load_policy
     from callsheet.api.proving import PolicyRefused, Proof
-    from callsheet.api.result import RunFailed, RunResult
+    from callsheet.api.result import RunFailed, RunResult, StepResult
     from callsheet.api.runtime import Runtime
-    from callsheet.api.steps import StepResult
     from callsheet.api.watching import JournalEvent, RecordedRun, SearchMatch
     from callsheet.diagnostics import CallsheetError, Diagnostic
     from callsheet.ir import Effect
@@ -82,7 +80,6 @@ _NAMES = {
     "callsheet.api.budget": ("SharedBudget",),
     "callsheet.api.compiling": ("CompileFailed", "CompileOptions", "Compiled"),
     "callsheet.api.dryrun": ("DryRun",),
-    "callsheet.api.errors": ("PlanError", "RunInterrupted"),
     "callsheet.api.events": (
         "CallInDoubt",
         "CastFailed",
@@ -101,7 +98,7 @@ _NAMES = {
         "StepTurned",
         "VariableEdited",
     ),
-    "callsheet.api.findings": ("Findings",),
+    "callsheet.api.findings": ("Findings", "PlanError", "RunInterrupted"),
     "callsheet.api.handle": ("RunHandle",),
     "callsheet.api.models": (
         "AgentAnswer",
@@ -113,15 +110,15 @@ _NAMES = {
         "ReplanRequest",
     ),
     "callsheet.api.oneshot": ("arun", "compile", "run", "verify"),
-    "callsheet.api.explaining": ("Explanation", "FailureReport", "RunDifference", "RunMoment"),
+    "callsheet.api.explaining": ("Explanation", "FailureReport", "RunMoment"),
+    "callsheet.api.run_differences": ("RunDifference",),
     "callsheet.api.plan": ("Plan", "diff_plans", "parse"),
     "callsheet.api.plan_tools": ("PlanProposal", "PlanTools"),
     "callsheet.api.planning": ("PlanRequest",),
     "callsheet.api.policies": ("load_policy",),
     "callsheet.api.proving": ("PolicyRefused", "Proof"),
-    "callsheet.api.result": ("RunFailed", "RunResult"),
+    "callsheet.api.result": ("RunFailed", "RunResult", "StepResult"),
     "callsheet.api.runtime": ("Runtime",),
-    "callsheet.api.steps": ("StepResult",),
     "callsheet.api.branching": ("Played",),
     "callsheet.api.watching": ("JournalEvent", "RecordedRun", "SearchMatch"),
     "callsheet.diagnostics": ("CallsheetError", "Diagnostic"),

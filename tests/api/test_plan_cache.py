@@ -10,7 +10,7 @@ import pytest
 from callsheet import Plan, PlanError, Runtime, tool
 from callsheet.api import admission
 from callsheet.api.admission import AdmittedPlans, Equipment, Request, prepare
-from callsheet.api.obligations import Guarantees
+from callsheet.api.proving import Guarantees
 from callsheet.ir import Plan as Steps
 from callsheet.ir import plan_hash
 from callsheet.ir.canon import canonical_bytes, plan_to_json

@@ -13,10 +13,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from callsheet.api.agents import AgentRules, wrong_tools
 from callsheet.api.checking import NO_PROVIDERS, Providers, check_plan, idle_inputs, idle_rules
-from callsheet.api.errors import PlanError
-from callsheet.api.requirements import facts_of, pins_of, servers_of
+from callsheet.api.findings import PlanError
+from callsheet.api.requirements import AgentRules, facts_of, pins_of, servers_of, wrong_tools
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, did_you_mean
 from callsheet.ir import JSON, OnInDoubt, Plan, plan_hash
 from callsheet.machine import Limits, Program, ToolFacts, compile_plan
@@ -27,7 +26,7 @@ from callsheet.sealing.known import SHORTEST, Known
 from callsheet.store.start import secret_labels
 
 if TYPE_CHECKING:
-    from callsheet.api.obligations import Guarantees
+    from callsheet.api.proving import Guarantees
     from callsheet.policy.model import Policy
     from callsheet.ports.mcp import ServerStatus
     from callsheet.runtime.forking import Draft, Revision

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from callsheet.api.agents import agent_steps
+from callsheet.api.requirements import agent_steps
 from callsheet.diagnostics import Diagnostic, Severity, Span, did_you_mean
 from callsheet.ir import Action, Call, CallKind, Goto, Literal, Order, Plan, Replan, Step
 from callsheet.ir.flow import uses_of

@@ -14,8 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
-from callsheet.api.errors import PlanError
-from callsheet.api.findings import Findings
+from callsheet.api.findings import Findings, PlanError
 from callsheet.api.texts import plan_of_file, plan_of_json, read_text, unreadable
 from callsheet.api.tools import ToolSource, read_tools
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source
@@ -177,9 +176,9 @@ class Plan:
         >>> [d.message for d in plan.check(tools=[greet]).errors]
         ['@GREET has no argument nam', '@GREET lacks its argument name']
         """
-        from callsheet.api.advice import advised  # noqa: PLC0415 - not for reading alone
         from callsheet.api.checking import ALL_PROVIDERS, check_plan  # noqa: PLC0415 - as above
         from callsheet.api.requirements import local_registry  # noqa: PLC0415 - as above
+        from callsheet.api.session_tools import advised  # noqa: PLC0415 - not for reading alone
 
         registry = None if tools is None else local_registry(read_tools(tools), None)
         wanted_list("inputs", inputs, "names of variables")

@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 from callsheet.api.admission import Equipment, Prepared, revise
 from callsheet.api.plan_changes import check_file, continues
-from callsheet.api.resuming import ResumeContext, other_policy, unproved
-from callsheet.api.same_tools import check_present, check_tools
+from callsheet.api.resumption import ResumeContext, check_present, check_tools, other_policy, unproved
 from callsheet.ir import JSON, Plan
 from callsheet.machine import Limits
 from callsheet.machine.machine import Observer

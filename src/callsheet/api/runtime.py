@@ -9,8 +9,6 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
-from callsheet.api.adopting import Adopting
-from callsheet.api.agents import AgentRules
 from callsheet.api.arguments import (
     InDoubt,
     RunInputs,
@@ -23,33 +21,30 @@ from callsheet.api.configuration import (
     Configuration,
     Servers,
     builtin_settings,
+    collector_of,
     files_in_force,
     pin_keeper,
     read_servers,
 )
-from callsheet.api.handle import RunHandle
-from callsheet.api.language import language_model
+from callsheet.api.handle import EventStream, Observers, RunHandle
 from callsheet.api.models import (
     Agent,
     Compiler,
     Model,
     OperationModel,
     agent_port,
+    language_model,
     model_port,
     opened,
 )
-from callsheet.api.observers import Observers
 from callsheet.api.opening import require_loop
+from callsheet.api.people import Adopting
 from callsheet.api.plan import PlanLike, as_plan
-from callsheet.api.planning import Planner, graph_planner
+from callsheet.api.planning import Planner, graph_planner, replan_by
 from callsheet.api.policies import PolicyLike, policy_of
-from callsheet.api.replanning import replan_by
-from callsheet.api.requirements import local_registry
-from callsheet.api.result import RunResult
-from callsheet.api.sending import collector_of
+from callsheet.api.requirements import AgentRules, local_registry
+from callsheet.api.result import RunResult, StepLog, log_of
 from callsheet.api.session import Session, resume_terms
-from callsheet.api.steps import StepLog, log_of
-from callsheet.api.stream import EventStream
 from callsheet.api.tools import ToolSource, read_tools, tool_sources
 from callsheet.authoring.shapes import Shared
 from callsheet.diagnostics.wrong_type import wanted, wanted_function, wanted_path

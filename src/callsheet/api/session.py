@@ -12,15 +12,11 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from types import TracebackType
 
 from callsheet.api.admission import AdmittedPlans, Equipment, Prepared, Request, own_limits, prepare
-from callsheet.api.advice import in_words_of_the_library
 from callsheet.api.arguments import InDoubt, RunInputs, verdict_of
-from callsheet.api.configuration import Configuration
-from callsheet.api.observers import Observers, plans_of
-from callsheet.api.open_tools import OpenTools
+from callsheet.api.configuration import Configuration, sent_beside
+from callsheet.api.handle import Observers, plans_of
 from callsheet.api.plan import Plan
 from callsheet.api.plan_changes import file_note
-from callsheet.api.plan_checks import PlanChecks
-from callsheet.api.plan_making import PlanMaking
 from callsheet.api.planning import no_planner
 from callsheet.api.policies import PolicyLike, policy_of
 from callsheet.api.requirements import spec_lookup
@@ -38,7 +34,7 @@ from callsheet.api.run_service import (
     resume,
     run_prepared,
 )
-from callsheet.api.sending import sent_beside
+from callsheet.api.session_tools import OpenTools, PlanChecks, PlanMaking, in_words_of_the_library
 from callsheet.diagnostics.wrong_type import wanted
 from callsheet.ir import JSON, Order
 from callsheet.ir import Plan as Steps

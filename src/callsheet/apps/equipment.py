@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from callsheet.api.admission import Equipment
-from callsheet.api.agents import AgentRules
+from callsheet.api.requirements import AgentRules
 from callsheet.apps.guarantees import guarantees_of
 from callsheet.apps.models import RunModels, models_for_plan, setup_for_resume, with_local_model
 from callsheet.apps.setup import Setup

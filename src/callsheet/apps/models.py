@@ -12,14 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from callsheet.api.admission import admit_new_plan
-from callsheet.api.agents import AgentRules, asks_for_all_tools
 from callsheet.api.checking import Providers, check_plan
 from callsheet.api.compiling import offered
-from callsheet.api.language import language_model
-from callsheet.api.models import ChatModel, Model, called, model_port
-from callsheet.api.planning import GraphPlanner, graph_planner
-from callsheet.api.replanning import Replan, replan_by
-from callsheet.api.requirements import spec_lookup
+from callsheet.api.models import ChatModel, Model, called, language_model, model_port
+from callsheet.api.planning import GraphPlanner, Replan, graph_planner, replan_by
+from callsheet.api.requirements import AgentRules, asks_for_all_tools, spec_lookup
 from callsheet.apps.settings import load_settings
 from callsheet.apps.setup import Setup, default_local_model
 from callsheet.diagnostics import CallsheetError

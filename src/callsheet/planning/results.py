@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from callsheet.api.dryrun import DryRun
-from callsheet.api.result import RunResult
-from callsheet.api.steps import StepResult
+from callsheet.api.result import RunResult, StepResult
 from callsheet.ir import Call, Plan, executor_name
 from callsheet.machine.forecasting import Fields, Foreseen, Items, Text, Unknown
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -12,11 +14,9 @@ import click
 
 from callsheet.apps.cli import journals, limit_options, options
 from callsheet.apps.cli.exit_status import Exit
-from callsheet.apps.cli.moved import Moved, moved, with_hint
 from callsheet.apps.cli.output import print_diagnostics, to_stderr
 from callsheet.apps.cli.progress import Progress, choose_progress
 from callsheet.apps.cli.progress_mode import ProgressMode
-from callsheet.apps.cli.resolutions import DECISIONS, ResolutionType
 from callsheet.apps.cli.trace import live_export
 from callsheet.apps.rendering.values import without_controls
 from callsheet.diagnostics import CallsheetError
@@ -24,7 +24,8 @@ from callsheet.ir import Order
 
 if TYPE_CHECKING:
     from callsheet.apps.masking import Masker
-    from callsheet.ir import Plan
+    from callsheet.apps.setup import Setup
+    from callsheet.ir import JSON, Plan
     from callsheet.machine import Limits
     from callsheet.policy.model import Policy
     from callsheet.runtime.doubt import Resolution, RunOutcome
@@ -33,6 +34,124 @@ if TYPE_CHECKING:
     from callsheet.store.journal import Journal
     from callsheet.store.runs import RunInfo
     from callsheet.store.start import Start
+
+_PATH = click.Path(path_type=Path)
+_MISSING = {"CFG100": "--tools FILE.py", "CFG110": "--mcp-config FILE"}
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """The places of a run's tools that differ from those of its start; empty where they are the same."""
+
+    tools_files: tuple[Path, ...]
+    mcp_configs: tuple[Path, ...]
+    workspace: Path | None
+
+    @property
+    def is_any(self) -> bool:
+        """Whether a place was named."""
+        return bool(self.tools_files or self.mcp_configs or self.workspace is not None)
+
+    def to_note(self) -> dict[str, JSON]:
+        """The named places as absolute paths, as a run's journal records them."""
+        return {
+            **({"tools": [os.path.abspath(path) for path in self.tools_files]} if self.tools_files else {}),
+            **({"mcp_configs": [os.path.abspath(p) for p in self.mcp_configs]} if self.mcp_configs else {}),
+            **({} if self.workspace is None else {"workspace": os.path.abspath(self.workspace)}),
+        }
+
+    def setup(self, start: Start) -> Setup:
+        """The setup of the start, with these places.
+
+        Raises click.UsageError for another workspace of a run under a policy: the labels of its files are
+        kept by their paths. Raises CallsheetError (CFG017) for a start without a setup.
+        """
+        from callsheet.apps.setup import Setup  # noqa: PLC0415 - brings the tools
+
+        if self.workspace is not None and start.policy is not None:
+            raise click.UsageError(
+                "a run under a policy keeps its workspace, as the labels of its files belong to their paths:"
+                " leave --workspace out"
+            )
+        return Setup.from_note(start.at_places(self.to_note()).launch)
+
+
+def with_hint(error: CallsheetError) -> CallsheetError:
+    """The error, with the option that names the new place of a file of the start that is missing."""
+    if not any(d.code in _MISSING for d in error.diagnostics):
+        return error
+    return CallsheetError(
+        [
+            replace(d, help=f"if it was moved, name it: {_MISSING[d.code]}") if d.code in _MISSING else d
+            for d in error.diagnostics
+        ]
+    )
+
+
+moved = options.grouped(
+    "moved",
+    Moved,
+    tools_files=click.option(
+        "--tools",
+        "tools_files",
+        multiple=True,
+        type=_PATH,
+        metavar="FILE.py",
+        help="The Python files of tools, if they were moved; may be repeated. Default: the original ones.",
+    ),
+    mcp_configs=click.option(
+        "--mcp-config",
+        "mcp_configs",
+        multiple=True,
+        type=_PATH,
+        metavar="FILE",
+        help="The MCP configuration, if it was moved; may be repeated. Default: the original one.",
+    ),
+    workspace=click.option(
+        "--workspace",
+        type=_PATH,
+        metavar="DIR",
+        help="The folder of the file tools, if it was moved. Default: the original one.",
+    ),
+)
+"""The options as one argument `moved`."""
+
+
+DECISIONS = "retry|skip|fail|value=JSON"
+
+
+class ResolutionType(click.ParamType[Any]):
+    """A decision: `retry`, `skip`, `fail` or `value=JSON`."""
+
+    name = DECISIONS
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Resolution:
+        """The decision; fails with a usage error for any other text."""
+        from callsheet.machine import Decision, TookPlace  # noqa: PLC0415 - not for --help
+
+        if not isinstance(value, str):
+            return value
+        word, equals, json_text = value.partition("=")
+        if word == "value" and equals:
+            return TookPlace(_json(json_text))
+        if value not in list(Decision):
+            self.fail(f"{value!r} is not a decision; write one of {DECISIONS}", param, ctx)
+        return Decision(value)
+
+
+def _json(json_text: str) -> Any:
+    try:
+        return json.loads(json_text, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        raise CallsheetError.single(
+            "CFG011",
+            f"value={json_text[:60]} is not JSON",
+            help='quote a text: \'value="paid"\'; other values: null, true, 3, [1, 2], {"id": 7}',
+        ) from None
+
+
+def _refuse(name: str) -> None:
+    raise ValueError(name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import click
 
 from callsheet.apps.cli import journals
 from callsheet.apps.cli.output import ignoring_broken_pipe, print_json
-from callsheet.apps.cli.resolutions import DECISIONS
+from callsheet.apps.cli.resume import DECISIONS
 from callsheet.apps.operations.runs import INTERRUPTED, STATUSES, found_runs, plan_name, run_row, shown_status
 from callsheet.apps.rendering.timestamps import utc
 from callsheet.apps.rendering.values import preview

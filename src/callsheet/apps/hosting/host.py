@@ -25,14 +25,12 @@ from callsheet.api.run_service import (
     record,
     record_branch,
 )
-from callsheet.apps.hosting.hosted_run import HostedRun
 from callsheet.apps.hosting.left_runs import LeftRuns, runs_left_by
-from callsheet.apps.hosting.recorded import recorded_outcome
+from callsheet.apps.hosting.recorded import RunSource, RunState, follow, recorded_outcome
 from callsheet.apps.hosting.requests import ForkRequest, RerunRequest, ResumeOptions, RunRequest
-from callsheet.apps.hosting.run_queue import Capacity, Here, RunQueue
+from callsheet.apps.hosting.run_queue import Capacity, Here, HostedRun, RunQueue
 from callsheet.apps.hosting.service import HostConfig, branch_in_host, is_slow, observer_on_loop, ready
 from callsheet.apps.hosting.shared import SharedTools
-from callsheet.apps.hosting.watching import RunSource, RunState, follow
 from callsheet.apps.masking import Masker
 from callsheet.apps.operations.runs import shown_status
 from callsheet.apps.setup import Setup

@@ -16,8 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from callsheet.api.agents import AgentRules
-from callsheet.api.requirements import absent_tools, take_in_all
+from callsheet.api.requirements import AgentRules, absent_tools, take_in_all
 from callsheet.apps.server_selection import select_servers
 from callsheet.apps.setup import Setup
 from callsheet.apps.tool_declarations import DeclaredTools
@@ -132,7 +131,7 @@ class SharedTools:
         if not chosen.configs:
             self._box = replace(self._box, diagnostics=chosen.diagnostics)
             return
-        from callsheet.api.logins import login_file  # noqa: PLC0415 - only where servers are opened
+        from callsheet.api.requirements import login_file  # noqa: PLC0415 - only where servers are opened
         from callsheet.ports.mcp import McpPool, folder_sink  # noqa: PLC0415 - as above
 
         sink, pins = folder_sink(self.setup.data / "files"), pin_keeper(self.setup.settings)

@@ -47,7 +47,7 @@ def init(setup: Setup, base: str, output: Path, force: bool, as_json: bool) -> i
     Example:
       callsheet policy init --mcp-config mcp.json -o policy.toml
     """
-    from callsheet.api.drafting import draft_policy  # noqa: PLC0415 - not for --help
+    from callsheet.api.policy_entries import draft_policy  # noqa: PLC0415 - not for --help
     from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - as above
 
     to_screen = str(output) == "-"

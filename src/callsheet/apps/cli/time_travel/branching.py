@@ -1,6 +1,7 @@
-"""Shared by `rerun` and `fork`: asks for confirmation, then records and executes the new run.
+"""`callsheet rerun` and `callsheet fork`: start a new run from a point of another, after confirmation.
 
-Input: a journal and a run that branches off in it. Output: the exit status of the new run.
+Input: a recorded run, a step or an event, edits. Output: the effects that are ahead; the exit status of the
+new run.
 """
 
 from __future__ import annotations
@@ -16,17 +17,67 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from callsheet.apps.cli import journals
+from callsheet.apps.cli.assignments import parse_value, parse_variables
 from callsheet.apps.cli.exit_status import Exit
-from callsheet.apps.cli.output import to_stderr
-from callsheet.apps.cli.resume import execute_resume
-from callsheet.apps.cli.time_travel.confirmation import is_confirmed
+from callsheet.apps.cli.output import print_json, to_stderr
+from callsheet.apps.cli.resume import execute_resume, resume_options
+from callsheet.apps.cli.terminal import is_terminal
+from callsheet.apps.rendering.values import without_controls
 
 if TYPE_CHECKING:
     from callsheet.api.admission import Equipment
     from callsheet.api.run_service import BranchRules, Fork, Rerun
-    from callsheet.apps.cli.moved import Moved
-    from callsheet.runtime.forking import Draft
+    from callsheet.apps.cli.resume import Moved
+    from callsheet.apps.masking import Masker
+    from callsheet.ir import JSON
+    from callsheet.runtime.forking import Draft, Forking
     from callsheet.store.journal import Journal
+
+sure = click.option("--yes", "assume_yes", is_flag=True, help="Do not ask for confirmation of side effects.")
+
+
+def is_confirmed(forking: Forking, masker: Masker, *, assume_yes: bool, as_json: bool) -> bool:
+    """Whether the new run may be executed.
+
+    The calls with side effects that it will make, or may make, are printed, masked by `masker`. If there are
+    any, the user is asked; without a terminal, `--yes` is required.
+    """
+    effects = forking.effects
+    if not as_json:
+        to_stderr("\n".join(masker.value(_lines(forking))))
+    if assume_yes or not effects:
+        return True
+    if not as_json and _is_interactive():
+        return click.confirm("Continue?", err=True)
+    if as_json:
+        print_json(
+            {
+                "run_id": None,
+                "status": "not started",
+                "parent": {"run_id": forking.parent.run_id, "event": forking.at},
+                "effects": masker.value([effect.to_json() for effect in effects]),
+                "needs": "--yes",
+            }
+        )
+    else:
+        to_stderr("no terminal for a confirmation: nothing was done; use --yes to continue")
+    return False
+
+
+def _is_interactive() -> bool:
+    return is_terminal(sys.stdin) and is_terminal(sys.stderr)
+
+
+def _lines(forking: Forking) -> list[str]:
+    parent = f"run {forking.parent.run_id} up to event {forking.at} of {forking.parent.events}"
+    if not forking.effects:
+        ended = " and ends there" if forking.folded.machine.result is not None else ""
+        return [f"the new run keeps {parent}{ended}; its remaining steps have no side effects"]
+    lines = [f"the new run keeps {parent}; its remaining steps may have side effects:"]
+    for effect in forking.effects:
+        lines += [f"  {effect.title}", *(f"      {line}" for line in effect.lines())]
+    return [without_controls(line) for line in lines]
+
 
 run_id = click.option(
     "--run-id", "new_id", metavar="ID", help="The id of the new run; default: a generated one."
@@ -110,3 +161,115 @@ def _rules(journal: Journal, run_id: str, as_recorded: bool, model: str, moved: 
 
     known = partial(credentials_for, journal, run_id)
     return BranchRules(as_recorded=as_recorded, open_for=opened, known=known)
+
+
+@click.command()
+@click.argument("run", metavar="RUN")
+@click.option(
+    "--at", required=True, type=int, metavar="SEQ", help="The last event of RUN that the new run keeps."
+)
+@click.option(
+    "--set",
+    "variables",
+    multiple=True,
+    metavar="VAR=JSON",
+    help="Set a variable to another value after the event.",
+)
+@click.option(
+    "--args",
+    "arguments",
+    multiple=True,
+    metavar="STEP.NAME=JSON",
+    help="Change an argument of a step that has not started; the value is data, without $variables.",
+)
+@click.option(
+    "--replace",
+    "steps",
+    multiple=True,
+    metavar="STEP='LINE'",
+    help="Replace a step that has not started by another plan line; in a graph by a JSON object.",
+)
+@sure
+@run_id
+@by
+@resume_options
+def fork(
+    run: str,
+    at: int,
+    variables: tuple[str, ...],
+    arguments: tuple[str, ...],
+    steps: tuple[str, ...],
+    by: str | None,
+    **resume_arguments: Any,
+) -> int:
+    """Start a new run that continues after event SEQ of RUN, with a variable, argument or step edited.
+
+    RUN is a run id, a unique prefix of one, or `last`; it is not changed. `callsheet show RUN --events` lists
+    its events. The new run keeps the results up to the event. --set also replaces a value that the event
+    itself has set. Calls that were pending keep the outcomes that RUN recorded for them.
+
+    Possible side effects are listed first, and need confirmation. Without a terminal --yes is required,
+    otherwise the exit status is 4 and nothing is done. `callsheet runs diff` compares both runs.
+
+    \b
+    Examples:
+      callsheet fork last --at 8 --set total=4
+      callsheet fork last --at 8 --args 'S5.into="done"' --yes
+    """
+    from callsheet.api.run_service import Fork  # noqa: PLC0415 - imports the runtime
+    from callsheet.runtime.edits import Edits  # noqa: PLC0415 - as above
+
+    edits = Edits(
+        parse_variables(variables, "--set"),
+        dict(_argument(text) for text in arguments),
+        dict(_step(text) for text in steps),
+        actor_name(by),
+    )
+    return start_branch(run, Fork(at, edits), **resume_arguments)
+
+
+def _argument(text: str) -> tuple[tuple[str, str], JSON]:
+    place, equals, value = text.partition("=")
+    step, dot, name = place.rpartition(".")
+    if not equals or not dot or not step or not name:
+        raise click.UsageError(f"--args {text[:60]!r} is not STEP.NAME=JSON")
+    return (step, name), parse_value(f"--args {place}", value)
+
+
+def _step(text: str) -> tuple[str, str]:
+    step, equals, line = text.partition("=")
+    if not equals or not step or not line.strip():
+        raise click.UsageError(f"--replace {text[:60]!r} is not STEP='LINE'")
+    return step.strip(), line
+
+
+@click.command()
+@click.argument("run", metavar="RUN")
+@click.option(
+    "--from",
+    "place",
+    required=True,
+    metavar="STEP[@VISIT]",
+    help="The step to start from, such as S3 or S3@2; a step of the first re-plan is r1/S3.",
+)
+@sure
+@run_id
+@by
+@resume_options
+def rerun(run: str, place: str, by: str | None, **arguments: Any) -> int:
+    """Run the plan of RUN again from a step, as a new run that keeps the earlier results.
+
+    RUN is a run id, a unique prefix of one, or `last`; it is not changed. In a graph, all steps that do not
+    depend on the step keep their results; in a @PARALLEL block, the other members do. Earlier usage counts
+    against the limits.
+
+    Possible side effects are listed first, and need confirmation. Without a terminal --yes is required,
+    otherwise the exit status is 4 and nothing is done.
+
+    \b
+    Example:
+      callsheet rerun last --from S3
+    """
+    from callsheet.api.run_service import Rerun  # noqa: PLC0415 - imports the runtime
+
+    return start_branch(run, Rerun(place, actor_name(by)), **arguments)
