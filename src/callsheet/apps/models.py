@@ -11,14 +11,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from callsheet.api.agents import AgentRules, asks_for_all_tools, wrong_tools
+from callsheet.api.admission import admit_new_plan
 from callsheet.api.checking import Providers, check_plan
 from callsheet.api.compiling import offered
-from callsheet.api.language import language_model
-from callsheet.api.models import ChatModel, Model, called, model_port
-from callsheet.api.planning import GraphPlanner, graph_planner
-from callsheet.api.replanning import Replan, replan_by
-from callsheet.api.requirements import facts_of, spec_lookup
+from callsheet.api.models import ChatModel, Model, called, language_model, model_port
+from callsheet.api.planning import GraphPlanner, Replan, graph_planner, replan_by
+from callsheet.api.requirements import AgentRules, asks_for_all_tools, spec_lookup
 from callsheet.apps.settings import load_settings
 from callsheet.apps.setup import Setup, default_local_model
 from callsheet.diagnostics import CallsheetError
@@ -134,18 +132,11 @@ class RunModels:
         async def compile_again(
             command: Compile, context: CallContext
         ) -> tuple[Steps, Mapping[str, ToolFacts]]:
-            if command.progress is None:
-                steps = await self._replanned(command, registry, context)
-                diagnostics = (
-                    *check_plan(steps, registry, command.variables),
-                    *wrong_tools(steps, registry, self.agents),
-                )
-                errors = [d for d in diagnostics if d.is_error]
-                if errors:
-                    raise CallsheetError(errors)
-            else:
-                steps = await self._revised(command, registry, context)
-            return steps, facts_of(steps, registry, OnInDoubt(on_in_doubt), self.agents)
+            new_plan = self._replanned if command.progress is None else self._revised
+            steps = await new_plan(command, registry, context)
+            return steps, admit_new_plan(
+                steps, command.variables, registry, self.agents, OnInDoubt(on_in_doubt)
+            )
 
         return compile_again
 

@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from callsheet.apps.cli import journals
-from callsheet.apps.cli.options import DECISIONS
 from callsheet.apps.cli.output import ignoring_broken_pipe, print_json
+from callsheet.apps.cli.resume import DECISIONS
 from callsheet.apps.operations.runs import INTERRUPTED, STATUSES, found_runs, plan_name, run_row, shown_status
 from callsheet.apps.rendering.values import preview, utc
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from mcp_types import ElicitResult, InputRequiredResult
 
+from callsheet.api.run_service import begins_at
 from callsheet.apps.hosting import ForkRequest, RerunRequest, ResumeOptions, Started
 from callsheet.apps.hosting.requests import Listeners
 from callsheet.apps.masking import Masker
@@ -27,8 +28,7 @@ from callsheet.apps.mcp.waiting import ToolRun, continue_run, plan_in, started_r
 from callsheet.apps.operations import schemas
 from callsheet.apps.operations.predicting import Prediction, PredictionOptions, predict
 from callsheet.diagnostics import CallsheetError
-from callsheet.runtime import forking
-from callsheet.runtime.forking import Edits, NeedsConsent
+from callsheet.runtime.forking import Edits, Forking, NeedsConsent
 
 _ASKED = "effects"
 """The name of the question for consent to effects."""
@@ -74,7 +74,7 @@ async def _fork(server_context: ServerContext, args: given.ForkArguments, caller
     parent = await _parent(server_context, args.run_id)
     journal, at = server_context.host.journal, args.at
     if at is None:
-        at = (await server_context.host.beside(lambda: forking.rerun(journal, parent, args.before))).at
+        at = await server_context.host.beside(lambda: begins_at(journal, parent, args.before))
     arguments = {(each.step, each.name): each.value for each in args.arguments}
     edits = Edits(dict(args.variables), arguments, dict(args.steps), caller.client_name)
     event = at
@@ -134,7 +134,7 @@ def _has_consent(result: ElicitResult | None) -> bool:
     return result is not None and result.action == "accept" and (result.content or {}).get("agree") is True
 
 
-def _consent_form(forking_plan: forking.Forking, masker: Masker) -> Form:
+def _consent_form(forking_plan: Forking, masker: Masker) -> Form:
     parent, at = forking_plan.parent.run_id, forking_plan.at
     lines = [f"A new run from {parent}, up to event {at}, may change something outside:"]
     for effect in forking_plan.effects[:_MOST_EFFECTS]:

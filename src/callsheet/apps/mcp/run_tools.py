@@ -6,7 +6,7 @@ import asyncio
 from functools import partial
 from typing import Any
 
-from callsheet.apps.hosting.deleting import delete_run
+from callsheet.apps.hosting.recorded import delete_run
 from callsheet.apps.mcp import arguments as given
 from callsheet.apps.mcp.client_request import ClientRequest
 from callsheet.apps.mcp.elicitation import pending_lines

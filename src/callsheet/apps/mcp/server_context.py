@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from callsheet.api.agents import asks_for_all_tools
+from callsheet.api.requirements import asks_for_all_tools
 from callsheet.apps.hosting import Host
 from callsheet.apps.operations.reading import PlanText
 from callsheet.apps.setup import Setup

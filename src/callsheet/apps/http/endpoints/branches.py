@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from callsheet.apps.hosting import ForkRequest, RerunRequest
-from callsheet.apps.hosting.deleting import delete_run
+from callsheet.apps.hosting.recorded import delete_run
 from callsheet.apps.http import bodies, responses
 from callsheet.apps.http.endpoint import ApiRequest, Empty, Endpoint, ResponseSpec
 from callsheet.apps.http.endpoints.runs import accepted, terms_of

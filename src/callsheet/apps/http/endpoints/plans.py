@@ -54,7 +54,14 @@ async def text_for(state: State, body: NamesPlan, variables: Iterable[str]) -> P
     if body.plan_id is not None:
         plan_id = body.plan_id
         return await state.host.beside(lambda: text_of_stored(state.library().load(plan_id), names))
-    return await state.host.beside(lambda: read_text(body.plan or "", body, names))
+    text = body.plan or ""
+    if len(text) <= _SHORT_TEXT:
+        return read_text(text, body, names)
+    return await state.host.beside(lambda: read_text(text, body, names))
+
+
+_SHORT_TEXT = 2_000
+"""The length up to which reading a text costs less than handing it to a thread."""
 
 
 def read_text(text: str, body: bodies.PlanBody | NamesPlan, variables: Iterable[str] = ()) -> PlanText:

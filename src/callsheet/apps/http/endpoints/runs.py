@@ -123,7 +123,7 @@ def accepted(state: State, started: Started, source: Source | None = None) -> Re
     """The response for a run that has been recorded."""
     data = {
         "run_id": started.run_id,
-        "status": state.host.state(started.run_id).status,
+        "status": state.host.stage(started.run_id),
         "diagnostics": to_json(started.diagnostics, source),
     }
     return json_response(data, 202, {"Location": f"/v1/runs/{started.run_id}"})
