@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from callsheet.api.budget import SharedBudget
     from callsheet.api.compiling import Compiled, CompileFailed, CompileOptions
     from callsheet.api.dryrun import DryRun
-    from callsheet.api.errors import PlanError, RunInterrupted
     from callsheet.api.events import (
         CallInDoubt,
         CastFailed,
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
         VariableEdited,
     )
     from callsheet.api.explaining import Explanation, FailureReport, RunDifference, RunMoment
-    from callsheet.api.findings import Findings
+    from callsheet.api.findings import Findings, PlanError, RunInterrupted
     from callsheet.api.handle import RunHandle
     from callsheet.api.models import (
         AgentAnswer,
@@ -51,9 +50,8 @@ if TYPE_CHECKING:
     from callsheet.api.planning import PlanRequest
     from callsheet.api.policies import load_policy
     from callsheet.api.proving import PolicyRefused, Proof
-    from callsheet.api.result import RunFailed, RunResult
+    from callsheet.api.result import RunFailed, RunResult, StepResult
     from callsheet.api.runtime import Runtime
-    from callsheet.api.steps import StepResult
     from callsheet.api.watching import JournalEvent, RecordedRun, SearchMatch
     from callsheet.diagnostics import CallsheetError, Diagnostic
     from callsheet.ir import Effect
@@ -84,10 +82,6 @@ _PLACES = {
         "CompileOptions",
     ),
     "callsheet.api.dryrun": ("DryRun",),
-    "callsheet.api.errors": (
-        "PlanError",
-        "RunInterrupted",
-    ),
     "callsheet.api.events": (
         "CallInDoubt",
         "CastFailed",
@@ -106,7 +100,11 @@ _PLACES = {
         "StepTurned",
         "VariableEdited",
     ),
-    "callsheet.api.findings": ("Findings",),
+    "callsheet.api.findings": (
+        "Findings",
+        "PlanError",
+        "RunInterrupted",
+    ),
     "callsheet.api.handle": ("RunHandle",),
     "callsheet.api.models": (
         "AgentAnswer",
@@ -126,9 +124,9 @@ _PLACES = {
     "callsheet.api.explaining": (
         "Explanation",
         "FailureReport",
-        "RunDifference",
         "RunMoment",
     ),
+    "callsheet.api.run_differences": ("RunDifference",),
     "callsheet.api.plan": (
         "diff_plans",
         "parse",
@@ -147,9 +145,9 @@ _PLACES = {
     "callsheet.api.result": (
         "RunFailed",
         "RunResult",
+        "StepResult",
     ),
     "callsheet.api.runtime": ("Runtime",),
-    "callsheet.api.steps": ("StepResult",),
     "callsheet.api.branching": ("Played",),
     "callsheet.api.watching": (
         "JournalEvent",

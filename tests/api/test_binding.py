@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from callsheet.api.binding import bind_policy
 from callsheet.api.policies import load_policy
+from callsheet.api.policy_entries import bind_policy
 from callsheet.api.proving import prove
 from callsheet.frontends.ltp import parse
 from callsheet.policy.canon import is_of, policy_from_json, policy_to_json

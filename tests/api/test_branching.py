@@ -86,6 +86,17 @@ def test_run_of_edited_file_is_not_continued_silently(tmp_path: Path, world: Wor
     assert runtime.resume_sync("r").status == "failed"  # it has ended: nothing is executed
 
 
+def test_unfinished_run_of_edited_file_is_resumed_only_as_recorded(tmp_path: Path, world: World) -> None:
+    file = tmp_path / "plan.ltp"
+    file.write_text(PLAN)
+    runtime = Runtime(tools=world.tools(), journal=tmp_path / "journal.db", approve=["SEND"])
+    assert runtime.run_sync(file, {"n": 1}, run_id="r").status == "waiting"
+    file.write_text(PLAN.replace("saw", "seen"))
+    with pytest.raises(CallsheetError, match="JRN024"):
+        runtime.resume_sync("r")
+    assert runtime.resume_sync("r", as_recorded=True).status == "waiting"
+
+
 def test_fork_continues_with_its_own_values(runtime: Runtime, world: World) -> None:
     result = runtime.fork_sync("r1", 3, variables={"seen": 7}, effects=True, new_id="r2")
     assert (result.run_id, result.response, world.calls) == ("r2", "SAW 7", ["send saw 7"])

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from callsheet import Runtime, tool
-from callsheet.api.obligations import untrusted_hosts
-from callsheet.api.proving import PolicyRefused
+from callsheet.api.proving import PolicyRefused, untrusted_hosts
 from callsheet.ir.labels import read_label
 from callsheet.policy.calls import Duty
 from callsheet.policy.model import Audience, Policy, SourceRule, ToolRule

@@ -153,13 +153,15 @@ def test_error_has_every_diagnostic_with_position() -> None:
 def test_ltp_steps_cause_ltp_errors() -> None:
     with pytest.raises(PlanError) as caught:
         Plan.parse("S1: @READ (\nS2: @X (a=)\nhello")
-    assert {d.code[:3] for d in caught.value.diagnostics} == {"LTP"}
+    assert {d.code[:3] for d in caught.value.diagnostics if d.is_error} == {"LTP"}
+    (hint,) = [d for d in caught.value.diagnostics if d.code == "CFG020"]
+    assert hint.help == 'syntax="micro" reads it as Micro-CLI'
 
 
 def test_shorthand_causes_shorthand_errors() -> None:
     with pytest.raises(PlanError) as caught:
         Plan.parse('serch "tea"\nrespond 1')
-    (wrong,) = caught.value.diagnostics
+    (wrong,) = [d for d in caught.value.diagnostics if d.is_error]
     assert (wrong.code, wrong.help) == ("MIC012", "did you mean search?")
 
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from callsheet import Plan, PlanError, Runtime, tool
-from callsheet.api import plan_checks
-from callsheet.api.prepared import Prepared, PreparedPlans
+from callsheet.api import admission
+from callsheet.api.admission import AdmittedPlans, Equipment, Request, prepare
+from callsheet.api.proving import Guarantees
+from callsheet.ir import Plan as Steps
 from callsheet.ir import plan_hash
 from callsheet.ir.canon import canonical_bytes, plan_bytes, plan_to_json
-from callsheet.machine import compile_plan
+from callsheet.ports.tools import Registry
 
 
 @tool(effect="read", inline=True)
@@ -26,8 +29,8 @@ TEXT = "S1: @TWICE ($x) > $y\nS2: @RESPOND ($y)"
 def checks(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """The plan checks that the sessions made."""
     made: list[object] = []
-    real = plan_checks.check_plan
-    monkeypatch.setattr(plan_checks, "check_plan", lambda *a, **k: made.append(a) or real(*a, **k))
+    real = admission.check_plan
+    monkeypatch.setattr(admission, "check_plan", lambda *a, **k: made.append(a) or real(*a, **k))
     return made
 
 
@@ -56,18 +59,24 @@ async def test_plan_with_errors_is_refused_every_time() -> None:
                 await runtime.run(plan)
 
 
-def test_cache_is_bounded_and_drops_least_recently_used() -> None:
+def test_cache_is_bounded_and_drops_least_recently_used(checks: list[object]) -> None:
     plans = [Plan.parse(f"S1: @RESPOND ({n})").ir for n in range(4)]
-    ready = [Prepared({}, {}, compile_plan(plan)) for plan in plans]
-    kept = PreparedPlans(most=2)
-    kept.put(plans[0], (), ready[0])
-    kept.put(plans[1], (), ready[1])
-    assert kept.get(plans[0], ()) is ready[0]
-    kept.put(plans[2], (), ready[2])
-    assert [kept.get(plan, ()) for plan in plans] == [ready[0], None, ready[2], None]
-    assert kept.get(plans[0], ("x",)) is None
+    registry = Registry()
+    equipment = Equipment(registry=registry, guarantees=lambda: Guarantees(registry))
+    kept = AdmittedPlans(most=2)
+
+    def is_kept(plan: Steps, equipment: Equipment = equipment, **others: Any) -> bool:
+        before = len(checks)
+        prepare(Request(plan=plan, **others), equipment, kept)
+        return len(checks) == before
+
+    assert [is_kept(plans[n]) for n in (0, 1, 0, 2, 0, 1)] == [False, False, True, False, True, False]
+    assert not is_kept(plans[1], inputs={"x": 1})
+    assert is_kept(plans[1], inputs={"x": 2})
+    assert not is_kept(plans[1], inputs={"x": 2}, secret=frozenset({"x"}))
+    assert not is_kept(plans[1], replace(equipment, registry=Registry()), inputs={"x": 2})
     kept.clear()
-    assert kept.get(plans[0], ()) is None
+    assert not is_kept(plans[1], inputs={"x": 2})
 
 
 def test_canonical_form_is_cached_per_plan() -> None:

@@ -14,7 +14,7 @@ from tests.dag_plans import step
 
 from callsheet import Limits, Plan, PlanRequest, Runtime, tool
 from callsheet.api.models import ChatModel, ModelAnswer
-from callsheet.api.steps import StepLog
+from callsheet.api.result import StepLog
 from callsheet.diagnostics import CallsheetError
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.store import EventType, Journal

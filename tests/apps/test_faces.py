@@ -54,7 +54,7 @@ class Request(NamedTuple):
     plan: str
     inputs: Mapping[str, Any] = {}
     secrets: Mapping[str, str] = {}
-    limits: Mapping[str, int] = {}
+    limits: Mapping[str, Any] = {}
     policy: str = ""
     approve: tuple[str, ...] = ()
 
@@ -109,6 +109,9 @@ REQUESTS = {
     "a handled failure": Request(f'S1: @BROKEN > $a ON_FAIL TERMINATE ("No: $a")\n{ANSWER}'),
     "an approval": Request('S1: @SEND (text="hello") > $a\nS2: @RESPOND ("$a")', approve=("SEND",)),
     "an approval of nothing": Request(f'S1: @LOOK (what="tea") > $a\n{ANSWER}', approve=("SEND",)),
+    "a limit of nothing": Request(
+        f'S1: @LOOK (what="tea") > $a\n{ANSWER}', limits={"max_calls_by_tool": {"SEND": 1}}
+    ),
     "a policy that refuses": Request(f'S1: @LOOK (what="tea") > $a\n{ANSWER}', policy="strict"),
     "a policy that allows": Request('S1: @CALC ("1 + 1") > $a\nS2: @RESPOND ("$a")', policy="open"),
 }
@@ -124,19 +127,22 @@ def by_library(folder: Path, request: Request) -> Seen:
         [folder / "tools.py"],
         builtins=settings,
         journal=folder / "journal.db",
-        limits=Limits(**request.limits),
         approve=request.approve,
         policy=request.policy or None,
     )
+    limits = Limits(**request.limits)
     try:
-        result = runtime.run_sync(request.plan, request.inputs, secrets=request.secrets, run_id=RUN)
+        result = runtime.run_sync(
+            request.plan, request.inputs, secrets=request.secrets, run_id=RUN, limits=limits
+        )
     except CallsheetError as error:
         return Seen("error", [(each.code, each.message) for each in error.diagnostics])
     return _of_result(folder, result)
 
 
 def _of_result(folder: Path, result: RunResult) -> Seen:
-    return Seen(str(result.status), [], result.response, _start(folder))
+    found = [(each.code, each.message) for each in result.diagnostics]
+    return Seen(str(result.status), found, result.response, _start(folder))
 
 
 def by_command_line(folder: Path, request: Request) -> Seen:
@@ -149,7 +155,9 @@ def by_command_line(folder: Path, request: Request) -> Seen:
         (folder / name).write_text(value, encoding="utf-8")
         line += ["--secret", f"{name}=file:{name}"]
     for name, value in request.limits.items():
-        line += [f"--{name.replace('_', '-')}", str(value)]
+        values = [f"{tool}={most}" for tool, most in value.items()] if isinstance(value, dict) else [value]
+        for each in values:
+            line += [f"--{name.removesuffix('_by_tool').replace('_', '-')}", str(each)]
     for tool in request.approve:
         line += ["--approve", tool]
     if request.policy:
@@ -227,28 +235,18 @@ def _start(folder: Path) -> object:
 
 
 def expected(name: str, face: str, http: Seen) -> Seen:
-    """What a face shows of a request, given what the HTTP API shows; the differences that there are.
+    """What a face shows of a request, given what the HTTP API shows; the differences that are meant.
 
-    - The library raises errors without the hint how an ambiguous text was read, and its results have no
-      warnings. It gives the values of secrets, since the program has them; for an unfinished run, no text.
-    - The command line masks secrets in its own words, and alone warns of short ones.
-    - At an MCP server the operator requires approvals for whatever plans come, so none is idle.
+    - The library gives the values of secrets, since the program has them; for an unfinished run, no text.
+    - The command line masks secrets in its own words.
+    - At an MCP server the operator sets approvals and limits for whatever plans come, so none is idle.
     """
-    told = http.diagnostics
-    if face == "library":
-        errors = [each for each in told if each[0] != "CFG020"] if http.outcome == "error" else []
-        answer = "" if http.outcome == "waiting" else http.answer
-        return http._replace(
-            diagnostics=errors, answer="seen correct horse" if name == "a secret" else answer
-        )
-    if face == "command line":
-        short = (
-            "the secret what has 3 characters: it is encrypted as an input, but not recognized in other texts"
-        )
-        told = [*told, ("SEC006", short)] if name == "a short secret" else told
-        return http._replace(diagnostics=told, answer="seen [secret]" if name == "a secret" else http.answer)
+    if face == "library" and http.outcome == "waiting":
+        return http._replace(answer="")
+    if name == "a secret" and face in ("library", "command line"):
+        return http._replace(answer="seen correct horse" if face == "library" else "seen [secret]")
     if face == "MCP":
-        return http._replace(diagnostics=[each for each in told if each[0] != "RUN032"])
+        return http._replace(diagnostics=[each for each in http.diagnostics if each[0] != "RUN032"])
     return http
 
 

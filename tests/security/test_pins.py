@@ -12,9 +12,8 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callsheet.api.agents import AgentRules
 from callsheet.api.compiling import offered
-from callsheet.api.requirements import spec_lookup, take_in
+from callsheet.api.requirements import AgentRules, spec_lookup, take_in
 from callsheet.apps.cli.main import main
 from callsheet.ir import Effect
 from callsheet.ports.calls import CallContext, ToolFailed

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from callsheet.apps.hosting.deleting import delete_run
+from callsheet.apps.hosting.recorded import delete_run
 from callsheet.ir import Call, Literal, Plan, Respond, Step
 from callsheet.ir.labels import LITERAL
 from callsheet.store import EventType, Journal, RunStatus

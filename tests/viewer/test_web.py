@@ -171,7 +171,7 @@ async def test_older_runs_are_loaded_on_request(web: Web):
     plan = plan_text("S1: @RESPOND (1)").require()
     with Journal.open(web.api.folder / "journal.db", durability=Durability.OFF) as journal:
         for n in range(103):
-            await enlist_run(plan, Known(), Launch(), journal, f"run{n:03}")
+            (await enlist_run(plan, Known(), Launch(), journal, f"run{n:03}")).close()
     await web.sign_in("runs")
     await web.page.locator(".older").click()
     await web.wait_for(lambda: web.page.evaluate("document.querySelectorAll('.run').length === 103"))

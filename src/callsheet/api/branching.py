@@ -11,20 +11,17 @@ from typing import Any, TypeAlias, TypedDict, Unpack, cast
 
 from callsheet.api.arguments import InDoubt, id_of_run, values_of
 from callsheet.api.events import RunEvent
-from callsheet.api.observers import Observers
-from callsheet.api.plan_changes import check_file
-from callsheet.api.result import RunResult
-from callsheet.api.resuming import ResumeTerms
-from callsheet.api.session import Session
-from callsheet.api.steps import StepLog
-from callsheet.api.stream import actions_of, event_of_note
+from callsheet.api.handle import Observers, actions_of, event_of_note
+from callsheet.api.result import RunResult, StepLog
+from callsheet.api.run_service import Fork, Rerun, ResumeTerms, record_branch
+from callsheet.api.session import Session, resume_terms
 from callsheet.api.watching import Watching
 from callsheet.diagnostics.wrong_type import wanted, wanted_names, wrong
 from callsheet.ir import JSON, Plan
 from callsheet.machine import Limits
 from callsheet.runtime.edits import Edits
 from callsheet.runtime.effects import EffectAhead
-from callsheet.runtime.forking import Forking, conclude, drafted, fork, rerun
+from callsheet.runtime.forking import Forking
 from callsheet.runtime.launch import Watch
 from callsheet.trace.replay import Moment, play
 
@@ -133,12 +130,10 @@ class Branching(Watching):
         self._require_journal()
         wanted("step", step, str, "the id of a step")
         _check_names(new_id, effects, by)
-        terms = ResumeTerms.of(in_doubt, accept_changed_tools, limits, as_recorded=as_recorded)
+        terms = resume_terms(in_doubt, accept_changed_tools, limits, as_recorded=as_recorded)
         async with self._opened() as session:
-            assert session.journal is not None
-            _check_file(session, run_id, terms)
-            branched_off = rerun(session.journal, run_id, step, by, lambda now: limits or now)
-            return await _run_branch(session, branched_off, effects, new_id, terms)
+            made = await session.branch_off(run_id, Rerun(step, by, terms.limits), terms)
+            return await _run_branch(session, made, effects, new_id, terms)
 
     async def fork(  # noqa: PLR0913 - what may be edited, and on what terms the new run goes on
         self,
@@ -168,16 +163,10 @@ class Branching(Watching):
         wanted("at", at, int, "the number of an event")
         edits = _edits_of(variables, arguments, steps, by)
         _check_names(new_id, effects, by)
-        terms = ResumeTerms.of(in_doubt, accept_changed_tools, limits, as_recorded=as_recorded)
+        terms = resume_terms(in_doubt, accept_changed_tools, limits, as_recorded=as_recorded)
         async with self._opened() as session:
-            journal = session.journal
-            assert journal is not None
-            _check_file(session, run_id, terms)
-            known, revision = session.tools.credentials(), None
-            if edits.changes_plan:
-                revision = await session.revise(drafted(journal, run_id, edits, known))
-            forked = fork(journal, run_id, at, edits, revision, known)
-            return await _run_branch(session, forked, effects, new_id, terms)
+            made = await session.branch_off(run_id, Fork(at, edits), terms)
+            return await _run_branch(session, made, effects, new_id, terms)
 
     # ------------------------------------------------------------ without async
 
@@ -219,26 +208,18 @@ def _check_names(new_id: object, effects: object, by: object) -> None:
         raise wrong("effects", effects, "True, False or a function")
 
 
-def _check_file(session: Session, run_id: str, terms: ResumeTerms) -> None:
-    """Refuse to branch off a run whose plan was edited in its file since."""
-    if not terms.as_recorded:
-        assert session.journal is not None
-        check_file(session.journal, session.find(run_id))
-
-
 async def _run_branch(
     session: Session, forking: Forking, effects: Consent, new_id: str | None, terms: ResumeTerms
 ) -> RunResult:
     """Create the new run, if the effects ahead of it are allowed, and run it."""
-    ahead = forking.effects
+    ahead, journal = forking.effects, session.journal
+    assert journal is not None
     agreed = not ahead or bool(effects(ahead) if callable(effects) else effects)
-    forking.require_consent(agreed, _HOW_TO_ALLOW)
-    assert session.journal is not None
     name = id_of_run(new_id)
-    forking.write(session.journal, name)
+    ended = await record_branch(journal, forking, name, consent=agreed, hint=_HOW_TO_ALLOW)
     session.learn(name)
-    if forking.folded.machine.result is not None:
-        return RunResult.of(conclude(session.journal, name), hides=session.hides)
+    if ended is not None:
+        return RunResult.of(ended, hides=session.hides)
     log = StepLog(None)
     outcome = await session.resume(name, terms, Observers(log=log), Watch())
     return RunResult.of(outcome, log.results(), session.hides)

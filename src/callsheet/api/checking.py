@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from callsheet import lazy
-from callsheet.api.agents import agent_steps
+from callsheet.api.requirements import agent_steps
 from callsheet.diagnostics import Diagnostic, Severity, Span, did_you_mean
 from callsheet.ir import Action, Call, CallKind, Goto, Literal, Order, Plan, Replan, Step
 from callsheet.ir.flow import uses_of
@@ -163,7 +163,21 @@ def _signatures(plan: Plan, registry: Registry) -> dict[str, ToolSignature]:
     return {name: _signature(tool) for name, tool in tools.items()}
 
 
+_made: dict[int, tuple[Tool, ToolSignature]] = {}
+"""The signatures made so far, by the identity of their tools, which are kept so that it stays theirs."""
+_MOST_MADE = 2_000
+
+
 def _signature(tool: Tool) -> ToolSignature:
+    made = _made.get(id(tool))
+    if made is None:
+        if len(_made) >= _MOST_MADE:
+            _made.clear()
+        made = _made[id(tool)] = tool, _new_signature(tool)
+    return made[1]
+
+
+def _new_signature(tool: Tool) -> ToolSignature:
     check_literal = literal_check(tool.spec.name) if tool.spec.origin == ORIGIN else None
     if tool.spec.origin == asking.ORIGIN:
         check_literal = asking.check_literal

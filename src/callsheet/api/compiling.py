@@ -11,10 +11,9 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar, TypeAlias
 
 from callsheet.api.checking import Providers, check_plan
-from callsheet.api.errors import PlanError
-from callsheet.api.findings import Findings
+from callsheet.api.findings import Findings, PlanError
+from callsheet.api.models import withheld_variables
 from callsheet.api.plan import Plan
-from callsheet.api.sharing import withheld_variables
 from callsheet.authoring.compiler.request import Accounting, Draft, Request
 from callsheet.authoring.compiler.request import Options as CompileOptions
 from callsheet.authoring.shapes import Shared, described

@@ -1,24 +1,25 @@
 """`Configuration`: the validated configuration of a runtime, before anything is opened.
 
-In: the arguments of `Runtime(…)`. Out: the parts of a `Configuration`, or an error for an invalid argument.
+In: the arguments of `Runtime(…)`. Out: the parts of a `Configuration`, or an error for an invalid argument;
+among them the collector to which traces of runs are sent.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
+import logging
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, cast
 
-from callsheet.api.agents import AgentRules
 from callsheet.api.checking import Providers
 from callsheet.api.models import Agent, Compiler, Model
-from callsheet.api.planning import GraphPlanner, Planner
-from callsheet.api.replanning import Replan
-from callsheet.api.requirements import default_data
-from callsheet.api.sending import Collector
+from callsheet.api.planning import GraphPlanner, Planner, Replan
+from callsheet.api.requirements import AgentRules, default_data
 from callsheet.api.tools import ToolSource
 from callsheet.authoring.shapes import Shared
 from callsheet.diagnostics import Source
@@ -32,11 +33,57 @@ from callsheet.ports.models.model import LanguageModel
 from callsheet.ports.tools import Tool
 from callsheet.runtime.asking import OnAsk
 from callsheet.runtime.gateway import AgentPort, ModelPort
+from callsheet.runtime.telemetry.target import OtelSettings, Target, checked_url
 from callsheet.store import Journal
 
 if TYPE_CHECKING:
     from callsheet.ports.mcp import McpServerConfig
     from callsheet.ports.mcp.trust import PinKeeper
+
+_log = logging.getLogger("callsheet")
+
+
+@dataclass(frozen=True, slots=True)
+class Collector:
+    """The collector for traces; with `content`, arguments and results are sent as well."""
+
+    target: Target
+    content: bool = False
+
+
+def collector_of(given: str | OtelSettings | None) -> Collector | None:
+    """The collector that `Runtime(otlp=…)` names.
+
+    Raises CallsheetError: TRC003 for an invalid address, TRC004 for an invalid header.
+    """
+    if given is None:
+        return None
+    settings = OtelSettings(url=checked_url(given)) if isinstance(given, str) else given
+    target = settings.target()
+    return None if target is None else Collector(target, settings.content)
+
+
+@asynccontextmanager
+async def sent_beside(
+    collector: Collector | None, journal: Journal | None, run_id: str
+) -> AsyncGenerator[None]:
+    """Send the trace of a run during the block; a failure is only logged, and the trace can be sent later."""
+    if collector is None or journal is None:
+        yield
+        return
+    from callsheet.runtime.telemetry.live import LiveExport  # noqa: PLC0415 - few programs need it
+
+    export = LiveExport(journal.path, run_id, collector.target, content=collector.content)
+    export.start()
+    try:
+        yield
+    finally:
+        done = await asyncio.to_thread(export.finish)
+        if done.failure is not None:
+            _log.warning(
+                "the trace of run %s is not sent: %s; Runtime.export_trace sends it", run_id, done.failure
+            )
+
 
 Servers: TypeAlias = "str | os.PathLike[str] | Mapping[str, Any] | Iterable[McpServerConfig]"
 """MCP servers: the path of an `mcpServers` file, its content, or the table of servers in it."""

@@ -1,23 +1,30 @@
-"""Adapts a user's model, agent and compiler to the ports that a run calls.
-
-In: functions, async or not. Out: ports. A function that is not async runs in a thread, so that it does not
-block the run.
-"""
+"""Adapts whatever a user gives as a model, agent or compiler to the ports of a run."""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
 
 from callsheet.api.plan import Plan
+from callsheet.authoring.shapes import Shared, is_shared
 from callsheet.diagnostics.wrong_type import wanted_function
 from callsheet.ir import JSON
-from callsheet.machine import CallModel, RunAgent, to_text
+from callsheet.ir.labels import Label, join
+from callsheet.machine import CallModel, Compile, RunAgent, to_text
 from callsheet.ports.calls import CallContext
-from callsheet.ports.models.model import LanguageModel
+from callsheet.ports.models.model import (
+    Completion,
+    Constraint,
+    Failure,
+    LanguageModel,
+    ModelFailed,
+    Syntax,
+    Usage,
+)
 from callsheet.ports.models.operations import Complete, ModelAnswer, ModelOperations
 from callsheet.ports.models.prompts import Messages
 from callsheet.ports.python_tools import to_json
@@ -202,3 +209,81 @@ def _operation_port(model: OperationModel) -> ModelPort:
         return to_json(await called(model.carry_out, request))
 
     return carry_out
+
+
+AnyModel: TypeAlias = "Model | LanguageModel | str"
+"""Any form in which a model may be given."""
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionModel:
+    """A function from messages to an answer as a language model; it supports no constraint."""
+
+    complete_with: Complete = field(repr=False)
+    name: str = "function"
+
+    @property
+    def accepts(self) -> Sequence[Syntax]:
+        """No constraint."""
+        return ()
+
+    async def complete(
+        self, messages: Messages, constraint: Constraint | None = None, *, max_tokens: int | None = None
+    ) -> Completion:
+        """Ask the function; raises ModelFailed for an answer that is not text, and whatever it raises."""
+        del max_tokens  # a function limits its answers itself
+        if constraint is not None:
+            raise ValueError("a function takes no constraint")
+        began = time.monotonic()
+        answer = await self.complete_with(messages)
+        seconds = time.monotonic() - began
+        if isinstance(answer, ModelAnswer):
+            usage = Usage(answer.input_tokens, answer.output_tokens, cost=answer.cost, seconds=seconds)
+            return Completion(answer.text, usage, model=self.name)
+        if not isinstance(answer, str):
+            raise ModelFailed(Failure.MALFORMED, f"it returned {type(answer).__name__} instead of a text")
+        return Completion(answer, Usage(seconds=seconds), model=self.name)
+
+
+def language_model(given: AnyModel) -> LanguageModel | None:
+    """The given model as a LanguageModel, None for an OperationModel.
+
+    Raises CallsheetError (MDL001, …) for an unknown name.
+    """
+    if isinstance(given, str):
+        from callsheet.ports.models.opening import open_model  # noqa: PLC0415 - only where a name is given
+
+        return open_model(given)
+    if isinstance(given, ChatModel):
+        return FunctionModel(completing(given), _name_of(given.complete))
+    if isinstance(given, OperationModel):
+        return None
+    if isinstance(given, LanguageModel):
+        return given
+    return FunctionModel(completing(given), _name_of(given))
+
+
+def asking(function: Callable[[Messages], Any], name: str) -> LanguageModel:
+    """A function that takes messages, as a language model."""
+    return FunctionModel(lambda messages: called(function, messages), name)
+
+
+def _name_of(function: object) -> str:
+    name = getattr(function, "__name__", None) or type(function).__name__
+    return f"function:{str(name).strip('<>')}"
+
+
+def label_of_shared(command: Compile, shared: Shared) -> Label:
+    """The joined label of the variables whose values a planner is shown.
+
+    Names, kinds and sizes of variables, and kinds of failures, count as public: they carry only a few bits.
+    Field names do not; `withheld_variables` gives the variables for which they are withheld.
+    """
+    labels = command.labels or {}
+    return join(label for name, label in labels.items() if is_shared(name, shared))
+
+
+def withheld_variables(command: Compile) -> frozenset[str]:
+    """The variables whose field names are withheld from a planner: untrusted or not public."""
+    labels = command.labels or {}
+    return frozenset(name for name, label in labels.items() if label.untrusted or not label.is_public)

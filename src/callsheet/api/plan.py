@@ -7,20 +7,20 @@ written in every syntax, or PlanError with all errors.
 from __future__ import annotations
 
 import os
+import re
 import warnings
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
-from callsheet.api.errors import PlanError
-from callsheet.api.findings import Findings
+from callsheet.api.findings import Findings, PlanError
 from callsheet.api.texts import plan_of_file, plan_of_json, read_text, unreadable
 from callsheet.api.tools import ToolSource, read_tools
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source
 from callsheet.diagnostics.wrong_type import wanted, wanted_list, wanted_path, wrong
 from callsheet.frontends.spelling import Syntax as Spelling
-from callsheet.frontends.spelling import convert_to, format_as, read_as, read_plan_text
+from callsheet.frontends.spelling import convert_to, doubts_about, format_as, read_as, read_plan_text
 from callsheet.ir import Order, Step, plan_from_json, plan_hash, plan_to_json
 from callsheet.ir import Plan as Steps
 
@@ -34,6 +34,7 @@ Syntax: TypeAlias = Literal["auto", "ltp", "micro", "dag"]
 `dag` is a JSON plan, written as JSON or YAML.
 """
 
+_OPTION = re.compile(r"--syntax (\w+)")
 _HINT = "give the path of a plan"
 _SUFFIXES: Mapping[str, Syntax] = {".ltp": "ltp", ".micro": "micro"}
 _YAML = (".yaml", ".yml")
@@ -175,9 +176,9 @@ class Plan:
         >>> [d.message for d in plan.check(tools=[greet]).errors]
         ['@GREET has no argument nam', '@GREET lacks its argument name']
         """
-        from callsheet.api.advice import advised  # noqa: PLC0415 - not for reading alone
         from callsheet.api.checking import ALL_PROVIDERS, check_plan  # noqa: PLC0415 - as above
         from callsheet.api.requirements import local_registry  # noqa: PLC0415 - as above
+        from callsheet.api.session_tools import advised  # noqa: PLC0415 - not for reading alone
 
         registry = None if tools is None else local_registry(read_tools(tools), None)
         wanted_list("inputs", inputs, "names of variables")
@@ -299,9 +300,17 @@ def _parse(text: str, name: str, syntax: Syntax, inputs: Collection[str]) -> Par
         case "ltp" | "micro" | "dag":
             return read_as(Spelling(syntax), text, name, variables=inputs)
         case "auto":
-            return read_plan_text(text, name, variables=inputs).result
+            reading = read_plan_text(text, name, variables=inputs)
+            if reading.result.plan is not None or reading.syntax in (None, Spelling.DAG):
+                return reading.result
+            doubts = tuple(_in_words_of_python(each) for each in doubts_about(reading, text))
+            return replace(reading.result, diagnostics=(*reading.result.diagnostics, *doubts))
         case _:
             raise ValueError(f"syntax is {syntax!r}; it is one of 'auto', 'ltp', 'micro', 'dag'")
+
+
+def _in_words_of_python(doubt: Diagnostic) -> Diagnostic:
+    return replace(doubt, help=_OPTION.sub(r'syntax="\1"', doubt.help or ""))
 
 
 def _converted(converted: tuple[str, tuple[Diagnostic, ...]]) -> str:

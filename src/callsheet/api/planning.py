@@ -1,8 +1,4 @@
-"""Asks a planner or a model for dependency plans: for a goal, or to continue a failed graph.
-
-In: the user's planner or model, a goal or the state of a graph, the available tools. Out: a dependency
-plan, or CallsheetError with all errors of the answer.
-"""
+"""Makes plans with the user's planner or compiler, or with a model that may repair its answer."""
 
 from __future__ import annotations
 
@@ -12,15 +8,23 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeAlias, cast
 
-from callsheet.api.compiling import report
-from callsheet.api.language import language_model
-from callsheet.api.models import Model, called
+from callsheet.api.checking import ALL_PROVIDERS
+from callsheet.api.compiling import replan_draft, report
+from callsheet.api.models import (
+    Compiler,
+    Model,
+    ReplanRequest,
+    called,
+    label_of_shared,
+    language_model,
+    withheld_variables,
+)
 from callsheet.api.plan import Plan
-from callsheet.api.sharing import label_of_shared, withheld_variables
 from callsheet.authoring.compiler.asking import Ask, Reading, ask_model
 from callsheet.authoring.compiler.catalogue import catalogue_for
 from callsheet.authoring.compiler.request import Accounting, Check
 from callsheet.authoring.planner import PlanPrompt, plan_prompt, read_graph_answer, revision_prompt
+from callsheet.authoring.prompt import read_answer_plan
 from callsheet.authoring.shapes import Shared
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
 from callsheet.frontends.dag import to_dag
@@ -30,7 +34,7 @@ from callsheet.machine import Compile, Progress, Remark
 from callsheet.machine.progress import without_past
 from callsheet.ports.calls import CallContext
 from callsheet.ports.models.model import Constraint, LanguageModel
-from callsheet.ports.tools import ToolSpec
+from callsheet.ports.tools import Registry, ToolSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,3 +217,38 @@ def _read(given: Any) -> Steps:
             raise CallsheetError(result.diagnostics, result.source)
         plan = result.plan
     return _as_graph(plan)
+
+
+Replan: TypeAlias = "Callable[[Compile, CallContext, Registry], Awaitable[Steps]]"
+"""Makes the plan of a RE-PLAN for the registered tools; a compiler's plan has not been checked."""
+
+
+def replan_by(compiler: Compiler | None, model: Model | None, shared: Shared = ()) -> Replan | None:
+    """What makes the plans of RE-PLANs: the compiler, else a model that takes prompts, else None.
+
+    A model is told kinds and sizes of the variables, and the values of those that are `shared`.
+    """
+    if compiler is not None:
+        return _by_compiler(compiler)
+    model_port = None if model is None else language_model(model)
+    if model_port is None:
+        return None
+
+    async def ask(command: Compile, context: CallContext, registry: Registry) -> Steps:
+        context.shown = label_of_shared(command, shared)
+        return await replan_draft(command, model_port, registry, ALL_PROVIDERS, context, shared)
+
+    return ask
+
+
+def _by_compiler(compiler: Compiler) -> Replan:
+    async def compile_again(command: Compile, _context: CallContext, _registry: Registry) -> Steps:
+        given = await called(compiler, ReplanRequest(command.reason, command.variables))
+        if isinstance(given, Plan):
+            return given.ir
+        result = read_answer_plan(given, command.variables)
+        if result.plan is None:
+            raise CallsheetError(result.diagnostics, result.source)
+        return result.plan
+
+    return compile_again

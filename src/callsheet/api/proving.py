@@ -1,33 +1,208 @@
 """Proves a plan against a policy and the available tools, before anything runs.
 
-In: a plan, a policy, a registry, the run's inputs. Out: a `Proof`, with a located diagnostic for each
-violation. Nothing is called.
+In: a plan, a policy, a registry, the run's inputs, what the runtime guarantees. Out: a `Proof`, with a
+located diagnostic for each violation, for each obligation that the settings do not meet, and for steps that
+would write a protected file. Nothing is called.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from ipaddress import ip_network
 from typing import Any
 
 from callsheet.api.arguments import names_of
-from callsheet.api.binding import bind_policy
-from callsheet.api.entries import with_hints
-from callsheet.api.obligations import Guarantees, unmet
-from callsheet.api.overwriting import rewriting
 from callsheet.api.plan import Plan as ReadPlan
+from callsheet.api.policy_entries import bind_policy, with_hints
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source
-from callsheet.ir import Call, Plan, Replan, plan_hash
-from callsheet.ir.labels import Label
+from callsheet.ir import Call, Plan, Replan, Step, plan_hash
+from callsheet.ir.labels import LITERAL, Label
 from callsheet.ir.operations import CallKind
 from callsheet.ir.plan import called_names
 from callsheet.machine import PolicyRefusal
 from callsheet.passes.verify import NOTHING_LEFT, PersistedLabels, StepLabels, Verdict, Violation, verify
-from callsheet.policy.builtins import fold
-from callsheet.policy.calls import CODES, Obligation, Rule
+from callsheet.passes.verify.call_views import ViewContext, call_views
+from callsheet.policy.addresses import AllowedHosts
+from callsheet.policy.builtins import fold, traits_of
+from callsheet.policy.calls import CODES, CallView, Duty, Obligation, Rule
 from callsheet.policy.judge import Judge
 from callsheet.policy.model import Policy
+from callsheet.policy.overwriting import HINT, may_overwrite
+from callsheet.ports.builtin import ExecutionSettings, FetchSettings
 from callsheet.ports.tools import Registry
+from callsheet.runtime.remaining import places_of, rewritten
+
+_BUILTIN = "builtin"
+_SHOWS = "shows it only the files that its call declares, and no secret"
+
+
+@dataclass(frozen=True, slots=True)
+class Guarantees:
+    """What a runtime guarantees: how it fetches pages and runs code, and whether labels outlive a run.
+
+    `workspace` is the folder of the file tools. `files` are the absolute paths of the files that configure
+    the runtime; no call under a policy may write them.
+    """
+
+    registry: Registry
+    fetch: FetchSettings | None = None
+    execution: ExecutionSettings | None = None
+    keeps_labels: bool = True
+    workspace: str = ""
+    files: tuple[str, ...] = ()
+
+
+def unmet(
+    obligations: Iterable[Obligation], plan: Plan, policy: Policy, guarantees: Guarantees
+) -> tuple[Diagnostic, ...]:
+    """Diagnostics for the obligations that are not met; an error among them refuses the plan."""
+    diagnostics: dict[Diagnostic, None] = {}
+    for obligation in obligations:
+        for diagnostic in _unmet(obligation, policy, guarantees):
+            step = plan.step(obligation.step)
+            span = None if step is None else step.action.span or step.span
+            diagnostics[replace(diagnostic, span=span, step=obligation.step)] = None
+    return tuple(diagnostics)
+
+
+def _unmet(obligation: Obligation, policy: Policy, guarantees: Guarantees) -> Iterator[Diagnostic]:
+    match obligation.kind:
+        case Duty.SSRF_GUARD:
+            tool = guarantees.registry.get(obligation.tool)
+            if tool is not None and tool.spec.origin != _BUILTIN:
+                yield _of_another(obligation, "reaches only public addresses")
+            elif guarantees.fetch is not None:
+                yield from map(_private_host, untrusted_hosts(policy, guarantees.fetch))
+        case Duty.SANDBOX:
+            tool = guarantees.registry.get(obligation.tool)
+            if tool is not None and tool.spec.origin != _BUILTIN:
+                yield _of_another(obligation, f"runs code without a network, and {_SHOWS}")
+            elif guarantees.execution is not None and (
+                guarantees.execution.network or guarantees.execution.require != "sandbox"
+            ):
+                yield _network()
+        case Duty.FILES if policy.exec_network:
+            tool = guarantees.registry.get(obligation.tool)
+            if tool is not None and tool.spec.origin != _BUILTIN:
+                yield _of_another(obligation, _SHOWS)
+            elif guarantees.execution is not None and guarantees.execution.require != "sandbox":
+                yield _SEES_FILES
+        case Duty.FILES:
+            pass  # SANDBOX asks for as much
+        case Duty.STORE_LABEL:
+            if obligation.weakens and not guarantees.keeps_labels:
+                yield _forgets(obligation)
+        case Duty.VERIFY_AGAIN | Duty.APPROVE:
+            pass  # always met: the gateway proves new plans, the machine judges each call and asks
+
+
+def untrusted_hosts(policy: Policy, fetch: FetchSettings) -> list[str]:
+    """The entries of `allow_private_hosts` that are in no audience of the policy."""
+    known = AllowedHosts.parse(host for audience in policy.audiences for host in audience.hosts)
+    return [entry for entry in fetch.allow_private_hosts if not _covers(known, entry)]
+
+
+def _covers(known: AllowedHosts, entry: str) -> bool:
+    """Whether every host that a configuration entry matches belongs to an audience."""
+    name = entry.strip().lower().removesuffix(".")
+    if name == "*":
+        return known.everything
+    try:
+        network = ip_network(name.strip("[]"), strict=False)
+    except ValueError:
+        if name.startswith("*."):
+            return known.everything or f"x{name[1:]}".endswith(known.suffixes)
+        return known.allow_name(name)
+    return any(
+        network.version == other.version and network.subnet_of(other)  # pyright: ignore[reportArgumentType]
+        for other in known.networks
+    )
+
+
+_SEES_FILES = Diagnostic(
+    "POL121",
+    Severity.ERROR,
+    "code may run without a sandbox here, where nothing hides secrets and files that it does not declare",
+    help='set require = "sandbox"; `callsheet doctor` says whether this machine has one',
+)
+
+
+def _private_host(entry: str) -> Diagnostic:
+    return Diagnostic(
+        "POL118",
+        Severity.ERROR,
+        f"the configuration allows fetching from {entry}, which no audience of the policy has",
+        help="remove it from allow_private_hosts, or add it to an audience of the policy",
+    )
+
+
+def _of_another(obligation: Obligation, what: str) -> Diagnostic:
+    return Diagnostic(
+        "POL119",
+        Severity.WARNING,
+        f"the proof assumes that @{obligation.tool} {what}, and this is not the built-in tool",
+        help="make sure that it does",
+    )
+
+
+def _network() -> Diagnostic:
+    return Diagnostic(
+        "POL010",
+        Severity.ERROR,
+        "the policy requires a sandbox without a network for code, which is not guaranteed here",
+        help="remove --allow-unsandboxed, or declare in the policy that code reaches the network",
+    )
+
+
+def _forgets(obligation: Obligation) -> Diagnostic:
+    return Diagnostic(
+        "POL120",
+        Severity.ERROR,
+        f"data with the label {obligation.detail} would be stored where later runs assume a less strict "
+        "label",
+        help="record the run in a journal: labels are stored beside it",
+    )
+
+
+def rewriting(plan: Plan, policy: Policy, guarantees: Guarantees) -> Iterator[Diagnostic]:
+    """What is to be said of steps that would write one of the policy's files."""
+    if not policy.files:
+        return
+    protected: Mapping[str, str] | None = None
+    for step in plan.steps:
+        action = step.action
+        if not isinstance(action, Call):
+            continue
+        traits = traits_of(policy, fold(action.tool))
+        if not may_overwrite(action.tool, _names(action), traits):
+            continue
+        if protected is None:
+            protected = places_of(policy.files)
+        for call in _calls(step, guarantees):
+            why = rewritten(protected, guarantees.workspace, call, traits)
+            if why is not None:
+                span = action.span or step.span
+                yield Diagnostic(CODES[Rule.PATH], Severity.ERROR, why, span, HINT, step=step.id)
+                break
+
+
+def _names(call: Call) -> Iterator[str]:
+    """The names of the arguments, those without one by their places."""
+    yield from map(str, range(len(call.positional)))
+    yield from (name for name, _ in call.named)
+
+
+def _calls(step: Step, guarantees: Guarantees) -> list[CallView]:
+    def parameters(tool: str) -> tuple[str, ...]:
+        tool_port = guarantees.registry.get(tool)
+        return () if tool_port is None else tool_port.spec.parameter_names
+
+    return call_views(step, ViewContext(_label_of, {}, LITERAL, parameters), LITERAL)
+
+
+def _label_of(_name: str) -> Label:
+    return LITERAL
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -9,8 +9,6 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
-from callsheet.api.adopting import Adopting
-from callsheet.api.agents import AgentRules
 from callsheet.api.arguments import (
     InDoubt,
     RunInputs,
@@ -23,34 +21,30 @@ from callsheet.api.configuration import (
     Configuration,
     Servers,
     builtin_settings,
+    collector_of,
     files_in_force,
     pin_keeper,
     read_servers,
 )
-from callsheet.api.handle import RunHandle
-from callsheet.api.language import language_model
+from callsheet.api.handle import EventStream, Observers, RunHandle
 from callsheet.api.models import (
     Agent,
     Compiler,
     Model,
     OperationModel,
     agent_port,
+    language_model,
     model_port,
     opened,
 )
-from callsheet.api.observers import Observers
 from callsheet.api.opening import require_loop
+from callsheet.api.people import Adopting
 from callsheet.api.plan import PlanLike, as_plan
-from callsheet.api.planning import Planner, graph_planner
+from callsheet.api.planning import Planner, graph_planner, replan_by
 from callsheet.api.policies import PolicyLike, policy_of
-from callsheet.api.replanning import replan_by
-from callsheet.api.requirements import local_registry
-from callsheet.api.result import RunResult
-from callsheet.api.resuming import ResumeTerms
-from callsheet.api.sending import collector_of
-from callsheet.api.session import Session
-from callsheet.api.steps import StepLog, log_of
-from callsheet.api.stream import EventStream
+from callsheet.api.requirements import AgentRules, local_registry
+from callsheet.api.result import RunResult, StepLog, log_of
+from callsheet.api.session import Session, resume_terms
 from callsheet.api.tools import ToolSource, read_tools, tool_sources
 from callsheet.authoring.shapes import Shared
 from callsheet.diagnostics.wrong_type import wanted, wanted_function, wanted_path
@@ -223,10 +217,10 @@ class Runtime(Adopting):
         read = as_plan(plan, values.keys())
         name = id_of_run(run_id)
         async with self._opened() as session:
-            log = log_of(read.ir)
+            observers = Observers(log=log_of(read.ir))
             given = RunInputs(values, secret)
-            outcome = await session.run(read, given, name, limits, Observers(log=log), Watch())
-            return _result(outcome, log, session)
+            outcome = await session.run(read, given, name, limits, observers, Watch())
+            return _result(outcome, observers, session)
 
     def start(
         self,
@@ -249,17 +243,15 @@ class Runtime(Adopting):
         name = id_of_run(run_id)
         if run_id is not None:
             self._refuse_taken(name)
-        stream = EventStream(name, read.ir)
-
-        log = log_of(read.ir)
+        observers = Observers(EventStream(name, read.ir), log_of(read.ir))
 
         async def work(watch: Watch) -> RunResult:
             async with self._opened() as session:
                 given = RunInputs(values, secret)
-                outcome = await session.run(read, given, name, limits, Observers(stream, log), watch)
-                return _result(outcome, log, session)
+                outcome = await session.run(read, given, name, limits, observers, watch)
+                return _result(outcome, observers, session)
 
-        return self._handle(RunHandle(name, stream, work, values, is_recorded=self._is_recorded, log=log))
+        return self._handle(RunHandle(name, observers, work, values, is_recorded=self._is_recorded))
 
     async def resume(
         self,
@@ -286,13 +278,13 @@ class Runtime(Adopting):
         PolicyRefused if the policy refuses the rest of the plan; ValueError for a runtime without a journal.
         """
         self._require_journal()
-        terms = ResumeTerms.of(
+        terms = resume_terms(
             in_doubt, accept_changed_tools, limits, policy, accept_changed_policy, as_recorded=as_recorded
         )
         async with self._opened() as session:
-            log = StepLog(None)
-            outcome = await session.resume(session.find(run_id), terms, Observers(log=log), Watch())
-            return _result(outcome, log, session)
+            observers = Observers(log=StepLog(None))
+            outcome = await session.resume(session.find(run_id), terms, observers, Watch())
+            return _result(outcome, observers, session)
 
     async def decide(self, run_id: str, call: str, decision: InDoubt, *, every: bool = False) -> RunResult:
         """Decide on a call in doubt; `resume` then continues the run.
@@ -307,7 +299,7 @@ class Runtime(Adopting):
         verdict = verdict_of(decision)
         async with self._opened() as session:
             outcome = await session.decide(session.find(run_id), [call], verdict, every=every)
-            return _result(outcome, None, session)
+            return _result(outcome, Observers(), session)
 
     async def cancel(
         self, run_id: str, reason: str = "cancelled", *, patience: float = PATIENCE
@@ -325,7 +317,7 @@ class Runtime(Adopting):
         wanted("reason", reason, str, "a text")
         async with self._opened() as session:
             outcome = await session.cancel(session.find(run_id), reason, patience)
-            return None if outcome is None else _result(outcome, None, session)
+            return None if outcome is None else _result(outcome, Observers(), session)
 
     def start_resume(
         self,
@@ -345,19 +337,17 @@ class Runtime(Adopting):
         require_loop("start_resume", "resume_sync")
         self._require_journal()
         check_run_id(run_id)
-        terms = ResumeTerms.of(
+        terms = resume_terms(
             in_doubt, accept_changed_tools, limits, policy, accept_changed_policy, as_recorded=as_recorded
         )
-        stream = EventStream(run_id, None, replays=True)
-
-        log = StepLog(None)
+        observers = Observers(EventStream(run_id, None, replays=True), StepLog(None))
 
         async def work(watch: Watch) -> RunResult:
             async with self._opened() as session:
-                outcome = await session.resume(run_id, terms, Observers(stream, log), watch)
-                return _result(outcome, log, session)
+                outcome = await session.resume(run_id, terms, observers, watch)
+                return _result(outcome, observers, session)
 
-        return self._handle(RunHandle(run_id, stream, work, {}, is_recorded=True, log=log))
+        return self._handle(RunHandle(run_id, observers, work, {}, is_recorded=True))
 
     # ------------------------------------------------------------ without async
 
@@ -393,6 +383,7 @@ class Runtime(Adopting):
             run_id,
             in_doubt=in_doubt,
             accept_changed_tools=accept_changed_tools,
+            as_recorded=as_recorded,
             limits=limits,
             policy=policy,
             accept_changed_policy=accept_changed_policy,
@@ -423,5 +414,6 @@ def _agent_rules(model: Model | None, agent: Agent | None, tools: Iterable[str] 
     return AgentRules(allowed, drives_agents=agent is None)
 
 
-def _result(outcome: RunOutcome, log: StepLog | None, session: Session) -> RunResult:
-    return RunResult.of(outcome, () if log is None else log.results(), session.hides)
+def _result(outcome: RunOutcome, observers: Observers, session: Session) -> RunResult:
+    steps = () if observers.log is None else observers.log.results()
+    return RunResult.of(outcome, steps, session.hides, observers.diagnostics)

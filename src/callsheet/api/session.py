@@ -11,45 +11,71 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from types import TracebackType
 
-from callsheet.api.advice import in_words_of_the_library
-from callsheet.api.arguments import RunInputs
-from callsheet.api.configuration import Configuration
-from callsheet.api.observers import Observers, plans_of
-from callsheet.api.open_tools import OpenTools
+from callsheet.api.admission import AdmittedPlans, Equipment, Prepared, Request, own_limits, prepare
+from callsheet.api.arguments import InDoubt, RunInputs, verdict_of
+from callsheet.api.configuration import Configuration, sent_beside
+from callsheet.api.handle import Observers, plans_of
 from callsheet.api.plan import Plan
-from callsheet.api.plan_changes import check_file, continues
-from callsheet.api.plan_checks import PlanChecks
-from callsheet.api.plan_making import PlanMaking
 from callsheet.api.planning import no_planner
-from callsheet.api.prepared import Prepared, PreparedPlans
-from callsheet.api.proving import Assumptions
-from callsheet.api.requirements import (
-    facts_of,
-    pins_of,
-    servers_of,
-    spec_lookup,
+from callsheet.api.policies import PolicyLike, policy_of
+from callsheet.api.requirements import spec_lookup
+from callsheet.api.run_service import (
+    BranchRules,
+    Conduct,
+    Fork,
+    Opened,
+    Rerun,
+    ResumeTerms,
+    adopt,
+    branch_off,
+    cancel,
+    decide,
+    resume,
+    run_prepared,
 )
-from callsheet.api.resuming import ResumeContext, ResumeTerms, other_policy, unproved
-from callsheet.api.same_tools import check_present, check_tools
-from callsheet.api.sending import sent_beside
+from callsheet.api.session_tools import OpenTools, PlanChecks, PlanMaking, in_words_of_the_library
 from callsheet.api.texts import file_note
-from callsheet.ir import JSON, Order, plan_hash
+from callsheet.diagnostics.wrong_type import wanted
+from callsheet.ir import JSON, Order
 from callsheet.ir import Plan as Steps
-from callsheet.machine import Limits, compile_plan
-from callsheet.policy.model import Policy
-from callsheet.runtime.adopting import adopt_run
+from callsheet.machine import Limits
 from callsheet.runtime.asking import Respondents
-from callsheet.runtime.cancelling import cancel_run
-from callsheet.runtime.doubt import Resolution, RunOutcome, decide_calls
-from callsheet.runtime.forking import Draft, Revision
+from callsheet.runtime.doubt import Resolution, RunOutcome
+from callsheet.runtime.forking import Draft, Forking
 from callsheet.runtime.gateway import Ports, Route, TurnPort
-from callsheet.runtime.launch import Launch, Watch
-from callsheet.runtime.runs import Amendments, PolicyFor, resume_run, run_unrecorded, start_run
+from callsheet.runtime.launch import Watch
 from callsheet.sealing.known import Known
 from callsheet.sealing.masking import Finder, MaskedFields
 from callsheet.sealing.shapes import Shapes
 from callsheet.store import Journal
-from callsheet.store.start import Start, secret_labels
+from callsheet.store.start import Start
+
+
+def resume_terms(
+    in_doubt: InDoubt | None,
+    accepts_changed_tools: bool,
+    limits: Limits | None,
+    policy: PolicyLike | None = None,
+    accepts_changed_policy: bool = False,
+    *,
+    as_recorded: bool = False,
+) -> ResumeTerms:
+    """The validated terms of a caller of the library.
+
+    Raises as `verdict_of` and `policy_of` do, TypeError for wrong limits.
+    """
+    verdict = None if in_doubt is None else verdict_of(in_doubt)
+    if limits is not None:
+        wanted("limits", limits, Limits, "Limits(…)")
+    wanted("as_recorded", as_recorded, bool, "True or False")
+    return ResumeTerms(
+        in_doubt=verdict,
+        accepts_changed_tools=accepts_changed_tools,
+        limits=None if limits is None else lambda _: limits,
+        policy=policy_of(policy),
+        accepts_changed_policy=accepts_changed_policy,
+        as_recorded=as_recorded,
+    )
 
 
 class Session:
@@ -58,8 +84,8 @@ class Session:
     def __init__(self, config: Configuration) -> None:
         self._config = config
         self._stack = AsyncExitStack()
-        self._ready = PreparedPlans()
-        self.tools = OpenTools(config, self._stack, self._ready.clear)
+        self._admitted = AdmittedPlans()
+        self.tools = OpenTools(config, self._stack, self._admitted.clear)
         self._registry = self.tools.registry
         self.checks = PlanChecks(config, self.tools)
         self.making = PlanMaking(config, self.tools, self.checks)
@@ -101,95 +127,55 @@ class Session:
         watch: Watch,
     ) -> RunOutcome:
         """Check a plan and run it; raises PlanError for one with errors, PolicyRefused by the policy."""
-        launch = await self._launch(plan, given, limits)
+        prepared = await self._prepare(plan, given, limits)
+        observers.diagnostics = prepared.diagnostics
         watch = observers.watching(watch)
-        self._known = launch.known + self._known
+        self._known = prepared.launch.known + self._known
         observers.mask(self.hides)
-        present = Respondents(self._config.on_ask)
-        journal = self.journal
-        if journal is not None:
-            async with sent_beside(self._config.collector, journal, run_id):
-                return await start_run(
-                    plan.ir, self._ports(observers), launch, journal, run_id, watch, present
-                )
-        result = await run_unrecorded(plan.ir, self._ports(observers), launch, watch, run_id, present)
-        return RunOutcome(run_id, result, usage=result.usage)
+        present, journal, ports = Respondents(self._config.on_ask), self.journal, self._ports(observers)
+        async with sent_beside(self._config.collector, journal, run_id):
+            return await run_prepared(prepared, ports, journal, run_id, watch, present)
 
     async def adopt(
         self, plan: Plan, given: RunInputs, done: Mapping[str, JSON], run_id: str, limits: Limits | None
     ) -> None:
         """Check a plan and record a run of it whose steps in `done` are finished."""
         assert self.journal is not None
-        launch = await self._launch(plan, given, limits)
-        adopt_run(
-            plan.ir, self.tools.credentials(), launch, self.journal, run_id, done, self._config.workspace
-        )
+        adopt(await self._prepare(plan, given, limits, done), self.journal, run_id)
 
-    async def _launch(self, plan: Plan, given: RunInputs, limits: Limits | None) -> Launch:
-        """Check a plan, unless it is cached, and collect what a run of it starts with."""
-        ready = self._ready.get(plan.ir, given.cache_key) or await self._prepare(plan, given)
-        bounds = self._config.bounds(limits)
-        if bounds.replans_on_failure and plan.ir.order is Order.DAG and self._config.planner is None:
-            raise no_planner()
-        return Launch(
-            facts=ready.facts,
-            pins=ready.pins,
-            inputs=given.values,
-            secret=given.secret,
-            limits=bounds,
-            source="" if plan.source is None else plan.source.text,
-            note=self._note_of(plan, ready.policy),
-            approve=self._config.approve,
-            approval_timeout=self._config.approval_timeout,
-            program=ready.program,
-            policy=ready.policy,
-            verified="" if ready.policy is None else plan_hash(plan.ir),
-        )
-
-    def _note_of(self, plan: Plan, policy: Policy | None) -> dict[str, JSON]:
-        """Information recorded with a run that does not affect it: the plan's name, the servers used."""
+    async def _prepare(
+        self, plan: Plan, given: RunInputs, limits: Limits | None, done: Mapping[str, JSON] | None = None
+    ) -> Prepared:
+        """Check and prove a plan, unless that is cached, and collect what a run of it starts with."""
+        config = self._config
+        bounds = config.bounds(limits)
         note: dict[str, JSON] = {"plan": "" if plan.source is None else plan.source.name}
         if plan.path is not None and plan.source is not None:
             note["file"] = file_note(plan.path, plan.source.text, None)
-        if self.tools.servers:
-            opened, agents = self.tools.servers, self._config.agents
-            note["servers"] = servers_of(plan.ir, self._registry, opened, agents, policy)
-        return note
-
-    async def _prepare(self, plan: Plan, given: RunInputs) -> Prepared:
-        """Check, prove and compile a plan, and cache the outcome for further runs."""
-        findings = await self.checks.examine(plan, given.values)
-        findings.raise_for_errors()
-        policy = None
-        if self._config.policy is not None:
-            can_ask = self.journal is not None or self._config.on_ask is not None
-            labels = secret_labels(self._config.policy, given.secret)
-            proof = await self.checks.prove(plan, given.values, labels=labels, can_ask=can_ask)
-            proof.raise_if_refused(plan.source)
-            policy = proof.policy
-        facts = facts_of(plan.ir, self._registry, self._config.on_in_doubt, self._config.agents)
-        ready = Prepared(
-            facts, pins_of(plan.ir, self._registry, self._config.agents), compile_plan(plan.ir, facts), policy
+        request = Request(
+            plan=plan.ir,
+            source=plan.source,
+            findings=plan.notes,
+            inputs=given.values,
+            secret=given.secret,
+            limits=bounds,
+            policy=config.policy,
+            approve=config.approve,
+            approval_timeout=config.approval_timeout,
+            own_approve=config.approve,
+            own_limits=own_limits(bounds, config.limits),
+            can_ask=self.journal is not None or config.on_ask is not None,
+            note=note,
+            done=done,
         )
-        self._ready.put(plan.ir, given.cache_key, ready)
-        return ready
+        if config.policy is not None and self.checks.may_plan_anew(plan.ir):
+            await self.tools.reach(None)  # the policy's entries for servers' tools count for new plans too
+        prepared = prepare(request, await self.checks.equipment(plan.ir), self._admitted)
+        if bounds.replans_on_failure and plan.ir.order is Order.DAG and config.planner is None:
+            raise no_planner()
+        return prepared
 
-    async def revise(self, draft: Draft) -> Revision:
-        """Check and prove an edited plan, and collect its tools' facts; raises PlanError, PolicyRefused."""
-        plan, start = Plan(draft.plan), draft.start
-        (await self.checks.examine(plan, start.inputs)).raise_for_errors()
-        policy = None
-        if draft.policy is not None:
-            labels = secret_labels(draft.policy, start.secret)
-            left = self.checks.stored_labels()
-            assumed = Assumptions(inputs=start.inputs, labels=labels, left=left)
-            proof = self.checks.proof_of(plan.ir, draft.policy, assumed)
-            proof.raise_if_refused(plan.source)
-            policy = proof.policy
-        facts = facts_of(plan.ir, self._registry, self._config.on_in_doubt, self._config.agents)
-        pins = pins_of(plan.ir, self._registry, self._config.agents)
-        servers = servers_of(plan.ir, self._registry, self.tools.servers, self._config.agents, policy)
-        return Revision(plan.ir, facts, pins, policy, servers)
+    # ------------------------------------------------------------ recorded runs
 
     def has(self, run_id: str) -> bool:
         """Whether a run with exactly this id is recorded."""
@@ -203,48 +189,35 @@ class Session:
 
     async def resume(self, run_id: str, terms: ResumeTerms, observers: Observers, watch: Watch) -> RunOutcome:
         """Continue a recorded run; raises CallsheetError if it cannot be continued."""
-        journal = self.journal
+        journal, config = self.journal, self._config
         assert journal is not None
-        if not terms.as_recorded and continues(journal, run_id):
-            check_file(journal, run_id)
         self.learn(run_id)
         observers.mask(self.hides)
         observers.begin_from(*plans_of(journal, run_id))
-        watch = observers.watching(watch)
 
         @asynccontextmanager
-        async def ports_for(start: Start, plan: Steps) -> AsyncGenerator[Ports]:
-            if self._config.policy is not None and start.policy is None:
-                raise unproved(run_id)
-            doubts = await self.tools.reach(None)
-            check_present(plan, self._registry, self._config.agents, doubts)
-            check_tools(
-                start,
-                plan,
-                self._registry,
-                self._config.agents,
-                accepts_changed=terms.accepts_changed_tools,
-                is_bound_anew=terms.policy is not None,
-            )
-            yield self._ports(observers)
+        async def opened(start: Start, plan: Steps, limits: Limits) -> AsyncGenerator[Opened]:
+            del start, plan, limits
+            yield Opened(await self.checks.equipment(None), self._ports(observers))
 
-        def change(before: Limits) -> Limits:
-            return before if terms.limits is None else terms.limits
-
-        context = ResumeContext(journal, run_id, self.checks.guarantees(), self._config.workspace)
-        policy: PolicyFor | None = None
-        if terms.policy is not None:
-            policy = other_policy(terms.policy, context, is_accepted=terms.accepts_changed_policy)
-        async with sent_beside(self._config.collector, journal, run_id):
+        conduct = Conduct(
+            observers.watching(watch), Respondents(config.on_ask), needs_policy=config.policy is not None
+        )
+        async with sent_beside(config.collector, journal, run_id):
             with in_words_of_the_library():
-                return await resume_run(
-                    journal,
-                    run_id,
-                    ports_for,
-                    Amendments(in_doubt=terms.verdict, limits=change, policy=policy),
-                    watch=watch,
-                    present=Respondents(self._config.on_ask),
-                )
+                return await resume(journal, run_id, terms, opened, conduct)
+
+    async def branch_off(self, run_id: str, what: Rerun | Fork, terms: ResumeTerms) -> Forking:
+        """Prepare a branch of a run; an edited plan is checked and proved."""
+        assert self.journal is not None
+
+        @asynccontextmanager
+        async def opened(draft: Draft) -> AsyncGenerator[Equipment]:
+            yield await self.checks.equipment(draft.plan)
+
+        as_recorded, known = terms.as_recorded, self.tools.credentials
+        rules = BranchRules(as_recorded=as_recorded, open_for=opened, known=known)
+        return await branch_off(self.journal, run_id, what, rules)
 
     async def decide(
         self, run_id: str, calls: Sequence[str], verdict: Resolution, *, every: bool
@@ -252,7 +225,7 @@ class Session:
         """Record a decision on calls in doubt; raises JournalError if they are not in doubt."""
         assert self.journal is not None
         self.learn(run_id)
-        return await asyncio.to_thread(decide_calls, self.journal, run_id, calls, verdict, every=every)
+        return await decide(self.journal, run_id, calls, verdict, every=every, offload=asyncio.to_thread)
 
     async def cancel(self, run_id: str, reason: str, patience: float) -> RunOutcome | None:
         """End a run for good; None if its process has been asked and not ended it in `patience` seconds.
@@ -261,7 +234,7 @@ class Session:
         """
         assert self.journal is not None
         self.learn(run_id)
-        return await cancel_run(self.journal, run_id, reason, patience)
+        return await cancel(self.journal, run_id, reason, patience)
 
     def _ports(self, observers: Observers) -> Ports:
         """The ports through which a run calls tools, models and agents."""

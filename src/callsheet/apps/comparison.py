@@ -12,11 +12,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from callsheet.api import admission
 from callsheet.api.checking import ALL_PROVIDERS
 from callsheet.api.compiling import Compiled, compiled, draft_for, offered
-from callsheet.api.requirements import facts_of
+from callsheet.api.run_service import run_prepared
 from callsheet.apps.compiling import language_model_of
-from callsheet.apps.models import models_for_plan
+from callsheet.apps.equipment import equip, needs_of
 from callsheet.apps.setup import Setup
 from callsheet.apps.toolbox import Toolbox, open_toolbox
 from callsheet.authoring.compiler.request import Request
@@ -36,8 +37,7 @@ from callsheet.ir import (
     canonical_tool_name,
 )
 from callsheet.machine import Result, Status
-from callsheet.runtime.launch import Launch
-from callsheet.runtime.runs import run_unrecorded
+from callsheet.store.journal_paths import new_run_id
 
 GoalCheck = Callable[[str], bool]
 """Whether an answer solves the goal."""
@@ -158,16 +158,14 @@ def loop_plan(goal: str, tools: list[str], at_once: int) -> Plan:
 
 
 async def _run(plan: Plan, setup: Setup, toolbox: Toolbox) -> Result:
-    limits, registry = setup.settings.limits, toolbox.registry
-    models = models_for_plan(setup, plan, limits)
-    compiler = models.compiler(registry, setup.settings.on_in_doubt)
-    ports = toolbox.ports(models.model, compiler, models.turns(registry))
-    launch = Launch(
-        facts=facts_of(plan, registry, agents=models.agents),
-        limits=limits,
-        approve=tuple(map(canonical_tool_name, setup.settings.approve)),  # denied: nobody answers
-    )
-    return await run_unrecorded(plan, ports, launch)
+    limits = setup.settings.limits
+    equipment, ports, _ = equip(needs_of(setup, plan, limits, lambda _: None), toolbox, None)
+    approve = tuple(map(canonical_tool_name, setup.settings.approve))  # denied: nobody answers
+    request = admission.Request(plan=plan, limits=limits, approve=approve)
+    prepared = admission.prepare(request, equipment)
+    result = (await run_prepared(prepared, ports, None, new_run_id())).result
+    assert result is not None  # without a journal nothing stays open
+    return result
 
 
 def _attempt(name: str, result: Result | None, solves_goal: GoalCheck, began: float) -> Attempt:

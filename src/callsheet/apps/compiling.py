@@ -12,7 +12,7 @@ from pathlib import Path
 
 from callsheet.api.checking import ALL_PROVIDERS, check_plan
 from callsheet.api.compiling import Compiled, CompileFailed, compiled, draft_for, offered
-from callsheet.api.language import language_model
+from callsheet.api.models import language_model
 from callsheet.api.proving import Assumptions, Proof, objections_by, prove
 from callsheet.api.requirements import orderless_pin_lookup, pin_lookup, pins_for_library
 from callsheet.apps.guarantees import guarantees_of

@@ -15,12 +15,12 @@ from callsheet.apps.tool_pins import pins_path
 from callsheet.ports.tools import Registry
 
 if TYPE_CHECKING:
-    from callsheet.api.obligations import Guarantees
+    from callsheet.api.proving import Guarantees
 
 
 def guarantees_of(setup: Setup, registry: Registry, *, keeps_labels: bool = True) -> Guarantees:
     """The guarantees of a run with this setup on which a proof may rely."""
-    from callsheet.api.obligations import Guarantees  # noqa: PLC0415 - only under a policy
+    from callsheet.api.proving import Guarantees  # noqa: PLC0415 - only under a policy
 
     settings = setup.settings
     return Guarantees(

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
 from callsheet import __version__
-from callsheet.api.logins import login_file
+from callsheet.api.requirements import login_file
 from callsheet.apps.config_file import settings_path
 from callsheet.apps.server_selection import select_servers
 from callsheet.apps.setup import Setup, default_local_model

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from socket import socket
 from typing import NamedTuple, TypeAlias
 
-from callsheet.api.logins import login_file
+from callsheet.api.requirements import login_file
 from callsheet.apps.server_selection import select_servers
 from callsheet.apps.setup import Setup
 from callsheet.diagnostics import CallsheetError, did_you_mean

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from callsheet.api.agents import AgentRules, asks_for_all_tools, wrong_tools
+from callsheet.api.admission import admit_new_plan
 from callsheet.api.checking import Providers, check_plan
-from callsheet.api.requirements import facts_of, spec_lookup
+from callsheet.api.requirements import AgentRules, asks_for_all_tools, spec_lookup
 from callsheet.apps.settings import load_settings
 from callsheet.apps.setup import Setup, default_local_model
 from callsheet.diagnostics import CallsheetError
@@ -27,8 +27,7 @@ from callsheet.ports.tools import Registry
 
 if TYPE_CHECKING:
     from callsheet.api.models import Model
-    from callsheet.api.planning import GraphPlanner
-    from callsheet.api.replanning import Replan
+    from callsheet.api.planning import GraphPlanner, Replan
     from callsheet.ports.models.model import LanguageModel
     from callsheet.ports.models.prompts import Messages
     from callsheet.runtime.gateway import CompilePort, ModelPort, TurnPort
@@ -141,18 +140,11 @@ class RunModels:
         async def compile_again(
             command: Compile, context: CallContext
         ) -> tuple[Steps, Mapping[str, ToolFacts]]:
-            if command.progress is None:
-                steps = await self._replanned(command, registry, context)
-                diagnostics = (
-                    *check_plan(steps, registry, command.variables),
-                    *wrong_tools(steps, registry, self.agents),
-                )
-                errors = [d for d in diagnostics if d.is_error]
-                if errors:
-                    raise CallsheetError(errors)
-            else:
-                steps = await self._revised(command, registry, context)
-            return steps, facts_of(steps, registry, OnInDoubt(on_in_doubt), self.agents)
+            new_plan = self._replanned if command.progress is None else self._revised
+            steps = await new_plan(command, registry, context)
+            return steps, admit_new_plan(
+                steps, command.variables, registry, self.agents, OnInDoubt(on_in_doubt)
+            )
 
         return compile_again
 
@@ -164,6 +156,7 @@ class RunModels:
     async def _revised(self, command: Compile, registry: Registry, context: CallContext) -> Steps:
         if self.planner is None:
             raise ToolFailed("a new plan needs a language model, and this run was given none")
+
         from callsheet.api.compiling import offered  # noqa: PLC0415 - only with a model
 
         return await self.planner.revise(
@@ -195,10 +188,8 @@ def models_for_any_plan(setup: Setup) -> RunModels:
 
 
 def _models(model: Model, setup: Setup, *, plans_graphs: bool) -> RunModels:
-    from callsheet.api.language import language_model  # noqa: PLC0415 - only with a model
-    from callsheet.api.models import model_port  # noqa: PLC0415 - as above
-    from callsheet.api.planning import graph_planner  # noqa: PLC0415 - as above
-    from callsheet.api.replanning import replan_by  # noqa: PLC0415 - as above
+    from callsheet.api.models import language_model, model_port  # noqa: PLC0415 - only with a model
+    from callsheet.api.planning import graph_planner, replan_by  # noqa: PLC0415 - as above
 
     planner = graph_planner(None, model) if plans_graphs else None
     return RunModels(model_port(model), replan_by(None, model), planner, language_model(model), setup.agents)

@@ -19,7 +19,7 @@ from callsheet.ir import JSON
 from callsheet.ports.builtin import BuiltinSettings
 
 if TYPE_CHECKING:
-    from callsheet.api.agents import AgentRules
+    from callsheet.api.requirements import AgentRules
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +54,7 @@ class Setup:
     @property
     def agents(self) -> AgentRules:
         """The operator's rules for agents."""
-        from callsheet.api.agents import AgentRules  # noqa: PLC0415 - only where plans are looked at
+        from callsheet.api.requirements import AgentRules  # noqa: PLC0415 - only where plans are looked at
 
         return AgentRules(self.settings.agent_tools)
 

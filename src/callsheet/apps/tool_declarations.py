@@ -37,8 +37,10 @@ class DeclaredTools:
 
         The tools that the plan's agents may call are included.
         """
-        from callsheet.api.agents import asks_for_all_tools  # noqa: PLC0415 - only where there is a plan
-        from callsheet.api.requirements import absent_tools  # noqa: PLC0415 - as above
+        from callsheet.api.requirements import (  # noqa: PLC0415 - as above
+            absent_tools,
+            asks_for_all_tools,
+        )
 
         agents = self.setup.agents
         is_open = asks_servers and asks_for_all_tools(plan, agents)
@@ -57,14 +59,14 @@ class DeclaredTools:
         self, plan: Plan, registry: Registry, not_asked: str | None
     ) -> tuple[Diagnostic, ...]:
         """Diagnostics for the tools that steps name for their agents."""
-        from callsheet.api.agents import wrong_tools  # noqa: PLC0415 - only where there is a plan
+        from callsheet.api.requirements import wrong_tools  # noqa: PLC0415 - only where there is a plan
 
         return tuple(wrong_tools(plan, registry, self.setup.agents, not_asked=not_asked))
 
     def _ask_servers(self, plan: Plan) -> tuple[Registry, tuple[Diagnostic, ...]]:
         import asyncio  # noqa: PLC0415 - only where servers are asked
 
-        from callsheet.api.agents import asks_for_all_tools  # noqa: PLC0415 - as above
+        from callsheet.api.requirements import asks_for_all_tools  # noqa: PLC0415 - as above
         from callsheet.apps.toolbox import open_toolbox  # noqa: PLC0415 - as above
 
         async def ask() -> tuple[Registry, tuple[Diagnostic, ...]]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
-from callsheet.api.logins import login_file
+from callsheet.api.requirements import login_file
 from callsheet.apps.server_selection import select_servers
 from callsheet.apps.setup import Setup
 from callsheet.apps.tool_pins import pin_file

@@ -24,7 +24,7 @@ from callsheet.sealing.configured import configured, in_environment
 from callsheet.sealing.known import Known
 
 if TYPE_CHECKING:
-    from callsheet.api.agents import AgentRules
+    from callsheet.api.requirements import AgentRules
     from callsheet.ports.calls import CallListener
     from callsheet.ports.mcp import ServerStatus
     from callsheet.runtime.gateway import CompilePort, ModelPort, Ports, Route, TurnPort
@@ -113,7 +113,7 @@ async def open_toolbox(
         known, blocks = configured(in_environment(os.environ)), setup.settings.agent_blocks
         yield Toolbox(registry, (), (), chosen.diagnostics, folder, known, blocks)
         return
-    from callsheet.api.logins import login_file  # noqa: PLC0415 - only where servers are opened
+    from callsheet.api.requirements import login_file  # noqa: PLC0415 - only where servers are opened
     from callsheet.ports.mcp import McpPool, credentials_of, folder_sink  # noqa: PLC0415 - as above
 
     sink = folder_sink(setup.data / "files")

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from callsheet import lazy
-from callsheet.diagnostics import Diagnostic
+from callsheet.diagnostics import Diagnostic, Severity, Span
 from callsheet.frontends.ltp import format_plan, parse
 from callsheet.frontends.ltp.words import CONTROL_SPELLINGS
 from callsheet.frontends.values import ParseResult
@@ -136,6 +136,35 @@ def read_as(
 def is_json(text: str) -> bool:
     """Whether a text begins like a JSON object, as no line of the other syntaxes does."""
     return text.lstrip()[:1] == "{"
+
+
+def doubts_about(reading: Reading, text: str, by_suffix: Syntax | None = None) -> tuple[Diagnostic, ...]:
+    """Diagnostics for a text with errors whose syntax was not named: how it was read (CFG019, CFG020).
+
+    `by_suffix` is the syntax that the suffix of its file means.
+    """
+    if reading.syntax is None:
+        start = len(text) - len(text.lstrip())
+        nothing = Diagnostic(
+            "CFG019",
+            Severity.ERROR,
+            "this text is neither LTP text nor Micro-CLI" if text.strip() else "this text is empty",
+            Span(start, max(start, (text + "\n").find("\n", start))),
+            'a step is written S1: @TOOL (arguments) > $result, a command search "words" > name',
+        )
+        return (nothing,)
+    if by_suffix is None and look_of(text).framed:
+        return ()
+    other = Syntax.MICRO if reading.syntax is Syntax.LTP else Syntax.LTP
+    read, meant = SYNTAX_NAMES[reading.syntax], SYNTAX_NAMES[other]
+    if by_suffix is not None:
+        if look_of(text).syntax is not other:
+            return ()
+        message = f"the file's suffix says {read}, its text looks like {meant}"
+    else:
+        message = f"this was read as {read}, which it looks like"
+    help_ = f"--syntax {other} reads it as {meant}"
+    return (Diagnostic("CFG020", Severity.HINT, message, None, help_),)
 
 
 def format_as(syntax: Syntax, plan: Plan) -> str:

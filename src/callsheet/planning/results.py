@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from callsheet.api.dryrun import DryRun
-from callsheet.api.result import RunResult
-from callsheet.api.steps import StepResult
+from callsheet.api.result import RunResult, StepResult
 from callsheet.diagnostics import CallsheetError
 from callsheet.diagnostics.wrong_type import wanted, wanted_list
 from callsheet.frontends.dag import parse_dag

@@ -410,6 +410,11 @@ class JournaledNotes:
         self.after_batch = after_batch if observer is None else self._deliver
         """To be awaited after a batch is written."""
 
+    def call_after_batch(self, after_batch: Callable[[], Awaitable[None]] | None) -> None:
+        """Set the callback after each batch."""
+        self._after_batch = after_batch
+        self.after_batch = after_batch if self._listener is None else self._deliver
+
     def hold(self) -> None:
         """From now on hold notes until they are written."""
         self._notes = []

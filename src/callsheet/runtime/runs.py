@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext, suppress
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Self
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON, Plan
@@ -26,6 +27,7 @@ from callsheet.machine import (
     compile_plan,
 )
 from callsheet.machine.keys import MACHINE_VERSION
+from callsheet.machine.machine import Observer
 from callsheet.policy.model import Policy
 from callsheet.runtime.asking import People, Respondents
 from callsheet.runtime.cancelling import cancel_asked
@@ -117,40 +119,101 @@ async def start_run(
     Raises JournalError if the journal cannot take it, CallsheetError for a plan that cannot run, or (RUN050)
     that was not verified under its policy.
     """
+    with begin_run(plan, ports.known, launch, journal, run_id, watch.observer) as begun:
+        return await begun.drive(ports, watch, present)
+
+
+class BegunRun:
+    """A run that this process owns and has not driven yet; as a context manager it frees the run at the end.
+
+    Its start need not be in the journal before the first batch of `drive`, unless it was enlisted.
+    """
+
+    def __init__(
+        self, journal: Journal, plan: Plan, writer: RunWriter, folded: Folded, journaled: JournaledNotes
+    ) -> None:
+        self.run_id = writer.run_id
+        self._journal = journal
+        self._plan = plan
+        self._writer = writer
+        self._folded = folded
+        self._journaled = journaled
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Free the run for other owners; a second call has no effect."""
+        self._writer.close()
+
+    async def flush(self) -> None:
+        """Make its start durable; raises JournalError."""
+        await self._writer.flush()
+
+    async def drive(
+        self,
+        ports: Ports,
+        watch: Watch = _NOBODY,
+        present: Respondents = _ABSENT,
+        offload: Offload = at_once,
+    ) -> RunOutcome:
+        """Carry the run to its end, or until it waits for people, and free it; to be called once.
+
+        The observer is the one it was begun with. Raises what `start_run` raises.
+        """
+        journal, writer, folded, journaled = self._journal, self._writer, self._folded, self._journaled
+        with self:
+            journaled.call_after_batch(watch.after_batch)
+            commands = folded.machine.feed(Started(folded.start.inputs), SLICE)
+            people = people_of(journal, self.run_id, present)
+            options = JournalOptions(journal, writer, self._plan, people, offload)
+            with gateway_of(journal, self.run_id, folded, ports) as gateway:
+                return await drive(options, folded, commands, gateway, journaled, watch.on_driver)
+
+
+def begin_run(
+    plan: Plan, known: Known, launch: Launch, journal: Journal, run_id: str, observer: Observer | None = None
+) -> BegunRun:
+    """Begin a run and own it; its start is written with its first batch.
+
+    `known` are the secrets of its tools. Raises what `start_run` raises before a run begins.
+    """
     start = start_of(plan, launch, journal)
-    journaled = JournaledNotes(watch.observer, watch.after_batch)
+    journaled = JournaledNotes(observer)
     journaled.hold()
     folded = begin(plan, start, journaled.observer, launch.program)
-    with create_run(plan, start, launch, ports.known, journal, run_id) as writer:
-        commands = folded.machine.feed(Started(start.inputs), SLICE)
-        options = JournalOptions(journal, writer, plan, people_of(journal, run_id, present))
-        with gateway_of(journal, run_id, folded, ports) as gateway:
-            return await drive(options, folded, commands, gateway, journaled, watch.on_driver)
+    return BegunRun(journal, plan, create_run(plan, start, launch, known, journal, run_id), folded, journaled)
 
 
 async def enlist_run(
-    plan: Plan, known: Known, launch: Launch, journal: Journal, run_id: str, offload: Offload = at_once
-) -> None:
-    """Put a run into the journal with only its start; `resume_run` begins it, now or after a crash.
+    plan: Plan,
+    known: Known,
+    launch: Launch,
+    journal: Journal,
+    run_id: str,
+    observer: Observer | None = None,
+    offload: Offload = at_once,
+) -> BegunRun:
+    """As `begin_run`, with the start durable on return; `resume_run` begins the run after a crash.
 
-    `known` are the secrets of its tools. `offload` does slow work on a long plan. On return the
-    start is durable and the run is not owned. Raises what `start_run` raises before a run begins.
+    `offload` does slow work on a long plan.
     """
-
-    def created() -> RunWriter:
-        start = start_of(plan, launch, journal)
-        begin(plan, start, None, launch.program)
-        return create_run(plan, start, launch, known, journal, run_id)
-
-    task = asyncio.ensure_future(offload(created))
+    task = asyncio.ensure_future(offload(lambda: begin_run(plan, known, launch, journal, run_id, observer)))
     try:
-        writer = await asyncio.shield(task)
+        begun = await asyncio.shield(task)
     except asyncio.CancelledError:
         with suppress(CallsheetError):
             (await task).close()
         raise
-    with writer:
-        await writer.flush()
+    try:
+        await begun.flush()
+    except BaseException:
+        begun.close()
+        raise
+    return begun
 
 
 def create_run(

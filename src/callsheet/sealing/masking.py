@@ -54,6 +54,10 @@ class Finder:
             return True
         return self.shapes is not None and self.shapes.may_be_in(data)
 
+    def sees_in_any(self, texts: Iterable[str]) -> bool:
+        """A quick check: False only if `spans` is empty for each of these texts."""
+        return bool(self.known) or (self.shapes is not None and self.shapes.may_be_in_any(texts))
+
     def spans(self, text: str) -> list[Span]:
         """The secret spans of a text, in order; spans that overlap or touch are merged."""
         spans = [Span(*place) for place in self.known.found_in(text)]

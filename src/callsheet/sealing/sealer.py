@@ -176,10 +176,13 @@ class _Search:
     def __init__(self, finder: Finder, work: _Work) -> None:
         self._finder = finder
         self._work = work
+        self._has_spans = True
+        """Whether a text or a name may contain a secret."""
 
     def through(self, body: dict[str, Any]) -> list[str]:
         """Seal every secret in the body; returns the texts that only their field name made secret."""
         named = list[str]()
+        self._has_spans = self._finder.sees_in_any(_texts_in(body))
         stack: list[tuple[Any, Path]] = [(body, ())]
         while stack:
             part, path = stack.pop()
@@ -196,7 +199,7 @@ class _Search:
         return named
 
     def _text(self, name: str | int, text: str, place: Path, named: list[str]) -> str:
-        spans = self._finder.spans(text)
+        spans = self._finder.spans(text) if self._has_spans else []
         if isinstance(name, str) and len(place) > 1:
             why = self._finder.whole(name, text)
             if why is not None:
@@ -206,7 +209,22 @@ class _Search:
         return self._work.parts(text, spans, place) if spans else text
 
     def _is_named_by_secrets(self, value: Mapping[str, Any]) -> bool:
-        return any(self._finder.spans(name) for name in value)
+        return self._has_spans and any(self._finder.spans(name) for name in value)
+
+
+def _texts_in(body: Any) -> Iterator[str]:
+    """All texts of a JSON value, names among them."""
+    stack: list[Any] = [body]
+    while stack:
+        part = stack.pop()
+        if isinstance(part, str):
+            yield part
+        elif isinstance(part, dict):
+            named = cast("dict[str, Any]", part)
+            yield from named
+            stack += named.values()
+        elif isinstance(part, list):
+            stack += cast("list[Any]", part)
 
 
 def _entries(part: Any) -> Iterable[tuple[str | int, Any]]:

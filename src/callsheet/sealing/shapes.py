@@ -92,6 +92,13 @@ class Shapes:
             return False  # avoids compiling the patterns; once compiled, they are faster than this test
         return bool(self._any.Match(data))
 
+    def may_be_in_any(self, texts: Iterable[str]) -> bool:
+        """Whether one of several texts may contain a match, by one pass over all of them.
+
+        With patterns of the user it is always True: these may have anchors, the built-in ones have none.
+        """
+        return bool(self._own) or bool(_any_in_text().Match("\n".join(texts).encode(errors="replace")))
+
     def found_in(self, text: str) -> Iterator[Found]:
         """Every match, pattern by pattern; the same span may be found under several names."""
         clean = text if text.isascii() else text.encode(errors="replace").decode()
@@ -164,6 +171,12 @@ def _re2() -> Any:
 def _any_shape() -> Any:
     """All built-in patterns as one set; compiled once per process, which takes about ten milliseconds."""
     return _one_pass([*SHAPES.values(), _KEY_IN_JSON])
+
+
+@cache
+def _any_in_text() -> Any:
+    """The same for texts outside JSON."""
+    return _one_pass(SHAPES.values())
 
 
 def _one_pass(patterns: Iterable[str]) -> Any:

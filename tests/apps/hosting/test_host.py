@@ -20,9 +20,9 @@ from callsheet.api.policies import load_policy
 from callsheet.api.proving import PolicyRefused
 from callsheet.apps.cli.options import text_of
 from callsheet.apps.hosting import ForkRequest, Host, RerunRequest, ResumeOptions, RunRequest, RunState
-from callsheet.apps.hosting.attempts import Attempts
 from callsheet.apps.hosting.collector import LARGE
-from callsheet.apps.hosting.deleting import delete_run
+from callsheet.apps.hosting.left_runs import Attempts
+from callsheet.apps.hosting.recorded import delete_run
 from callsheet.apps.hosting.requests import Listeners, tightened
 from callsheet.apps.hosting.run_queue import Capacity
 from callsheet.apps.settings import Settings

@@ -26,7 +26,11 @@ async def recorded(folder: Path, count: int, first: int = 0) -> None:
     plan = plan_text(PLAN).require()
     with Journal.open(folder / "journal.db", durability=Durability.OFF) as journal:
         for n in range(first, first + count):
-            await enlist_run(plan, Known(), Launch(note={"plan": f"file{n:03}.ltp"}), journal, f"run{n:03}")
+            (
+                await enlist_run(
+                    plan, Known(), Launch(note={"plan": f"file{n:03}.ltp"}), journal, f"run{n:03}"
+                )
+            ).close()
 
 
 def without_names(path: Path) -> None:

@@ -388,8 +388,11 @@ def test_plan_is_prepared_outside_event_loop(folder):
     threading.setprofile(hook)
     try:
         with running(folder) as api:
-            run_id = api.start("S1: @ADD (a=1) > $x", "S2: @RESPOND ($x)", policy="open")
+            long = "# " + 2_000 * "x"  # short texts are read where they are
+            run_id = api.start(long, "S1: @ADD (a=1) > $x", "S2: @RESPOND ($x)", policy="open")
             api.until(run_id, "waiting")  # for a person who approves of a tool that the policy does not know
+            api("POST", f"/v1/runs/{run_id}/resume", {})
+            api.until(run_id, "waiting")
     finally:
         threading.setprofile(None)
     loop = seen.pop("make_app")
@@ -401,7 +404,7 @@ def test_fork_is_continued_by_interface_that_made_it(folder):
     plan = plan_text("S1: @ADD (a=1) > $x").require()
     note = {"setup": setup_of(folder).to_note()}
     with Journal.open(folder / "journal.db") as journal:
-        asyncio.run(enlist_run(plan, Known(), Launch(note=note), journal, "mine"))
+        asyncio.run(enlist_run(plan, Known(), Launch(note=note), journal, "mine")).close()
     with running(folder, running=1) as api:
         api.start('S1: @HOLD (name="go") > $x', run_id="before")
         began("go")
@@ -418,7 +421,7 @@ def test_fork_is_continued_by_interface_that_made_it(folder):
 def test_run_started_by_command_is_not_adopted(folder):
     plan = plan_text('S1: @HOLD (name="go") > $x').require()
     with Journal.open(folder / "journal.db") as journal:
-        asyncio.run(enlist_run(plan, Known(), Launch(), journal, "mine"))
+        asyncio.run(enlist_run(plan, Known(), Launch(), journal, "mine")).close()
     with running(folder) as api:
         assert api.get("/v1/runs/mine")["status"] == "interrupted"
 
@@ -427,7 +430,9 @@ def test_run_of_edited_file_is_resumed_only_as_recorded(folder):
     file, text = folder / "mine.ltp", plan_of("S1: @ADD (a=1) > $x", "S2: @RESPOND ($x)")
     note = {"setup": setup_of(folder).to_note(), "file": file_note(file, text, None)}
     with Journal.open(folder / "journal.db") as journal:
-        asyncio.run(enlist_run(plan_text(text).require(), Known(), Launch(note=note), journal, "mine"))
+        asyncio.run(
+            enlist_run(plan_text(text).require(), Known(), Launch(note=note), journal, "mine")
+        ).close()
     file.write_text(text.replace("a=1", "a=5"))
     with running(folder) as api:
         said = api("POST", "/v1/runs/mine/resume", {})

@@ -312,7 +312,7 @@ async def test_run_of_edited_file_is_resumed_only_as_recorded(room: Room, mode: 
     file, text = room.folder / "mine.ltp", 'S1: @LOOK (what="tea") > $seen\nS2: @RESPOND ($seen)'
     note = {"setup": room.setup().to_note(), "file": file_note(file, text, None)}
     with Journal.open(room.folder / "journal.db") as journal:
-        await enlist_run(plan_text(text).require(), Known(), Launch(note=note), journal, "mine")
+        (await enlist_run(plan_text(text).require(), Known(), Launch(note=note), journal, "mine")).close()
     file.write_text(text.replace("tea", "milk"))
     async with room.client(mode) as client:
         refused = await client.call_tool("resume_run", {"run_id": "mine"})

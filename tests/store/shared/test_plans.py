@@ -12,8 +12,7 @@ from sys import executable
 
 import pytest
 
-from callsheet.api.policies import load_policy
-from callsheet.api.shared_policies import share_policy, shared_names
+from callsheet.api.policies import load_policy, share_policy, shared_names
 from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.spelling import Syntax, read_as
 from callsheet.ir import Plan

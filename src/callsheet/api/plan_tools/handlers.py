@@ -18,9 +18,8 @@ from callsheet.api.models import called
 from callsheet.api.plan import Plan
 from callsheet.api.plan_tools.definitions import NAMES, description_of, mcp_tools, openai_tools, schema_of
 from callsheet.api.plan_tools.replies import MAX_CHARACTERS, error_reply, reply_text
-from callsheet.api.result import RunResult
+from callsheet.api.result import RunResult, StepResult
 from callsheet.api.runtime import Runtime
-from callsheet.api.steps import StepResult
 from callsheet.diagnostics import CallsheetError
 from callsheet.diagnostics.wrong_type import wanted
 from callsheet.ir import JSON, Call, Effect, canonical_tool_name, executor_name

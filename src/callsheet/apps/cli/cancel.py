@@ -42,9 +42,9 @@ def cancel(run: str, reason: str, patience: float, journal: Path | None, as_json
     The exit status is 1 if the process has not ended the run within --patience. It still will, or the next
     `callsheet resume` does. A run on Temporal needs a worker to be cancelled; the server keeps the request.
     """
+    from callsheet.api import run_service  # noqa: PLC0415
     from callsheet.apps.cli.engines import temporal_runs  # noqa: PLC0415 - imports the store
     from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - imports asyncio, as below
-    from callsheet.runtime.cancelling import cancel_run  # noqa: PLC0415
 
     on_server = temporal_runs.runs_on_temporal(journal, run)
     if on_server:
@@ -52,7 +52,7 @@ def cancel(run: str, reason: str, patience: float, journal: Path | None, as_json
     else:
         with journals.open_journal(journal) as opened:
             run_id = opened.find_run(run).run_id
-            outcome = run_async(cancel_run(opened, run_id, reason, patience))
+            outcome = run_async(run_service.cancel(opened, run_id, reason, patience))
     hint = journals.journal_hint(journal)
     with ignoring_broken_pipe():
         return _report(run_id, outcome, hint, as_json=as_json, on_server=on_server)

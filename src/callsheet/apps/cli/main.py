@@ -32,11 +32,11 @@ COMMANDS: dict[str, CommandEntry] = {
     "run": CommandEntry(f"{_PACKAGE}.run:run", "Check a plan and run it.", _RUNS),
     "dry-run": CommandEntry(f"{_PACKAGE}.dry_run:dry_run", "Show what a plan would do.", _RUNS),
     "resume": CommandEntry(f"{_PACKAGE}.resume:resume", "Continue an interrupted run.", _RUNS),
-    "decide": CommandEntry(f"{_PACKAGE}.decide:decide", "Resolve calls in doubt.", _RUNS),
+    "decide": CommandEntry(f"{_PACKAGE}.people:decide", "Resolve calls in doubt.", _RUNS),
     "cancel": CommandEntry(f"{_PACKAGE}.cancel:cancel", "Cancel a run.", _RUNS),
-    "inbox": CommandEntry(f"{_PACKAGE}.inbox:inbox", "List pending questions and approvals.", _RUNS),
+    "inbox": CommandEntry(f"{_PACKAGE}.people:inbox", "List pending questions and approvals.", _RUNS),
     "approve": CommandEntry(
-        f"{_PACKAGE}.approve:approve", "Approve, deny or answer a request of a run.", _RUNS
+        f"{_PACKAGE}.people:approve", "Approve, deny or answer a request of a run.", _RUNS
     ),
     "runs": CommandEntry(f"{_PACKAGE}.runs:runs", "List runs, newest first.", _RUNS),
     "show": CommandEntry(f"{_PACKAGE}.show:show", "Show what happened in a run.", _RUNS),
@@ -55,10 +55,10 @@ COMMANDS: dict[str, CommandEntry] = {
         f"{_PACKAGE}.time_travel.playback:playback", "Replay the recording of a run.", _RUNS
     ),
     "rerun": CommandEntry(
-        f"{_PACKAGE}.time_travel.rerun:rerun", "Run a plan again from a step, as a new run.", _RUNS
+        f"{_PACKAGE}.time_travel.branching:rerun", "Run a plan again from a step, as a new run.", _RUNS
     ),
     "fork": CommandEntry(
-        f"{_PACKAGE}.time_travel.fork:fork", "Branch a new run off an event, with edits.", _RUNS
+        f"{_PACKAGE}.time_travel.branching:fork", "Branch a new run off an event, with edits.", _RUNS
     ),
     "report": CommandEntry(f"{_PACKAGE}.report:report", "Write a run as an HTML report.", _RUNS),
     "serve": CommandEntry(f"{_PACKAGE}.servers:serve", "Serve the HTTP API and the web viewer.", _RUNS),

@@ -9,7 +9,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -19,6 +19,7 @@ import click
 
 from callsheet import lazy
 from callsheet.api.texts import read_text, unreadable
+from callsheet.apps.cli.terminal import is_terminal
 from callsheet.apps.operations.reading import PlanText, text_of
 from callsheet.diagnostics import CallsheetError, Source
 from callsheet.frontends.spelling import Syntax
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from callsheet.frontends.spelling import Syntax
     from callsheet.ir import Plan
     from callsheet.policy.model import Policy
-    from callsheet.runtime.doubt import Resolution
 
 
 class ProgressMode(StrEnum):
@@ -344,7 +344,7 @@ def read_plan(
     Raises CallsheetError (CFG012) if the text cannot be read. Errors in the text are part of the result.
     """
     path = None if argument == STDIN else Path(argument)
-    source = Source("<stdin>" if path is None else argument, _read(path))
+    source = Source("<stdin>" if path is None else argument, _read_plan_input(path))
     return text_of(path, source, syntax=syntax, strict=strict, variables=variables)
 
 
@@ -358,7 +358,7 @@ def try_read_plan(
         return PlanText(None, Source(argument, ""), None, error.diagnostics)
 
 
-def _read(path: Path | None) -> str:
+def _read_plan_input(path: Path | None) -> str:
     name = "standard input" if path is None else str(path)
     help_text = "give a file, or - for standard input"
     try:
@@ -444,6 +444,81 @@ def _error(message: str, help_text: str) -> CallsheetError:
     return CallsheetError.single("CFG011", message, help=help_text)
 
 
+_MAX_BYTES = 1_000_000
+_FORMS = "env:VARIABLE nor file:PATH nor -"
+
+
+def read_secrets(assignments: Iterable[str], variables: Mapping[str, object] = {}) -> dict[str, str]:
+    """The secrets of `--secret` by name. Raises CallsheetError (SEC005) for one that cannot be read.
+
+    `variables` are the other inputs of the run.
+    """
+    values: dict[str, str] = {}
+    for text in assignments:
+        name, equals, source = text.partition("=")
+        name = parse_name("--secret", name)
+        if not equals:
+            raise _secret_error(f"--secret {name} has no source", f"write --secret {name}=env:{name.upper()}")
+        if name in values or name in variables:
+            raise _secret_error(f"{name} is given twice", "give each variable once: by --secret or by --var")
+        secret = _read_assignments(name, source)
+        if not secret:
+            raise _secret_error(
+                f"the secret {name} is empty", "check the variable or file that it is read from"
+            )
+        values[name] = secret
+    return values
+
+
+def _read_assignments(name: str, source: str) -> str:
+    if source == "-":
+        return _prompt(name)
+    kind, _, what = source.partition(":")
+    if kind == "env" and what:
+        value = os.environ.get(what)
+        if value is None:
+            raise _secret_error(f"--secret {name}: the environment variable {what[:60]} is not set", "set it")
+        return value
+    if kind == "file" and what:
+        return _read_file(name, Path(what).expanduser())
+    raise _secret_error(
+        f"--secret {name} is neither {_FORMS}",
+        f"put the secret into a variable or a file: --secret {name}=env:{name.upper()}",
+    )
+
+
+def _prompt(name: str) -> str:
+    if is_terminal(sys.stdin):
+        return str(click.prompt(f"secret {name}", hide_input=True, err=True, default="", show_default=False))
+    data = sys.stdin.buffer.read(_MAX_BYTES + 1) if sys.stdin is not None else b""
+    return _text(name, data, "standard input")
+
+
+def _read_file(name: str, path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            data = file.read(_MAX_BYTES + 1)
+    except OSError as error:
+        raise _secret_error(
+            f"--secret {name}: {path} cannot be read: {error.strerror}", "name a readable file"
+        ) from None
+    return _text(name, data, str(path))
+
+
+def _text(name: str, data: bytes, source: str) -> str:
+    if len(data) > _MAX_BYTES:
+        raise _secret_error(f"--secret {name}: {source} contains more than 1 MB", "a secret is a short text")
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise _secret_error(f"--secret {name}: {source} is not UTF-8 text", "a secret is a text") from None
+    return text.removesuffix("\n").removesuffix("\r")
+
+
+def _secret_error(message: str, help_text: str) -> CallsheetError:
+    return CallsheetError.single("SEC005", message, help=help_text)
+
+
 class FiniteRange(click.FloatRange):
     """A finite number in a range. click accepts `nan` in any range, since comparisons with it are false."""
 
@@ -453,40 +528,3 @@ class FiniteRange(click.FloatRange):
         if not math.isfinite(number):
             self.fail(f"{value!r} is not a finite number", param, ctx)
         return number
-
-
-DECISIONS = "retry|skip|fail|value=JSON"
-
-
-class ResolutionType(click.ParamType[Any]):
-    """A decision: `retry`, `skip`, `fail` or `value=JSON`."""
-
-    name = DECISIONS
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Resolution:
-        """The decision; fails with a usage error for any other text."""
-        from callsheet.machine import Decision, TookPlace  # noqa: PLC0415 - not for --help
-
-        if not isinstance(value, str):
-            return value
-        word, equals, json_text = value.partition("=")
-        if word == "value" and equals:
-            return TookPlace(_json(json_text))
-        if value not in list(Decision):
-            self.fail(f"{value!r} is not a decision; write one of {DECISIONS}", param, ctx)
-        return Decision(value)
-
-
-def _json(json_text: str) -> Any:
-    try:
-        return json.loads(json_text, parse_constant=_refuse)
-    except (ValueError, RecursionError):
-        raise CallsheetError.single(
-            "CFG011",
-            f"value={json_text[:60]} is not JSON",
-            help='quote a text: \'value="paid"\'; other values: null, true, 3, [1, 2], {"id": 7}',
-        ) from None
-
-
-def _refuse(name: str) -> None:
-    raise ValueError(name)

@@ -128,7 +128,7 @@ def init(setup: Setup, base: str, output: Path, force: bool, as_json: bool) -> i
     Example:
       callsheet policy init --mcp-config mcp.json -o policy.toml
     """
-    from callsheet.api.drafting import draft_policy  # noqa: PLC0415 - not for --help
+    from callsheet.api.policy_entries import draft_policy  # noqa: PLC0415 - not for --help
     from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - as above
 
     to_screen = str(output) == "-"
@@ -188,8 +188,12 @@ def share(policy: str, name: str | None, as_json: bool) -> int:
     The policy is checked first. It may extend only a built-in policy or one of the store. Running runs keep
     the policy that they were started with.
     """
-    from callsheet.api.policies import SHARED, load_shared, policy_source  # noqa: PLC0415 - not for --help
-    from callsheet.api.shared_policies import share_policy  # noqa: PLC0415 - as above
+    from callsheet.api.policies import (  # noqa: PLC0415 - not for --help
+        SHARED,
+        load_shared,
+        policy_source,
+        share_policy,
+    )
 
     source = policy_source(policy)
     load_shared(source)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -12,8 +14,7 @@ import click
 
 from callsheet.apps.cli import journals, limit_options, live_export, options
 from callsheet.apps.cli.exit_status import Exit
-from callsheet.apps.cli.moved import Moved, moved, with_hint
-from callsheet.apps.cli.options import DECISIONS, ProgressMode, ResolutionType
+from callsheet.apps.cli.options import ProgressMode
 from callsheet.apps.cli.output import print_diagnostics, to_stderr
 from callsheet.apps.cli.progress import Progress, choose_progress
 from callsheet.apps.rendering.values import without_controls
@@ -21,19 +22,135 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.ir import Order
 
 if TYPE_CHECKING:
-    from callsheet.api.resuming import ResumeContext
     from callsheet.apps.masking import Masker
-    from callsheet.ir import Plan
+    from callsheet.apps.setup import Setup
+    from callsheet.ir import JSON, Plan
     from callsheet.machine import Limits
     from callsheet.policy.model import Policy
     from callsheet.runtime.doubt import Resolution, RunOutcome
     from callsheet.runtime.engines.temporal.settings import TemporalSettings
-    from callsheet.runtime.gateway import Ports
     from callsheet.runtime.telemetry.target import OtelSettings
-    from callsheet.store.folded import Folded
     from callsheet.store.journal import Journal
     from callsheet.store.runs import RunInfo
     from callsheet.store.start import Start
+
+_PATH = click.Path(path_type=Path)
+_MISSING = {"CFG100": "--tools FILE.py", "CFG110": "--mcp-config FILE"}
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """The places of a run's tools that differ from those of its start; empty where they are the same."""
+
+    tools_files: tuple[Path, ...]
+    mcp_configs: tuple[Path, ...]
+    workspace: Path | None
+
+    @property
+    def is_any(self) -> bool:
+        """Whether a place was named."""
+        return bool(self.tools_files or self.mcp_configs or self.workspace is not None)
+
+    def to_note(self) -> dict[str, JSON]:
+        """The named places as absolute paths, as a run's journal records them."""
+        return {
+            **({"tools": [os.path.abspath(path) for path in self.tools_files]} if self.tools_files else {}),
+            **({"mcp_configs": [os.path.abspath(p) for p in self.mcp_configs]} if self.mcp_configs else {}),
+            **({} if self.workspace is None else {"workspace": os.path.abspath(self.workspace)}),
+        }
+
+    def setup(self, start: Start) -> Setup:
+        """The setup of the start, with these places.
+
+        Raises click.UsageError for another workspace of a run under a policy: the labels of its files are
+        kept by their paths. Raises CallsheetError (CFG017) for a start without a setup.
+        """
+        from callsheet.apps.setup import Setup  # noqa: PLC0415 - brings the tools
+
+        if self.workspace is not None and start.policy is not None:
+            raise click.UsageError(
+                "a run under a policy keeps its workspace, as the labels of its files belong to their paths:"
+                " leave --workspace out"
+            )
+        return Setup.from_note(start.at_places(self.to_note()).launch)
+
+
+def with_hint(error: CallsheetError) -> CallsheetError:
+    """The error, with the option that names the new place of a file of the start that is missing."""
+    if not any(d.code in _MISSING for d in error.diagnostics):
+        return error
+    return CallsheetError(
+        [
+            replace(d, help=f"if it was moved, name it: {_MISSING[d.code]}") if d.code in _MISSING else d
+            for d in error.diagnostics
+        ]
+    )
+
+
+moved = options.grouped(
+    "moved",
+    Moved,
+    tools_files=click.option(
+        "--tools",
+        "tools_files",
+        multiple=True,
+        type=_PATH,
+        metavar="FILE.py",
+        help="The Python files of tools, if they were moved; may be repeated. Default: the original ones.",
+    ),
+    mcp_configs=click.option(
+        "--mcp-config",
+        "mcp_configs",
+        multiple=True,
+        type=_PATH,
+        metavar="FILE",
+        help="The MCP configuration, if it was moved; may be repeated. Default: the original one.",
+    ),
+    workspace=click.option(
+        "--workspace",
+        type=_PATH,
+        metavar="DIR",
+        help="The folder of the file tools, if it was moved. Default: the original one.",
+    ),
+)
+"""The options as one argument `moved`."""
+
+
+DECISIONS = "retry|skip|fail|value=JSON"
+
+
+class ResolutionType(click.ParamType[Any]):
+    """A decision: `retry`, `skip`, `fail` or `value=JSON`."""
+
+    name = DECISIONS
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Resolution:
+        """The decision; fails with a usage error for any other text."""
+        from callsheet.machine import Decision, TookPlace  # noqa: PLC0415 - not for --help
+
+        if not isinstance(value, str):
+            return value
+        word, equals, json_text = value.partition("=")
+        if word == "value" and equals:
+            return TookPlace(_json(json_text))
+        if value not in list(Decision):
+            self.fail(f"{value!r} is not a decision; write one of {DECISIONS}", param, ctx)
+        return Decision(value)
+
+
+def _json(json_text: str) -> Any:
+    try:
+        return json.loads(json_text, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        raise CallsheetError.single(
+            "CFG011",
+            f"value={json_text[:60]} is not JSON",
+            help='quote a text: \'value="paid"\'; other values: null, true, 3, [1, 2], {"id": 7}',
+        ) from None
+
+
+def _refuse(name: str) -> None:
+    raise ValueError(name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,10 +280,9 @@ def execute_resume(  # noqa: PLR0913 - an argument for each option
     with journals.open_journal(journal) as opened:
         info = find(opened)
         plan = opened.plan_of(info.plan_hash)
-        from callsheet.api.plan_changes import check_file, continues  # noqa: PLC0415 - as above
+        from callsheet.api.run_service import ResumeTerms, check_plan_file  # noqa: PLC0415 - as above
 
-        if not as_recorded and continues(opened, info.run_id):
-            check_file(opened, info.run_id)
+        check_plan_file(opened, info.run_id, ResumeTerms(as_recorded=as_recorded))
         from callsheet.apps.cli.engines import temporal_runs  # noqa: PLC0415 - as above
 
         engine = temporal_runs.temporal_settings_of(opened, info.run_id)
@@ -249,27 +365,24 @@ async def _resume(job: ResumeJob, hint: str) -> RunOutcome:
         return await resume_on_temporal(
             job.journal, job.run_id, job.engine, job.verdict, job.limits, waits=job.waits, observer=observer
         )
-    from callsheet.apps.cli.outcome import question_printer  # noqa: PLC0415 - as above
+    from callsheet.api.requirements import absent_tools  # noqa: PLC0415 - as above
+    from callsheet.api.run_service import Conduct, Opened, ResumeTerms, resume  # noqa: PLC0415 - as above
+    from callsheet.apps.cli.outcome import question_printer  # noqa: PLC0415
+    from callsheet.apps.equipment import equip, needs_of_recorded  # noqa: PLC0415
+    from callsheet.apps.toolbox import open_toolbox  # noqa: PLC0415
     from callsheet.runtime.asking import Respondents  # noqa: PLC0415
     from callsheet.runtime.launch import Watch  # noqa: PLC0415
-    from callsheet.runtime.runs import Amendments, resume_run  # noqa: PLC0415
-
-    contexts: list[ResumeContext] = []
 
     @asynccontextmanager
-    async def ports_for(start: Start, plan: Plan) -> AsyncGenerator[Ports]:
-        async with _opened(job, start, plan) as (context, ports):
-            contexts.append(context)
-            yield ports
-
-    def policy(folded: Folded) -> Policy | None:
-        from callsheet.api.resuming import other_policy  # noqa: PLC0415 - only under another policy
-
-        assert job.policy is not None
-        tell = None if job.quiet else _print_policy_change
-        return other_policy(job.policy, contexts[-1], is_accepted=job.accepts_changed_policy, tell=tell)(
-            folded
-        )
+    async def opened(start: Start, plan: Plan, limits: Limits) -> AsyncGenerator[Opened]:
+        needs = needs_of_recorded(job.moved.setup(start), plan, limits, to_stderr, job.model)
+        async with open_toolbox(needs.setup, needs.plan, needs.agents) as toolbox:
+            job.masker.add_secrets(toolbox.known)
+            if not job.quiet and not absent_tools(plan, toolbox.registry, needs.agents):
+                print_diagnostics(toolbox.diagnostics, None)
+            listener = job.masker.masked_listener(job.progress.listener)
+            equipment, ports, _ = equip(needs, toolbox, job.journal.path, listener=listener)
+            yield Opened(equipment, ports)
 
     watch = Watch(
         observer=job.masker.masked_observer(job.progress.note),
@@ -279,53 +392,19 @@ async def _resume(job: ResumeJob, hint: str) -> RunOutcome:
         on_declared=job.masker.add_secrets,
     )
     prints_questions = job.waits and not job.quiet
-    return await resume_run(
-        job.journal,
-        job.run_id,
-        ports_for,
-        Amendments(
-            in_doubt=job.verdict,
-            limits=job.limits,
-            policy=None if job.policy is None else policy,
-            places=job.moved.to_note(),
-        ),
-        watch=watch,
-        present=Respondents(question_printer(job.masker, hint) if prints_questions else None, job.waits),
+    respondents = Respondents(question_printer(job.masker, hint) if prints_questions else None, job.waits)
+    terms = ResumeTerms(
+        in_doubt=job.verdict,
+        accepts_changed_tools=job.accepts_changed_tools,
+        as_recorded=True,  # or checked before the display began
+        limits=job.limits,
+        policy=job.policy,
+        accepts_changed_policy=job.accepts_changed_policy,
+        places=job.moved.to_note(),
     )
+    tell = None if job.quiet else _print_policy_change
+    return await resume(job.journal, job.run_id, terms, opened, Conduct(watch, respondents, tell=tell))
 
 
 def _print_policy_change(difference: str) -> None:
     to_stderr(f"the policy changes: {without_controls(difference)}")
-
-
-@asynccontextmanager
-async def _opened(job: ResumeJob, start: Start, plan: Plan) -> AsyncGenerator[tuple[ResumeContext, Ports]]:
-    """Open the tools of the run. Raises CallsheetError for tools that are missing or have changed."""
-    from callsheet.api.resuming import ResumeContext  # noqa: PLC0415 - as above
-    from callsheet.api.same_tools import check_present, check_tools  # noqa: PLC0415
-    from callsheet.apps.guarantees import guarantees_of  # noqa: PLC0415
-    from callsheet.apps.models import models_for_plan, setup_for_resume, with_local_model  # noqa: PLC0415
-    from callsheet.apps.toolbox import open_toolbox  # noqa: PLC0415
-
-    setup = with_local_model(setup_for_resume(job.moved.setup(start), job.model), to_stderr, plan)
-    models = models_for_plan(setup, plan, job.limits(start.limits), must_plan=False)
-    needed = None if models.may_call_any_tool(plan) else plan
-    async with open_toolbox(setup, needed, models.agents) as toolbox:
-        job.masker.add_secrets(toolbox.known)
-        check_present(plan, toolbox.registry, models.agents, toolbox.diagnostics)
-        if not job.quiet:
-            print_diagnostics(toolbox.diagnostics, None)
-        check_tools(
-            start,
-            plan,
-            toolbox.registry,
-            models.agents,
-            accepts_changed=job.accepts_changed_tools,
-            is_bound_anew=job.policy is not None,
-        )
-        compiler = models.compiler(toolbox.registry, setup.settings.on_in_doubt)
-        context = ResumeContext(
-            job.journal, job.run_id, guarantees_of(setup, toolbox.registry), toolbox.workspace
-        )
-        listener = job.masker.masked_listener(job.progress.listener)
-        yield context, toolbox.ports(models.model, compiler, models.turns(toolbox.registry), listener)

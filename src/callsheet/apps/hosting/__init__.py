@@ -5,10 +5,10 @@ and the MCP server are built on it.
 """
 
 from callsheet.apps.hosting.host import Host, Started
-from callsheet.apps.hosting.hosted_run import HostedRun, Stage
+from callsheet.apps.hosting.recorded import RunState
 from callsheet.apps.hosting.requests import ForkRequest, RerunRequest, ResumeOptions, RunRequest
+from callsheet.apps.hosting.run_queue import HostedRun, Stage
 from callsheet.apps.hosting.shared import SharedTools
-from callsheet.apps.hosting.watching import RunState
 
 __all__ = [
     "ForkRequest",

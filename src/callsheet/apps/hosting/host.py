@@ -11,21 +11,26 @@ import logging
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from types import TracebackType
 from typing import NamedTuple, TypeVar
 
 from callsheet.api.arguments import id_of_run
-from callsheet.api.plan_changes import check_file, continues
-from callsheet.apps.credentials import credentials_for
-from callsheet.apps.hosting.hosted_run import HostedRun
+from callsheet.api.run_service import (
+    Fork,
+    Rerun,
+    cancel,
+    check_plan_file,
+    decide,
+    record,
+    record_branch,
+)
 from callsheet.apps.hosting.left_runs import LeftRuns, runs_left_by
-from callsheet.apps.hosting.preparing import HostConfig, Prepared, prepare
-from callsheet.apps.hosting.recorded import recorded_outcome
+from callsheet.apps.hosting.recorded import RunSource, RunState, follow, recorded_outcome
 from callsheet.apps.hosting.requests import ForkRequest, RerunRequest, ResumeOptions, RunRequest
-from callsheet.apps.hosting.revising import check_policy, revised
-from callsheet.apps.hosting.run_queue import Capacity, RunQueue
+from callsheet.apps.hosting.run_queue import Capacity, Here, HostedRun, RunQueue
+from callsheet.apps.hosting.service import HostConfig, branch_in_host, is_slow, observer_on_loop, ready
 from callsheet.apps.hosting.shared import SharedTools
-from callsheet.apps.hosting.watching import RunSource, RunState, follow
 from callsheet.apps.masking import Masker
 from callsheet.apps.operations.runs import shown_status
 from callsheet.apps.setup import Setup
@@ -33,14 +38,11 @@ from callsheet.diagnostics import CallsheetError, Diagnostic
 from callsheet.machine import Limits
 from callsheet.policy.model import Policy
 from callsheet.ports.tools import Tool
-from callsheet.runtime import forking
-from callsheet.runtime.adopting import adopt_run
 from callsheet.runtime.answers import Answer, PendingAsk
-from callsheet.runtime.cancelling import PATIENCE, cancel_run
-from callsheet.runtime.doubt import Resolution, RunOutcome, decide_calls
+from callsheet.runtime.cancelling import PATIENCE
+from callsheet.runtime.doubt import Resolution, RunOutcome
 from callsheet.runtime.inbox import answer_run, asks_of
-from callsheet.runtime.offloading import to_its_end
-from callsheet.runtime.runs import enlist_run
+from callsheet.runtime.offloading import at_once
 from callsheet.store import Journal, JournalError
 from callsheet.store.errors import run_exists
 from callsheet.store.events import Event
@@ -117,71 +119,63 @@ class Host:
         """
         self._queue.check_open()
         run_id = id_of_run(request.run_id)
-        if self.journal.parts.reader.runs.has(run_id):
+        if request.run_id is not None and self.journal.parts.reader.runs.has(run_id):
             raise run_exists(run_id)
         steps = len(request.text.require().steps)
         hold = self._queue.hold(steps)
         hold.begin()
         try:
-            prepared = await prepare(request, self.config)
+            prepared, ports = await ready(request, self.config)
             self.masker.add_secrets(prepared.launch.known + prepared.known)
             with self._queue.reserved():
-                await self._record(prepared, run_id)
+                observer = observer_on_loop(request.listeners.observer, self.masker)
+                beside = self.beside if is_slow(request, prepared.launch.policy) else at_once
+                begun = await record(prepared, self.journal, run_id, observer, beside)
                 hold.built(steps)
-                self._queue.enqueue(run_id, ResumeOptions(listeners=request.listeners), hold)
+                here = None if begun is None else Here(begun, ports)
+                self._queue.enqueue(
+                    run_id, ResumeOptions(as_recorded=True, listeners=request.listeners), hold, here=here
+                )
         except BaseException:
             hold.release()
             raise
         return Started(run_id, prepared.diagnostics)
 
-    async def _record(self, prepared: Prepared, run_id: str) -> None:
-        """Put a run into the journal, with the steps that another program has completed."""
-        plan, launch, known = prepared.plan, prepared.launch, prepared.known
-        done, workspace = prepared.done, prepared.workspace
-        if done is None:
-            await enlist_run(plan, known, launch, self.journal, run_id, self.beside)
-            return
-        await to_its_end(
-            self.beside, lambda: adopt_run(plan, known, launch, self.journal, run_id, done, workspace)
-        )
-
     async def rerun(self, run_id: str, request: RerunRequest) -> Started:
         """Run a plan again from a step as a new run; raises what `callsheet rerun` raises."""
         self._queue.check_open()
-        await self._check_file(run_id, request.terms)
-        limits = request.terms.limits
-        made = await self.beside(
-            lambda: forking.rerun(self.journal, run_id, request.place, request.by, limits)
+        return await self._branch_off(
+            run_id,
+            Rerun(request.place, request.by, request.terms.limits),
+            request.run_id,
+            request.terms,
+            request.effects,
         )
-        return await self._branch_off(made, request.run_id, request.terms, effects=request.effects)
 
     async def fork(self, run_id: str, request: ForkRequest) -> Started:
         """Continue from an event in a new run, with edits; raises what `callsheet fork` raises."""
         self._queue.check_open()
-        await self._check_file(run_id, request.terms)
-        edits, revision = request.edits, None
-        known = await self.beside(lambda: credentials_for(self.journal, run_id))
-        if edits.changes_plan:
-            draft = await self.beside(lambda: forking.drafted(self.journal, run_id, edits, known))
-            check_policy(draft.policy, self.config.policy)
-            revision = await revised(draft, self.tools, self.journal.path)
-        made = await self.beside(
-            lambda: forking.fork(self.journal, run_id, request.at, edits, revision, known)
+        return await self._branch_off(
+            run_id, Fork(request.at, request.edits), request.run_id, request.terms, request.effects
         )
-        return await self._branch_off(made, request.run_id, request.terms, effects=request.effects)
 
     async def _branch_off(
-        self, made: forking.Forking, name: str | None, terms: ResumeOptions, *, effects: bool | str
+        self, run_id: str, what: Rerun | Fork, name: str | None, terms: ResumeOptions, effects: bool | str
     ) -> Started:
-        check_policy(made.folded.policy, self.config.policy)
-        made.require_consent(effects, "allow it: `effects` true, or the `consent` to exactly these calls")
+        made = await branch_in_host(self.journal, run_id, what, terms, self.config)
         new_id = id_of_run(name)
         with self._queue.reserved():
-            await self.beside(lambda: made.write(self.journal, new_id, self.config.name))
-            if made.folded.machine.result is not None:
-                await self.beside(lambda: forking.conclude(self.journal, new_id))
-            else:
-                self._queue.enqueue(new_id, terms)
+            ended = await record_branch(
+                self.journal,
+                made,
+                new_id,
+                consent=effects,
+                hint="allow it: `effects` true, or the `consent` to exactly these calls",
+                host=self.config.name,
+                offload=self.beside,
+            )
+            if ended is None:
+                self._queue.enqueue(new_id, replace(terms, as_recorded=True))
         return Started(new_id)
 
     # ------------------------------------------------------------ recorded runs
@@ -197,6 +191,11 @@ class Host:
         """The current state of a run, as `callsheet runs` shows it, or `queued`."""
         info = self.info(run_id)
         return RunState(self.status(info), info.events, info.status.is_final)
+
+    def stage(self, run_id: str) -> str:
+        """The status as `state` gives it, without a look into the journal for a run that is here."""
+        run = self._queue.get(run_id)
+        return self.state(run_id).status if run is None else str(run.stage)
 
     def status(self, info: RunInfo | RunOutline) -> str:
         """The status of a run as shown to people."""
@@ -232,21 +231,15 @@ class Host:
         await self.beside(lambda: self.info(run_id))
         terms = terms or ResumeOptions()
         is_elsewhere = await self._is_elsewhere(run_id)
-        is_here = self._queue.get(run_id) is not None
-        if not (is_here or is_elsewhere) and await self.beside(lambda: continues(self.journal, run_id)):
-            await self._check_file(run_id, terms)
+        if not (is_elsewhere or self._queue.get(run_id) is not None):
+            await self.beside(lambda: check_plan_file(self.journal, run_id, terms))
         if is_elsewhere or self._queue.get(run_id) is not None:  # nothing is awaited from here to the queue
             raise JournalError(
                 "JRN004",
                 f"run {run_id} is running already",
                 "watch it; it can be resumed when it has stopped",
             )
-        self._queue.enqueue(run_id, terms)
-
-    async def _check_file(self, run_id: str, terms: ResumeOptions) -> None:
-        """Refuse to go on with a plan that was edited in its file since, unless the terms say so."""
-        if not terms.as_recorded:
-            await self.beside(lambda: check_file(self.journal, run_id))
+        self._queue.enqueue(run_id, replace(terms, as_recorded=True))
 
     async def revive(self) -> LeftRuns:
         """Resume the runs that a host of this `name` left when it ended, as far as there is room.
@@ -284,7 +277,7 @@ class Host:
         before = await self.beside(lambda: self.info(run_id))
         run = self._queue.get(run_id)
         if run is None or before.status.is_final:
-            return await cancel_run(self.journal, run_id, reason, patience)
+            return await cancel(self.journal, run_id, reason, patience)
         began = time.monotonic()
         run.cancel(reason)
         if not await run.stopped(patience):
@@ -293,14 +286,14 @@ class Host:
         if not task.cancelled() and task.exception() is None and task.result().result is not None:
             return task.result()
         left = max(0.0, patience - (time.monotonic() - began))
-        return await cancel_run(self.journal, run_id, reason, left)
+        return await cancel(self.journal, run_id, reason, left)
 
     async def decide(
         self, run_id: str, calls: list[str], verdict: Resolution, *, every: bool = False
     ) -> RunOutcome:
         """Decide on calls in doubt, as `callsheet decide` does; `resume` continues the run."""
         await self.beside(lambda: self.info(run_id))
-        return await self.beside(lambda: decide_calls(self.journal, run_id, calls, verdict, every=every))
+        return await decide(self.journal, run_id, calls, verdict, every=every, offload=self.beside)
 
     async def answer(
         self,

@@ -5,17 +5,17 @@ In: parsed requests of an application. Out: values; nothing is checked against t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
+from callsheet.api.run_service import ResumeTerms
 from callsheet.apps.operations.reading import PlanText
 from callsheet.ir import JSON
 from callsheet.machine import Limits
 from callsheet.machine.machine import Observer
 from callsheet.policy.model import Policy
 from callsheet.runtime.asking import Respondents
-from callsheet.runtime.doubt import Resolution
 from callsheet.runtime.forking import Edits
 
 _NOT_BOUNDS = frozenset({"schedule", "retry_delay", "retry_backoff", "max_retry_delay"})
@@ -59,18 +59,14 @@ class RunRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResumeOptions:
-    """The terms on which a run is resumed, as in `callsheet resume`.
+class ResumeOptions(ResumeTerms):
+    """The terms on which a run is resumed, as in `callsheet resume`, and who listens."""
 
-    `limits` is a function from the run's current limits to the new ones. With `as_recorded` it does not
-    matter whether the file of the plan was edited since.
-    """
-
-    in_doubt: Resolution | None = None
-    accepts_changed_tools: bool = False
-    as_recorded: bool = False
-    limits: Callable[[Limits], Limits] | None = None
     listeners: Listeners = field(default_factory=Listeners)
+
+
+AS_RECORDED = ResumeOptions(as_recorded=True)
+"""The terms of a run that was admitted already: new, or resumed by an answer or a timeout."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,32 +1,159 @@
 """The runs of a host: the running ones, the queue, and what follows when one stops.
 
-In: ids of runs in the journal. Out: which are queued or running, and the errors of those that could not run.
-To be used on the thread of the host's event loop only.
+In: ids of runs in the journal. Out: which are queued or running, the errors of those that could not run, and
+a signal whenever events have been written. To be used on the thread of the host's event loop only.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Generator
+import time
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
+from enum import StrEnum
 from typing import NamedTuple
 
-from callsheet.apps.hosting.attempts import FORGIVEN_AFTER, MAX_ATTEMPTS, Attempts, given_up
 from callsheet.apps.hosting.collector import CollectorControl, CollectorHold
-from callsheet.apps.hosting.hosted_run import HostedRun, Stage
-from callsheet.apps.hosting.left_runs import LeftRuns
-from callsheet.apps.hosting.preparing import HostConfig
-from callsheet.apps.hosting.requests import ResumeOptions
-from callsheet.apps.hosting.resuming import resume_in_host
-from callsheet.apps.hosting.wakeups import Wakeups
+from callsheet.apps.hosting.left_runs import FORGIVEN_AFTER, MAX_ATTEMPTS, Attempts, LeftRuns, given_up
+from callsheet.apps.hosting.requests import AS_RECORDED, ResumeOptions
+from callsheet.apps.hosting.service import HostConfig, resume_in_host
 from callsheet.apps.masking import Masker
 from callsheet.diagnostics import CallsheetError
 from callsheet.runtime.answers import PendingAsk
 from callsheet.runtime.doubt import RunOutcome
+from callsheet.runtime.gateway import Ports
 from callsheet.runtime.launch import Watch
+from callsheet.runtime.local import LocalDriver
+from callsheet.runtime.runs import BegunRun
 from callsheet.store import Journal
 from callsheet.store.journal_paths import is_owned, place_of
+
+Work = Callable[[Watch], Awaitable[RunOutcome]]
+"""Runs or resumes the run, with this watch, until it ends or stops."""
+
+
+class Stage(StrEnum):
+    """Whether a run of a host is queued or running."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+
+
+class ChangeSignal:
+    """Wakes all tasks that wait for the next change."""
+
+    def __init__(self) -> None:
+        self._next = asyncio.Event()
+
+    def notify(self) -> None:
+        """Wake all waiting tasks."""
+        change, self._next = self._next, asyncio.Event()
+        change.set()
+
+    def next(self) -> asyncio.Event:
+        """The event that the next `notify` sets."""
+        return self._next
+
+
+class HostedRun:
+    """A queued or running run, as a task on the current event loop."""
+
+    def __init__(self, run_id: str, slots: asyncio.Semaphore, work: Work) -> None:
+        self.run_id = run_id
+        self.stage = Stage.QUEUED
+        self.changed = ChangeSignal()
+        self._slots = slots
+        self._driver: LocalDriver | None = None
+        self._reason: str | None = None
+        self.task = asyncio.create_task(self._run_queued(work), name=f"callsheet run {run_id}")
+        self.task.add_done_callback(lambda _: self.changed.notify())
+
+    async def _run_queued(self, work: Work) -> RunOutcome:
+        async with self._slots:
+            self.stage = Stage.RUNNING
+            self.changed.notify()
+            return await work(Watch(after_batch=self._wrote, on_driver=self._drives, hears_all=False))
+
+    async def _wrote(self) -> None:
+        self.changed.notify()
+
+    def _drives(self, driver: LocalDriver) -> None:
+        self._driver = driver
+        if self._reason is not None:
+            driver.cancel(self._reason)
+
+    def cancel(self, reason: str) -> None:
+        """End the run for good once its driver has started; a queued run just leaves the queue."""
+        self._reason = self._reason or reason
+        if self._driver is not None:
+            self._driver.cancel(self._reason)
+        elif self.stage is Stage.QUEUED:
+            self.task.cancel()
+
+    async def interrupt(self) -> None:
+        """Stop the run without ending it, and wait until it has stopped; it can be resumed."""
+        self.task.cancel()
+        await asyncio.wait({self.task})
+
+    async def stopped(self, patience: float | None = None) -> bool:
+        """Wait at most `patience` seconds until the run has stopped; whether it has."""
+        done, _ = await asyncio.wait({self.task}, timeout=patience)
+        return bool(done)
+
+
+_LATE = 0.05
+"""Seconds added to the deadline of a question, so that it has certainly passed."""
+
+
+class Wakeups:
+    """The timers of waiting runs; `asks` returns the questions of a run, `go_on` resumes it."""
+
+    def __init__(
+        self, asks: Callable[[str], Awaitable[list[PendingAsk]]], go_on: Callable[[str], None]
+    ) -> None:
+        self._asks = asks
+        self._go_on = go_on
+        self._alarms: dict[str, asyncio.TimerHandle] = {}
+        self._looking: set[asyncio.Task[None]] = set()
+        self._has_stopped = False
+
+    def schedule(self, run_id: str, waiting: Sequence[PendingAsk]) -> None:
+        """Arrange that a waiting run is resumed if it is already answered, or when a question times out."""
+        if not waiting or self._has_stopped:
+            return
+        dues = [ask.until for ask in waiting if ask.until is not None]
+        if dues:
+            delay = max(0.0, min(dues) - time.time()) + _LATE
+            self._alarms[run_id] = asyncio.get_running_loop().call_later(delay, self._go_on, run_id)
+        task = asyncio.create_task(self._look(run_id))
+        self._looking.add(task)
+        task.add_done_callback(self._looking.discard)
+
+    def cancel(self, run_id: str) -> None:
+        """Cancel the timer of a run that has been resumed."""
+        alarm = self._alarms.pop(run_id, None)
+        if alarm is not None:
+            alarm.cancel()
+
+    def stop(self) -> None:
+        """Cancel all timers and accept no more runs."""
+        self._has_stopped = True
+        for alarm in self._alarms.values():
+            alarm.cancel()
+
+    async def close(self) -> None:
+        """Wait until the checks in progress have finished."""
+        await asyncio.gather(*self._looking)
+
+    async def _look(self, run_id: str) -> None:
+        """Resume a run that was answered while it was about to stop, or while no process ran it."""
+        try:
+            if any(ask.is_answered for ask in await self._asks(run_id)):
+                self._go_on(run_id)
+        except CallsheetError as error:
+            _log.warning("the inbox of run %s cannot be read: %s", run_id, error)
+
 
 _log = logging.getLogger("callsheet.hosting")
 _MOST_PROBLEMS = 1_000
@@ -39,6 +166,13 @@ class Capacity(NamedTuple):
 
     running: int = 16
     queued: int = 1_000
+
+
+class Here(NamedTuple):
+    """A new run that this process owns, and the ports through which it is driven."""
+
+    begun: BegunRun
+    ports: Ports
 
 
 class RunQueue:
@@ -59,6 +193,7 @@ class RunQueue:
         self._config = config
         self._masker = masker
         self._most = capacity.running + capacity.queued
+        self._at_once = capacity.running
         self._slots = asyncio.Semaphore(capacity.running)
         self._runs: dict[str, HostedRun] = {}
         self._problems: dict[str, CallsheetError] = {}
@@ -144,25 +279,37 @@ class RunQueue:
         terms: ResumeOptions,
         hold: CollectorHold | None = None,
         *,
+        here: Here | None = None,
         is_revived: bool = False,
     ) -> None:
-        """Queue a run that is in the journal, unless the host has been closed meanwhile."""
+        """Queue a run that is in the journal, unless the host has been closed meanwhile.
+
+        A new run that is `here` is driven as it is if it can begin now; otherwise it is freed, so that those
+        that wait keep nothing open, and resumed from the journal at its turn.
+        """
         hold = hold or self.hold()
+        if here is not None and (self._is_closing or len(self._runs) >= self._at_once):
+            here.begun.close()
+            here = None
         if self._is_closing:
             hold.release()
             return
         self._wakeups.cancel(run_id)
         self._problems.pop(run_id, None)
-        if not is_revived:
+        if not is_revived and here is None:
             self._attempts.forget(run_id)
 
         async def work(watch: Watch) -> RunOutcome:
             if is_revived:
                 self._attempts.begin(run_id)
+            if here is not None:
+                return await here.begun.drive(here.ports, watch, terms.listeners.present, self._config.beside)
             return await resume_in_host(self._journal, run_id, terms, self._masker, watch, self._config, hold)
 
         run = HostedRun(run_id, self._slots, work)
         self._runs[run_id] = run
+        if here is not None:
+            run.task.add_done_callback(lambda _, begun=here.begun: begun.close())  # also if it never began
         run.task.add_done_callback(lambda _: self._has_stopped(run))
         run.task.add_done_callback(lambda _: hold.release())
 
@@ -172,7 +319,7 @@ class RunQueue:
             return
         if is_owned(place_of(self._journal.path), run_id):
             return
-        self.enqueue(run_id, ResumeOptions(), is_revived=is_revived)
+        self.enqueue(run_id, AS_RECORDED, is_revived=is_revived)
 
     def revive(self, left: LeftRuns) -> LeftRuns:
         """Resume the runs that an earlier host left, as far as there is room; returns what was done.

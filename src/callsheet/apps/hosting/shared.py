@@ -16,8 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from callsheet.api.agents import AgentRules
-from callsheet.api.requirements import absent_tools, take_in_all
+from callsheet.api.requirements import AgentRules, absent_tools, take_in_all
 from callsheet.apps.server_selection import select_servers
 from callsheet.apps.setup import Setup
 from callsheet.apps.tool_declarations import DeclaredTools
@@ -57,6 +56,7 @@ class SharedTools:
         self._box = self._toolbox(self._local)
         self._tried = float("-inf")
         self._failed = False
+        self._noted: tuple[Setup, dict[str, JSON]] | None = None
 
     async def __aenter__(self) -> SharedTools:
         return self
@@ -103,6 +103,12 @@ class SharedTools:
         mine = {os.path.abspath(path) for path in (*self.setup.mcp_configs, *self._box.configs)}
         return (not setup.discovers and named <= mine) or setup.to_note() == self.setup.to_note()
 
+    def note_of(self, setup: Setup) -> dict[str, JSON]:
+        """What a run records of its setup; made once for all runs with the same one."""
+        if self._noted is None or self._noted[0] != setup:
+            self._noted = setup, setup.to_note()
+        return self._noted[1]
+
     async def _open(self) -> None:
         """Open the servers that are not open; failed ones again only after a pause."""
         async with self._opening:
@@ -125,7 +131,7 @@ class SharedTools:
         if not chosen.configs:
             self._box = replace(self._box, diagnostics=chosen.diagnostics)
             return
-        from callsheet.api.logins import login_file  # noqa: PLC0415 - only where servers are opened
+        from callsheet.api.requirements import login_file  # noqa: PLC0415 - only where servers are opened
         from callsheet.ports.mcp import McpPool, folder_sink  # noqa: PLC0415 - as above
 
         sink, pins = folder_sink(self.setup.data / "files"), pin_keeper(self.setup.settings)

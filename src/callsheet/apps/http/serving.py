@@ -27,8 +27,7 @@ from uvicorn.config import WSProtocolType
 
 from callsheet.apps.head_timeout import HeadTimeoutProtocol
 from callsheet.apps.hosting import Host
-from callsheet.apps.hosting.attempts import MAX_ATTEMPTS
-from callsheet.apps.hosting.left_runs import LeftRuns
+from callsheet.apps.hosting.left_runs import MAX_ATTEMPTS, LeftRuns
 from callsheet.apps.hosting.run_queue import Capacity
 from callsheet.apps.http.app import make_app
 from callsheet.apps.http.clients import Network, Rate, Rates

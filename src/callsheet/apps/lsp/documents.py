@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
-from callsheet.api.agents import wrong_tools
 from callsheet.api.checking import NO_PROVIDERS, Providers, check_plan, check_readable
 from callsheet.api.policies import policies_beside
 from callsheet.api.proving import Assumptions, Proof, prove
-from callsheet.api.requirements import absent_tools, facts_of
+from callsheet.api.requirements import absent_tools, facts_of, wrong_tools
 from callsheet.apps.guarantees import guarantees_of
 from callsheet.apps.setup import Setup
 from callsheet.apps.toolbox import local_tools, open_toolbox

@@ -13,13 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from callsheet.api.texts import is_canonical_json, plan_of_json
-from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, Span
+from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source
 from callsheet.frontends.spelling import (
-    SYNTAX_NAMES,
     Reading,
     Syntax,
+    doubts_about,
     is_json,
-    look_of,
     read_as,
     read_plan_text,
 )
@@ -102,7 +101,7 @@ def text_of(
     )
     result, more = reading.result, _bare_variables(source, reading, tuple(variables))
     if result.plan is None and syntax is None:
-        more = _doubts(source, reading, by_suffix)
+        more = doubts_about(reading, source.text, by_suffix)
         if reading.syntax is None:
             return PlanText(path, source, None, more, result.partial)
     lost = "\n".join(source.text[span.start : span.end] for span in result.lost)
@@ -128,33 +127,6 @@ def _bare_variables(source: Source, reading: Reading, variables: Sequence[str]) 
 def _bare_variable(diagnostic: Diagnostic, word: str) -> Diagnostic:
     message = f"{word} is a variable here, because the run gets it; otherwise it is a string"
     return replace(diagnostic, severity=Severity.WARNING, message=message, help=f"write ${word}", fix=None)
-
-
-def _doubts(source: Source, reading: Reading, by_suffix: Syntax | None) -> tuple[Diagnostic, ...]:
-    """Diagnostics for a text with errors whose syntax was not named."""
-    text = source.text
-    if reading.syntax is None:
-        start = len(text) - len(text.lstrip())
-        nothing = Diagnostic(
-            "CFG019",
-            Severity.ERROR,
-            "this text is neither LTP text nor Micro-CLI" if text.strip() else "this text is empty",
-            Span(start, max(start, (text + "\n").find("\n", start))),
-            'a step is written S1: @TOOL (arguments) > $result, a command search "words" > name',
-        )
-        return (nothing,)
-    if by_suffix is None and look_of(text).framed:
-        return ()
-    other = Syntax.MICRO if reading.syntax is Syntax.LTP else Syntax.LTP
-    read, meant = SYNTAX_NAMES[reading.syntax], SYNTAX_NAMES[other]
-    if by_suffix is not None:
-        if look_of(text).syntax is not other:
-            return ()
-        message = f"the file's suffix says {read}, its text looks like {meant}"
-    else:
-        message = f"this was read as {read}, which it looks like"
-    help_ = f"--syntax {other} reads it as {meant}"
-    return (Diagnostic("CFG020", Severity.HINT, message, None, help_),)
 
 
 def _from_data(path: Path | None, source: Source) -> PlanText:

@@ -11,8 +11,8 @@ from typing import Annotated, Any, Generic, Literal, TypeAlias, TypeVar, get_arg
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model
 
-from callsheet.api.agents import asks_for_all_tools
 from callsheet.api.policies import load_policy
+from callsheet.api.requirements import asks_for_all_tools
 from callsheet.apps.hosting import Host
 from callsheet.apps.hosting.requests import Listeners
 from callsheet.apps.operations.reading import PlanText

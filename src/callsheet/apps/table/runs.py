@@ -13,8 +13,9 @@ from pydantic_core import PydanticCustomError
 
 from callsheet.api.explaining import Explanation, RunMoment, explain_value, run_at
 from callsheet.api.policies import load_policy
+from callsheet.api.run_service import begins_at
 from callsheet.apps.hosting import ForkRequest, Host, RerunRequest, ResumeOptions, RunRequest, Started
-from callsheet.apps.hosting.deleting import delete_run
+from callsheet.apps.hosting.recorded import delete_run
 from callsheet.apps.hosting.requests import tightened
 from callsheet.apps.operations.library import text_of_stored
 from callsheet.apps.operations.lineage import DifferenceResult, LineageResult, diff_json, slice_json
@@ -79,7 +80,6 @@ from callsheet.diagnostics import CallsheetError, Diagnostic, Source
 from callsheet.ir import Plan
 from callsheet.machine import Decision, Limits, TookPlace, Verdict
 from callsheet.machine.approvals import ApprovalTimeout, approval_timeouts
-from callsheet.runtime import forking
 from callsheet.runtime.answers import Answer, PendingAsk
 from callsheet.runtime.doubt import Resolution, RunOutcome, unfinished
 from callsheet.runtime.forking import Edits
@@ -440,7 +440,7 @@ async def fork(context: Context, args: ForkArguments) -> Recorded:
     if len(arguments) < len(args.arguments):
         raise context.wrong("arguments: an argument of a step occurs twice")
     if at is None:
-        at = (await host.beside(lambda: forking.rerun(host.journal, parent, args.before))).at
+        at = await host.beside(lambda: begins_at(host.journal, parent, args.before))
     request = ForkRequest(
         at=at,
         edits=Edits(dict(args.variables), arguments, dict(args.steps), args.by or context.by),

@@ -20,6 +20,7 @@ from callsheet.store.listing import ENGINE, engine_of
 from callsheet.store.writer import RunStatus
 
 if TYPE_CHECKING:
+    from callsheet.api.admission import Prepared
     from callsheet.ir import Plan
     from callsheet.machine import Limits
     from callsheet.machine.machine import Observer
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from callsheet.runtime.engines.temporal.client import TemporalRun
     from callsheet.runtime.engines.temporal.connection import TemporalConnection
     from callsheet.runtime.engines.temporal.settings import TemporalSettings
-    from callsheet.runtime.launch import Launch
     from callsheet.store.journal import Journal
 
 _T = TypeVar("_T")
@@ -83,8 +83,7 @@ def check_secret_conditions(plan: Plan, secrets: Collection[str]) -> None:
 
 
 async def run_on_temporal(
-    plan: Plan,
-    launch: Launch,
+    prepared: Prepared,
     journal: Journal,
     run_id: str,
     settings: TemporalSettings,
@@ -93,21 +92,21 @@ async def run_on_temporal(
     secrets: Mapping[str, str],
     observer: Observer | None,
 ) -> RunOutcome | None:
-    """Start a run on Temporal and wait for its end; None if it is not waited for.
+    """Start a prepared run on Temporal and wait for its end; None if it is not waited for.
 
     `observer` receives the notes of the run; without one it is not waited for. `secrets` maps placeholders to
     environment variables of the workers.
     """
+    from callsheet.api.run_service import first_event  # noqa: PLC0415 - imports the runtime
     from callsheet.runtime.engines.temporal import client  # noqa: PLC0415 - imports Temporal
     from callsheet.runtime.engines.temporal.connection import reach  # noqa: PLC0415 - as above
     from callsheet.runtime.engines.temporal.run_order import SECRETS, RunOrder  # noqa: PLC0415 - as above
-    from callsheet.runtime.launch import start_of  # noqa: PLC0415 - as above
 
     connection = await reach(settings)
-    start = start_of(plan, launch, journal)
+    start = first_event(prepared, journal)
     secret_variables: dict[str, Any] = {SECRETS: dict(secrets)} if secrets else {}
     start = start._replace(launch={**start.launch, ENGINE: settings.to_note(), **secret_variables})
-    order = RunOrder(run_id, plan, launch.source, start, settings.queue, settings.heartbeat)
+    order = RunOrder(run_id, prepared.plan, prepared.launch.source, start, settings.queue, settings.heartbeat)
     await client.start(connection, journal, order)
     if observer is None:
         return None

@@ -1,12 +1,16 @@
-"""Shared by `rerun` and `fork`: asks for confirmation, then records and executes the new run.
+"""`callsheet rerun` and `callsheet fork`: start a new run from a point of another, after confirmation.
 
-Input: a journal and a run that branches off in it. Output: the exit status of the new run.
+Input: a recorded run, a step or an event, edits. Output: the effects that are ahead; the exit status of the
+new run.
 """
 
 from __future__ import annotations
 
 import getpass
-from collections.abc import Callable
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, redirect_stdout
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +18,66 @@ import click
 
 from callsheet.apps.cli import journals
 from callsheet.apps.cli.exit_status import Exit
-from callsheet.apps.cli.output import to_stderr
-from callsheet.apps.cli.resume import execute_resume
-from callsheet.apps.cli.time_travel.confirmation import is_confirmed
+from callsheet.apps.cli.options import parse_value, parse_variables
+from callsheet.apps.cli.output import print_json, to_stderr
+from callsheet.apps.cli.resume import execute_resume, resume_options
+from callsheet.apps.cli.terminal import is_terminal
+from callsheet.apps.rendering.values import without_controls
 
 if TYPE_CHECKING:
-    from callsheet.runtime.forking import Forking
+    from callsheet.api.admission import Equipment
+    from callsheet.api.run_service import BranchRules, Fork, Rerun
+    from callsheet.apps.cli.resume import Moved
+    from callsheet.apps.masking import Masker
+    from callsheet.ir import JSON
+    from callsheet.runtime.forking import Draft, Forking
     from callsheet.store.journal import Journal
+
+sure = click.option("--yes", "assume_yes", is_flag=True, help="Do not ask for confirmation of side effects.")
+
+
+def is_confirmed(forking: Forking, masker: Masker, *, assume_yes: bool, as_json: bool) -> bool:
+    """Whether the new run may be executed.
+
+    The calls with side effects that it will make, or may make, are printed, masked by `masker`. If there are
+    any, the user is asked; without a terminal, `--yes` is required.
+    """
+    effects = forking.effects
+    if not as_json:
+        to_stderr("\n".join(masker.value(_lines(forking))))
+    if assume_yes or not effects:
+        return True
+    if not as_json and _is_interactive():
+        return click.confirm("Continue?", err=True)
+    if as_json:
+        print_json(
+            {
+                "run_id": None,
+                "status": "not started",
+                "parent": {"run_id": forking.parent.run_id, "event": forking.at},
+                "effects": masker.value([effect.to_json() for effect in effects]),
+                "needs": "--yes",
+            }
+        )
+    else:
+        to_stderr("no terminal for a confirmation: nothing was done; use --yes to continue")
+    return False
+
+
+def _is_interactive() -> bool:
+    return is_terminal(sys.stdin) and is_terminal(sys.stderr)
+
+
+def _lines(forking: Forking) -> list[str]:
+    parent = f"run {forking.parent.run_id} up to event {forking.at} of {forking.parent.events}"
+    if not forking.effects:
+        ended = " and ends there" if forking.folded.machine.result is not None else ""
+        return [f"the new run keeps {parent}{ended}; its remaining steps have no side effects"]
+    lines = [f"the new run keeps {parent}; its remaining steps may have side effects:"]
+    for effect in forking.effects:
+        lines += [f"  {effect.title}", *(f"      {line}" for line in effect.lines())]
+    return [without_controls(line) for line in lines]
+
 
 run_id = click.option(
     "--run-id", "new_id", metavar="ID", help="The id of the new run; default: a generated one."
@@ -42,7 +99,7 @@ def actor_name(option: str | None) -> str:
 
 def start_branch(
     run: str,
-    make: Callable[[Journal], Forking],
+    what: Rerun | Fork,
     *,
     new_id: str | None,
     assume_yes: bool,
@@ -51,30 +108,31 @@ def start_branch(
     is_strict: bool,
     **arguments: Any,
 ) -> int:
-    """Record the branch of `run` that `make` returns, after confirmation, and execute it.
-
-    Returns the exit status.
-    """
-    from callsheet.api.plan_changes import check_file  # noqa: PLC0415 - imports the runtime
-    from callsheet.apps.masking import Masker  # noqa: PLC0415 - imports the runtime
+    """Record a branch of `run`, after confirmation, and execute it. Returns the exit status."""
+    from callsheet.api.run_service import branch_off, record_branch  # noqa: PLC0415 - imports the runtime
+    from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - as above
+    from callsheet.apps.masking import Masker  # noqa: PLC0415 - as above
     from callsheet.apps.settings import load_settings  # noqa: PLC0415 - as above
     from callsheet.store.journal_paths import check_run_id, new_run_id  # noqa: PLC0415 - imports the store
 
     name = new_run_id() if new_id is None else check_run_id(new_id)
     with journals.open_journal(journal) as opened:
-        if not arguments["as_recorded"]:
-            check_file(opened, opened.find_run(run).run_id)
-        forking = make(opened)
+        run_id = opened.find_run(run).run_id
+        rules = _rules(opened, run_id, arguments["as_recorded"], arguments["model"], arguments["moved"])
+        with redirect_stdout(sys.stderr):  # what the tools of an edited plan print
+            made = run_async(branch_off(opened, run_id, what, rules))
         masker = Masker(load_settings().secrets.shapes)
-        masker.add_secrets(forking.known)
-        if not is_confirmed(forking, masker, assume_yes=assume_yes, as_json=as_json):
+        masker.add_secrets(made.known)
+        if not is_confirmed(made, masker, assume_yes=assume_yes, as_json=as_json):
             return Exit.UNDECIDED
-        forking.write(opened, name)
+        ended = run_async(record_branch(opened, made, name, consent=True, hint="--yes"))
         if not as_json:
-            to_stderr(f"run {name}, branched off run {forking.parent.run_id}")
-        if forking.folded.machine.result is not None:
+            to_stderr(f"run {name}, branched off run {made.parent.run_id}")
+        if ended is not None:
+            from callsheet.apps.cli.outcome import report  # noqa: PLC0415 - as above
+
             hint = journals.journal_hint(journal)
-            return _report(opened, name, hint=hint, as_json=as_json, is_strict=is_strict)
+            return report(ended, opened.path, as_json=as_json, hint=hint, is_strict=is_strict)
     return execute_resume(
         lambda opened: opened.find_run(name),
         journal=journal,
@@ -84,9 +142,134 @@ def start_branch(
     )
 
 
-def _report(journal: Journal, name: str, *, hint: str, as_json: bool, is_strict: bool) -> Exit:
-    """Print the outcome of a branch that is already complete."""
-    from callsheet.apps.cli.outcome import report  # noqa: PLC0415 - imports the runtime
-    from callsheet.runtime.forking import conclude  # noqa: PLC0415 - as above
+def _rules(journal: Journal, run_id: str, as_recorded: bool, model: str, moved: Moved) -> BranchRules:
+    """The rules of a branch: an edited plan is checked with the tools of the run, at their new places.
 
-    return report(conclude(journal, name), journal.path, as_json=as_json, hint=hint, is_strict=is_strict)
+    `model` is the model that the run continues with, empty for the original one.
+    """
+    from callsheet.api.run_service import BranchRules  # noqa: PLC0415 - as above
+    from callsheet.apps.credentials import credentials_for  # noqa: PLC0415 - as above
+    from callsheet.apps.equipment import equip, needs_of_recorded  # noqa: PLC0415 - as above
+    from callsheet.apps.toolbox import open_toolbox  # noqa: PLC0415 - as above
+
+    @asynccontextmanager
+    async def opened(draft: Draft) -> AsyncGenerator[Equipment]:
+        start = draft.start
+        needs = needs_of_recorded(moved.setup(start), draft.plan, start.limits, to_stderr, model)
+        async with open_toolbox(needs.setup, needs.plan, needs.agents) as toolbox:
+            yield equip(needs, toolbox, journal.path).equipment
+
+    known = partial(credentials_for, journal, run_id)
+    return BranchRules(as_recorded=as_recorded, open_for=opened, known=known)
+
+
+@click.command()
+@click.argument("run", metavar="RUN")
+@click.option(
+    "--at", required=True, type=int, metavar="SEQ", help="The last event of RUN that the new run keeps."
+)
+@click.option(
+    "--set",
+    "variables",
+    multiple=True,
+    metavar="VAR=JSON",
+    help="Set a variable to another value after the event.",
+)
+@click.option(
+    "--args",
+    "arguments",
+    multiple=True,
+    metavar="STEP.NAME=JSON",
+    help="Change an argument of a step that has not started; the value is data, without $variables.",
+)
+@click.option(
+    "--replace",
+    "steps",
+    multiple=True,
+    metavar="STEP='LINE'",
+    help="Replace a step that has not started by another plan line; in a graph by a JSON object.",
+)
+@sure
+@run_id
+@by
+@resume_options
+def fork(
+    run: str,
+    at: int,
+    variables: tuple[str, ...],
+    arguments: tuple[str, ...],
+    steps: tuple[str, ...],
+    by: str | None,
+    **resume_arguments: Any,
+) -> int:
+    """Start a new run that continues after event SEQ of RUN, with a variable, argument or step edited.
+
+    RUN is a run id, a unique prefix of one, or `last`; it is not changed. `callsheet show RUN --events` lists
+    its events. The new run keeps the results up to the event. --set also replaces a value that the event
+    itself has set. Calls that were pending keep the outcomes that RUN recorded for them.
+
+    Possible side effects are listed first, and need confirmation. Without a terminal --yes is required,
+    otherwise the exit status is 4 and nothing is done. `callsheet runs diff` compares both runs.
+
+    \b
+    Examples:
+      callsheet fork last --at 8 --set total=4
+      callsheet fork last --at 8 --args 'S5.into="done"' --yes
+    """
+    from callsheet.api.run_service import Fork  # noqa: PLC0415 - imports the runtime
+    from callsheet.runtime.edits import Edits  # noqa: PLC0415 - as above
+
+    edits = Edits(
+        parse_variables(variables, "--set"),
+        dict(_argument(text) for text in arguments),
+        dict(_step(text) for text in steps),
+        actor_name(by),
+    )
+    return start_branch(run, Fork(at, edits), **resume_arguments)
+
+
+def _argument(text: str) -> tuple[tuple[str, str], JSON]:
+    place, equals, value = text.partition("=")
+    step, dot, name = place.rpartition(".")
+    if not equals or not dot or not step or not name:
+        raise click.UsageError(f"--args {text[:60]!r} is not STEP.NAME=JSON")
+    return (step, name), parse_value(f"--args {place}", value)
+
+
+def _step(text: str) -> tuple[str, str]:
+    step, equals, line = text.partition("=")
+    if not equals or not step or not line.strip():
+        raise click.UsageError(f"--replace {text[:60]!r} is not STEP='LINE'")
+    return step.strip(), line
+
+
+@click.command()
+@click.argument("run", metavar="RUN")
+@click.option(
+    "--from",
+    "place",
+    required=True,
+    metavar="STEP[@VISIT]",
+    help="The step to start from, such as S3 or S3@2; a step of the first re-plan is r1/S3.",
+)
+@sure
+@run_id
+@by
+@resume_options
+def rerun(run: str, place: str, by: str | None, **arguments: Any) -> int:
+    """Run the plan of RUN again from a step, as a new run that keeps the earlier results.
+
+    RUN is a run id, a unique prefix of one, or `last`; it is not changed. In a graph, all steps that do not
+    depend on the step keep their results; in a @PARALLEL block, the other members do. Earlier usage counts
+    against the limits.
+
+    Possible side effects are listed first, and need confirmation. Without a terminal --yes is required,
+    otherwise the exit status is 4 and nothing is done.
+
+    \b
+    Example:
+      callsheet rerun last --from S3
+    """
+    from callsheet.api.run_service import Rerun  # noqa: PLC0415 - imports the runtime
+
+    return start_branch(run, Rerun(place, actor_name(by), arguments["changes"]), **arguments)

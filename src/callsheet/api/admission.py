@@ -1,0 +1,405 @@
+"""Admits plans: every face checks, proves and launches a run here, and nowhere else.
+
+In: a request (a plan with its inputs and limits) and the equipment (the open tools, and what the runtime
+guarantees). Out: a `Prepared` run, or CallsheetError with all errors. Nothing is recorded, and no tool is
+called. The order is fixed: the plan is checked against the tools, then proved under the policy, and only then
+is there a launch.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from callsheet.api.checking import NO_PROVIDERS, Providers, check_plan, idle_inputs, idle_rules
+from callsheet.api.findings import PlanError
+from callsheet.api.requirements import AgentRules, facts_of, pins_of, servers_of, wrong_tools
+from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, did_you_mean
+from callsheet.ir import JSON, OnInDoubt, Plan, plan_hash
+from callsheet.machine import Limits, Program, ToolFacts, compile_plan
+from callsheet.passes.verify import NOTHING_LEFT, PersistedLabels
+from callsheet.ports.tools import Registry
+from callsheet.runtime.launch import Launch
+from callsheet.sealing.known import SHORTEST, Known
+from callsheet.store.start import secret_labels
+
+if TYPE_CHECKING:
+    from callsheet.api.proving import Guarantees
+    from callsheet.policy.model import Policy
+    from callsheet.ports.mcp import ServerStatus
+    from callsheet.runtime.forking import Draft, Revision
+
+
+def _as_they_are(_: Plan, diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+    return tuple(diagnostics)
+
+
+def _nothing_left() -> PersistedLabels:
+    return NOTHING_LEFT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Equipment:
+    """What a run has at hand: the open tools, what the runtime guarantees, and what earlier runs left.
+
+    `doubts` are diagnostics about servers and `not_asked` a place that may have further tools. `guarantees`
+    and `left` (the labels of files that earlier runs wrote) are asked only under a policy. `advise` puts help
+    into the words of the face.
+    """
+
+    registry: Registry
+    guarantees: Callable[[], Guarantees]
+    left: Callable[[], PersistedLabels] = _nothing_left
+    agents: AgentRules | None = None
+    providers: Providers = NO_PROVIDERS
+    servers: tuple[ServerStatus, ...] = ()
+    doubts: tuple[Diagnostic, ...] = ()
+    not_asked: str | None = None
+    on_in_doubt: OnInDoubt = OnInDoubt.ASK
+    known: Known = field(default_factory=Known)
+    """The credentials of the tools."""
+    workspace: str = ""
+    advise: Callable[[Plan, Iterable[Diagnostic]], tuple[Diagnostic, ...]] = _as_they_are
+
+    def facts(self, plan: Plan) -> dict[str, ToolFacts]:
+        """The machine's facts about the tools that a plan may call."""
+        return facts_of(plan, self.registry, self.on_in_doubt, self.agents)
+
+    def pins(self, plan: Plan) -> dict[str, str]:
+        """The pins of the tools that a plan may call."""
+        return pins_of(plan, self.registry, self.agents)
+
+    def sources(self, plan: Plan, policy: Policy | None) -> dict[str, JSON]:
+        """The server of each server tool that a plan may call; empty without open servers."""
+        return servers_of(plan, self.registry, self.servers, self.agents, policy) if self.servers else {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A plan that somebody wants to run.
+
+    `findings` are the notes of its reader, and of what else the face has looked at; an error among them
+    refuses it. `inputs` are all
+    variables, those named in `secret` among them. `approve` are all rules for approvals; `own_approve` and
+    `own_limits` are the tools that this request itself names in such rules and in limits, in contrast to the
+    settings, which are for all plans. `approved` are the steps that a person has approved. With `can_ask` a
+    call that needs approval can wait for one. `note` is recorded with the run. `done` are the results of
+    steps that another program has completed, None for a run from the start.
+    """
+
+    plan: Plan
+    source: Source | None = None
+    findings: tuple[Diagnostic, ...] = ()
+    inputs: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
+    secret: frozenset[str] = frozenset()
+    limits: Limits = field(default_factory=Limits)
+    policy: Policy | None = None
+    approve: tuple[str, ...] = ()
+    approval_timeout: Mapping[str, float] = field(default_factory=dict[str, float])
+    own_approve: tuple[str, ...] = ()
+    own_limits: tuple[str, ...] = ()
+    approved: tuple[str, ...] = ()
+    can_ask: bool = True
+    note: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
+    done: Mapping[str, JSON] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A run that is ready to begin: checked, proved, launched. Only `prepare` makes one.
+
+    `known` are the credentials of its tools; `diagnostics` are the warnings and hints about it.
+    """
+
+    plan: Plan
+    launch: Launch
+    known: Known
+    diagnostics: tuple[Diagnostic, ...] = ()
+    done: Mapping[str, JSON] | None = None
+    workspace: str = ""
+
+
+class _Terms(NamedTuple):
+    """What the admission of a plan depends on, besides the plan."""
+
+    inputs: frozenset[str]
+    secret: frozenset[str]
+    approved: tuple[str, ...]
+    policy: Policy | None
+    can_ask: bool
+    left: PersistedLabels
+    registry: Registry
+    agents: AgentRules | None
+    providers: Providers
+    doubts: tuple[Diagnostic, ...]
+    not_asked: str | None
+    on_in_doubt: OnInDoubt
+
+
+class _Admitted(NamedTuple):
+    """What is the same for all runs of a plan on the same terms."""
+
+    diagnostics: tuple[Diagnostic, ...]
+    facts: Mapping[str, ToolFacts]
+    pins: Mapping[str, str]
+    program: Program | None
+    policy: Policy | None
+
+
+class AdmittedPlans:
+    """A cache of at most `most` admitted plans, so that further runs of them start faster.
+
+    Plans are compared by identity. The least recently used are dropped, and none is kept that has more than
+    `MOST_STEPS` steps. An admission counts only on the same terms: the same tools and policy, the same names
+    of inputs, and the same labels left by earlier runs.
+    """
+
+    MOST_STEPS = 20_000
+
+    def __init__(self, most: int = 64) -> None:
+        self._most = most
+        self._entries: OrderedDict[tuple[int, frozenset[str]], tuple[Plan, _Terms, _Admitted]] = OrderedDict()
+
+    def get(self, request: Request, equipment: Equipment, left: PersistedLabels) -> _Admitted | None:
+        """The admission of a request on the same terms; None if it is not there."""
+        place = id(request.plan), frozenset(request.inputs)
+        entry = self._entries.get(place)
+        if entry is None or entry[1] != _terms(request, equipment, left):
+            return None
+        self._entries.move_to_end(place)
+        return entry[2]
+
+    def put(
+        self, request: Request, equipment: Equipment, left: PersistedLabels, admitted: _Admitted
+    ) -> _Admitted:
+        """Keep an admission, and its compiled plan, which is returned with it."""
+        plan = request.plan
+        if len(plan.steps) > self.MOST_STEPS:
+            return admitted
+        admitted = admitted._replace(program=compile_plan(plan, admitted.facts))
+        place = id(plan), frozenset(request.inputs)  # the plan is kept: its id must not be another's
+        self._entries[place] = plan, _terms(request, equipment, left), admitted
+        if len(self._entries) > self._most:
+            self._entries.popitem(last=False)
+        return admitted
+
+    def clear(self) -> None:
+        """Drop everything, because the tools have changed."""
+        self._entries.clear()
+
+
+def _terms(request: Request, equipment: Equipment, left: PersistedLabels) -> _Terms:
+    return _Terms(
+        frozenset(request.inputs),
+        request.secret,
+        request.approved,
+        request.policy,
+        request.can_ask,
+        left,
+        equipment.registry,
+        equipment.agents,
+        equipment.providers,
+        equipment.doubts,
+        equipment.not_asked,
+        equipment.on_in_doubt,
+    )
+
+
+def prepare(
+    request: Request,
+    equipment: Equipment,
+    cache: AdmittedPlans | None = None,
+    tell: Callable[[tuple[Diagnostic, ...]], None] = lambda _: None,
+) -> Prepared:
+    """Check a plan, prove it under the policy, and collect what its run starts with.
+
+    `tell` hears the warnings and hints as soon as they are known, even if the proof then fails. `cache` keeps
+    admitted plans. Raises PlanError with all findings for a
+    plan with errors, PolicyRefused, CallsheetError (CFG011) for secrets and approvals of nothing.
+    """
+    plan, policy = request.plan, request.policy
+    _check_names(request)
+    wrong = any(d.is_error for d in request.findings)
+    left = NOTHING_LEFT if policy is None else equipment.left()
+    admitted = None if cache is None or wrong else cache.get(request, equipment, left)
+    if admitted is None:
+        admitted = _admit(request, equipment, left, tell)
+        if cache is not None:
+            admitted = cache.put(request, equipment, left, admitted)
+    of_request = _of_request(request)
+    tell(of_request)
+    sources = equipment.sources(plan, admitted.policy)
+    launch = Launch(
+        facts=admitted.facts,
+        pins=admitted.pins,
+        inputs=request.inputs,
+        limits=request.limits,
+        source="" if request.source is None else request.source.text,
+        note={**request.note, **({"servers": sources} if sources else {})},
+        approve=request.approve,
+        approval_timeout=request.approval_timeout,
+        program=admitted.program,
+        policy=admitted.policy,
+        verified="" if admitted.policy is None else plan_hash(plan),
+        secret=request.secret,
+    )
+    diagnostics = (*request.findings, *admitted.diagnostics, *of_request)
+    return Prepared(plan, launch, equipment.known, diagnostics, request.done, equipment.workspace)
+
+
+def examine(request: Request, equipment: Equipment) -> tuple[Diagnostic, ...]:
+    """All findings about a plan with these tools and inputs; nothing is raised."""
+    return (*_examined(request, equipment), *_of_request(request))
+
+
+def revise(draft: Draft, equipment: Equipment) -> Revision:
+    """Check and prove the edited plan of a fork, and collect its tools' facts.
+
+    Raises PlanError for a plan with errors, PolicyRefused for one that the run's policy refuses.
+    """
+    from callsheet.runtime.forking import Revision  # noqa: PLC0415 - only for edited plans
+
+    plan, start = draft.plan, draft.start
+    found = (*equipment.doubts, *checked(plan, start.inputs, equipment))
+    _refuse_errors(found, None)
+    policy = None
+    if draft.policy is not None:
+        labels = Request(plan=plan, inputs=start.inputs, secret=frozenset(start.secret), policy=draft.policy)
+        policy, _ = _proved(labels, equipment, equipment.left())
+    sources = equipment.sources(plan, policy)
+    return Revision(plan, equipment.facts(plan), equipment.pins(plan), policy, sources)
+
+
+def admit_new_plan(
+    plan: Plan,
+    variables: Mapping[str, JSON],
+    registry: Registry,
+    agents: AgentRules | None,
+    on_in_doubt: OnInDoubt,
+) -> dict[str, ToolFacts]:
+    """The facts about the tools of a plan that a run has made itself; raises CallsheetError with its errors.
+
+    It is proved, under a policy, by the gateway of the run, which knows the labels of its values.
+    """
+    found = (*check_plan(plan, registry, variables), *wrong_tools(plan, registry, agents))
+    errors = [d for d in found if d.is_error]
+    if errors:
+        raise CallsheetError(errors)
+    return facts_of(plan, registry, on_in_doubt, agents)
+
+
+# ---------------------------------------------------------------- check, then prove
+
+
+def _admit(
+    request: Request,
+    equipment: Equipment,
+    left: PersistedLabels,
+    tell: Callable[[tuple[Diagnostic, ...]], None],
+) -> _Admitted:
+    plan = request.plan
+    found = _examined(request, equipment)
+    _refuse_errors((*found, *(d for d in request.findings if d.is_error)), request.source)
+    tell((*request.findings, *found))
+    policy, proved = _proved(request, equipment, left)
+    tell(proved)
+    return _Admitted((*found, *proved), equipment.facts(plan), equipment.pins(plan), None, policy)
+
+
+def _examined(request: Request, equipment: Equipment) -> tuple[Diagnostic, ...]:
+    """The findings about the plan with its tools and the names of its inputs."""
+    plan, inputs = request.plan, request.inputs
+    return (*equipment.doubts, *checked(plan, inputs, equipment), *idle_inputs(plan, inputs))
+
+
+def checked(plan: Plan, inputs: Collection[str], equipment: Equipment) -> tuple[Diagnostic, ...]:
+    """The findings about a plan with these tools and variables, apart from those about servers."""
+    registry, not_asked = equipment.registry, equipment.not_asked
+    return equipment.advise(
+        plan,
+        (
+            *check_plan(plan, registry, inputs, not_asked=not_asked, providers=equipment.providers),
+            *wrong_tools(plan, registry, equipment.agents, not_asked=not_asked),
+        ),
+    )
+
+
+def _refuse_errors(found: tuple[Diagnostic, ...], source: Source | None) -> None:
+    if any(d.is_error for d in found):
+        raise PlanError(found, source)
+
+
+def _proved(
+    request: Request, equipment: Equipment, left: PersistedLabels
+) -> tuple[Policy | None, tuple[Diagnostic, ...]]:
+    """The policy, bound to the tools, after it has accepted the plan; and the warnings of the proof."""
+    if request.policy is None:
+        return None, ()
+    from callsheet.api.proving import Assumptions, prove  # noqa: PLC0415 - only under a policy
+
+    assumed = Assumptions(
+        inputs=request.inputs,
+        labels=secret_labels(request.policy, request.secret),
+        approved=request.approved,
+        can_ask=request.can_ask,
+        left=left,
+    )
+    proof = prove(request.plan, request.policy, equipment.registry, assumed).under(equipment.guarantees())
+    proof.raise_if_refused(request.source)
+    return proof.policy, tuple(proof.diagnostics)
+
+
+# ---------------------------------------------------------------- the request itself
+
+
+def _check_names(request: Request) -> None:
+    """Raise CallsheetError (CFG011) for secrets and approvals of nothing."""
+    unknown = sorted(request.secret - request.inputs.keys())
+    if unknown:
+        raise CallsheetError.single("CFG011", f"{unknown[0]} is named as a secret, but has no value")
+    if request.approved and request.policy is None:
+        raise CallsheetError.single("CFG011", "steps are approved, but no policy requires approval")
+    ids = [step.id for step in request.plan.steps] if request.approved else []
+    for given in request.approved:
+        if given not in ids:
+            near = did_you_mean(given, ids)
+            hint = f"did you mean {' or '.join(near)}?" if near else None
+            raise CallsheetError.single("CFG011", f"the plan has no step {given[:40]!r}", help=hint)
+
+
+def _of_request(request: Request) -> tuple[Diagnostic, ...]:
+    """What is odd about the rules and the secrets of a request."""
+    idle = ()
+    if request.own_approve or request.own_limits:
+        idle = idle_rules(request.plan, request.own_approve, request.own_limits)
+    return (*idle, *short_secrets({name: request.inputs[name] for name in sorted(request.secret)}))
+
+
+def short_secrets(secrets: Mapping[str, JSON]) -> tuple[Diagnostic, ...]:
+    """SEC006 for each secret that is too short to be found in other texts."""
+    return tuple(
+        Diagnostic(
+            "SEC006",
+            Severity.WARNING,
+            f"the secret {name} has {len(secret)} character{'s' if len(secret) > 1 else ''}: "
+            "it is encrypted as an input, but not recognized in other texts",
+            help="use a longer secret, or run under a policy, whose labels track it",
+        )
+        for name, secret in secrets.items()
+        if isinstance(secret, str) and len(secret) < SHORTEST
+    )
+
+
+def own_limits(limits: Limits, common: Limits) -> tuple[str, ...]:
+    """The tools that a request limits, beyond those in the `common` limits, which are for all plans."""
+    limited = {**limits.max_calls_by_tool, **limits.max_concurrency_by_tool}
+    others = {**common.max_calls_by_tool, **common.max_concurrency_by_tool}
+    return tuple(sorted(limited.keys() - others.keys()))
+
+
+def own_rules(approve: Iterable[str], common: Iterable[str]) -> tuple[str, ...]:
+    """The tools for which a request requires approval, beyond those in the `common` rules."""
+    others = set(common)
+    return tuple(name for name in dict.fromkeys(approve) if name not in others)

@@ -1,0 +1,261 @@
+"""The tool entries of a policy and the available tools: bound to each other, drafted, and explained.
+
+In: a policy, a registry. Out: the policy bound to tools by server, name and pin; diagnostics; a draft.
+"""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from callsheet.diagnostics import Diagnostic, Severity, did_you_mean
+from callsheet.ir import Call, Effect, Plan
+from callsheet.passes.verify import Verdict, Violation
+from callsheet.policy.builtins import fold
+from callsheet.policy.calls import Rule
+from callsheet.policy.model import Policy, ToolRule
+from callsheet.ports.tools import Registry, ToolSpec
+
+_OWN = ("builtin", "transform", "people")
+_WIDEST = 100
+_RECEIVERS = frozenset(
+    ("to", "recipient", "recipients", "email", "address", "channel", "url", "uri", "host", "endpoint")
+)
+"""Argument names that usually hold the receiver; written as a commented suggestion for the operator."""
+_HEAD = """\
+# What plans may do here, written by `callsheet policy init`.
+#   callsheet verify PLAN --policy {file}   proves a plan against it
+#   callsheet run PLAN --policy {file}      proves it, and checks each call against it
+# An unchanged entry allows least: read what the tool does, then loosen what is too strict.
+schema = 1
+extends = "{base}"
+
+[audience.trusted]
+# Who may see private data beside you and the model: hosts such as "api.internal" or "*.corp.example",
+# mail addresses such as "*@corp.example".
+hosts = []
+mail = []
+
+# [sources]
+# "file:docs/**" = {{ conf = "pub" }}      # everybody may read it
+# "file:keys/**" = {{ conf = "secret" }}   # nobody may, not even the model
+# "url:api.internal" = {{ conf = "priv" }}
+"""
+_KEYS = """
+# In each entry: `egress`: does a call tell somebody outside what its arguments are? `audience_arg`: the
+# argument that says whom; without it nobody knows, and only public data may go there. `destructive`: does it
+# delete, pay, send, or do what cannot be undone? Then each call needs approval. `control`: the arguments that
+# decide what is done, and must not come from untrusted data. `returns`: T/ for trusted results, else U/;
+# and who may read them. `no_echo`: its results repeat none of its arguments. `pin`: the declaration for
+# which this was written.
+"""
+
+
+def draft_policy(specs: Mapping[str, ToolSpec], base: str, file: str) -> str:
+    """The text of a policy that extends `base`, with an entry for each tool that is not callsheet's own.
+
+    `specs` are declarations by the name that plans use; `file` is the file name used in the comments.
+    """
+    parts = [_HEAD.format(base=base, file=file)]
+    foreign = {name: spec for name, spec in specs.items() if spec.origin not in _OWN}
+    if foreign:
+        parts.append(_KEYS)
+    for origin in dict.fromkeys(spec.origin for spec in foreign.values()):
+        parts.append(f"\n# {'-' * 8} {_on_one_line(origin)}\n")
+        parts.extend(_entry(name, spec) for name, spec in foreign.items() if spec.origin == origin)
+    return "".join(parts)
+
+
+def _entry(name: str, spec: ToolSpec) -> str:
+    lines = ["", *_comments(name, spec), f"[tools.{json.dumps(policy_name(name, spec))}]"]
+    only_reads = spec.is_declared and spec.effect.only_reads
+    reaches = not (spec.is_declared and spec.effect is Effect.PURE)
+    lines.append(f"egress = {_word(reaches)}")
+    if reaches and (receiver := _receiver(spec)) is not None:
+        lines.append(f"# audience_arg = {json.dumps(receiver)}")
+    lines.append(f"destructive = {_word(not only_reads)}")
+    lines.append(f"control = {json.dumps(list(spec.parameter_names), ensure_ascii=False)}")
+    if spec.is_declared and spec.effect in (Effect.PURE, Effect.READ, Effect.IDEMPOTENT):
+        lines.append("idempotent = true")
+    lines.append('returns = "U/priv"')
+    if spec.pin is not None and spec.origin.startswith("mcp:"):
+        lines.append(f"pin = {json.dumps(spec.pin)}")
+    return "\n".join(lines) + "\n"
+
+
+def _receiver(spec: ToolSpec) -> str | None:
+    """The argument whose name suggests that it holds the receiver."""
+    return next((name for name in spec.parameter_names if name.casefold() in _RECEIVERS), None)
+
+
+def policy_name(name: str, spec: ToolSpec) -> str:
+    """The name of a tool in a policy: `mcp:SERVER/TOOL` for a server's tool, else `@NAME`."""
+    return f"{spec.origin}/{spec.executor}" if spec.origin.startswith("mcp:") else f"@{name}"
+
+
+def _comments(name: str, spec: ToolSpec) -> Iterator[str]:
+    yield f"# @{name} ({', '.join(_on_one_line(argument) for argument in spec.parameter_names)})"
+    if spec.description.strip():
+        yield f"#   it says: {_on_one_line(spec.description)}"
+    if spec.is_declared:
+        yield f"#   you declared it: {spec.effect}"
+
+
+def _on_one_line(text: str) -> str:
+    """The start of a text on one line, with control characters escaped, so that it cannot end a comment."""
+    seen = (c if unicodedata.category(c)[0] != "C" else f"\\u{ord(c):04x}" for c in " ".join(text.split()))
+    line = "".join(seen)
+    return line if len(line) <= _WIDEST else f"{line[: _WIDEST - 1]}…"
+
+
+def _word(flag: bool) -> str:
+    return "true" if flag else "false"
+
+
+def bind_policy(
+    policy: Policy, registry: Registry, calls: Collection[str] | None = None
+) -> tuple[Policy, tuple[Diagnostic, ...]]:
+    """The policy with its entries under the names by which plans call their tools, and diagnostics.
+
+    An entry whose pin differs from the tool's declaration is dropped with POL007: an error, or a warning if
+    the plan does not call the tool (`calls` are folded names; None means that any tool may be called). An
+    entry for a missing tool is kept, with the warning POL008 unless its server has no tool here: only the
+    servers that a plan needs are opened.
+    """
+    specs = {name: tool.spec for name, tool in zip(registry.names(), registry, strict=True)}
+    names = {policy_name(name, spec): name for name, spec in specs.items()}
+    servers = {name.partition("/")[0] for name in names}
+    rules: dict[str, ToolRule] = {}
+    diagnostics: list[Diagnostic] = []
+    for key, rule in policy.tools.items():
+        tool = registry.get(names.get(key, key))
+        if tool is None:
+            rules[key] = rule
+            if not key.startswith("mcp:") or key.partition("/")[0] in servers:
+                diagnostics.append(_absent(key, [*names, *(f"@{name}" for name in specs)]))
+        elif rule.pin is not None and tool.spec.pin is not None and rule.pin != tool.spec.pin:
+            is_called = calls is None or any(
+                fold(name) in calls for name in registry.names_of(names.get(key, key))
+            )
+            diagnostics.append(other_pin(key, tool.spec, rule.pin, is_called=is_called))
+        else:
+            rules.update((name, rule) for name in registry.names_of(names.get(key, key)))
+
+    def all_names(key: str) -> tuple[str, ...]:
+        return registry.names_of(names.get(key, key))
+
+    return replace(_renamed(policy, all_names), tools=rules), tuple(diagnostics)
+
+
+def _renamed(policy: Policy, names: Callable[[str], tuple[str, ...]]) -> Policy:
+    """The policy with each tool name, wherever it occurs, replaced by all names that plans may use for it."""
+
+    def of(keys: Iterable[str]) -> tuple[str, ...]:
+        return tuple(name for key in keys for name in names(key))
+
+    agent = policy.agent
+    return replace(
+        policy,
+        allowed_tools=None if policy.allowed_tools is None else frozenset(of(policy.allowed_tools)),
+        denied_tools=frozenset(of(policy.denied_tools)),
+        agent=None
+        if agent is None
+        else replace(
+            agent,
+            tools=of(agent.tools),
+            arguments={name: given for key, given in agent.arguments.items() for name in names(key)},
+        ),
+        rules=tuple(replace(rule, tool=name) for rule in policy.rules for name in names(rule.tool)),
+    )
+
+
+def _absent(key: str, known: list[str]) -> Diagnostic:
+    shown = key if key.startswith("mcp:") else f"@{key}"
+    suggestions = did_you_mean(shown, known)
+    return Diagnostic(
+        "POL008",
+        Severity.WARNING,
+        f"the policy has an entry for {shown}, which does not exist here",
+        help=f"did you mean {' or '.join(suggestions)}?"
+        if suggestions
+        else "`callsheet tools` lists the available tools",
+    )
+
+
+def other_pin(key: str, spec: ToolSpec, pin: str, *, is_called: bool = True) -> Diagnostic:
+    """The diagnostic for an entry whose `pin` is not that of the tool: a warning unless `is_called`."""
+    name = key.removeprefix("mcp:")
+    if pin == spec.orderless_pin:
+        message = f"the policy's pin of {name} says nothing about the order of its arguments"
+        order = ", ".join(spec.parameter_names)
+        help_ = (
+            f"values without names go to {order}, in this order; if that is right, write its pin: {spec.pin}"
+        )
+    else:
+        message = f"{name} has changed since the policy was written"
+        help_ = f"review the changes, then write its new pin: {spec.pin}"
+    return Diagnostic("POL007", Severity.ERROR if is_called else Severity.WARNING, message, help=help_)
+
+
+_SERVER = "mcp:"
+
+
+def with_hints(
+    verdict: Verdict, plan: Plan, policy: Policy, registry: Registry, not_asked: str | None = None
+) -> tuple[Violation, ...]:
+    """The violations, with a more precise help where a tool has no entry.
+
+    `not_asked` names, for messages, a place that may have further tools and was not queried.
+    """
+    return tuple(_explained(each, plan, policy, registry, not_asked) for each in verdict.violations)
+
+
+def _explained(
+    violation: Violation, plan: Plan, policy: Policy, registry: Registry, not_asked: str | None
+) -> Violation:
+    step = plan.step(violation.step or "")
+    if violation.rule is not Rule.UNKNOWN_TOOL or step is None or not isinstance(step.action, Call):
+        return violation
+    hint = entry_hint(step.action.tool, policy, registry, not_asked)
+    return violation if hint is None else replace(violation, help=hint)
+
+
+def entry_hint(tool: str, policy: Policy, registry: Registry, not_asked: str | None) -> str | None:
+    """What to do so that an entry applies to a tool; None if the policy has to describe the tool first."""
+    repinned = _other_pin(tool, policy, registry)
+    if repinned is not None:
+        return f"the entry {repinned} is not applied, because its pin is not the one of the tool: see POL007"
+    origins = dict.fromkeys(each.spec.origin for each in registry)
+    servers = [origin.removeprefix(_SERVER) for origin in origins if origin.startswith(_SERVER)]
+    for key in policy.tools:
+        server, _, own = key.removeprefix(_SERVER).partition("/")
+        if not key.startswith(_SERVER) or tool not in (fold(own), f"{fold(server)}__{fold(own)}"):
+            continue
+        if server in registry.unopened:
+            return f"the entry {key} applies once the server {server!r} is open; it could not be opened"
+        if server in servers:
+            return f"the entry {key} is for the server {server!r}, which is open and has no such tool"
+        if servers:
+            server_names = ", ".join(servers)
+            return f"the entry {key} is for a server {server!r}; those that were asked are {server_names}"
+        return None
+    if registry.get(tool) is None and not_asked is not None:
+        return f"describe it in the policy, once its server was asked: {not_asked} was not (--mcp-config)"
+    if registry.get(tool) is None and registry.unopened:
+        names = ", ".join(map(repr, registry.unopened))
+        return f"describe it in the policy, once its server is open: {names} could not be opened"
+    return None
+
+
+def _other_pin(tool: str, policy: Policy, registry: Registry) -> str | None:
+    """The policy key that names the tool but carries another pin."""
+    for own, each in zip(registry.names(), registry, strict=True):
+        if tool not in registry.names_of(own):
+            continue
+        for key in (policy_name(own, each.spec), *registry.names_of(own)):
+            rule = policy.tools.get(key)
+            if rule is not None and rule.pin is not None and rule.pin != each.spec.pin:
+                return key
+    return None

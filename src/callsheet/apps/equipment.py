@@ -1,0 +1,105 @@
+"""The equipment of a run from a setup: its models, its open tools, what the runtime guarantees.
+
+In: a setup, a plan, its limits; then the toolbox that was opened for them. Out: what the run service needs to
+admit, resume or branch off a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from callsheet.api.admission import Equipment
+from callsheet.api.requirements import AgentRules
+from callsheet.apps.guarantees import guarantees_of
+from callsheet.apps.models import RunModels, models_for_plan, setup_for_resume, with_local_model
+from callsheet.apps.setup import Setup
+from callsheet.apps.toolbox import Toolbox, setup_of_run
+from callsheet.ir import OnInDoubt, Plan
+from callsheet.machine import Limits
+from callsheet.passes.verify import NOTHING_LEFT, PersistedLabels
+from callsheet.ports.calls import CallListener
+from callsheet.runtime.gateway import Ports
+from callsheet.runtime.remaining import left_before
+
+
+class Needs(NamedTuple):
+    """What has to be opened for a run: with which setup, for which models, and which plan's tools.
+
+    `plan` is None if all tools are needed.
+    """
+
+    setup: Setup
+    models: RunModels
+    plan: Plan | None
+
+    @property
+    def agents(self) -> AgentRules | None:
+        """The rules for agents; None without a model."""
+        return self.models.agents
+
+
+def needs_of(
+    setup: Setup, plan: Plan, limits: Limits, say: Callable[[str], None], *, must_plan: bool = True
+) -> Needs:
+    """The needs of a run of a plan; `say` hears of a local model that is used because none is named.
+
+    Raises CallsheetError as `models_for_plan` does.
+    """
+    setup = with_local_model(setup, say, plan)
+    models = models_for_plan(setup, plan, limits, must_plan=must_plan)
+    return Needs(setup, models, None if models.may_call_any_tool(plan) else plan)
+
+
+def needs_of_recorded(
+    setup: Setup, plan: Plan, limits: Limits, say: Callable[[str], None], model: str = ""
+) -> Needs:
+    """The needs of a recorded run that was started with this setup; `model` is used instead of its own."""
+    return needs_of(setup_for_resume(setup, model), plan, limits, say, must_plan=False)
+
+
+class Equipped(NamedTuple):
+    """A run's equipment and ports, and the setup that opens the same tools again."""
+
+    equipment: Equipment
+    ports: Ports
+    setup: Setup
+
+
+def equip(
+    needs: Needs,
+    toolbox: Toolbox,
+    journal: Path | None,
+    *,
+    on_in_doubt: str = "",
+    keeps_labels: bool = True,
+    listener: CallListener | None = None,
+) -> Equipped:
+    """The equipment of a run, once its toolbox is open.
+
+    The labels of files are those beside the `journal`, and runs store theirs there if it `keeps_labels`.
+    `on_in_doubt` is the rule for calls in doubt, by default that of the setup. `listener` follows the calls.
+    """
+    setup, models, _ = needs
+    registry, on_in_doubt = toolbox.registry, on_in_doubt or setup.settings.on_in_doubt
+
+    def left() -> PersistedLabels:
+        return NOTHING_LEFT if journal is None else left_before(journal, setup.folder)
+
+    equipment = Equipment(
+        registry=registry,
+        guarantees=lambda: guarantees_of(setup, registry, keeps_labels=keeps_labels),
+        left=left,
+        agents=models.agents,
+        providers=models.providers,
+        servers=toolbox.servers,
+        doubts=toolbox.diagnostics,
+        not_asked=toolbox.not_asked,
+        on_in_doubt=OnInDoubt(on_in_doubt),
+        known=toolbox.known,
+        workspace=toolbox.workspace,
+    )
+    compiler = models.compiler(registry, on_in_doubt)
+    ports = toolbox.ports(models.model, compiler, models.turns(registry), listener)
+    return Equipped(equipment, ports, setup_of_run(setup, toolbox))

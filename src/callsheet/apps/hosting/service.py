@@ -1,0 +1,241 @@
+"""What a host gives to the run service: the equipment of its runs, and its rules.
+
+In: requests, recorded runs, shared tools. Out: prepared runs, outcomes, revisions. Slow work is done beside
+the event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from callsheet.api.admission import Equipment, Prepared, Request, own_rules, prepare
+from callsheet.api.arguments import values_of
+from callsheet.api.run_service import BranchRules, Conduct, Fork, Opened, Rerun, branch_off, resume
+from callsheet.apps.credentials import credentials_for
+from callsheet.apps.equipment import equip, needs_of, needs_of_recorded
+from callsheet.apps.hosting.collector import CollectorHold
+from callsheet.apps.hosting.requests import ResumeOptions, RunRequest, tightened
+from callsheet.apps.hosting.shared import SharedTools
+from callsheet.apps.masking import Masker
+from callsheet.apps.operations.library import bound, origin_note, other_tools
+from callsheet.apps.setup import Setup
+from callsheet.diagnostics import CallsheetError
+from callsheet.ir import Plan
+from callsheet.machine import Limits
+from callsheet.machine.approvals import approval_rules
+from callsheet.machine.machine import Observer
+from callsheet.machine.notes import Note
+from callsheet.planning.checkpoints import read_checkpoint
+from callsheet.policy.canon import is_of
+from callsheet.policy.model import Policy
+from callsheet.runtime.doubt import RunOutcome
+from callsheet.runtime.forking import HOST, Draft, Forking
+from callsheet.runtime.gateway import Ports
+from callsheet.runtime.launch import Watch
+from callsheet.runtime.offloading import Offload, at_once
+from callsheet.store import Journal
+from callsheet.store.start import Start
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class HostConfig:
+    """The settings common to all runs of a host: tools, limits, policy, and where log messages go."""
+
+    tools: SharedTools
+    limits: Limits
+    policy: Policy | None
+    say: Callable[[str], None]
+    beside: Offload
+    journal: Path | None = None
+    """The journal, and the labels of the files that runs write beside it."""
+    name: str = ""
+    """The host's name, recorded with its runs so that a later host of that name can resume them."""
+
+
+class ReadyRun(NamedTuple):
+    """A prepared run, and the ports through which it can be driven here."""
+
+    prepared: Prepared
+    ports: Ports
+
+
+async def ready(request: RunRequest, config: HostConfig) -> ReadyRun:
+    """Prepare the run of a request; raises CallsheetError, including PolicyRefused."""
+    plan = request.text.require()
+    given, done = values_of(request.inputs), None
+    if request.state is not None:
+        state = request.state
+        done, recorded = await config.beside(lambda: read_checkpoint(state, plan))
+        given = {**recorded, **given}
+    inputs = bound(request.text, given, ())
+    limits, policy = _limits(request, config.limits), _policy(request, config)
+    beside = config.beside if is_slow(request, policy) else at_once
+    needs = await beside(lambda: needs_of(config.tools.setup, plan, limits, config.say))
+    toolbox = await config.tools.for_plan(needs.plan, needs.agents)
+
+    def made() -> ReadyRun:
+        equipment, ports, setup = equip(needs, toolbox, config.journal, on_in_doubt=request.on_in_doubt or "")
+        rules, text = setup.settings.approve, request.text
+        approve = approval_rules((*rules, *request.approve))
+        changed = other_tools(text, equipment.registry, is_accepted=request.accepts_changed_tools)
+        changes = request.limits
+        wanted = Request(
+            plan=plan,
+            source=text.source,
+            findings=(*text.diagnostics, *changed),
+            inputs=inputs,
+            secret=request.secrets,
+            limits=limits,
+            policy=policy,
+            approve=approve,
+            approval_timeout={**setup.settings.approval_timeouts(), **request.approval_timeout},
+            own_approve=own_rules(approval_rules(request.approve), approval_rules(rules)),
+            own_limits=tuple(sorted({*changes.get(_CALLS, ()), *changes.get(_AT_ONCE, ())})),
+            approved=request.approved,
+            note={
+                "plan": text.source.name,
+                "setup": config.tools.note_of(setup),
+                **origin_note(text),
+                **({HOST: config.name} if config.name else {}),
+            },
+            done=done,
+        )
+        return ReadyRun(prepare(wanted, equipment), ports)
+
+    return await beside(made)
+
+
+def is_slow(request: RunRequest, policy: Policy | None) -> bool:
+    """Whether admitting and recording a request may take so long that the event loop must not wait.
+
+    A thread costs more than what has to be done for a short plan without a policy.
+    """
+    return policy is not None or request.state is not None or len(request.text.require().steps) > _SHORT
+
+
+_SHORT = 50
+"""The number of steps up to which a plan without a policy is admitted in less than two milliseconds."""
+
+
+_CALLS, _AT_ONCE = "max_calls_by_tool", "max_concurrency_by_tool"
+
+
+def _limits(request: RunRequest, own: Limits) -> Limits:
+    try:
+        return tightened(own, request.limits)
+    except (TypeError, ValueError) as error:
+        raise CallsheetError.single("CFG011", f"the limits cannot be used: {error}") from error
+
+
+def _policy(request: RunRequest, config: HostConfig) -> Policy | None:
+    if config.policy is None:
+        return request.policy
+    if request.policy is not None:
+        raise CallsheetError.single(
+            "API020",
+            f"all runs of this server are under the policy {config.policy.name}, but the request names one",
+            help="omit the policy; the operator of the server sets it",
+        )
+    return config.policy
+
+
+# ---------------------------------------------------------------- recorded runs
+
+
+async def resume_in_host(
+    journal: Journal,
+    run_id: str,
+    terms: ResumeOptions,
+    masker: Masker,
+    watch: Watch,
+    config: HostConfig,
+    hold: CollectorHold,
+) -> RunOutcome:
+    """Resume a run where its journal ends, until it ends or stops; raises as `run_service.resume` does.
+
+    `hold` keeps the garbage collector off the run's data while it is loaded.
+    """
+
+    @asynccontextmanager
+    async def opened(start: Start, plan: Plan, limits: Limits) -> AsyncGenerator[Opened]:
+        needs = await config.beside(
+            lambda: needs_of_recorded(Setup.from_note(start.launch), plan, limits, config.say)
+        )
+        async with config.tools.for_run(needs.setup, needs.plan, needs.agents) as toolbox:
+            masker.add_secrets(toolbox.known)
+            equipment, ports, _ = equip(needs, toolbox, config.journal)
+            hold.built(len(plan.steps))
+            yield Opened(equipment, ports)
+
+    async def held(look: Callable[[], _T], /) -> _T:
+        return await hold.beside(config.beside, look)
+
+    hold.begin()
+    observer = terms.listeners.observer
+    watch = replace(
+        watch,
+        observer=observer_on_loop(observer, masker),
+        hears_all=observer is not None,
+        on_declared=masker.add_secrets,
+    )
+    present, needs_policy = terms.listeners.present, config.policy is not None
+    conduct = Conduct(watch, present, held, needs_policy=needs_policy)
+    return await resume(journal, run_id, terms, opened, conduct)
+
+
+def observer_on_loop(observer: Observer | None, masker: Masker) -> Observer | None:
+    """An observer that passes masked notes on to this event loop from any thread, in order."""
+    if observer is None:
+        return None
+    masked = masker.masked_observer(observer)
+    loop, home = asyncio.get_running_loop(), threading.get_ident()
+
+    def tell(note: Note) -> None:
+        if threading.get_ident() == home:
+            masked(note)
+        else:
+            loop.call_soon_threadsafe(masked, note)
+
+    return tell
+
+
+async def branch_in_host(
+    journal: Journal, run_id: str, what: Rerun | Fork, terms: ResumeOptions, config: HostConfig
+) -> Forking:
+    """Prepare a branch of a run; raises as `branch_off` does, API020 for one of another policy."""
+
+    @asynccontextmanager
+    async def opened(draft: Draft) -> AsyncGenerator[Equipment]:
+        setup = Setup.from_note(draft.start.launch)
+        needs = needs_of_recorded(setup, draft.plan, draft.start.limits, config.say)
+        async with config.tools.for_run(needs.setup, needs.plan, needs.agents) as toolbox:
+            yield equip(needs, toolbox, journal.path).equipment
+
+    rules = BranchRules(
+        as_recorded=terms.as_recorded,
+        open_for=opened,
+        known=lambda: credentials_for(journal, run_id),
+        check_policy=lambda own: _check_policy(own, config.policy),
+        offload=config.beside,
+    )
+    return await branch_off(journal, run_id, what, rules)
+
+
+def _check_policy(own: Policy | None, policy: Policy | None) -> None:
+    """Raise CallsheetError (API020) for a run under `own` in a host whose runs are under another `policy`."""
+    if policy is None or (own is not None and is_of(own, policy)):
+        return
+    text = "has none" if own is None else f"is under the policy {own.name}"
+    raise CallsheetError.single(
+        "API020",
+        f"all runs here are under the policy {policy.name}, but the run to branch off from {text}",
+        help="start its plan anew; the operator can branch off with `callsheet rerun` and `fork`",
+    )

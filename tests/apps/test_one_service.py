@@ -1,0 +1,70 @@
+"""No interface assembles a run: what it takes is imported by the run service alone."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import callsheet
+
+APPS = Path(callsheet.__file__).parent / "apps"
+PIECES = {
+    "callsheet.runtime.runs": {
+        "begin_run",
+        "create_run",
+        "enlist_run",
+        "resume_run",
+        "run_unrecorded",
+        "start_run",
+    },
+    "callsheet.runtime.adopting": {"adopt_run"},
+    "callsheet.runtime.launch": {"Launch", "start_of", "check_pins"},
+    "callsheet.runtime.forking": {"drafted", "fork", "rerun", "conclude"},
+    "callsheet.runtime.cancelling": {"cancel_run", "cancel_now"},
+    "callsheet.runtime.doubt": {"decide_calls"},
+}
+"""What a run is assembled from, by module."""
+CHECKS = {
+    "check_plan",
+    "prove",
+    "facts_of",
+    "pins_of",
+    "servers_of",
+    "wrong_tools",
+    "check_tools",
+    "check_present",
+}
+"""What the folders that start and continue runs leave to the service; others only look at plans with it."""
+STARTING = ("hosting", "cli", "mcp", "http", "chat", "web")
+LOOKING = {"explain_schedule.py", "run_view.py"}
+"""Modules of these folders that show plans and never run them."""
+
+
+def imports(path: Path) -> Iterator[tuple[str, str]]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module is not None:
+            yield from ((node.module, alias.name) for alias in node.names)
+
+
+def assembled(path: Path) -> list[str]:
+    """The pieces of a run that a module under `apps` imports."""
+    wrong = [f"{module}.{name}" for module, name in imports(path) if name in PIECES.get(module, ())]
+    wrong += [f"{module}.{name}" for module, name in imports(path) if f"{module}.{name}" in PIECES]
+    if path.relative_to(APPS).parts[0] in STARTING and path.name not in LOOKING:
+        wrong += [f"{module}.{name}" for module, name in imports(path) if name in CHECKS]
+    return wrong
+
+
+@pytest.mark.parametrize("path", sorted(APPS.rglob("*.py")), ids=lambda path: str(path.relative_to(APPS)))
+def test_no_interface_assembles_a_run(path: Path) -> None:
+    assert assembled(path) == []
+
+
+def test_pieces_are_there() -> None:
+    for module, names in PIECES.items():
+        source = (APPS.parent.parent / f"{module.replace('.', '/')}.py").read_text(encoding="utf-8")
+        defined = {node.name for node in ast.walk(ast.parse(source)) if hasattr(node, "name")}  # pyright: ignore
+        assert names <= defined, module
