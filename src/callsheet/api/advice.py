@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from callsheet.diagnostics import CallsheetError, Diagnostic
-from callsheet.ir import Call, Plan
+from callsheet.ir import Plan
 from callsheet.ports.builtin import BuiltinSettings, builtin_tools
 
 _OPTION = re.compile(r"--var (\w+)=…")
@@ -50,7 +50,7 @@ def _advised(plan: Plan, diagnostic: Diagnostic) -> Diagnostic:
     help_ = diagnostic.help or ""
     if diagnostic.code == _UNKNOWN_TOOL:
         step = plan.step(diagnostic.step or "")
-        if step is not None and isinstance(step.action, Call) and step.action.tool in _builtin_names():
+        if step is not None and step.call is not None and step.call.tool in _builtin_names():
             help_ = "it is a built-in tool: Runtime(builtins=True)"
         elif help_.startswith("`callsheet tools`"):
             help_ = "give it to the runtime: Runtime(tools=[…]), or mcp=… for servers"

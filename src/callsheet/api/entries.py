@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from callsheet.api.drafting import policy_name
-from callsheet.ir import Call, Plan
+from callsheet.ir import Plan
 from callsheet.passes.verify import Verdict, Violation
 from callsheet.policy.builtins import fold
 from callsheet.policy.calls import Rule
@@ -33,9 +33,9 @@ def _explained(
     violation: Violation, plan: Plan, policy: Policy, registry: Registry, not_asked: str | None
 ) -> Violation:
     step = plan.step(violation.step or "")
-    if violation.rule is not Rule.UNKNOWN_TOOL or step is None or not isinstance(step.action, Call):
+    if violation.rule is not Rule.UNKNOWN_TOOL or step is None or step.call is None:
         return violation
-    hint = entry_hint(step.action.tool, policy, registry, not_asked)
+    hint = entry_hint(step.call.tool, policy, registry, not_asked)
     return violation if hint is None else replace(violation, help=hint)
 
 

@@ -26,8 +26,8 @@ def rewriting(plan: Plan, policy: Policy, guarantees: Guarantees) -> Iterator[Di
         return
     protected: Mapping[str, str] | None = None
     for step in plan.steps:
-        action = step.action
-        if not isinstance(action, Call):
+        action = step.call
+        if action is None:
             continue
         traits = traits_of(policy, fold(action.tool))
         if not may_overwrite(action.tool, _names(action), traits):

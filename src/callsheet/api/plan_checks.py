@@ -21,7 +21,7 @@ from callsheet.api.plan import Plan
 from callsheet.api.proving import Assumptions, Proof, objections_by, prove
 from callsheet.api.requirements import facts_of
 from callsheet.diagnostics import Diagnostic
-from callsheet.ir import JSON, Order, Replan
+from callsheet.ir import JSON, Ending, Order
 from callsheet.ir import Plan as Steps
 from callsheet.ir.labels import Label
 from callsheet.passes.verify import NOTHING_LEFT, PersistedLabels
@@ -76,7 +76,7 @@ class PlanChecks:
             return False
         if plan.order is Order.DAG:
             return self._config.planner is not None
-        return any(isinstance(step.action, Replan) for step in plan.steps)
+        return any(step.course.ends is Ending.NEW_PLAN for step in plan.steps)
 
     async def dry_run(
         self,

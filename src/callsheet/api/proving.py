@@ -17,9 +17,8 @@ from callsheet.api.obligations import Guarantees, unmet
 from callsheet.api.overwriting import rewriting
 from callsheet.api.plan import Plan as ReadPlan
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source
-from callsheet.ir import Call, Plan, Replan, plan_hash
+from callsheet.ir import Plan, plan_hash
 from callsheet.ir.labels import Label
-from callsheet.ir.operations import CallKind
 from callsheet.ir.plan import called_names
 from callsheet.machine import PolicyRefusal
 from callsheet.passes.verify import NOTHING_LEFT, PersistedLabels, StepLabels, Verdict, Violation, verify
@@ -162,8 +161,7 @@ def prove(
 
 def _may_call(plan: Plan) -> frozenset[str] | None:
     """The folded names of the tools that a plan may call; None if a model chooses some during the run."""
-    actions = [step.action for step in plan.steps]
-    if any(isinstance(a, Replan) or (isinstance(a, Call) and a.kind is CallKind.AGENT) for a in actions):
+    if any(step.is_open for step in plan.steps):
         return None
     return frozenset(fold(name) for name in called_names(plan))
 

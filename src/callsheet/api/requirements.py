@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from callsheet.api.agents import AgentRules, agent_steps, loops_of, names_for_agents
 from callsheet.diagnostics import Diagnostic
-from callsheet.ir import JSON, Call, CallKind, Effect, OnInDoubt, Plan, call_kind
+from callsheet.ir import JSON, CallKind, Effect, OnInDoubt, Plan, call_kind
 from callsheet.ir.plan import called_names
 from callsheet.machine import ToolFacts
 from callsheet.ports.asking import asking_tool
@@ -81,8 +81,7 @@ def take_in_all(
 
 def absent_tools(plan: Plan, registry: Registry, agents: AgentRules | None = None) -> tuple[str, ...]:
     """The tools that a plan or its agents may call and that are not in the registry."""
-    calls = (step.action for step in plan.steps)
-    names = dict.fromkeys(c.tool for c in calls if isinstance(c, Call))
+    names = dict.fromkeys(step.call.tool for step in plan.steps if step.call is not None)
     names |= dict.fromkeys(names_for_agents(plan, registry, agents))
     return tuple(name for name in names if call_kind(name) is CallKind.TOOL and registry.get(name) is None)
 

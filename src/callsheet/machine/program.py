@@ -14,9 +14,9 @@ from callsheet.ir import (
     Effect,
     Literal,
     OnInDoubt,
+    Onward,
     Plan,
     Ref,
-    Respond,
     Step,
     Template,
     Value,
@@ -192,7 +192,7 @@ class StepCode(_HotFields):
         self.prefix = f"{name_in_key(step.id)}."
         self.first_key = self.prefix + FIRST
         """The key of its first call, in the first plan of a run."""
-        self.may_skip = step.condition is not None or isinstance(step.action, Respond)
+        self.may_skip = step.condition is not None or step.course.onward is Onward.IF_EMPTY
         self.kind = Kind.TOOL
         self.is_plain = False
         """Whether it calls a tool, and no jump can lead back to it."""

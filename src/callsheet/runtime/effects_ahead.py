@@ -221,9 +221,9 @@ class _Preview:
 
     def _as_shown(self, call: _Open, step: Step) -> Mapping[str, Foreseen]:
         """The arguments of an open call as far as variables that may be shown make them."""
-        action = step.action
+        action = step.call
         planned: dict[str, Foreseen] = {}
-        if isinstance(action, Call) and action.tool == call.tool:
+        if action is not None and action.tool == call.tool:
             loop = None if step.foreach is None else step.foreach.var
 
             def scope(name: str) -> Foreseen:
@@ -356,12 +356,12 @@ def _effect_of(step: Step, facts: Mapping[str, ToolFacts]) -> Effect | None:
 
 
 def _tool_of(step: Step) -> str:
-    return step.action.tool if isinstance(step.action, Call) else REPLAN
+    return step.call.tool if step.call is not None else REPLAN
 
 
 def _inner(step: Step, facts: Mapping[str, ToolFacts]) -> tuple[str, ...]:
     """The tools with side effects that an agent may call."""
-    known = facts.get(step.action.tool) if isinstance(step.action, Call) else None
+    known = facts.get(step.call.tool) if step.call is not None else None
     if known is None or known.loop is None:
         return ()
     return tuple(t for t in known.loop.tools if not facts.get(t, ToolFacts()).effect.only_reads)

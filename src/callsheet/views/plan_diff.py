@@ -37,6 +37,7 @@ from callsheet.ir import (
     Template,
     Terminate,
     plan_hash,
+    word_of,
 )
 from callsheet.ir.diff import Change, Node, Part, PlanDiff, StepDiff
 from callsheet.ir.diff.matching import renamings_of
@@ -352,7 +353,7 @@ class _Page:
         elif step.new is not None and (step.changes or step.moved):
             sign = "~" if step.changes else ">"
             what = step.new.action
-            head = f"@{what.tool}" if isinstance(what, Call) else describe_action(what).split(" ", 1)[0]
+            head = word_of(what)
             text = f"{sign} {_id(step.new)}  {escaped(head)}"
             if step.moved:
                 text += f"  moved: {self._place(step)}"

@@ -11,7 +11,7 @@ from callsheet.apps.operations.reading import PlanText
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, to_json
 from callsheet.frontends.dag.convert import NO_PARAMETERS, Parameters
 from callsheet.frontends.spelling import OUTSIDE_CODES, Syntax, convert_to, format_as
-from callsheet.ir import Call, Plan
+from callsheet.ir import Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,4 +97,4 @@ def convert_text(
 
 
 def _has_nameless(plan: Plan) -> bool:
-    return any(isinstance(step.action, Call) and step.action.positional for step in plan.steps)
+    return any(step.call is not None and step.call.positional for step in plan.steps)

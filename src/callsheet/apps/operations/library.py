@@ -54,13 +54,12 @@ def other_tools(text: PlanText, registry: Registry, *, is_accepted: bool) -> tup
     It is an error, or a warning if `is_accepted`.
     """
     from callsheet.diagnostics import Diagnostic, Severity  # noqa: PLC0415 - not for --help
-    from callsheet.ir import Call  # noqa: PLC0415 - as above
 
     if text.stored is None:
         return ()
     plan = text.stored.result.plan
     steps = () if plan is None else plan.steps
-    unnamed = {step.action.tool for step in steps if isinstance(step.action, Call) and step.action.positional}
+    unnamed = {step.call.tool for step in steps if step.call is not None and step.call.positional}
     now = ((name, then, registry.get(name)) for name, then in text.stored.tools.items() if then is not None)
     changed: list[str] = []
     unordered: list[str] = []

@@ -13,7 +13,21 @@ from callsheet.ir.diff.matching import Matching, condition_key, encode, match_st
 from callsheet.ir.expr import Condition, Value
 from callsheet.ir.gc_pause import gc_paused
 from callsheet.ir.plan import Plan
-from callsheet.ir.step import Action, Call, Foreach, Goto, OnFail, Replan, Respond, Retry, Step, Terminate
+from callsheet.ir.step import (
+    Action,
+    Call,
+    Foreach,
+    Goto,
+    Handling,
+    OnFail,
+    Replan,
+    Respond,
+    Retry,
+    Step,
+    Terminate,
+    course_after_failure,
+    operands_of,
+)
 
 
 class Part(StrEnum):
@@ -158,9 +172,9 @@ def step_changes(old: Step, new: Step, is_same_target: SameTarget) -> Iterator[C
 
 def reference_changes(old: Step, new: Step, is_same_target: SameTarget) -> Iterator[Change]:
     """The differences between two steps of equal content: the steps they refer to."""
-    if isinstance(old.action, Goto):
+    if old.course.jump is not None:
         yield from _action(old.action, new.action, is_same_target)
-    if old.on_fail is not None and isinstance(old.on_fail.then, Goto):
+    if old.after_failure.jump is not None:
         yield from _failure(old.on_fail, new.on_fail, is_same_target)
     if not _same_dependencies(old.depends_on, new.depends_on, is_same_target):
         yield Change(Part.AFTER, old.depends_on, new.depends_on)
@@ -247,7 +261,7 @@ def _failure(old: OnFail | None, new: OnFail | None, is_same_target: SameTarget)
         reported = True
         yield Change(Part.RETRY, was, now)
     before, after = old.then if old else None, new.then if new else None
-    if not _same_action(before, after, is_same_target):
+    if not _same_handling(before, after, is_same_target):
         reported = True
         yield Change(Part.ON_FAIL, before, after)
     if not reported and (old is None) != (new is None):
@@ -258,16 +272,14 @@ def _retry_key(retry: Retry | None) -> str:
     return "" if retry is None else encode(on_fail_to_json(OnFail(retry)))
 
 
-def _same_action(
-    old: Goto | Terminate | None, new: Goto | Terminate | None, is_same_target: SameTarget
-) -> bool:
-    match old, new:
-        case Goto(), Goto():
-            return is_same_target(old.target, new.target)
-        case Terminate(), Terminate():
-            return [value_key(v) for v in old.values] == [value_key(v) for v in new.values]
-        case _:
-            return old is None and new is None
+def _same_handling(old: Handling | None, new: Handling | None, is_same_target: SameTarget) -> bool:
+    if old is None or new is None:
+        return old is new
+    was, now = course_after_failure(old), course_after_failure(new)
+    if was.jump is not None and now.jump is not None:
+        return is_same_target(was.jump.target, now.jump.target)
+    mine, other = operands_of(old), operands_of(new)
+    return type(old) is type(new) and list(map(value_key, mine)) == list(map(value_key, other))
 
 
 def _same_dependencies(
