@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from callsheet.api.agents import agent_steps
 from callsheet.diagnostics import Diagnostic, Severity, Span, did_you_mean
-from callsheet.ir import Call, CallKind, Literal, Order, Plan, Replan, Step
+from callsheet.ir import Call, CallKind, Ending, Literal, Order, Plan, Step
 from callsheet.ir.flow import uses_of
 from callsheet.machine.agents.allowance import tools_named
 from callsheet.machine.approvals import covers
@@ -233,16 +233,11 @@ def _what_cannot_run(plan: Plan, providers: Providers) -> Iterator[Diagnostic]:
 
 
 def _lacking(step: Step, providers: Providers) -> str | None:
-    match step.action:
-        case Replan() if not providers.compiler:
-            return "RE-PLAN needs a language model"
-        case Call(tool=tool) as call:
-            match call.kind:
-                case CallKind.MODEL if not providers.model:
-                    return f"@{tool} needs a language model"
-                case CallKind.AGENT if not providers.agent:
-                    return f"@{tool} needs an agent"
-                case _:
-                    return None
-        case _:
-            return None
+    if step.course.ends is Ending.NEW_PLAN:
+        return None if providers.compiler else "RE-PLAN needs a language model"
+    call = step.call
+    if call is not None and call.kind is CallKind.MODEL and not providers.model:
+        return f"@{call.tool} needs a language model"
+    if call is not None and call.kind is CallKind.AGENT and not providers.agent:
+        return f"@{call.tool} needs an agent"
+    return None

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from ipaddress import ip_network
 
 from callsheet.diagnostics import Diagnostic, Severity
-from callsheet.ir import Call, CallKind, Plan, Replan, Step
+from callsheet.ir import Call, CallKind, Goto, Plan, Replan, Respond, Step, Terminate
 from callsheet.passes.verify.places import CODE
 from callsheet.policy.addresses import AllowedHosts
 from callsheet.policy.builtins import fold
@@ -69,7 +69,7 @@ def _may_run_code(step: Step, policy: Policy) -> bool:
             return fold(tool) in CODE
         case Replan():
             return policy.replan is not None
-        case _:
+        case Respond() | Terminate() | Goto():
             return False
 
 

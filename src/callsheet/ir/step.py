@@ -195,6 +195,11 @@ class Step:
                 yield course.jump
 
     @property
+    def handling(self) -> Handling | None:
+        """What is done about the step's failure after the last attempt; None if nothing is said."""
+        return None if self.on_fail is None else self.on_fail.then
+
+    @property
     def retry(self) -> Retry | None:
         """The attempts after a first one that failed."""
         return None if self.on_fail is None else self.on_fail.retry
@@ -210,7 +215,7 @@ class Step:
 
     def failure_values(self) -> tuple[Value, ...]:
         """The values that are read when the step has failed for good."""
-        return () if self.on_fail is None or self.on_fail.then is None else operands_of(self.on_fail.then)
+        return () if self.handling is None else operands_of(self.handling)
 
     def farewell(self) -> tuple[Value, ...]:
         """The message that ends the plan when the step fails; none if a failure does not end it."""

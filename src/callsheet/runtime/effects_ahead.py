@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from callsheet.ir import JSON, Call, CallKind, Effect, Order, Plan, Replan, Step
+from callsheet.ir import JSON, Call, CallKind, Effect, Goto, Order, Plan, Replan, Respond, Step, Terminate
 from callsheet.ir.flow import flow_of
 from callsheet.machine import Ask, CallTool, Machine, Probe, RunAgent, Sleep, ToolFacts
 from callsheet.machine.compiling import fact_of, named_arguments
@@ -244,7 +244,7 @@ def _arguments(visit: Visit, step: Step) -> Mapping[str, Foreseen]:
             return dict(visit.arguments)
         case Call():
             return {"inputs": list_of(visit.inputs), **dict(visit.arguments)}
-        case _:
+        case Respond() | Terminate() | Goto() | Replan():
             return {"reason": list_of(visit.inputs)}
 
 
@@ -351,7 +351,7 @@ def _effect_of(step: Step, facts: Mapping[str, ToolFacts]) -> Effect | None:
             return None if effect.only_reads else effect
         case Replan():
             return Effect.UNSAFE
-        case _:
+        case Respond() | Terminate() | Goto():
             return None
 
 

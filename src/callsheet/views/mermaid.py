@@ -355,7 +355,7 @@ class _Edges:
         if course.ends is Ending.NEW_PLAN:
             yield f'    {name}_replan(["new plan"])'
             yield _edge(name, f"{name}_replan", "RE-PLAN", dotted=True)
-        failure = None if step.on_fail is None else step.on_fail.then
+        failure = step.handling
         if after.jump is not None:
             yield _edge(name, self._target(after.jump.target), "ON_FAIL GOTO", dotted=True)
         elif failure is not None and after.ends is not None:

@@ -126,7 +126,7 @@ def _as_ltp(node: Node) -> str:
             return f"@RETRY({', '.join([str(count), *parts])})"
         case OnFail():
             return describe_failure(node) or "nothing"
-        case _:
+        case tuple() | str() | int() | None:
             return str(node)
 
 
@@ -140,7 +140,7 @@ def _described(node: Node) -> str:
             return describe_action(node)
         case Foreach():
             return describe_guard(Step("S1", Goto("S1"), foreach=node)).removeprefix("FOREACH ")
-        case _:
+        case Retry() | OnFail() | tuple() | str() | int() | None:
             return str(node)
 
 

@@ -133,7 +133,7 @@ def _dependent(step: Step, before: tuple[str, ...], *, is_last: bool) -> Step:
         depends_on=before,
         group=None,
         title=step.title or " ".join(" ".join(titles).split()) or None,
-        on_fail=_one_text(step.on_fail),
+        on_fail=_one_text(step),
         comments=(),
         remark=None,
     )
@@ -141,15 +141,11 @@ def _dependent(step: Step, before: tuple[str, ...], *, is_last: bool) -> Step:
     return converted
 
 
-def _one_text(on_fail: OnFail | None) -> OnFail | None:
-    """The failure with its message as one text, if that is possible."""
-    match None if on_fail is None else on_fail.then:
-        case Terminate(values=values):
-            pass
-        case None | Goto():
-            return on_fail
-    if not all(isinstance(value, Literal | Ref | Template) for value in values):
-        return on_fail
+def _one_text(step: Step) -> OnFail | None:
+    """The failure handling of a step, with its last message as one text if that is possible."""
+    values = step.farewell()
+    if step.after_failure.ends is None or not all(isinstance(v, Literal | Ref | Template) for v in values):
+        return step.on_fail
     parts: list[str | Ref] = []
     for value in values:
         parts.append(" " if parts else "")
@@ -168,7 +164,8 @@ def _one_text(on_fail: OnFail | None) -> OnFail | None:
                 pass
     message = template(parts)
     result = () if message == Literal("") else (message,)
-    return replace(on_fail or OnFail(), then=Terminate(result))
+    assert step.on_fail is not None
+    return replace(step.on_fail, then=Terminate(result))
 
 
 def _note_for_graph(steps: list[Step]) -> Iterator[Diagnostic]:
@@ -372,15 +369,14 @@ def _ending(step: Step, put: Callable[[Value], Value]) -> OnFail | None:
     """The failure handling of a step: its own, and the end of the plan if it does not define where to go."""
     if step.course.ends is Ending.ANSWER:
         return step.on_fail
-    on_fail = step.on_fail
-    match None if on_fail is None else on_fail.then:
+    match step.handling:
         case Terminate(values=values):
-            return replace(on_fail or OnFail(), then=Terminate(tuple(put(value) for value in values)))
+            return OnFail(step.retry, Terminate(tuple(put(value) for value in values)))
         case None | Goto():
             pass
     failed = f"step {step.id} failed"
     message = Literal(failed) if step.output is None else template([f"{failed}: ", Ref(step.output.var)])
-    return OnFail(None if on_fail is None else on_fail.retry, Terminate((message,)))
+    return OnFail(step.retry, Terminate((message,)))
 
 
 def _note_for_text(plan: Plan) -> Iterator[Diagnostic]:

@@ -15,16 +15,11 @@ from callsheet.ir.gc_pause import gc_paused
 from callsheet.ir.plan import Plan
 from callsheet.ir.step import (
     Action,
-    Call,
     Foreach,
-    Goto,
     Handling,
     OnFail,
-    Replan,
-    Respond,
     Retry,
     Step,
-    Terminate,
     course_after_failure,
     operands_of,
 )
@@ -161,7 +156,7 @@ def step_changes(old: Step, new: Step, is_same_target: SameTarget) -> Iterator[C
     yield from _loop(old, new)
     if condition_key(old.condition) != condition_key(new.condition):
         yield Change(Part.CONDITION, old.condition, new.condition)
-    yield from _action(old.action, new.action, is_same_target)
+    yield from _action(old, new, is_same_target)
     yield from _output(old, new)
     yield from _failure(old.on_fail, new.on_fail, is_same_target)
     if not _same_dependencies(old.depends_on, new.depends_on, is_same_target):
@@ -173,7 +168,7 @@ def step_changes(old: Step, new: Step, is_same_target: SameTarget) -> Iterator[C
 def reference_changes(old: Step, new: Step, is_same_target: SameTarget) -> Iterator[Change]:
     """The differences between two steps of equal content: the steps they refer to."""
     if old.course.jump is not None:
-        yield from _action(old.action, new.action, is_same_target)
+        yield from _action(old, new, is_same_target)
     if old.after_failure.jump is not None:
         yield from _failure(old.on_fail, new.on_fail, is_same_target)
     if not _same_dependencies(old.depends_on, new.depends_on, is_same_target):
@@ -192,20 +187,20 @@ def _loop(old: Step, new: Step) -> Iterator[Change]:
         yield Change(Part.LOOP_SOURCE, was.source, now.source)
 
 
-def _action(old: Action, new: Action, is_same_target: SameTarget) -> Iterator[Change]:
-    match old, new:
-        case Call(), Call():
-            if old.tool != new.tool:
-                yield Change(Part.TOOL, old.tool, new.tool)
-            yield from _listed_changes(old.positional, new.positional)
-            yield from _named_changes(old.named, new.named, Part.ARGUMENT, Part.ARGUMENT_ORDER)
-        case (Respond(), Respond()) | (Terminate(), Terminate()) | (Replan(), Replan()):
-            yield from _listed_changes(old.values, new.values)
-        case Goto(), Goto():
-            if not is_same_target(old.target, new.target):
-                yield Change(Part.TARGET, old.target, new.target)
-        case _:
-            yield Change(Part.ACTION, old, new)
+def _action(old: Step, new: Step, is_same_target: SameTarget) -> Iterator[Change]:
+    was, now = old.call, new.call
+    if type(old.action) is not type(new.action):
+        yield Change(Part.ACTION, old.action, new.action)
+    elif was is not None and now is not None:
+        if was.tool != now.tool:
+            yield Change(Part.TOOL, was.tool, now.tool)
+        yield from _listed_changes(was.positional, now.positional)
+        yield from _named_changes(was.named, now.named, Part.ARGUMENT, Part.ARGUMENT_ORDER)
+    else:
+        left, leaves = old.course.jump, new.course.jump
+        if left is not None and leaves is not None and not is_same_target(left.target, leaves.target):
+            yield Change(Part.TARGET, left.target, leaves.target)
+        yield from _listed_changes(old.values(), new.values())
 
 
 def _listed_changes(old: Sequence[Value], new: Sequence[Value]) -> Iterator[Change]:

@@ -189,7 +189,7 @@ def _judge_step(
         message = failure_view(step, around, labels.failure_pc(number))
         notes = None if message is None else judge.notes(message)
         if message is not None and notes is not None:
-            span = None if step.on_fail is None or step.on_fail.then is None else step.on_fail.then.span
+            span = None if step.handling is None else step.handling.span
             collected.take(number, _Judged(message, notes, step.failure_values, span))
     if leads or subject.plan.order is Order.DAG:
         collected.obligations.update(dict.fromkeys(_withheld(labels, number)))
