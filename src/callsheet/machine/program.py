@@ -172,6 +172,7 @@ class StepCode(_HotFields):
         "group_end",
         "inputs",
         "kind",
+        "leads_on",
         "loop",
         "loop_slot",
         "may_skip",
@@ -227,6 +228,8 @@ class StepCode(_HotFields):
         self.retries = 0
         self.delay: float | None = None
         self.backoff: float | None = None
+        self.leads_on = step.after_failure.leaves
+        """Whether a failure leads elsewhere than to the next step."""
         self.fail_target: str | None = None
         self.fail_message: tuple[Eval, ...] | None = None
         self.goto_name = ""
@@ -236,7 +239,7 @@ class StepCode(_HotFields):
 
     def heeds_failure(self, attempt: int) -> bool:
         """Whether the plan handles a failure of this attempt: by a retry, a jump or an own message."""
-        return attempt <= self.retries or self.fail_target is not None or self.fail_message is not None
+        return attempt <= self.retries or self.leads_on
 
 
 class Program(NamedTuple):

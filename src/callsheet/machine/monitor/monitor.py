@@ -327,13 +327,13 @@ class Monitor:
             label, origins = label.join(seen), merged(before, origins)
         self.open_calls.add_result(attempt.frame.prefix, label, origins)
         code = attempt.code
-        if self._exact or code.fail_target is not None or code.fail_message is not None:
+        if self._exact or code.leads_on:
             self._note_success(code, label)
 
     def record_success(self, code: StepCode, key: str) -> None:
         """The only call of a step has succeeded, ending the step: `record_outcome` and `stored` in one."""
         label, _, origins, _, _ = self.open_calls.calls.pop(key)
-        if self._exact or code.fail_target is not None or code.fail_message is not None:
+        if self._exact or code.leads_on:
             self._note_success(code, label)
         if code.out_slot != NOWHERE:
             self._set(code, label, origins)
@@ -342,7 +342,7 @@ class Monitor:
         """The only call of a step in a group has succeeded: `record_outcome` for a plain call."""
         label, _, origins, _, _ = self.open_calls.calls.pop(key)
         self.open_calls.add_result(key.removesuffix(FIRST), label, origins)
-        if code.fail_target is not None or code.fail_message is not None:
+        if code.leads_on:
             self._note_success(code, label)
 
     def failed(self, attempt: Attempt) -> None:
