@@ -308,6 +308,10 @@ def uses_of(step: Step, number: int) -> list[Use]:
             if isinstance(node, Ref):
                 if node.name not in own:
                     uses.append(Use(number, node, place))
+            elif isinstance(node, Template):
+                for part in node.parts:
+                    if isinstance(part, Ref) and part.name not in own:
+                        uses.append(Use(number, part, place))
             elif not isinstance(node, Literal):
                 uses += [Use(number, ref, place) for ref in refs_of(node) if ref.name not in own]
     return uses

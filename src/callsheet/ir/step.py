@@ -7,7 +7,7 @@ new kind is a new case here that the type checker demands in each `match`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import NamedTuple, TypeAlias, assert_never
@@ -221,20 +221,26 @@ class Step:
         """The message that ends the plan when the step fails; none if a failure does not end it."""
         return self.failure_values() if self.after_failure.ends is Ending.MESSAGE else ()
 
-    def reads(self) -> Iterator[tuple[Place, tuple[Value | Condition, ...]]]:
+    def reads(self) -> Sequence[tuple[Place, tuple[Value | Condition, ...]]]:
         """Everything that the step reads, by the part that reads it, in text order."""
-        if self.foreach is not None:
-            yield Place.SOURCE, (self.foreach.source,)
-        if self.condition is not None:
-            yield Place.CONDITION, (self.condition,)
         values = operands_of(self.action)
+        if self.foreach is None and self.condition is None and self.on_fail is None:  # as most steps
+            return ((_ARGUMENTS, values),) if values else ()
+        reads: list[tuple[Place, tuple[Value | Condition, ...]]] = []
+        if self.foreach is not None:
+            reads.append((Place.SOURCE, (self.foreach.source,)))
+        if self.condition is not None:
+            reads.append((Place.CONDITION, (self.condition,)))
         if values:
-            yield Place.ARGUMENTS, values
-        if self.on_fail is not None and (values := self.failure_values()):
-            yield Place.FAILURE, values
+            reads.append((_ARGUMENTS, values))
+        if self.on_fail is not None and (said := self.failure_values()):
+            reads.append((Place.FAILURE, said))
+        return reads
 
     def own_names(self, place: Place) -> tuple[str, ...]:
         """The names that the step itself has set by the time that this part of it is read."""
+        if self.foreach is None and place is _ARGUMENTS:
+            return ()
         loop = () if self.foreach is None else (self.foreach.var,)
         match place:
             case Place.SOURCE:
@@ -260,6 +266,9 @@ class Place(StrEnum):
     CONDITION = "condition"
     ARGUMENTS = "arguments"
     FAILURE = "failure"
+
+
+_ARGUMENTS = Place.ARGUMENTS
 
 
 class Ending(StrEnum):

@@ -17,7 +17,6 @@ from callsheet.ir import (
     Cast,
     Effect,
     Goto,
-    OnFail,
     Order,
     Place,
     Plan,
@@ -161,7 +160,7 @@ def compile_step(number: int, step: Step, names: Names) -> StepCode:
     _compile_action(code, step, names)
     code.texts = _references_in_texts(step, names)
     if step.on_fail is not None:
-        _compile_failure(code, step.on_fail, names)
+        _compile_failure(code, step, names)
     if code.tool:
         form, code.read_slots = form_of(code.tool, code.retries, code.written, slot_of)
         code.form = names.forms.setdefault(form, len(names.forms))
@@ -281,18 +280,12 @@ def _positional_names(call: Call, fact: ToolFacts) -> list[str]:
     return names + [f"arg{i}" for i in range(len(names), len(call.positional))]
 
 
-def _compile_failure(code: StepCode, on_fail: OnFail, names: Names) -> None:
-    if on_fail.retry is not None:
-        code.retries = on_fail.retry.count
-        code.delay = on_fail.retry.delay
-        code.backoff = on_fail.retry.backoff
-    match on_fail.then:
-        case Goto(target=target):
-            code.fail_target = target
-        case Terminate(values=values):
-            code.fail_message = names.all_of(values)
-        case None:
-            pass
+def _compile_failure(code: StepCode, step: Step, names: Names) -> None:
+    if step.retry is not None:
+        code.retries, code.delay, code.backoff = step.retry.count, step.retry.delay, step.retry.backoff
+    jump = step.after_failure.jump
+    code.fail_target = None if jump is None else jump.target
+    code.fail_values = names.all_of(step.failure_values())
 
 
 _WORTH = 1_000

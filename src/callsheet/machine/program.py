@@ -166,10 +166,11 @@ class StepCode(_HotFields):
         "concurrent",
         "delay",
         "effect",
-        "fail_message",
         "fail_target",
+        "fail_values",
         "goto_name",
         "group_end",
+        "handles_failure",
         "inputs",
         "kind",
         "leads_on",
@@ -231,9 +232,10 @@ class StepCode(_HotFields):
         self.leads_on = step.after_failure.leaves
         """Whether a failure leads elsewhere than to the next step."""
         self.fail_target: str | None = None
-        self.fail_message: tuple[Eval, ...] | None = None
-        self.goto_name = ""
-        self.target = NOWHERE
+        self.fail_values: tuple[Eval, ...] = ()
+        """What is read when it has failed for good: the message if that ends the plan."""
+        self.handles_failure = step.on_fail is not None
+        self.goto_name, self.target = "", NOWHERE
         self.group = NOWHERE if step.group is None else step.group
         self.group_end = number + 1
 

@@ -7,13 +7,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import pairwise
 
-from callsheet.ir import SAYING, Ending, Order, Plan, Step
+from callsheet.ir import SAYING, Ending, OnFail, Order, Plan, Step
 from callsheet.ir.flow import turns_of
 from callsheet.ir.graphs import Precedence
 from callsheet.views.columns import cut, fitted
 from callsheet.views.describe import (
     describe_action,
     describe_condition,
+    describe_failure,
     describe_guard,
     describe_output,
     short_call,
@@ -359,7 +360,7 @@ class _Edges:
         if after.jump is not None:
             yield _edge(name, self._target(after.jump.target), "ON_FAIL GOTO", dotted=True)
         elif failure is not None and after.ends is not None:
-            yield f'    {name}_fail(["{escape_label(describe_action(failure))}"])'
+            yield f'    {name}_fail(["{escape_label(describe_failure(OnFail(then=failure)))}"])'
             yield _edge(name, f"{name}_fail", "ON_FAIL", dotted=True)
 
     def _target(self, target: str) -> str:

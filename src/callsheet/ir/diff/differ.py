@@ -59,7 +59,9 @@ class Part(StrEnum):
     """The dependencies of a step in a DAG."""
 
 
-Node: TypeAlias = "Value | Condition | Action | Foreach | OnFail | Retry | tuple[str, ...] | str | int | None"
+Node: TypeAlias = (
+    "Value | Condition | Action | Handling | Foreach | OnFail | Retry | tuple[str, ...] | str | int | None"
+)
 """One side of a change; None if the part is absent there."""
 
 

@@ -390,7 +390,7 @@ class Ahead:
         """All calls of a step have ended: find the value that its variable will hold, if that is certain."""
         code = early.code
         failed = any(isinstance(outcome, Failed) for outcome in early.outcomes.values())
-        if early.stopped or (failed and (code.leads_on or code.retries)):
+        if early.stopped or (failed and code.handles_failure):
             return
         if early.items is None:
             outcome = early.outcomes[0]

@@ -74,7 +74,7 @@ class ImplicitFlows:
 
     def _may_end(self, code: StepCode) -> bool:
         """Whether a failure of the step ends a graph, so that later steps reveal that it did not fail."""
-        return code.fail_message is not None and self._program.graph is not None
+        return code.leads_on and code.fail_target is None and self._program.graph is not None
 
     def about(self, number: int, besides: int = NOWHERE) -> Label:
         """The label of what decided that a step is executed, without the guard `besides`."""

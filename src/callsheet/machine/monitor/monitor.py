@@ -19,7 +19,7 @@ from callsheet.machine.frames import Attempt, Frame
 from callsheet.machine.monitor.enforcement import Enforcement, OpenCalls
 from callsheet.machine.monitor.judgement_cache import ImplicitFlows, JudgementCache
 from callsheet.machine.monitor.judging import Judging, RefusedByPolicy, check_seen, objected
-from callsheet.machine.monitor.reads import ReadsCache, argument_of
+from callsheet.machine.monitor.reads import ReadsCache, argument_of, slots_in
 from callsheet.machine.monitor.shown_texts import REPLAN, ShownTexts
 from callsheet.machine.monitor.variable_labels import PLAIN, Admitted, Origins, VariableLabels, merged
 from callsheet.machine.program import FIRST, NOWHERE, Kind, Program, StepCode
@@ -349,7 +349,13 @@ class Monitor:
         """A call has failed for good: its error may reveal all that the call sent."""
         admitted = self.open_calls.calls.get(attempt.key)
         if admitted is not None:
-            self.open_calls.calls[attempt.key] = admitted._replace(result=admitted.result.join(admitted.sent))
+            result = admitted.result.join(admitted.sent)
+            if attempt.code.fail_values and not attempt.code.leads_on:  # they take the place of the result
+                values = self.program.plan.steps[attempt.code.number].failure_values()
+                slots = slots_in(values, self.program.slot_of.__getitem__)
+                loop = self.open_calls.loops.get(attempt.frame.prefix, PLAIN)[0]
+                result = result.join(self.variable_labels.read(slots)[0]).join(loop)
+            self.open_calls.calls[attempt.key] = admitted._replace(result=result)
         self.record_outcome(attempt)
 
     def graph_step_failed(self, frame: Frame) -> None:

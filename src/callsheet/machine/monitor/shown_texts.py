@@ -200,7 +200,7 @@ class ShownTexts:
         arguments = tuple([make(slots, labels) for make in self._reading.reads(code).message])
         decided_by = self._implicit_flows.noted.get(code.number, LITERAL)
         self._judge(code, TERMINATE, arguments, origins, decided_by)
-        text = self._spaced(text, arguments, code.fail_message or (), slots)
+        text = self._spaced(text, arguments, code.fail_values, slots)
         return sanitized_text(text, arguments, self._audiences)
 
     def _spaced(

@@ -215,6 +215,8 @@ class _Propagation:
         if labels.planner is not LITERAL:
             result = result.join(labels.planner)
         arguments, reads = subject.readings[number].arguments, subject.accesses[number].reads
+        if step.on_fail is not None and not step.after_failure.leaves:  # what a failure reads is the result
+            arguments = (*arguments, *subject.readings[number].failure)
         data = labels.seen(number, arguments) if arguments else LITERAL
         if data is not LITERAL:
             result = result.join(data)

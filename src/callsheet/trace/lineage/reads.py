@@ -71,8 +71,9 @@ def reads_of(step: Step, code: StepCode) -> Reads:
         uses += uses_of_value
         if not uses_of_value:
             literals.append((name, literal(value)))
+    role = Role.MESSAGE if step.after_failure.leaves else Role.ARGUMENT  # else they make the result
     for value in step.failure_values():
-        uses += _uses(Role.MESSAGE, "", value)
+        uses += _uses(role, "", value)
     loop = "" if step.foreach is None else step.foreach.var
     source = None if step.foreach is None else step.foreach.source
     named = [use.name for use in uses if use.name != loop or use.role is Role.SOURCE]
