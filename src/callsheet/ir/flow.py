@@ -59,6 +59,8 @@ class Flow:
     if_empty: frozenset[int]
     goes_back: bool
     """Whether there is a back edge: from a step to itself or to an earlier one."""
+    turning: list[int]
+    """The steps from which control may go elsewhere than to the next one, in text order."""
     _tree: list[_Tree] = field(default_factory=list["_Tree"], init=False, repr=False, compare=False)
     """The dominator tree, a lazy cache of at most one element."""
     _definitions: list[_Definitions] = field(
@@ -139,7 +141,7 @@ def flow_of(plan: Plan) -> Flow:
     for node, followers in enumerate(successors):
         for following in followers:
             predecessors[following].append(node)
-    return Flow(plan, successors, predecessors, *turns[1:])
+    return Flow(plan, successors, predecessors, *turns[1:], turning)
 
 
 class Turns(NamedTuple):

@@ -135,9 +135,9 @@ def calls(subject: Subject) -> Iterator[Finding]:
     """CHK040 to CHK046 for each call; tools and transforms are checked only if a catalogue is given."""
     lists = _lists(subject) if subject.tools is not None else frozenset[str]()
     for number, step in enumerate(subject.plan.steps):
-        if step.call is None:
-            continue
         call = step.call
+        if call is None:
+            continue
         operation = OPERATIONS.get(call.tool)
         if operation is not None:
             yield from _operation(subject, number, call, operation)
@@ -366,18 +366,19 @@ CODE_ARGUMENTS: Mapping[str, str] = {"EXEC_CODE": "code", "SHELL_EXEC": "code", 
 def data_in_code(subject: Subject) -> Iterator[Finding]:
     """CHK050 for each call whose code argument contains a variable (the first one is named)."""
     for number, step in enumerate(subject.plan.steps):
-        if step.call is None or step.call.tool not in CODE_ARGUMENTS:
+        call = step.call
+        if call is None or call.tool not in CODE_ARGUMENTS:
             continue
-        name = CODE_ARGUMENTS[step.call.tool]
-        value = dict(step.call.named).get(name)
-        if value is None and step.call.positional:
-            value = step.call.positional[0]
+        name = CODE_ARGUMENTS[call.tool]
+        value = dict(call.named).get(name)
+        if value is None and call.positional:
+            value = call.positional[0]
         ref = None if value is None or isinstance(value, Literal) else next(refs_of(value), None)
         if ref is not None:
             yield Finding(
                 "CHK050",
                 Severity.WARNING,
-                f"${ref.name} becomes part of the {name} that @{step.call.tool} runs",
+                f"${ref.name} becomes part of the {name} that @{call.tool} runs",
                 number,
                 ref.span or step.action.span,
                 "whoever controls that data controls the code: pass it in a file, or use @SELECT, @CALC, "
@@ -389,7 +390,9 @@ def data_in_code(subject: Subject) -> Iterator[Finding]:
 def missing_answer(subject: Subject) -> Iterator[Finding]:
     """CHK015 for a text-ordered plan with neither RESPOND nor TERMINATE."""
     plan = subject.plan
-    if plan.order is Order.TEXT and not any(s.course.ends in SAYING for s in plan.steps):
+    if plan.order is Order.TEXT and not any(
+        plan.steps[number].course.ends in SAYING for number in subject.flow.turning
+    ):
         yield Finding(
             "CHK015",
             Severity.WARNING,

@@ -68,9 +68,8 @@ def _empty_answer(subject: Subject, start: int, ids: tuple[str, ...]) -> Finding
 def missing_targets(subject: Subject) -> Iterator[Finding]:
     """CHK012 for each GOTO and ON_FAIL GOTO whose target is not the id of a step."""
     known = subject.flow.number_of
-    for number, step in enumerate(subject.plan.steps):
-        if not step.turns:
-            continue
+    for number in subject.flow.turning:
+        step = subject.plan.steps[number]
         for jump, place in ((step.course.jump, None), (step.after_failure.jump, Place.FAILURE)):
             if jump is not None and jump.target not in known:
                 word = "GOTO" if place is None else "ON_FAIL GOTO"
@@ -97,7 +96,8 @@ def endless_loops(subject: Subject) -> Iterator[Finding]:
     """
     flow, steps = subject.flow, subject.plan.steps
     to_itself: set[int] = set()
-    for number, step in enumerate(steps):
+    for number in flow.turning:
+        step = steps[number]
         jump = step.course.jump
         if jump is None or jump.target != step.id or step.is_guarded:
             continue
