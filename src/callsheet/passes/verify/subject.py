@@ -473,10 +473,15 @@ def _entered_groups(flow: Flow) -> frozenset[int]:
 _RESULT, _STORED = Kind.RESULT, Kind.STORED
 
 
+def _sets_or_ends(step: Step) -> bool:
+    """Whether no step runs after this one without its result: a failure ends the plan or is the result."""
+    return step.after_failure.jump is None
+
+
 def _writes(step: Step, access: Access, whole: bool) -> list[Write]:
     writes: list[Write] = []
     places = access.writes
-    is_sure = whole and step.after_failure.jump is None
+    is_sure = whole and _sets_or_ends(step)
     if step.sets is not None:
         writes.append(bare(Write, (step.sets, _RESULT, is_sure and step.sets_always)))
     if places:
