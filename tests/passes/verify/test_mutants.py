@@ -14,7 +14,7 @@ import pytest
 from tests.compiled import looks_inside
 from tests.passes.verify.held import Held, held, seen
 
-from callsheet.ir import Literal
+from callsheet.ir import Literal, Step
 from callsheet.ir.flow import Flow
 from callsheet.ir.labels import LITERAL, TRUSTED, UNKNOWN, Label
 from callsheet.passes.verify import (
@@ -91,6 +91,10 @@ def with_each_file(tool: str, traits: Any, call: CallView) -> places.Access:
 
 def without_dead_steps(flow: Flow, *given: Any) -> Flow:
     return flow if given else EMPTY_ANSWERS(flow)
+
+
+def goes_on(step: Step) -> bool:
+    return not step.after_failure.leaves
 
 
 def without_modules(tool: str, call: CallView) -> tuple[str, ...] | None:
@@ -601,7 +605,7 @@ MUTANTS: dict[str, list[Patch]] = {
     "answers that say something end each plan": [(subject, "_with_empty_answers", without_dead_steps)],
     "a search sees no folder": [(places, "_around", lambda _: [])],
     "each search sees each file": [(places, "_access", with_each_file)],
-    "a variable may keep its value where the plan ends": [(subject, "_sets_or_ends", lambda step: not step.after_failure.leaves)],
+    "a variable may keep its value where the plan ends": [(subject, "_sets_or_ends", goes_on)],
     "programs with a network send no file": [(places, "_opened", lambda _: ())],
     "each program may touch each file": [(places, "modules_alone", nothing)],
     "no sandboxed program opens a file": [(places, "modules_alone", lambda *_: ())],
