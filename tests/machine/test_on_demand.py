@@ -14,7 +14,7 @@ from callsheet.machine import Program, compile_plan, compiling
 from callsheet.machine.compiling import program_on_demand
 from callsheet.machine.program import StepCode
 
-_MADE = ("arguments", "condition", "inputs", "source", "fail_message", "loop", "texts")
+_MADE = ("arguments", "condition", "inputs", "source", "fail_values", "loop", "texts")
 """Functions, which are compared by what they give. Forms are numbered in the order of compiling."""
 _COMPARED: list[str] = sorted(
     name
@@ -32,7 +32,7 @@ def for_short_plans(monkeypatch: pytest.MonkeyPatch) -> None:
 def told(program: Program, number: int) -> Any:
     code = program.steps[number]
     slots: list[Any] = [[f"value {n}", n] for n in range(len(program.names))]
-    gives: list[Any] = [make(slots) for make in (*code.inputs, *(code.fail_message or ()))]
+    gives: list[Any] = [make(slots) for make in (*code.inputs, *code.fail_values)]
     source = None if code.source is None else code.source(slots)
     holds = None if code.condition is None else code.condition(slots)
     gives += [(name, make(slots)) for name, make in code.texts]

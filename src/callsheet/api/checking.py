@@ -13,7 +13,7 @@ from typing import NamedTuple
 from callsheet import lazy
 from callsheet.api.requirements import agent_steps
 from callsheet.diagnostics import Diagnostic, Severity, Span, did_you_mean
-from callsheet.ir import Action, Call, CallKind, Goto, Literal, Order, Plan, Replan, Step
+from callsheet.ir import Call, CallKind, Ending, Literal, Order, Plan, Step
 from callsheet.ir.flow import uses_of
 from callsheet.machine.agents.allowance import tools_named
 from callsheet.machine.approvals import covers
@@ -95,7 +95,7 @@ def idle_rules(plan: Plan, approve: Iterable[str], limited: Iterable[str] = ()) 
 
     Tools that a step names for its agent count as called.
     """
-    called = {step.action.tool for step in plan.steps if isinstance(step.action, Call)}
+    called = {step.call.tool for step in plan.steps if step.call is not None}
     called |= {name for _, call in agent_steps(plan) for name in tools_named(call) or ()}
     rules = [(name, "whose calls need approval") for name in approve]
     rules += [(name, "whose calls are limited") for name in limited]
@@ -116,7 +116,7 @@ def idle_inputs(plan: Plan, inputs: Iterable[str]) -> tuple[Diagnostic, ...]:
 
     A plan with RE-PLAN or an agent may use variables that it does not name.
     """
-    if any(_may_use_all(step.action) for step in plan.steps):
+    if any(step.is_open for step in plan.steps):
         return ()
     read = {use.ref.name for number, step in enumerate(plan.steps) for use in uses_of(step, number)}
     return tuple(
@@ -129,10 +129,6 @@ def idle_inputs(plan: Plan, inputs: Iterable[str]) -> tuple[Diagnostic, ...]:
         for name in inputs
         if name not in read
     )
-
-
-def _may_use_all(action: Action) -> bool:
-    return isinstance(action, Replan) or (isinstance(action, Call) and action.kind is CallKind.AGENT)
 
 
 def _meant(name: str, read: Sequence[str]) -> str:
@@ -148,18 +144,17 @@ def _targets(step: Step | None) -> set[str]:
         return set()
     if step.depends_on is not None:
         return set(step.depends_on)
-    then = step.on_fail.then if step.on_fail is not None else None
-    return {goto.target for goto in (step.action, then) if isinstance(goto, Goto)}
+    return {jump.target for jump in step.jumps()}
 
 
 def _signatures(plan: Plan, registry: Registry) -> dict[str, ToolSignature]:
     """The signature of every tool by its name, and by the alias that the plan uses for it."""
     tools = dict(zip(registry.names(), registry, strict=True))
     for step in plan.steps:
-        if isinstance(step.action, Call) and step.action.tool not in tools:
-            tool = registry.get(step.action.tool)
+        if step.call is not None and step.call.tool not in tools:
+            tool = registry.get(step.call.tool)
             if tool is not None:
-                tools[step.action.tool] = tool
+                tools[step.call.tool] = tool
     return {name: _signature(tool) for name, tool in tools.items()}
 
 
@@ -190,18 +185,18 @@ def _explained(
 ) -> Diagnostic:
     """A finding made more precise: why the tool is missing, or which character of a literal is wrong."""
     step = steps.get(diagnostic.step or "")
-    if step is None or not isinstance(step.action, Call):
+    if step is None or step.call is None:
         return diagnostic
     if diagnostic.code == _CANNOT_WORK:
-        return _placed(diagnostic, step.action)
+        return _placed(diagnostic, step.call)
     if diagnostic.code != _UNKNOWN_TOOL:
         return diagnostic
-    reason = registry.missing(step.action.tool)
+    reason = registry.missing(step.call.tool)
     if reason.code != "TOL001":
         return replace(diagnostic, code=reason.code, message=reason.message, help=reason.help)
     if not_asked is None:
         return diagnostic
-    message = f"no tool is called @{step.action.tool} here, and {not_asked} was not asked"
+    message = f"no tool is called @{step.call.tool} here, and {not_asked} was not asked"
     near = (
         diagnostic.help if diagnostic.help is not None and diagnostic.help.startswith("did you mean") else ""
     )
@@ -212,7 +207,7 @@ def _explained(
 def _refused_calls(plan: Plan, registry: Registry) -> Iterator[Diagnostic]:
     """A diagnostic at each call of a tool that is not trusted."""
     for step in plan.steps:
-        tool = registry.get(step.action.tool) if isinstance(step.action, Call) else None
+        tool = registry.get(step.call.tool) if step.call is not None else None
         if tool is not None and tool.spec.refusal is not None:
             yield replace(tool.spec.refusal, span=step.action.span or step.span, step=step.id)
 
@@ -253,16 +248,11 @@ def _what_cannot_run(plan: Plan, providers: Providers) -> Iterator[Diagnostic]:
 
 
 def _lacking(step: Step, providers: Providers) -> str | None:
-    match step.action:
-        case Replan() if not providers.compiler:
-            return "RE-PLAN needs a language model"
-        case Call(tool=tool) as call:
-            match call.kind:
-                case CallKind.MODEL if not providers.model:
-                    return f"@{tool} needs a language model"
-                case CallKind.AGENT if not providers.agent:
-                    return f"@{tool} needs an agent"
-                case _:
-                    return None
-        case _:
-            return None
+    if step.course.ends is Ending.NEW_PLAN:
+        return None if providers.compiler else "RE-PLAN needs a language model"
+    call = step.call
+    if call is not None and call.kind is CallKind.MODEL and not providers.model:
+        return f"@{call.tool} needs a language model"
+    if call is not None and call.kind is CallKind.AGENT and not providers.agent:
+        return f"@{call.tool} needs an agent"
+    return None

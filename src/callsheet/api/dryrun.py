@@ -14,7 +14,7 @@ from callsheet.api.findings import Findings
 from callsheet.api.proving import Proof
 from callsheet.diagnostics import CallsheetError, did_you_mean
 from callsheet.diagnostics.wrong_type import wanted, wanted_list, wrong
-from callsheet.ir import JSON, Call, canonical_tool_name
+from callsheet.ir import JSON, canonical_tool_name
 from callsheet.ir import Plan as Steps
 from callsheet.machine import ToolFacts, compile_plan
 from callsheet.machine.approvals import covers
@@ -145,7 +145,7 @@ def either(rules: Iterable[str], more: NeedsApproval) -> Callable[[str], bool]:
 
 def check_assumed(plan: Steps, assumed: Iterable[str]) -> None:
     """Raise CallsheetError (RUN040) if a result is assumed for a step that is missing or calls nothing."""
-    calls = {step.id: isinstance(step.action, Call) for step in plan.steps}
+    calls = {step.id: step.call is not None for step in plan.steps}
     for step_id in assumed:
         if step_id not in calls:
             suggestions = did_you_mean(step_id, calls)

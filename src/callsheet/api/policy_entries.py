@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from callsheet.diagnostics import Diagnostic, Severity, did_you_mean
-from callsheet.ir import Call, Effect, Plan
+from callsheet.ir import Effect, Plan
 from callsheet.passes.verify import Verdict, Violation
 from callsheet.policy.builtins import fold
 from callsheet.policy.calls import Rule
@@ -216,9 +216,9 @@ def _explained(
     violation: Violation, plan: Plan, policy: Policy, registry: Registry, not_asked: str | None
 ) -> Violation:
     step = plan.step(violation.step or "")
-    if violation.rule is not Rule.UNKNOWN_TOOL or step is None or not isinstance(step.action, Call):
+    if violation.rule is not Rule.UNKNOWN_TOOL or step is None or step.call is None:
         return violation
-    hint = entry_hint(step.action.tool, policy, registry, not_asked)
+    hint = entry_hint(step.call.tool, policy, registry, not_asked)
     return violation if hint is None else replace(violation, help=hint)
 
 

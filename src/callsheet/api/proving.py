@@ -16,9 +16,8 @@ from callsheet.api.arguments import names_of
 from callsheet.api.plan import Plan as ReadPlan
 from callsheet.api.policy_entries import bind_policy, with_hints
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source
-from callsheet.ir import Call, Plan, Replan, Step, plan_hash
+from callsheet.ir import Call, Plan, Step, plan_hash
 from callsheet.ir.labels import LITERAL, Label
-from callsheet.ir.operations import CallKind
 from callsheet.ir.plan import called_names
 from callsheet.machine import PolicyRefusal
 from callsheet.passes.verify import NOTHING_LEFT, PersistedLabels, StepLabels, Verdict, Violation, verify
@@ -171,8 +170,8 @@ def rewriting(plan: Plan, policy: Policy, guarantees: Guarantees) -> Iterator[Di
         return
     protected: Mapping[str, str] | None = None
     for step in plan.steps:
-        action = step.action
-        if not isinstance(action, Call):
+        action = step.call
+        if action is None:
             continue
         traits = traits_of(policy, fold(action.tool))
         if not may_overwrite(action.tool, _names(action), traits):
@@ -337,8 +336,7 @@ def prove(
 
 def _may_call(plan: Plan) -> frozenset[str] | None:
     """The folded names of the tools that a plan may call; None if a model chooses some during the run."""
-    actions = [step.action for step in plan.steps]
-    if any(isinstance(a, Replan) or (isinstance(a, Call) and a.kind is CallKind.AGENT) for a in actions):
+    if any(step.is_open for step in plan.steps):
         return None
     return frozenset(fold(name) for name in called_names(plan))
 

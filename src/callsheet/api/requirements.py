@@ -58,8 +58,8 @@ class AgentRules:
 def agent_steps(plan: Plan) -> Iterator[tuple[Step, Call]]:
     """The steps that ask an agent."""
     for step in plan.steps:
-        if isinstance(step.action, Call) and step.action.kind is CallKind.AGENT:
-            yield step, step.action
+        if step.call is not None and step.call.kind is CallKind.AGENT:
+            yield step, step.call
 
 
 def asks_for_all_tools(plan: Plan, rules: AgentRules | None) -> bool:
@@ -94,7 +94,7 @@ def loops_of(plan: Plan, registry: Registry, rules: AgentRules | None) -> dict[s
     if rules.drives_agents:
         loop = Loop(rules.default(registry), rules.tools is not None)
         loops = {call.tool: ToolFacts(Effect.LLM, loop=loop) for _, call in agent_steps(plan)}
-    calls = (step.action for step in plan.steps if isinstance(step.action, Call))
+    calls = (step.call for step in plan.steps if step.call is not None)
     asked = {call.tool for call in calls if call.tool == REFINE or _asks_for_rounds(call)}
     return loops | {tool: ToolFacts(Effect.LLM, loop=Loop()) for tool in sorted(asked)}
 
@@ -192,8 +192,7 @@ def take_in_all(
 
 def absent_tools(plan: Plan, registry: Registry, agents: AgentRules | None = None) -> tuple[str, ...]:
     """The tools that a plan or its agents may call and that are not in the registry."""
-    calls = (step.action for step in plan.steps)
-    names = dict.fromkeys(c.tool for c in calls if isinstance(c, Call))
+    names = dict.fromkeys(step.call.tool for step in plan.steps if step.call is not None)
     names |= dict.fromkeys(names_for_agents(plan, registry, agents))
     return tuple(name for name in names if call_kind(name) is CallKind.TOOL and registry.get(name) is None)
 

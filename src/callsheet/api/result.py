@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, Self
 
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, render
-from callsheet.ir import JSON, Call, Order, Plan, Step, executor_name
+from callsheet.ir import JSON, Order, Plan, Step, executor_name
 from callsheet.machine import Outcome, PolicyRefusal, Refusal, Usage
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.runtime.answers import PendingAsk
@@ -128,8 +128,8 @@ class StepLog:
                 pass
 
     def _count(self, step: Step) -> None:
-        if self._is_live and isinstance(step.action, Call):
-            self._calls[step.action.tool] += 1
+        if self._is_live and step.call is not None:
+            self._calls[step.call.tool] += 1
 
     def _end(
         self,
@@ -145,7 +145,7 @@ class StepLog:
         seconds = max(0.0, self._clock() - begun) if self._is_live and begun >= 0 else None
         if status == "skipped" and self._is_live:
             seconds = 0.0
-        tool = executor_name(step.action.tool) if isinstance(step.action, Call) else ""
+        tool = executor_name(step.call.tool) if step.call is not None else ""
         self._results.pop(step.id, None)
         result = StepResult(step.id, step.title or "", tool, status, value, variable, error, seconds)
         if self.hides is not None:

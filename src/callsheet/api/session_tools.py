@@ -40,7 +40,7 @@ from callsheet.api.planning import no_planner, refused
 from callsheet.api.proving import Assumptions, Guarantees, Proof, objections_by, prove
 from callsheet.api.requirements import absent_tools, asks_for_all_tools, facts_of, take_in_all
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
-from callsheet.ir import JSON, Call, Order, Replan
+from callsheet.ir import JSON, Ending, Order
 from callsheet.ir import Plan as Steps
 from callsheet.ir.labels import Label
 from callsheet.machine import Compile, ToolFacts
@@ -165,7 +165,7 @@ def _advised(plan: Steps, diagnostic: Diagnostic) -> Diagnostic:
     help_ = diagnostic.help or ""
     if diagnostic.code == _UNKNOWN_TOOL:
         step = plan.step(diagnostic.step or "")
-        if step is not None and isinstance(step.action, Call) and step.action.tool in _builtin_names():
+        if step is not None and step.call is not None and step.call.tool in _builtin_names():
             help_ = "it is a built-in tool: Runtime(builtins=True)"
         elif help_.startswith("`callsheet tools`"):
             help_ = "give it to the runtime: Runtime(tools=[…]), or mcp=… for servers"
@@ -237,7 +237,7 @@ class PlanChecks:
             return False
         if plan.order is Order.DAG:
             return self._config.planner is not None
-        return any(isinstance(step.action, Replan) for step in plan.steps)
+        return any(step.course.ends is Ending.NEW_PLAN for step in plan.steps)
 
     async def dry_run(
         self,

@@ -17,7 +17,7 @@ from callsheet.api.requirements import AgentRules, asks_for_all_tools, spec_look
 from callsheet.apps.settings import load_settings
 from callsheet.apps.setup import Setup, default_local_model
 from callsheet.diagnostics import CallsheetError
-from callsheet.ir import Call, CallKind, OnInDoubt, Order
+from callsheet.ir import CallKind, OnInDoubt, Order
 from callsheet.ir import Plan as Steps
 from callsheet.ir import Replan as ReplanAction
 from callsheet.machine import Compile, Limits, ToolFacts
@@ -198,7 +198,7 @@ def _models(model: Model, setup: Setup, *, plans_graphs: bool) -> RunModels:
 def _asks(plan: Steps) -> bool:
     return any(
         isinstance(step.action, ReplanAction)
-        or (isinstance(step.action, Call) and step.action.kind in (CallKind.MODEL, CallKind.AGENT))
+        or (step.call is not None and step.call.kind in (CallKind.MODEL, CallKind.AGENT))
         for step in plan.steps
     )
 

@@ -12,7 +12,7 @@ from callsheet.authoring.shapes import Shared, described, failure_kind, is_share
 from callsheet.diagnostics import Diagnostic, Severity, Source
 from callsheet.frontends.dag import parse_dag
 from callsheet.frontends.values import ParseResult
-from callsheet.ir import JSON, Call, Order, Plan, Step
+from callsheet.ir import JSON, Order, Plan, Step
 from callsheet.machine import Cut, Fact, Progress, Remark
 from callsheet.ports.models.prompts import one_line
 from callsheet.ports.tools import ToolSpec
@@ -244,7 +244,7 @@ def _steps(steps: tuple[Step, ...]) -> str:
 
 
 def _step(step: Step) -> str:
-    tool = f" [{step.action.tool.lower()}]" if isinstance(step.action, Call) else ""
+    tool = f" [{step.call.tool.lower()}]" if step.call is not None else ""
     gives = "" if step.output is None else f" -> ${{{step.output.var}}}"
     return f"- {step.id}. {step.title or ''}{tool}{gives}"
 

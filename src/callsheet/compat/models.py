@@ -11,11 +11,9 @@ from callsheet.diagnostics import Diagnostic, render_all
 from callsheet.frontends.ltp import parse
 from callsheet.frontends.values.printer import format_condition, format_value, spelled_reference
 from callsheet.ir import (
-    Call,
     CallKind,
     Condition,
     DictExpr,
-    Goto,
     ListExpr,
     Literal,
     Plan,
@@ -37,16 +35,17 @@ def tool_of(step: Step) -> str:
 
 def args_of(step: Step) -> dict[str, Any]:
     """The arguments by name, positional ones as `arg0`, `arg1`, …"""
-    if isinstance(step.action, Goto):
-        return {"target": step.action.target}
+    jump = step.course.jump
+    if jump is not None:
+        return {"target": jump.target}
     return {name: to_documented(value) for name, value in named_values(step).items()}
 
 
 def named_values(step: Step) -> dict[str, Value]:
     """The values of the action, by their names in the documented form."""
-    if isinstance(step.action, Call):
-        values = {f"arg{i}": value for i, value in enumerate(step.action.positional)}
-        values.update(step.action.named)
+    if step.call is not None:
+        values = {f"arg{i}": value for i, value in enumerate(step.call.positional)}
+        values.update(step.call.named)
         return values
     return {f"arg{i}": value for i, value in enumerate(step.values())}
 

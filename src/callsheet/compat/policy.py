@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from callsheet.compat.models import LTPPlan, tool_of
 from callsheet.compat.rebuild import REPLAN, argument, documented_tool, plan_of
-from callsheet.ir import Call, DictExpr, ListExpr, Literal, Plan, Replan, Step, Template, Value
+from callsheet.ir import DictExpr, Ending, ListExpr, Literal, Plan, Step, Template, Value
 from callsheet.ir.flow import flow_of
 from callsheet.machine import to_text
 from callsheet.passes.verify import verify
@@ -169,18 +169,18 @@ def _tool_violations(step: Step, policy: PlanPolicy) -> Iterator[Violation]:
         if missing:
             of = ", ".join(tool if tool == REPLAN else f"@{tool}" for tool in missing)
             yield Violation(step.id, "allowed_tools", f"{of} is not among the allowed tools")
-    if policy.no_escape_hatches and (isinstance(step.action, Replan) or tools & ESCAPE_HATCHES):
+    if policy.no_escape_hatches and (step.course.ends is Ending.NEW_PLAN or tools & ESCAPE_HATCHES):
         yield Violation(step.id, "no_escape_hatches", f"{name} would run steps that are not in the plan")
 
 
 def _tools(step: Step) -> set[str]:
     """The tools that a step may call; code in a shell or an unknown language also counts as SHELL_EXEC."""
-    if not isinstance(step.action, Call):
+    if step.call is None:
         return set()
-    tool = documented_tool(step.action.tool)
+    tool = documented_tool(step.call.tool)
     if tool != "EXEC_CODE":
         return {tool}
-    match argument(step.action, "language"):
+    match argument(step.call, "language"):
         case None:
             return {tool}
         case Literal(value=language) if to_text(language).strip().lower() not in SHELLS:
@@ -204,8 +204,8 @@ def _after_sensitive(plan: Plan) -> set[int]:
 
 def _argument_texts(step: Step) -> Iterator[str]:
     """Every text in the arguments of a step and in the message of its ON_FAIL, names included."""
-    if isinstance(step.action, Call):
-        for name, _ in step.action.named:
+    if step.call is not None:
+        for name, _ in step.call.named:
             yield name
     stack: list[Value] = [*step.values(), *step.failure_values()]
     while stack:

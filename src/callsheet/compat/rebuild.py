@@ -199,7 +199,7 @@ def documented_facts(plan: Plan) -> dict[str, ToolFacts]:
 
     Their effects are unknown, so each of them may do anything.
     """
-    called = {step.action.tool for step in plan.steps if isinstance(step.action, Call)}
+    called = {step.call.tool for step in plan.steps if step.call is not None}
     return {tool: ToolFacts(parameters=parameters_of(tool)) for tool in called}
 
 

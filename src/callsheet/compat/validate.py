@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 
 from callsheet.diagnostics import Severity
-from callsheet.ir import Call, Goto, Plan, Step, word_of
+from callsheet.ir import Plan, Step, word_of
 from callsheet.ir.flow import Place
 from callsheet.passes import Finding, ToolSignature, findings
 
@@ -38,11 +38,7 @@ def validate_plan(
 
 
 def _jump_targets(plan: Plan) -> set[str]:
-    targets: set[str] = set()
-    for step in plan.steps:
-        failure = step.on_fail.then if step.on_fail is not None else None
-        targets.update(jump.target for jump in (step.action, failure) if isinstance(jump, Goto))
-    return targets
+    return {jump.target for step in plan.steps for jump in step.jumps()}
 
 
 def _messages(plan: Plan, finding: Finding, targets: set[str]) -> Iterator[str]:
@@ -116,4 +112,4 @@ def _end_before(plan: Plan, first: int) -> Step:
 
 
 def _always_leaves(step: Step) -> bool:
-    return step.condition is None and not isinstance(step.action, Call)
+    return step.condition is None and step.course.leaves

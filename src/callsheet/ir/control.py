@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from callsheet.ir.flow import Flow, is_guarded
+from callsheet.ir.flow import Flow
 from callsheet.ir.graphs import dominator_tree, immediate_dominators, strong_components
-from callsheet.ir.step import Call, Respond, Step
+from callsheet.ir.step import Onward, Step
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Control:
         A guarded step depends on itself.
         """
         flow = self.flow
-        if is_guarded(flow.plan.steps[step]):
+        if flow.plan.steps[step].is_guarded:
             yield step
         branch = flow.group_end[step]
         if len(flow.successors[branch]) < 2 or not decides(flow.plan.steps[step]):
@@ -85,11 +85,10 @@ def all_guards(direct: Sequence[Sequence[int]], step: int) -> frozenset[int]:
 
 def decides(step: Step) -> bool:
     """Whether the step may choose its successor: by a guarded jump or end, a failure, or an empty answer."""
-    if step.on_fail is not None and step.on_fail.then is not None:
+    if step.after_failure.leaves:
         return True
-    if isinstance(step.action, Call):
-        return False
-    return is_guarded(step) or isinstance(step.action, Respond)
+    course = step.course
+    return course.leaves and (step.is_guarded or course.onward is Onward.IF_EMPTY)
 
 
 def control_of(flow: Flow) -> Control:

@@ -6,27 +6,14 @@ values of the variables could take.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import NamedTuple, TypeAlias
 
 from callsheet.ir.expr import DictExpr, ListExpr, Literal, Ref, Template, Value, refs_of
 from callsheet.ir.graphs import dominator_tree
 from callsheet.ir.plan import Plan
-from callsheet.ir.step import Call, Goto, Replan, Respond, Step, Terminate
-
-
-class Place(StrEnum):
-    """The part of a step that reads a variable."""
-
-    SOURCE = "source"
-    CONDITION = "condition"
-    ARGUMENTS = "arguments"
-    FAILURE = "failure"
-
-
-_SOURCE, _CONDITION, _ARGUMENTS, _FAILURE = Place
+from callsheet.ir.step import Course, Onward, Place, Step
 
 
 class Use(NamedTuple):
@@ -72,6 +59,8 @@ class Flow:
     if_empty: frozenset[int]
     goes_back: bool
     """Whether there is a back edge: from a step to itself or to an earlier one."""
+    turning: list[int]
+    """The steps from which control may go elsewhere than to the next one, in text order."""
     _tree: list[_Tree] = field(default_factory=list["_Tree"], init=False, repr=False, compare=False)
     """The dominator tree, a lazy cache of at most one element."""
     _definitions: list[_Definitions] = field(
@@ -141,7 +130,7 @@ def flow_of(plan: Plan) -> Flow:
     for number, step in enumerate(plan.steps):  # one pass for all three: a large plan exceeds CPU caches
         ids.append(step.id)
         groups.append(step.group)
-        if type(step.action) is not Call or (step.on_fail is not None and step.on_fail.then is not None):
+        if step.turns:
             turning.append(number)
     turns = turns_of(plan, ids, groups, turning)
     successors: list[list[int]] = [[number] for number in range(1, len(ids) + 1)]
@@ -152,7 +141,7 @@ def flow_of(plan: Plan) -> Flow:
     for node, followers in enumerate(successors):
         for following in followers:
             predecessors[following].append(node)
-    return Flow(plan, successors, predecessors, *turns[1:])
+    return Flow(plan, successors, predecessors, *turns[1:], turning)
 
 
 class Turns(NamedTuple):
@@ -232,11 +221,7 @@ def _jump_targets(steps: tuple[Step, ...], turning: list[int], number_of: dict[s
     """The steps that one of the steps `turning` jumps to."""
     targets: set[int] = set()
     for turn in turning:
-        step = steps[turn]
-        failure = step.on_fail.then if step.on_fail is not None else None
-        for jump in (step.action, failure):
-            if isinstance(jump, Goto) and jump.target in number_of:
-                targets.add(number_of[jump.target])
+        targets.update(number_of[j.target] for j in steps[turn].jumps() if j.target in number_of)
     return targets
 
 
@@ -256,36 +241,27 @@ def _exits(
         on = on or number in entered
         if not on and not on_if_empty:
             continue
-        targets.extend(_targets(step, number_of, end))
-        if is_guarded(step) or isinstance(step.action, Call | Replan):
+        for course in (step.after_failure, step.course):
+            targets.extend(_targets(course, number_of, end))
+        onward = step.course.onward
+        if step.is_guarded or onward is Onward.ALWAYS or onward is Onward.IF_NO_PLAN:
             continue
-        skipped = isinstance(step.action, Respond) and number + 1 < end and may_be_empty(step.action)
+        skipped = onward is Onward.IF_EMPTY and number + 1 < end and may_be_empty(step.values())
         on, on_if_empty = False, skipped
     return targets, on or on_if_empty, not on
 
 
-def _targets(step: Step, number_of: dict[str, int], end: int) -> Iterator[int]:
-    """The jump targets of one step; a jump to an unknown id ends the run."""
-    if step.on_fail is not None and step.on_fail.then is not None:
-        then = step.on_fail.then
-        yield number_of.get(then.target, end) if isinstance(then, Goto) else end
-    match step.action:
-        case Goto(target=target):
-            yield number_of.get(target, end)
-        case Respond() | Terminate() | Replan():
-            yield end
-        case Call():
-            pass
+def _targets(course: Course, number_of: dict[str, int], end: int) -> Iterator[int]:
+    """Where a course leads except to the next step; a jump to an unknown id ends the run."""
+    if course.jump is not None:
+        yield number_of.get(course.jump.target, end)
+    if course.ends is not None:
+        yield end
 
 
-def is_guarded(step: Step) -> bool:
-    """Whether the step's action may be skipped: it has a condition or a loop."""
-    return step.condition is not None or step.foreach is not None
-
-
-def may_be_empty(respond: Respond) -> bool:
+def may_be_empty(answer: Iterable[Value]) -> bool:
     """Whether all values of an answer can be empty, in which case the plan continues."""
-    return all(_value_may_be_empty(value) for value in respond.values)
+    return all(map(_value_may_be_empty, answer))
 
 
 def _value_may_be_empty(value: Value) -> bool:
@@ -313,14 +289,12 @@ def _definitions_in(flow: Flow) -> _Definitions:
             )
             latest_entry[end] = number if jumped_to else latest_entry.get(end, number)
     for number, step in enumerate(flow.plan.steps):
-        output = step.output
-        if output is None or not isinstance(step.action, Call):
+        name = step.sets
+        if name is None:
             continue
         end = flow.group_end[number]
-        sure = (step.condition is None or step.foreach is not None) and number >= latest_entry.get(
-            end, number
-        )
-        definitions.setdefault(output.var, []).append(Definition(number, output.var, end, sure))
+        sure = step.sets_always and number >= latest_entry.get(end, number)
+        definitions.setdefault(name, []).append(Definition(number, name, end, sure))
     return definitions
 
 
@@ -330,25 +304,18 @@ def uses_of(step: Step, number: int) -> list[Use]:
     Its loop variable, and its output in its failure message, are left out: the step itself sets them.
     """
     uses: list[Use] = []
-    own = step.foreach.var if step.foreach is not None else None
-    if step.foreach is not None:
-        uses += [Use(number, ref, _SOURCE) for ref in refs_of(step.foreach.source)]
-    if step.condition is not None:
-        uses += [Use(number, r, _CONDITION) for r in refs_of(step.condition) if r.name != own]
-    for value in step.values():
-        if isinstance(value, Ref):
-            if value.name != own:
-                uses.append(Use(number, value, _ARGUMENTS))
-        elif isinstance(value, Template):
-            for part in value.parts:
-                if isinstance(part, Ref) and part.name != own:
-                    uses.append(Use(number, part, _ARGUMENTS))
-        elif not isinstance(value, Literal):
-            uses += [Use(number, ref, _ARGUMENTS) for ref in refs_of(value) if ref.name != own]
-    if step.on_fail is not None:
-        sets = (own, step.output.var if step.output is not None else None)
-        for value in step.failure_values():
-            uses += [Use(number, ref, _FAILURE) for ref in refs_of(value) if ref.name not in sets]
+    for place, nodes in step.reads():
+        own = step.own_names(place)
+        for node in nodes:
+            if isinstance(node, Ref):
+                if node.name not in own:
+                    uses.append(Use(number, node, place))
+            elif isinstance(node, Template):
+                for part in node.parts:
+                    if isinstance(part, Ref) and part.name not in own:
+                        uses.append(Use(number, part, place))
+            elif not isinstance(node, Literal):
+                uses += [Use(number, ref, place) for ref in refs_of(node) if ref.name not in own]
     return uses
 
 
@@ -371,7 +338,7 @@ def feeders(plan: Plan) -> list[list[int]]:
     for number, step in enumerate(plan.steps):
         names = dict.fromkeys(use.ref.name for use in uses_of(step, number))
         feeders_of.append(sorted({setter for name in names for setter in setters.get(name, ())}))
-        if step.output is not None and isinstance(step.action, Call):
+        if step.sets is not None:
             enclosing.append((number, step))
         if ends[number] == number:
             for setter, member in enclosing:
@@ -381,10 +348,10 @@ def feeders(plan: Plan) -> list[list[int]]:
 
 
 def _set(setters: dict[str, list[int]], number: int, step: Step) -> None:
-    assert step.output is not None
-    if step.condition is None or step.foreach is not None:
-        setters[step.output.var] = [number]
+    assert step.sets is not None
+    if step.sets_always:
+        setters[step.sets] = [number]
         return
-    known = setters.setdefault(step.output.var, [])
+    known = setters.setdefault(step.sets, [])
     known.append(number)
     del known[:-_MOST_FEEDERS]

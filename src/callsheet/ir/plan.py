@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from callsheet.ir.expr import Value
 from callsheet.ir.operations import CallKind
-from callsheet.ir.step import Call, Step
+from callsheet.ir.step import Step
 
 
 class Order(StrEnum):
@@ -48,8 +48,8 @@ _TOOLS = frozenset({CallKind.TOOL, CallKind.TRANSFORM, CallKind.HUMAN})
 
 def called_names(plan: Plan) -> tuple[str, ...]:
     """The canonical names of called tools, transforms and human operations, each once, in text order."""
-    calls = (step.action for step in plan.steps)
-    return tuple(dict.fromkeys(c.tool for c in calls if isinstance(c, Call) and c.kind in _TOOLS))
+    calls = (step.call for step in plan.steps)
+    return tuple(dict.fromkeys(c.tool for c in calls if c is not None and c.kind in _TOOLS))
 
 
 def filled_parameters(parameters: Iterable[str], named: Collection[str], count: int) -> list[str]:

@@ -12,14 +12,13 @@ from itertools import accumulate, count, pairwise
 from typing import NamedTuple, overload
 
 from callsheet.ir import (
-    Action,
     Call,
     CallKind,
     Cast,
     Effect,
     Goto,
-    OnFail,
     Order,
+    Place,
     Plan,
     Replan,
     Respond,
@@ -152,16 +151,16 @@ def compile_step(number: int, step: Step, names: Names) -> StepCode:
         code.loop_slot = slot_of(step.foreach.var)
     if step.condition is not None:
         code.condition = compile_condition(step.condition, slot_of)
-    if step.output is not None and isinstance(step.action, Call):
-        code.out_slot = slot_of(step.output.var)
+    if step.output is not None and step.sets is not None:
+        code.out_slot = slot_of(step.sets)
         code.cast = step.output.cast
         code.wants_data = code.cast is Cast.LIST or code.cast is Cast.JSON
     if names.graph is not None:
         code.reads = tuple((slot_of(name), name) for name in _unsure(step, names.graph, names.number_of))
     _compile_action(code, step, names)
-    code.texts = _references_in_texts(step.action, names)
+    code.texts = _references_in_texts(step, names)
     if step.on_fail is not None:
-        _compile_failure(code, step.on_fail, names)
+        _compile_failure(code, step, names)
     if code.tool:
         form, code.read_slots = form_of(code.tool, code.retries, code.written, slot_of)
         code.form = names.forms.setdefault(form, len(names.forms))
@@ -181,22 +180,18 @@ def _unsure(step: Step, graph: Sequence[Step], number_of: Mapping[str, int]) -> 
     sure: set[str] = set()
     for before in step.depends_on or ():
         setter = graph[number_of[before]]
-        may_skip = setter.condition is not None or setter.foreach is not None
-        if setter.output is not None and isinstance(setter.action, Call) and not may_skip:
-            sure.add(setter.output.var)
+        if setter.sets is not None and not setter.is_guarded:
+            sure.add(setter.sets)
     yield from (name for name in read if name not in sure)
 
 
-def _references_in_texts(action: Action, names: Names) -> tuple[tuple[str, Eval], ...]:
+def _references_in_texts(step: Step, names: Names) -> tuple[tuple[str, Eval], ...]:
     """The references of an action that become a part of a text, as written, each once."""
-    match action:
-        case Call(positional=positional, named=named):
-            found = [ref for value in (*positional, *[v for _, v in named]) for ref in in_texts(value)]
-        case Respond(values=values) | Terminate(values=values) | Replan(values=values):
-            joined = len(values) > 1  # one value alone is the answer, not a part of it
-            found = [ref for value in values for ref in (refs_of(value) if joined else in_texts(value))]
-        case Goto():
-            return ()
+    values = step.values()
+    if step.call is None and len(values) > 1:  # one value alone is the answer, not a part of it
+        found = [ref for value in values for ref in refs_of(value)]
+    else:
+        found = [ref for value in values for ref in in_texts(value)]
     if not found:
         return ()
     return tuple({ref.dotted: compile_value(ref, names.slot_of, exact=names.exact) for ref in found}.items())
@@ -285,18 +280,12 @@ def _positional_names(call: Call, fact: ToolFacts) -> list[str]:
     return names + [f"arg{i}" for i in range(len(names), len(call.positional))]
 
 
-def _compile_failure(code: StepCode, on_fail: OnFail, names: Names) -> None:
-    if on_fail.retry is not None:
-        code.retries = on_fail.retry.count
-        code.delay = on_fail.retry.delay
-        code.backoff = on_fail.retry.backoff
-    match on_fail.then:
-        case Goto(target=target):
-            code.fail_target = target
-        case Terminate(values=values):
-            code.fail_message = names.all_of(values)
-        case None:
-            pass
+def _compile_failure(code: StepCode, step: Step, names: Names) -> None:
+    if step.retry is not None:
+        code.retries, code.delay, code.backoff = step.retry.count, step.retry.delay, step.retry.backoff
+    jump = step.after_failure.jump
+    code.fail_target = None if jump is None else jump.target
+    code.fail_values = names.all_of(step.failure_values())
 
 
 _WORTH = 1_000
@@ -335,10 +324,8 @@ class _Codes(Sequence[StepCode]):
         """The target of each jump, with the end of the jumping step's group."""
         number_of = self._names.number_of
         for number, step in enumerate(self._steps):
-            if isinstance(step.action, Goto):
-                yield number_of.get(step.action.target, NOWHERE), self._ends.get(number, number + 1)
-            if step.on_fail is not None and isinstance(step.on_fail.then, Goto):
-                yield number_of.get(step.on_fail.then.target, NOWHERE), self._ends.get(number, number + 1)
+            for jump in step.jumps():
+                yield number_of.get(jump.target, NOWHERE), self._ends.get(number, number + 1)
 
     def __len__(self) -> int:
         return len(self._codes)
@@ -378,19 +365,10 @@ def _variables_of(plan: Plan) -> Iterator[str]:
     for name, _ in plan.variables:
         yield name
     for step in plan.steps:
-        if step.foreach is not None:
-            yield from names_in((step.foreach.source,))
-            yield step.foreach.var
-        if step.condition is not None:
-            yield from (ref.name for ref in refs_of(step.condition))
-        action = step.action
-        if isinstance(action, Call):
-            if step.output is not None:
-                yield step.output.var
-            if action.positional:
-                yield from names_in(action.positional)
-            yield from names_in([value for _, value in action.named])
-        else:
-            yield from names_in(step.values())
-        if step.on_fail is not None:
-            yield from names_in(step.failure_values())
+        reads = dict(step.reads())
+        for place in Place:
+            yield from names_in(reads.get(place, ()))
+            if place is Place.SOURCE and step.foreach is not None:
+                yield step.foreach.var
+            if place is Place.CONDITION and step.sets is not None:
+                yield step.sets

@@ -178,7 +178,7 @@ def fail(
         return
     frame, code = attempt.frame, attempt.code
     frame.failed |= {attempt.index}
-    if code.fail_target is not None or code.fail_message is not None:
+    if code.leads_on:
         frame.stopped = True
     elif code.kind is Kind.REPLAN:
         shown = error if run.monitor is None else run.monitor.shown_texts.failure(frame, error)

@@ -120,7 +120,7 @@ def _diversion(run: Run, frame: Frame, index: int) -> Control | None:
     code, slots = frame.code, run.slots
     if code.fail_target is not None:
         return jump(code, run.program.number_of.get(code.fail_target, NOWHERE), code.fail_target)
-    if code.fail_message is None:
+    if not code.leads_on:
         return None
     error = frame.value if frame.items is None else frame.results[index]
     slots_before = list(slots)
@@ -128,7 +128,7 @@ def _diversion(run: Run, frame: Frame, index: int) -> Control | None:
         slots[code.loop_slot] = frame.items[index]
     if code.out_slot != NOWHERE:
         slots[code.out_slot] = error
-    message, text = joined(code.fail_message, slots), str(error)
+    message, text = joined(code.fail_values, slots), str(error)
     if run.monitor is not None:
         message = run.shown(code.id, message, run.monitor.shown_texts.message(frame, slots, message))
         text = run.monitor.shown_texts.failure(frame, text)

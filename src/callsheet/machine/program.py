@@ -14,9 +14,9 @@ from callsheet.ir import (
     Effect,
     Literal,
     OnInDoubt,
+    Onward,
     Plan,
     Ref,
-    Respond,
     Step,
     Template,
     Value,
@@ -166,12 +166,14 @@ class StepCode(_HotFields):
         "concurrent",
         "delay",
         "effect",
-        "fail_message",
         "fail_target",
+        "fail_values",
         "goto_name",
         "group_end",
+        "handles_failure",
         "inputs",
         "kind",
+        "leads_on",
         "loop",
         "loop_slot",
         "may_skip",
@@ -192,7 +194,7 @@ class StepCode(_HotFields):
         self.prefix = f"{name_in_key(step.id)}."
         self.first_key = self.prefix + FIRST
         """The key of its first call, in the first plan of a run."""
-        self.may_skip = step.condition is not None or isinstance(step.action, Respond)
+        self.may_skip = step.condition is not None or step.course.onward is Onward.IF_EMPTY
         self.kind = Kind.TOOL
         self.is_plain = False
         """Whether it calls a tool, and no jump can lead back to it."""
@@ -227,16 +229,19 @@ class StepCode(_HotFields):
         self.retries = 0
         self.delay: float | None = None
         self.backoff: float | None = None
+        self.leads_on = step.after_failure.leaves
+        """Whether a failure leads elsewhere than to the next step."""
         self.fail_target: str | None = None
-        self.fail_message: tuple[Eval, ...] | None = None
-        self.goto_name = ""
-        self.target = NOWHERE
+        self.fail_values: tuple[Eval, ...] = ()
+        """What is read when it has failed for good: the message if that ends the plan."""
+        self.handles_failure = step.on_fail is not None
+        self.goto_name, self.target = "", NOWHERE
         self.group = NOWHERE if step.group is None else step.group
         self.group_end = number + 1
 
     def heeds_failure(self, attempt: int) -> bool:
         """Whether the plan handles a failure of this attempt: by a retry, a jump or an own message."""
-        return attempt <= self.retries or self.fail_target is not None or self.fail_message is not None
+        return attempt <= self.retries or self.leads_on
 
 
 class Program(NamedTuple):

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from callsheet.diagnostics import Severity
 from callsheet.ir import (
+    SAYING,
     Call,
     CallKind,
     Cast,
@@ -14,9 +15,7 @@ from callsheet.ir import (
     Literal,
     Order,
     Ref,
-    Respond,
     Step,
-    Terminate,
     Value,
     word_of,
 )
@@ -78,8 +77,8 @@ def _shape(subject: Subject, step: Step) -> str | None:
     cast = step.output.cast if step.output is not None else None
     if cast in _SCALAR_CASTS:
         return f"a single value (:{cast})"
-    if cast is None and subject.tools is not None and isinstance(step.action, Call):
-        signature = subject.tools.get(step.action.tool)
+    if cast is None and subject.tools is not None and step.call is not None:
+        signature = subject.tools.get(step.call.tool)
         return LIST if signature is not None and signature.gives_list else None
     return LIST if cast is Cast.LIST else None
 
@@ -88,17 +87,17 @@ def impossible_casts(subject: Subject) -> Iterator[Finding]:
     """CHK031 for a cast that no answer of the operation can satisfy."""
     for number, step in enumerate(subject.plan.steps):
         output = step.output
-        if output is None or output.cast is None or not isinstance(step.action, Call):
+        if output is None or output.cast is None or step.call is None:
             continue
-        why = _misfit_types(step.action, output.cast)
+        why = _misfit_types(step.call, output.cast)
         if why is not None:
             yield Finding(
                 "CHK031",
                 Severity.WARNING,
-                f"the cast :{output.cast} cannot fit: @{step.action.tool} {why}",
+                f"the cast :{output.cast} cannot fit: @{step.call.tool} {why}",
                 number,
                 output.span,
-                "remove the cast" + (", or use :bool" if step.action.tool == "LLM_EVALUATE" else ""),
+                "remove the cast" + (", or use :bool" if step.call.tool == "LLM_EVALUATE" else ""),
                 (output.var, str(output.cast)),
             )
 
@@ -137,9 +136,9 @@ def calls(subject: Subject) -> Iterator[Finding]:
     """CHK040 to CHK046 for each call; tools and transforms are checked only if a catalogue is given."""
     lists = _lists(subject) if subject.tools is not None else frozenset[str]()
     for number, step in enumerate(subject.plan.steps):
-        if not isinstance(step.action, Call):
+        call = step.call
+        if call is None:
             continue
-        call = step.action
         operation = OPERATIONS.get(call.tool)
         if operation is not None:
             yield from _operation(subject, number, call, operation)
@@ -368,18 +367,19 @@ CODE_ARGUMENTS: Mapping[str, str] = {"EXEC_CODE": "code", "SHELL_EXEC": "code", 
 def data_in_code(subject: Subject) -> Iterator[Finding]:
     """CHK050 for each call whose code argument contains a variable (the first one is named)."""
     for number, step in enumerate(subject.plan.steps):
-        if not isinstance(step.action, Call) or step.action.tool not in CODE_ARGUMENTS:
+        call = step.call
+        if call is None or call.tool not in CODE_ARGUMENTS:
             continue
-        name = CODE_ARGUMENTS[step.action.tool]
-        value = dict(step.action.named).get(name)
-        if value is None and step.action.positional:
-            value = step.action.positional[0]
+        name = CODE_ARGUMENTS[call.tool]
+        value = dict(call.named).get(name)
+        if value is None and call.positional:
+            value = call.positional[0]
         ref = None if value is None or isinstance(value, Literal) else next(refs_of(value), None)
         if ref is not None:
             yield Finding(
                 "CHK050",
                 Severity.WARNING,
-                f"${ref.name} becomes part of the {name} that @{step.action.tool} runs",
+                f"${ref.name} becomes part of the {name} that @{call.tool} runs",
                 number,
                 ref.span or step.action.span,
                 "whoever controls that data controls the code: pass it in a file, or use @SELECT, @CALC, "
@@ -412,7 +412,9 @@ def files_outside(subject: Subject) -> Iterator[Finding]:
 def missing_answer(subject: Subject) -> Iterator[Finding]:
     """CHK015 for a text-ordered plan with neither RESPOND nor TERMINATE."""
     plan = subject.plan
-    if plan.order is Order.TEXT and not any(isinstance(s.action, Respond | Terminate) for s in plan.steps):
+    if plan.order is Order.TEXT and not any(
+        plan.steps[number].course.ends in SAYING for number in subject.flow.turning
+    ):
         yield Finding(
             "CHK015",
             Severity.WARNING,
@@ -424,7 +426,7 @@ def missing_answer(subject: Subject) -> Iterator[Finding]:
 def empty_outputs(subject: Subject) -> Iterator[Finding]:
     """CHK032 for an output variable of a step that has no result (GOTO, @RESPOND …)."""
     for number, step in enumerate(subject.plan.steps):
-        if step.output is not None and not isinstance(step.action, Call):
+        if step.output is not None and step.call is None:
             yield Finding(
                 "CHK032",
                 Severity.WARNING,

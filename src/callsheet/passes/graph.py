@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from callsheet.diagnostics import Severity
-from callsheet.ir import Call, Order, Respond
+from callsheet.ir import Ending, Order
 from callsheet.ir.flow import Use
 from callsheet.ir.graphs import UNORDERED, Precedence, strong_components
 from callsheet.passes.finding import Finding, Subject
@@ -122,7 +122,7 @@ def _circle_finding(subject: Subject, circle: list[int], size: int) -> Finding:
 def _early_answers(subject: Subject, order: Precedence) -> Iterator[Finding]:
     """CHK065: an answer ends the plan, so every other step has to precede it."""
     steps = subject.plan.steps
-    answers = [number for number, step in enumerate(steps) if isinstance(step.action, Respond)]
+    answers = [number for number, step in enumerate(steps) if step.course.ends is Ending.ANSWER]
     if not answers:
         return
     ends = [number for number, followers in enumerate(order.followers) if not followers]
@@ -163,8 +163,8 @@ def _histories(subject: Subject, order: Precedence) -> dict[str, list[int]]:
     """The setters of each variable, sorted by level; steps that can never start are left out."""
     histories: dict[str, list[int]] = {}
     for number, step in enumerate(subject.plan.steps):
-        if step.output is not None and isinstance(step.action, Call) and order.level[number] != UNORDERED:
-            histories.setdefault(step.output.var, []).append(number)
+        if step.sets is not None and order.level[number] != UNORDERED:
+            histories.setdefault(step.sets, []).append(number)
     for setters in histories.values():
         setters.sort(key=order.level.__getitem__)
     return histories

@@ -9,10 +9,8 @@ from itertools import chain
 from callsheet.diagnostics import Severity
 from callsheet.ir import (
     And,
-    Call,
     Condition,
     DictExpr,
-    Goto,
     IsEmpty,
     ListExpr,
     Literal,
@@ -408,7 +406,7 @@ def ids_like_else(subject: Subject) -> Iterator[Finding]:
     for number in sorted(known[name] for name in _ELSE if name in known):
         step = subject.plan.steps[number]
         before = subject.plan.steps[number - 1] if number else step
-        goes_on = before.condition is not None and isinstance(before.action, Call)
+        goes_on = before.condition is not None and before.call is not None
         if goes_on and step.condition is None and not _is_jumped_to(subject, step.id):
             yield Finding(
                 "CHK017",
@@ -420,8 +418,4 @@ def ids_like_else(subject: Subject) -> Iterator[Finding]:
 
 
 def _is_jumped_to(subject: Subject, step_id: str) -> bool:
-    return any(
-        isinstance(jump, Goto) and jump.target == step_id
-        for step in subject.plan.steps
-        for jump in (step.action, step.on_fail.then if step.on_fail is not None else None)
-    )
+    return any(jump.target == step_id for step in subject.plan.steps for jump in step.jumps())

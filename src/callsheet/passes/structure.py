@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from callsheet.diagnostics import Severity
-from callsheet.ir import Call, Goto, word_of
-from callsheet.ir.flow import Flow, Place, is_guarded, uses_of
+from callsheet.ir import Place, word_of
+from callsheet.ir.flow import Flow, uses_of
 from callsheet.ir.graphs import strong_components
 from callsheet.passes.finding import Finding, Subject
 
@@ -68,12 +68,10 @@ def _empty_answer(subject: Subject, start: int, ids: tuple[str, ...]) -> Finding
 def missing_targets(subject: Subject) -> Iterator[Finding]:
     """CHK012 for each GOTO and ON_FAIL GOTO whose target is not the id of a step."""
     known = subject.flow.number_of
-    for number, step in enumerate(subject.plan.steps):
-        failure = step.on_fail.then if step.on_fail is not None else None
-        if failure is None and not isinstance(step.action, Goto):
-            continue
-        for jump, place in ((step.action, None), (failure, Place.FAILURE)):
-            if isinstance(jump, Goto) and jump.target not in known:
+    for number in subject.flow.turning:
+        step = subject.plan.steps[number]
+        for jump, place in ((step.course.jump, None), (step.after_failure.jump, Place.FAILURE)):
+            if jump is not None and jump.target not in known:
                 word = "GOTO" if place is None else "ON_FAIL GOTO"
                 yield Finding(
                     "CHK012",
@@ -98,8 +96,10 @@ def endless_loops(subject: Subject) -> Iterator[Finding]:
     """
     flow, steps = subject.flow, subject.plan.steps
     to_itself: set[int] = set()
-    for number, step in enumerate(steps):
-        if not isinstance(step.action, Goto) or step.action.target != step.id or is_guarded(step):
+    for number in flow.turning:
+        step = steps[number]
+        jump = step.course.jump
+        if jump is None or jump.target != step.id or step.is_guarded:
             continue
         if step.group is None and flow.number_of[step.id] == number:
             to_itself.add(number)
@@ -108,7 +108,7 @@ def endless_loops(subject: Subject) -> Iterator[Finding]:
                 Severity.ERROR,
                 f"{step.id} always jumps to itself: the plan cannot continue",
                 number,
-                step.action.span,
+                jump.span,
                 "jump to another step, or guard the jump with ?IF",
                 (step.id,),
             )
@@ -166,8 +166,8 @@ def _group(subject: Subject, members: range) -> Iterator[Finding]:
     setters: dict[str, list[int]] = {}
     for number in members:
         step = steps[number]
-        if step.output is not None and isinstance(step.action, Call):
-            setters.setdefault(step.output.var, []).append(number)
+        if step.sets is not None:
+            setters.setdefault(step.sets, []).append(number)
     for number in members:
         step = steps[number]
         reported: set[str] = set()
@@ -187,8 +187,8 @@ def _group(subject: Subject, members: range) -> Iterator[Finding]:
                 (name, steps[other].id),
                 use.place,
             )
-        first = setters[step.output.var][0] if step.output and step.output.var in setters else number
-        if step.output is not None and isinstance(step.action, Call) and first != number:
+        first = number if step.sets is None else setters[step.sets][0]
+        if step.output is not None and first != number:
             yield Finding(
                 "CHK021",
                 Severity.WARNING,

@@ -27,10 +27,11 @@ _OWN_BRACES = frozenset({"code", "command", "cmd", "script", "pattern", "regex",
 def endings_read_as_fields(subject: Subject) -> Iterator[Finding]:
     """CHK033 for a file name that ends in a field access which looks like a file extension."""
     for number, step in enumerate(subject.plan.steps):
-        if not isinstance(step.action, Call):
+        call = step.call
+        if call is None:
             continue
         loop = None if step.foreach is None else step.foreach.var
-        for value in _files(subject, step.action):
+        for value in _files(subject, call):
             ref = _last(value)
             if ref is None or not ref.path or ref.path[-1] not in _ENDINGS:
                 continue
@@ -91,12 +92,13 @@ def names_in_braces(subject: Subject) -> Iterator[Finding]:
 
 def _read_by_people(step: Step) -> Iterator[Value]:
     """The values of a step, without code."""
-    if not isinstance(step.action, Call):
+    call = step.call
+    if call is None:
         yield from step.values()
         return
-    code = CODE_ARGUMENTS.get(step.action.tool)
-    yield from step.action.positional[code is not None :]
-    yield from (value for name, value in step.action.named if name.lower() not in _OWN_BRACES)
+    code = CODE_ARGUMENTS.get(call.tool)
+    yield from call.positional[code is not None :]
+    yield from (value for name, value in call.named if name.lower() not in _OWN_BRACES)
 
 
 def _literal_texts(value: Value) -> Iterator[str]:

@@ -12,7 +12,7 @@ from callsheet.api.result import RunResult, StepResult
 from callsheet.diagnostics import CallsheetError
 from callsheet.diagnostics.wrong_type import wanted, wanted_list
 from callsheet.frontends.dag import parse_dag
-from callsheet.ir import Call, Plan, executor_name
+from callsheet.ir import Plan, executor_name
 from callsheet.ir.graphs import Precedence
 from callsheet.machine.forecasting import Fields, Foreseen, Items, Text, Unknown
 from callsheet.passes import check
@@ -88,7 +88,7 @@ class PlanExecutionResult:
         steps: list[StepExecutionResult] = []
         for foreseen in dry_run.forecast.steps:
             step = foreseen.step
-            tool = executor_name(step.action.tool) if isinstance(step.action, Call) else ""
+            tool = executor_name(step.call.tool) if step.call is not None else ""
             stands_for = f"<{tool} result>"
             arguments = dict(foreseen.visits[0].arguments) if foreseen.visits else {}
             shown = {name: _plain(value) for name, value in arguments.items()}

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from callsheet.diagnostics import CallsheetError
-from callsheet.ir import JSON, Call, Order, Plan
+from callsheet.ir import JSON, Order, Plan
 from callsheet.machine import CallModel, CallTool, Command, Limits, Machine, Started, Succeeded
 from callsheet.machine.graph import compile_graph
 from callsheet.machine.notes import Note, NoteKind
@@ -126,7 +126,7 @@ def ranks_before(plan: Plan, ranks: Mapping[str, int], done: Mapping[str, JSON])
 def with_room(limits: Limits, plan: Plan, done: Mapping[str, JSON]) -> Limits:
     """The limits enlarged by the calls that were made elsewhere."""
     count = len(done)
-    calls = Counter(s.action.tool for s in plan.steps if s.id in done and isinstance(s.action, Call))
+    calls = Counter(s.call.tool for s in plan.steps if s.id in done and s.call is not None)
     by_tool = {name: most + calls[name] for name, most in limits.max_calls_by_tool.items()}
     return replace(
         limits,

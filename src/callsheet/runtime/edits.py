@@ -15,7 +15,7 @@ from typing import Any, cast
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, did_you_mean
 from callsheet.frontends.dag import format_dag, parse_dag
 from callsheet.frontends.ltp import parse
-from callsheet.ir import JSON, Call, DictExpr, ListExpr, Literal, Order, Plan, Step, Value
+from callsheet.ir import JSON, DictExpr, ListExpr, Literal, Order, Plan, Step, Value
 from callsheet.ir.strict_json import NotJson, read_json
 from callsheet.machine import Edited
 from callsheet.machine.keys import parse_key
@@ -249,8 +249,8 @@ def _with_step(plan: Plan, name: str, change: Callable[[Step], Step]) -> Plan:
 
 
 def _with_argument(step: Step, name: str, value: JSON) -> Step:
-    action = step.action
-    if not isinstance(action, Call):
+    action = step.call
+    if action is None:
         raise JournalError("JRN084", f"step {step.id} calls no tool", "edit the step: --replace")
     new_value = _value_of(value)
     if name.isascii() and name.isdigit() and int(name) < len(action.positional):

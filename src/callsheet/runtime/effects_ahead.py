@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from callsheet.ir import JSON, Call, CallKind, Effect, Order, Plan, Replan, Step
+from callsheet.ir import JSON, Call, CallKind, Effect, Goto, Order, Plan, Replan, Respond, Step, Terminate
 from callsheet.ir.flow import flow_of
 from callsheet.machine import Ask, CallTool, Machine, Probe, RunAgent, Sleep, ToolFacts
 from callsheet.machine.compiling import fact_of, named_arguments
@@ -221,9 +221,9 @@ class _Preview:
 
     def _as_shown(self, call: _Open, step: Step) -> Mapping[str, Foreseen]:
         """The arguments of an open call as far as variables that may be shown make them."""
-        action = step.action
+        action = step.call
         planned: dict[str, Foreseen] = {}
-        if isinstance(action, Call) and action.tool == call.tool:
+        if action is not None and action.tool == call.tool:
             loop = None if step.foreach is None else step.foreach.var
 
             def scope(name: str) -> Foreseen:
@@ -244,7 +244,7 @@ def _arguments(visit: Visit, step: Step) -> Mapping[str, Foreseen]:
             return dict(visit.arguments)
         case Call():
             return {"inputs": list_of(visit.inputs), **dict(visit.arguments)}
-        case _:
+        case Respond() | Terminate() | Goto() | Replan():
             return {"reason": list_of(visit.inputs)}
 
 
@@ -351,17 +351,17 @@ def _effect_of(step: Step, facts: Mapping[str, ToolFacts]) -> Effect | None:
             return None if effect.only_reads else effect
         case Replan():
             return Effect.UNSAFE
-        case _:
+        case Respond() | Terminate() | Goto():
             return None
 
 
 def _tool_of(step: Step) -> str:
-    return step.action.tool if isinstance(step.action, Call) else REPLAN
+    return step.call.tool if step.call is not None else REPLAN
 
 
 def _inner(step: Step, facts: Mapping[str, ToolFacts]) -> tuple[str, ...]:
     """The tools with side effects that an agent may call."""
-    known = facts.get(step.action.tool) if isinstance(step.action, Call) else None
+    known = facts.get(step.call.tool) if step.call is not None else None
     if known is None or known.loop is None:
         return ()
     return tuple(t for t in known.loop.tools if not facts.get(t, ToolFacts()).effect.only_reads)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, NamedTuple
 
-from callsheet.ir import Action, Goto, Replan, plan_hash, word_of
+from callsheet.ir import Ending, Step, plan_hash, word_of
 from callsheet.machine.forecasting import (
     Fields,
     Forecast,
@@ -91,14 +91,15 @@ _MOST_PARTS = 40
 _MOST_TEXT = 2_000
 
 
-def action_word(action: Action) -> str:
+def action_word(step: Step) -> str:
     """Returns the action of a step without its arguments.
 
-    >>> from callsheet.ir import Call
-    >>> action_word(Call("READ_FILE")), action_word(Goto("S2"))
+    >>> from callsheet.ir import Call, Goto
+    >>> action_word(Step("S1", Call("READ_FILE"))), action_word(Step("S1", Goto("S2")))
     ('@READ_FILE', 'GOTO S2')
     """
-    return f"GOTO {action.target}" if isinstance(action, Goto) else word_of(action)
+    jump = step.course.jump
+    return word_of(step.action) if jump is None else f"GOTO {jump.target}"
 
 
 def counted(times: Times) -> str:
@@ -202,7 +203,7 @@ def _remarks(remarks: tuple[Remark, ...]) -> dict[str, Any]:
 def _step(step: StepForecast) -> dict[str, Any]:
     out: dict[str, Any] = {
         "id": step.step.id,
-        "action": action_word(step.step.action),
+        "action": action_word(step.step),
         "when": str(step.when),
         "times": _times(step.times),
         "total": _times(step.total),
@@ -330,7 +331,7 @@ def dry_run_text(
 
 
 def _heading(step: StepForecast) -> str:
-    parts = [action_word(step.step.action), occurrence(step)]
+    parts = [action_word(step.step), occurrence(step)]
     if step.effect is not None:
         parts.append(str(step.effect) if step.is_declared else f"{step.effect} (undeclared)")
     if step.needs_approval:
@@ -353,7 +354,7 @@ def _details(step: StepForecast) -> Iterator[str]:
     if step.models is not None:
         repair = (
             " (one for the new plan, possibly one to repair it)"
-            if isinstance(step.step.action, Replan)
+            if step.step.course.ends is Ending.NEW_PLAN
             else ""
         )
         yield f"model calls: {counted(model_calls_of(step))}{repair}, {_prompt(step)}"

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from textwrap import wrap
 
-from callsheet.ir import Call, Plan, Step
+from callsheet.ir import Plan, Step
 from callsheet.ir.labels import LITERAL, Label, join
 from callsheet.passes.verify import StepLabels
 from callsheet.views.columns import cut, printable
@@ -62,7 +62,7 @@ def _lines(step: Step, labels: StepLabels) -> Iterator[str]:
         yield f"reads    {', '.join(f'${name} {label}' for name, label in labels.reads)}"
     if labels.pc != LITERAL:
         yield f"decided  by {labels.pc} data"
-    if isinstance(step.action, Call):
+    if step.call is not None:
         because = f", because of {', '.join(labels.because)}" if labels.because else ""
         yield f"returns  {labels.result}{because}"
 
@@ -113,7 +113,7 @@ def _escape_lines(texts: Iterable[str]) -> list[str]:
 
 def _label_of(step: Step, labels: StepLabels) -> Label:
     """Returns the label of a call's result; for any other action, the join of the labels it reads."""
-    return labels.result if isinstance(step.action, Call) else join(label for _, label in labels.reads)
+    return labels.result if step.call is not None else join(label for _, label in labels.reads)
 
 
 def _class(label: Label) -> str:

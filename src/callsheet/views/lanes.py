@@ -8,7 +8,7 @@ from heapq import heappop, heappush
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from callsheet.ir import Goto, Order, Plan, Step, word_of
+from callsheet.ir import Order, Plan, Step, word_of
 from callsheet.ir.flow import feeders, flow_of
 from callsheet.ir.graphs import Precedence
 from callsheet.views.columns import printable
@@ -148,10 +148,9 @@ def _jumps(plan: Plan) -> Iterable[tuple[int, int, ArrowKind]]:
 
 
 def _targets(step: Step) -> Iterable[tuple[ArrowKind, str]]:
-    if isinstance(step.action, Goto):
-        yield ArrowKind.GOTO, step.action.target
-    if step.on_fail is not None and isinstance(step.on_fail.then, Goto):
-        yield ArrowKind.FAIL, step.on_fail.then.target
+    for kind, course in ((ArrowKind.GOTO, step.course), (ArrowKind.FAIL, step.after_failure)):
+        if course.jump is not None:
+            yield kind, course.jump.target
 
 
 def _arrows_with_lanes(

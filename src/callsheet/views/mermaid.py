@@ -7,13 +7,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import pairwise
 
-from callsheet.ir import Call, Goto, Order, Plan, Replan, Respond, Step, Terminate
-from callsheet.ir.flow import is_guarded, turns_of
+from callsheet.ir import SAYING, Ending, OnFail, Order, Plan, Step
+from callsheet.ir.flow import turns_of
 from callsheet.ir.graphs import Precedence
 from callsheet.views.columns import cut, fitted
 from callsheet.views.describe import (
     describe_action,
     describe_condition,
+    describe_failure,
     describe_guard,
     describe_output,
     short_call,
@@ -151,7 +152,7 @@ class _Nodes:
         labels = _escape("\n".join(_labels(steps))).split("\n")
         lines = [f'    {name}["{label}"]' for name, label in zip(names, labels, strict=True)]
         for at, step in enumerate(steps):
-            if step.condition is not None or step.on_fail is not None or not isinstance(step.action, Call):
+            if step.condition is not None or step.on_fail is not None or step.call is None:
                 lines[at] = self._special_line(first + at, step, labels[at])
         return lines
 
@@ -159,16 +160,15 @@ class _Nodes:
         """Returns the line of a step that is more than a plain call, and records the data for its arrows."""
         if step.condition is not None:
             self.entries[number] = _entry_label(step)
-        on_fail = step.on_fail
-        if on_fail is not None and on_fail.retry is not None:
-            label += f"↻ {min(on_fail.retry.count, 999_999)}"
-        if isinstance(step.action, Call):
-            if on_fail is not None and on_fail.then is not None:
+        if step.retry is not None:
+            label += f"↻ {min(step.retries, 999_999)}"
+        if step.call is not None:
+            if step.after_failure.leaves:
                 self.leaving.append(number)
             return f'    {self.names[number]}["{label}"]'
         self.leaving.append(number)
-        self.controls[number] = is_guarded(step)
-        opening, closing = ("([", "])") if isinstance(step.action, Respond | Terminate) else ("[", "]")
+        self.controls[number] = step.is_guarded
+        opening, closing = ("([", "])") if step.course.ends in SAYING else ("[", "]")
         return f'    {self.names[number]}{opening}"{label}"{closing}'
 
     def _in_groups(self, lines: list[str]) -> Iterator[str]:
@@ -220,8 +220,8 @@ def _is_plain(label: str) -> bool:
 
 def _short_label(step: Step) -> str:
     """Returns the label of a step: a fast path if nothing has to be cut. It may not be printable ASCII."""
-    action, step_id, output = step.action, step.id, step.output
-    text = short_call(action) if isinstance(action, Call) else describe_action(action)
+    call, step_id, output = step.call, step.id, step.output
+    text = short_call(call) if call is not None else describe_action(step.action)
     if (
         text is None
         or len(step_id) > _MOST_ID
@@ -238,7 +238,7 @@ def _short_label(step: Step) -> str:
         label = f"{step_id}: {text} > ${output.var}:{output.cast}"
     if len(label) > _MOST_BEFORE_RETRY:
         return _cut_label(step)
-    return label if step.on_fail is None or step.on_fail.retry is None else f"{label} "
+    return label if step.retry is None else f"{label} "
 
 
 def _cut_label(step: Step) -> str:
@@ -251,7 +251,7 @@ def _cut_label(step: Step) -> str:
     text = cut(f"{fitted(step.id[:80], _MOST_ID)}: {text}", _MOST_BEFORE_OUTPUT)
     if step.output is not None:
         text += f" {describe_output(step)}"
-    if step.on_fail is None or step.on_fail.retry is None:
+    if step.retry is None:
         return fitted(text[: _MOST_LABEL * 4], _MOST_LABEL)
     return fitted(f"{cut(text, _MOST_BEFORE_RETRY)[: _MOST_LABEL * 4]} ", _MOST_LABEL)
 
@@ -266,7 +266,7 @@ def _edge(start: str, end: str, label: str = "", *, dotted: bool = False) -> str
 
 def _entry_label(step: Step) -> str:
     """Returns the condition of a step; empty for a FOREACH, which checks it for each item."""
-    if step.condition is None or step.foreach is not None:
+    if step.condition is None or step.sets_always:
         return ""
     return f"IF {describe_condition(step.condition)}"
 
@@ -350,19 +350,17 @@ class _Edges:
 
     def _other_arrows(self, number: int, step: Step) -> Iterator[str]:
         name = self._names[number]
-        match step.action:
-            case Goto(target=target):
-                yield _edge(name, self._target(target), "GOTO")
-            case Replan():
-                yield f'    {name}_replan(["new plan"])'
-                yield _edge(name, f"{name}_replan", "RE-PLAN", dotted=True)
-            case Call() | Respond() | Terminate():
-                pass
-        failure = step.on_fail.then if step.on_fail is not None else None
-        if isinstance(failure, Goto):
-            yield _edge(name, self._target(failure.target), "ON_FAIL GOTO", dotted=True)
-        elif failure is not None:
-            yield f'    {name}_fail(["{escape_label(describe_action(failure))}"])'
+        course, after = step.course, step.after_failure
+        if course.jump is not None:
+            yield _edge(name, self._target(course.jump.target), "GOTO")
+        if course.ends is Ending.NEW_PLAN:
+            yield f'    {name}_replan(["new plan"])'
+            yield _edge(name, f"{name}_replan", "RE-PLAN", dotted=True)
+        failure = step.handling
+        if after.jump is not None:
+            yield _edge(name, self._target(after.jump.target), "ON_FAIL GOTO", dotted=True)
+        elif failure is not None and after.ends is not None:
+            yield f'    {name}_fail(["{escape_label(describe_failure(OnFail(then=failure)))}"])'
             yield _edge(name, f"{name}_fail", "ON_FAIL", dotted=True)
 
     def _target(self, target: str) -> str:

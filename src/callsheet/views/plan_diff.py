@@ -37,6 +37,7 @@ from callsheet.ir import (
     Template,
     Terminate,
     plan_hash,
+    word_of,
 )
 from callsheet.ir.diff import Change, Node, Part, PlanDiff, StepDiff
 from callsheet.ir.diff.matching import renamings_of
@@ -125,7 +126,7 @@ def _as_ltp(node: Node) -> str:
             return f"@RETRY({', '.join([str(count), *parts])})"
         case OnFail():
             return describe_failure(node) or "nothing"
-        case _:
+        case tuple() | str() | int() | None:
             return str(node)
 
 
@@ -139,7 +140,7 @@ def _described(node: Node) -> str:
             return describe_action(node)
         case Foreach():
             return describe_guard(Step("S1", Goto("S1"), foreach=node)).removeprefix("FOREACH ")
-        case _:
+        case Retry() | OnFail() | tuple() | str() | int() | None:
             return str(node)
 
 
@@ -352,7 +353,7 @@ class _Page:
         elif step.new is not None and (step.changes or step.moved):
             sign = "~" if step.changes else ">"
             what = step.new.action
-            head = f"@{what.tool}" if isinstance(what, Call) else describe_action(what).split(" ", 1)[0]
+            head = word_of(what)
             text = f"{sign} {_id(step.new)}  {escaped(head)}"
             if step.moved:
                 text += f"  moved: {self._place(step)}"

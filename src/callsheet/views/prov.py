@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
 
-from callsheet.ir import Call, CallKind
+from callsheet.ir import CallKind
 from callsheet.trace.lineage.lineage import NONE, Lineage, ValueSource, Visit
 from callsheet.trace.lineage.reads import Role
 from callsheet.views.otel.operations import as_text
@@ -110,8 +110,8 @@ class _Document:
 
     def _associate(self, visit: Visit, activity: str) -> None:
         """Associates a visit with the agent that executed it: the tool, or callsheet itself."""
-        action = self._lineage.step(visit).action
-        name, kind = (action.tool, action.kind) if isinstance(action, Call) else ("callsheet", None)
+        call = self._lineage.step(visit).call
+        name, kind = ("callsheet", None) if call is None else (call.tool, call.kind)
         agent = f"tool:{quote(name, safe=_SAFE)}"
         attributes = _TYPES.get(kind, "prov:SoftwareAgent") if kind is not None else "prov:SoftwareAgent"
         self._agents[agent] = {"prov:type": _name(attributes), "prov:label": name}

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from callsheet.ir import Call, Order, Plan, Step
+from callsheet.ir import Order, Plan, Step
 from callsheet.ir.flow import feeders
 from callsheet.ir.graphs import UNORDERED, Precedence
 from callsheet.views.columns import CUT, cut, pad, printable, width
@@ -183,7 +183,7 @@ def _after(waited: Sequence[str], room: int) -> str:
 
 
 def _tool_text(step: Step) -> str:
-    word = step.action.tool.lower() if isinstance(step.action, Call) else type(step.action).__name__.lower()
+    word = step.call.tool.lower() if step.call is not None else type(step.action).__name__.lower()
     return f"[{cut(printable(word), _MOST_TOOL)}]"
 
 

@@ -14,7 +14,7 @@ import pytest
 from tests.compiled import looks_inside
 from tests.passes.verify.held import Held, held, seen
 
-from callsheet.ir import Literal
+from callsheet.ir import Literal, Step
 from callsheet.ir.flow import Flow
 from callsheet.ir.labels import LITERAL, TRUSTED, UNKNOWN, Label
 from callsheet.passes.verify import (
@@ -102,6 +102,10 @@ def sees_nothing(*_: Any) -> programs.View:
 
 def sends_nothing(traits: Any, view: programs.View) -> places.Access:
     return OF_PROGRAM(traits, view)._replace(sent=())
+
+
+def goes_on(step: Step) -> bool:
+    return not step.after_failure.leaves
 
 
 def never(*_: Any, **__: Any) -> Label:
@@ -565,7 +569,7 @@ MUTANTS: dict[str, list[Patch]] = {
     "answers that say something end each plan": [(subject, "_with_empty_answers", without_dead_steps)],
     "a search sees no folder": [(places, "_around", lambda _: [])],
     "each search sees each file": [(places, "_access", with_each_file)],
-    "a variable may keep its value where the plan ends": [(subject, "Terminate", type("Nothing", (), {}))],
+    "a variable may keep its value where the plan ends": [(subject, "_sets_or_ends", goes_on)],
     "notes forget": [(places, "_of_notes", lambda *_: places.NOTHING)],
     "notes are all one": [(places, "_of_notes", one_note)],
     "what was there before is public": [(labels._Propagation, "_entries", nothing)],
@@ -584,7 +588,7 @@ MUTANTS: dict[str, list[Patch]] = {
     "a graph reads nothing": [(values, "_all_at_once", nothing)],
     "the order of a plan is not looked at": [(values, "_joins", nothing)],
     "what nothing leads to is not looked at": [(analysis, "_left", reached)],
-    "empty answers tell no bit": [(flow_paths, "Respond", type("Nothing", (), {}))],
+    "empty answers tell no bit": [(flow_paths, "Ending", type("Nothing", (), {"ANSWER": object()}))],
     "errors of graphs are shown": [(analysis, "_withheld", off)],
     "nothing is retold": [(labels._Propagation, "_retells", no)],
     "what is retold keeps its links": [(Label, "retold", lambda self: self)],

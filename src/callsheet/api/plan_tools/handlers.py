@@ -22,7 +22,7 @@ from callsheet.api.result import RunResult, StepResult
 from callsheet.api.runtime import Runtime
 from callsheet.diagnostics import CallsheetError
 from callsheet.diagnostics.wrong_type import wanted
-from callsheet.ir import JSON, Call, Effect, canonical_tool_name, executor_name
+from callsheet.ir import JSON, Effect, canonical_tool_name, executor_name
 from callsheet.ir.strict_json import NotJson, read_json
 from callsheet.machine import Spent, Usage
 from callsheet.ports.calls import CallContext
@@ -247,7 +247,7 @@ def _created(plan_id: str, plan: Plan) -> dict[str, Any]:
             {
                 "index": step.id,
                 "title": step.title or "",
-                "tool": executor_name(step.action.tool) if isinstance(step.action, Call) else "respond",
+                "tool": executor_name(step.call.tool) if step.call is not None else "respond",
                 "depends_on": list(step.depends_on or ()),
             }
             for step in plan.steps

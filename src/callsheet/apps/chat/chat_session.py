@@ -34,7 +34,7 @@ from callsheet.apps.tool_declarations import DeclaredTools
 from callsheet.authoring.compiler.request import Accounting
 from callsheet.diagnostics import CallsheetError, Source, render_all
 from callsheet.frontends.spelling import Syntax
-from callsheet.ir import JSON, Call, CallKind, call_kind
+from callsheet.ir import JSON, CallKind, call_kind
 from callsheet.machine import Limits, Spent, Status, Usage
 from callsheet.policy.model import Policy
 from callsheet.ports.tools import Registry
@@ -306,7 +306,7 @@ class ChatSession:
     async def _run(self, text: PlanText, variables: Mapping[str, JSON]) -> RunOutcome:
         plan = text.require()
         registry = (await self._host.tools.for_plan(plan)).registry
-        called = dict.fromkeys(step.action.tool for step in plan.steps if isinstance(step.action, Call))
+        called = dict.fromkeys(step.call.tool for step in plan.steps if step.call is not None)
         approve = self._tools_needing_consent(registry, called)
         request = RunRequest(
             text=text,

@@ -23,7 +23,7 @@ from callsheet.apps.operations.schema import (
 from callsheet.diagnostics import CODES, CallsheetError, Diagnostic, Severity, did_you_mean
 from callsheet.diagnostics import explain as page_of
 from callsheet.frontends.spelling import OUTSIDE_CODES, Syntax, convert_to, format_as
-from callsheet.ir import Call, Plan, Step, plan_hash, plan_to_json
+from callsheet.ir import Plan, Step, plan_hash, plan_to_json
 
 if TYPE_CHECKING:
     from callsheet.frontends.dag.convert import Parameters
@@ -226,7 +226,7 @@ def convert_text(
 
 
 def _has_nameless(plan: Plan) -> bool:
-    return any(isinstance(step.action, Call) and step.action.positional for step in plan.steps)
+    return any(step.call is not None and step.call.positional for step in plan.steps)
 
 
 # ---------------------------------------------------------------- drawing

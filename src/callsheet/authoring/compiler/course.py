@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from callsheet.authoring.compiler.catalogue import finds
 from callsheet.authoring.compiler.goal_parts import mentions_all
 from callsheet.frontends.export import CourseStep
-from callsheet.ir import Call, Plan
+from callsheet.ir import Plan
 
 _CONDITION = re.compile(
     r"(?:only\s+)?(?:if|unless|otherwise|when|should|in case|whether|provided)\b"
@@ -66,9 +66,7 @@ def course_of(parts: Parts, lines: Mapping[str, str]) -> tuple[CourseStep, ...]:
 
 def keeps_to(plan: Plan, course: Sequence[CourseStep]) -> bool:
     """Whether a plan makes exactly the calls of a course, in its order."""
-    calls = [
-        (step.action.tool, step.foreach is not None) for step in plan.steps if isinstance(step.action, Call)
-    ]
+    calls = [(step.call.tool, step.foreach is not None) for step in plan.steps if step.call is not None]
     return len(calls) == len(course) and all(
         tool in leg.tools and (is_each or not leg.is_each)
         for (tool, is_each), leg in zip(calls, course, strict=True)

@@ -7,14 +7,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import replace
 
 from callsheet.ir import (
-    Action,
+    SAYING,
     And,
-    Call,
     CallKind,
     Compare,
     Condition,
     DictExpr,
-    Goto,
+    Ending,
     IsEmpty,
     ListExpr,
     Literal,
@@ -23,14 +22,12 @@ from callsheet.ir import (
     Or,
     Plan,
     Ref,
-    Replan,
     Respond,
     Step,
     Template,
-    Terminate,
     Value,
 )
-from callsheet.ir.expr import refs_of
+from callsheet.ir.expr import names_in
 
 _CANONICAL = re.compile(r"v\d{1,3}")
 _LONGEST = 24
@@ -90,18 +87,14 @@ def _mentioned(steps: Iterable[Step]) -> Iterator[str]:
             yield step.output.var
         if step.foreach is not None:
             yield step.foreach.var
-            yield from (ref.name for ref in refs_of(step.foreach.source))
-        if step.condition is not None:
-            yield from (ref.name for ref in refs_of(step.condition))
-        for value in (*step.values(), *step.failure_values()):
-            yield from (ref.name for ref in refs_of(value))
+        yield from _reads(step)
 
 
 def _word_for(step: Step) -> str:
     """The name for a step's result: the tool's name without its verb."""
-    if not isinstance(step.action, Call):
+    if step.call is None:
         return "result"
-    tool = step.action.tool
+    tool = step.call.tool
     if tool in _BY_TOOL:
         return _BY_TOOL[tool]
     words = [word for word in tool.rpartition("__")[2].lower().split("_") if word]
@@ -123,38 +116,17 @@ def renamed(step: Step, rename: Rename) -> Step:
     """A step with its variables renamed, except its own loop variable."""
     inner = rename if step.foreach is None else _but(step.foreach.var, rename)
     foreach = step.foreach
-    on_fail = step.on_fail
-    if on_fail is not None and isinstance(on_fail.then, Terminate):
-        action = replace(on_fail.then, values=_values(on_fail.then.values, inner))
-        on_fail = replace(on_fail, then=action)
     return replace(
-        step,
-        action=_action(step.action, inner),
+        step.with_values(lambda value: _value(value, inner)),
         foreach=None if foreach is None else replace(foreach, source=_value(foreach.source, rename)),
         condition=None if step.condition is None else _condition(step.condition, inner),
         output=None if step.output is None else replace(step.output, var=rename(step.output.var)),
-        on_fail=on_fail,
     )
 
 
 def _but(unchanged: str, rename: Rename) -> Rename:
     """The renaming inside a loop, which leaves the loop variable `unchanged`."""
     return lambda name: name if name == unchanged else rename(name)
-
-
-def _action(action: Action, rename: Rename) -> Action:
-    match action:
-        case Call(positional=positional, named=named):
-            pairs = tuple((name, _value(value, rename)) for name, value in named)
-            return replace(action, positional=_values(positional, rename), named=pairs)
-        case Respond() | Terminate() | Replan():
-            return replace(action, values=_values(action.values, rename))
-        case _:
-            return action
-
-
-def _values(values: Iterable[Value], rename: Rename) -> tuple[Value, ...]:
-    return tuple(_value(value, rename) for value in values)
 
 
 def _value(value: Value, rename: Rename) -> Value:
@@ -169,7 +141,7 @@ def _value(value: Value, rename: Rename) -> Value:
             )
             return replace(value, parts=tuple(result))
         case ListExpr(items=items):
-            return replace(value, items=_values(items, rename))
+            return replace(value, items=tuple([_value(item, rename) for item in items]))
         case DictExpr(items=pairs):
             return replace(value, items=tuple((key, _value(item, rename)) for key, item in pairs))
 
@@ -202,7 +174,7 @@ def with_whole_answer(plan: Plan) -> Plan:
 
 
 def _with_answer(plan: Plan) -> Plan:
-    if any(isinstance(step.action, Respond | Terminate) and step.condition is None for step in plan.steps):
+    if any(step.course.ends in SAYING and step.condition is None for step in plan.steps):
         return plan
     outputs = [step.output.var for step in plan.steps if step.output is not None]
     ids = {step.id for step in plan.steps}
@@ -213,7 +185,7 @@ def _with_answer(plan: Plan) -> Plan:
 
 def _with_lost(plan: Plan) -> Plan:
     last = plan.steps[-1]
-    if not isinstance(last.action, Respond) or last.condition is not None:
+    if last.course.ends is not Ending.ANSWER or last.condition is not None:
         return plan
     read = {name for step in plan.steps for name in _reads(step)}
     lost = [step.output.var for step in plan.steps if step.output is not None and _looks_up(step)]
@@ -221,34 +193,27 @@ def _with_lost(plan: Plan) -> Plan:
     if not missing:
         return plan
     names = [step.output.var for step in plan.steps if step.output is not None]
-    values = [*last.action.values, *map(Ref, missing)]
+    values = [*last.values(), *map(Ref, missing)]
     if all(isinstance(value, Ref) for value in values):  # in the order of the lookups
         values.sort(
             key=lambda value: (
                 names.index(value.name) if isinstance(value, Ref) and value.name in names else -1
             )
         )
-    return replace(
-        plan, steps=(*plan.steps[:-1], replace(last, action=replace(last.action, values=tuple(values))))
-    )
+    return replace(plan, steps=(*plan.steps[:-1], replace(last, action=Respond(tuple(values)))))
 
 
 def _looks_up(step: Step) -> bool:
     """Whether a step always runs and looks something up."""
-    if not isinstance(step.action, Call) or step.condition is not None:
+    if step.call is None or step.condition is not None:
         return False
-    words = step.action.tool.rpartition("__")[2].lower().split("_")
-    return step.action.kind is not CallKind.TOOL or words[0] in READING
+    words = step.call.tool.rpartition("__")[2].lower().split("_")
+    return step.call.kind is not CallKind.TOOL or words[0] in READING
 
 
 def _reads(step: Step) -> Iterator[str]:
     """The names of the variables that a step reads."""
-    if step.foreach is not None:
-        yield from (ref.name for ref in refs_of(step.foreach.source))
-    if step.condition is not None:
-        yield from (ref.name for ref in refs_of(step.condition))
-    for value in (*step.values(), *step.failure_values()):
-        yield from (ref.name for ref in refs_of(value))
+    return (name for _, nodes in step.reads() for name in names_in(nodes))
 
 
 _LONGEST_BLOCK = 4
@@ -267,7 +232,7 @@ def without_stutter(plan: Plan, goal: str) -> Plan:
     >>> print(format_plan(without_stutter(plan, "Look at both")).splitlines()[4])
     S3: @RESPOND ($v2, $v1)
     """
-    if _REPEATING.search(goal) or any(_jumps(step) for step in plan.steps):
+    if _REPEATING.search(goal) or any(any(step.jumps()) for step in plan.steps):
         return plan
     result: list[Step] = []
     instead: dict[str, str] = {}
@@ -312,7 +277,7 @@ def _repeated(
 def _is_plain(step: Step) -> bool:
     """Whether a step is a call without condition, loop, failure handling or group."""
     extras = (step.condition, step.foreach, step.on_fail, step.group)
-    return isinstance(step.action, Call) and all(extra is None for extra in extras)
+    return step.call is not None and all(extra is None for extra in extras)
 
 
 def _reading_from(step: Step, instead: Mapping[str, str]) -> Step:
@@ -321,10 +286,6 @@ def _reading_from(step: Step, instead: Mapping[str, str]) -> Step:
         return step
     changed = renamed(step, lambda name: instead.get(name, name))
     return replace(changed, output=step.output)
-
-
-def _jumps(step: Step) -> bool:
-    return isinstance(step.action, Goto) or (step.on_fail is not None and isinstance(step.on_fail.then, Goto))
 
 
 def _renumbered(steps: Sequence[Step]) -> tuple[Step, ...]:

@@ -17,13 +17,14 @@ from callsheet.ir import (
     Compare,
     Condition,
     DictExpr,
+    Ending,
     ListExpr,
     Literal,
     Not,
     Or,
+    Place,
     Plan,
     Ref,
-    Respond,
     Step,
     Template,
     Value,
@@ -81,7 +82,7 @@ def doubts_of(
     `parts` are those of the goal with their candidates, `lines` the prompt's lines of the tools, `known` is
     other text that the model was given.
     """
-    calls = [step.action for step in plan.steps if isinstance(step.action, Call)]
+    calls = [step.call for step in plan.steps if step.call is not None]
     doubts = (
         *_left_out(plan, goal),
         *_not_called(calls, parts),
@@ -98,7 +99,7 @@ def doubts_of(
 def _left_out(plan: Plan, goal: str) -> Iterator[str]:
     """Literal parts of the goal that no value of the plan contains."""
     summary = _plain("\n".join(text for step in plan.steps for text in _texts(step)))
-    done = _plain("\n".join(t for s in plan.steps if not isinstance(s.action, Respond) for t in _texts(s)))
+    done = _plain("\n".join(t for s in plan.steps if s.course.ends is not Ending.ANSWER for t in _texts(s)))
     for match in _SAID.finditer(goal):
         text = match[match.lastgroup or 0].rstrip(".,;:!?")
         if match.lastgroup == "number" and text in ("0", "1"):  # also said in other words
@@ -141,11 +142,11 @@ def _called_again(calls: Sequence[Call], goal: str, parts: Parts) -> Iterator[st
 def _unused(plan: Plan) -> Iterator[str]:
     """Tools called several times of which only some results are read by other calls."""
     outputs = [
-        (step.action.tool, step.output.var)
+        (step.call.tool, step.output.var)
         for step in plan.steps
-        if step.output is not None and step.condition is None and isinstance(step.action, Call)
+        if step.output is not None and step.condition is None and step.call is not None
     ]
-    read = {ref.name for step in plan.steps if isinstance(step.action, Call) for ref in _refs(step)}
+    read = {ref.name for step in plan.steps if step.call is not None for ref in _refs(step)}
     for tool in dict.fromkeys(tool for tool, _ in outputs):
         used = [name in read for other, name in outputs if other == tool]
         if any(used) and not all(used):
@@ -157,8 +158,8 @@ def _reads_nothing(plan: Plan, goal: str, parts: Parts) -> Iterator[str]:
     is_said = _plain(goal)
     first: dict[str, str] = {}
     for step in plan.steps:
-        call = step.action
-        if not isinstance(call, Call):
+        call = step.call
+        if call is None:
             continue
         part = next(
             (text for text, names in parts if names and names[0] == call.tool and _MEANS.search(text)), None
@@ -196,8 +197,8 @@ def _misread(plan: Plan, parts: Parts, lines: Mapping[str, str]) -> Iterator[str
             field = next((part for part in ref.path if isinstance(part, str)), None)
             if field is not None and gives is not None and not _has_word(lines[tool][gives.start() :], field):
                 yield f"@{tool.lower()} gives no {field}"
-        if step.output is not None and isinstance(step.action, Call):
-            giver[step.output.var] = step.action.tool
+        if step.sets is not None and step.call is not None:
+            giver[step.sets] = step.call.tool
 
 
 def _has_word(line: str, field: str) -> bool:
@@ -206,10 +207,10 @@ def _has_word(line: str, field: str) -> bool:
 
 def _refs(step: Step) -> Iterator[Ref]:
     """The references of a step, except that to the list of its loop."""
-    if step.condition is not None:
-        yield from refs_of(step.condition)
-    for value in (*step.values(), *step.failure_values()):
-        yield from refs_of(value)
+    for place, nodes in step.reads():
+        if place is not Place.SOURCE:
+            for node in nodes:
+                yield from refs_of(node)
 
 
 def _made_up(calls: Sequence[Call], goal_text: str, lines: Mapping[str, str]) -> Iterator[str]:
@@ -239,8 +240,8 @@ def _texts(step: Step) -> Iterator[str]:
         yield from _in_value(value)
     if step.condition is not None:
         yield from _in_condition(step.condition)
-    if step.on_fail is not None and step.on_fail.retry is not None:
-        yield str(step.on_fail.retry.count)
+    if step.retry is not None:
+        yield str(step.retries)
 
 
 def _in_value(value: Value) -> Iterator[str]:

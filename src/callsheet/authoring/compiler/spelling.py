@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from callsheet.ir import Call, ListExpr, Literal, Plan, Ref, Step, Value
+from callsheet.ir import ListExpr, Literal, Plan, Ref, Step, Value
 
 _NAMED = re.compile(
     r"""
@@ -39,8 +39,8 @@ def as_spelled(plan: Plan, goal: str) -> Plan:
 
 
 def _step(step: Step, goal: str, spelled: Mapping[str, str]) -> Step:
-    call = step.action
-    if not isinstance(call, Call):
+    call = step.call
+    if call is None:
         return step
     named = tuple((name, _named(name, _value(value, goal, spelled), goal)) for name, value in call.named)
     positional = tuple(_value(value, goal, spelled) for value in call.positional)
@@ -147,8 +147,8 @@ def with_same_names(plan: Plan, lines: Mapping[str, str]) -> Plan:
     given: dict[str, dict[str, str]] = {}
     steps: list[Step] = []
     for step in plan.steps:
-        call = step.action
-        if not isinstance(call, Call):
+        call = step.call
+        if call is None:
             steps.append(step)
             continue
         named = tuple((name, _same(name, value, given)) for name, value in call.named)

@@ -26,6 +26,8 @@ from callsheet.ir import (
     Compare,
     Condition,
     DictExpr,
+    Ending,
+    Goto,
     IsEmpty,
     ListExpr,
     Literal,
@@ -36,6 +38,7 @@ from callsheet.ir import (
     Order,
     Plan,
     Ref,
+    Replan,
     Respond,
     Step,
     Template,
@@ -101,9 +104,9 @@ def to_dag(plan: Plan, parameters: Parameters = NO_PARAMETERS) -> Converted:
 
 def _with_names(step: Step, parameters: Parameters) -> Action:
     """The action with a name for every argument; raises CallsheetError if a name is unknown."""
-    call = step.action
-    if not isinstance(call, Call) or not call.positional:
-        return call
+    call = step.call
+    if call is None or not call.positional:
+        return step.action
     known = None if call.kind in _INPUTS else parameters.get(call.tool)
     names = filled_parameters(known or (), {name for name, _ in call.named}, len(call.positional))
     if len(names) < len(call.positional):
@@ -119,7 +122,7 @@ def _with_names(step: Step, parameters: Parameters) -> Action:
 
 
 def _dependent(step: Step, before: tuple[str, ...], *, is_last: bool) -> Step:
-    if isinstance(step.action, Respond) and not is_last:
+    if step.course.ends is Ending.ANSWER and not is_last:
         refusal = refuse(
             "an answer before the last step", "a graph answers in a step that waits for all others"
         )
@@ -130,7 +133,7 @@ def _dependent(step: Step, before: tuple[str, ...], *, is_last: bool) -> Step:
         depends_on=before,
         group=None,
         title=step.title or " ".join(" ".join(titles).split()) or None,
-        on_fail=_one_text(step.on_fail),
+        on_fail=_one_text(step),
         comments=(),
         remark=None,
     )
@@ -138,13 +141,11 @@ def _dependent(step: Step, before: tuple[str, ...], *, is_last: bool) -> Step:
     return converted
 
 
-def _one_text(on_fail: OnFail | None) -> OnFail | None:
-    """The failure with its message as one text, if that is possible."""
-    if on_fail is None or not isinstance(on_fail.then, Terminate):
-        return on_fail
-    values = on_fail.then.values
-    if not all(isinstance(value, Literal | Ref | Template) for value in values):
-        return on_fail
+def _one_text(step: Step) -> OnFail | None:
+    """The failure handling of a step, with its last message as one text if that is possible."""
+    values = step.farewell()
+    if step.after_failure.ends is None or not all(isinstance(v, Literal | Ref | Template) for v in values):
+        return step.on_fail
     parts: list[str | Ref] = []
     for value in values:
         parts.append(" " if parts else "")
@@ -163,13 +164,12 @@ def _one_text(on_fail: OnFail | None) -> OnFail | None:
                 pass
     message = template(parts)
     result = () if message == Literal("") else (message,)
-    return replace(on_fail, then=replace(on_fail.then, values=result))
+    assert step.on_fail is not None
+    return replace(step.on_fail, then=Terminate(result))
 
 
 def _note_for_graph(steps: list[Step]) -> Iterator[Diagnostic]:
-    ids = [
-        s.id for s in steps if isinstance(s.action, Call) and (s.on_fail is None or s.on_fail.then is None)
-    ]
+    ids = [s.id for s in steps if s.call is not None and not s.after_failure.leaves]
     if ids:
         yield Diagnostic(
             "DAG071",
@@ -361,20 +361,22 @@ def _action(step: Step, put: Callable[[Value], Value]) -> Call | Respond:
             return replace(call, named=tuple((key, put(value)) for key, value in named))
         case Respond(values=values):
             return Respond(tuple(put(value) for value in values))
-        case _:
+        case Terminate() | Goto() | Replan():
             raise _Inexpressible("this step", "a graph has calls and one answer")
 
 
 def _ending(step: Step, put: Callable[[Value], Value]) -> OnFail | None:
     """The failure handling of a step: its own, and the end of the plan if it does not define where to go."""
-    if isinstance(step.action, Respond):
+    if step.course.ends is Ending.ANSWER:
         return step.on_fail
-    on_fail = step.on_fail
-    if on_fail is not None and isinstance(on_fail.then, Terminate):
-        return replace(on_fail, then=Terminate(tuple(put(value) for value in on_fail.then.values)))
+    match step.handling:
+        case Terminate(values=values):
+            return OnFail(step.retry, Terminate(tuple(put(value) for value in values)))
+        case None | Goto():
+            pass
     failed = f"step {step.id} failed"
     message = Literal(failed) if step.output is None else template([f"{failed}: ", Ref(step.output.var)])
-    return OnFail(None if on_fail is None else on_fail.retry, Terminate((message,)))
+    return OnFail(step.retry, Terminate((message,)))
 
 
 def _note_for_text(plan: Plan) -> Iterator[Diagnostic]:

@@ -13,7 +13,16 @@ from callsheet.ir.diff.matching import Matching, condition_key, encode, match_st
 from callsheet.ir.expr import Condition, Value
 from callsheet.ir.gc_pause import gc_paused
 from callsheet.ir.plan import Plan
-from callsheet.ir.step import Action, Call, Foreach, Goto, OnFail, Replan, Respond, Retry, Step, Terminate
+from callsheet.ir.step import (
+    Action,
+    Foreach,
+    Handling,
+    OnFail,
+    Retry,
+    Step,
+    course_after_failure,
+    operands_of,
+)
 
 
 class Part(StrEnum):
@@ -50,7 +59,9 @@ class Part(StrEnum):
     """The dependencies of a step in a DAG."""
 
 
-Node: TypeAlias = "Value | Condition | Action | Foreach | OnFail | Retry | tuple[str, ...] | str | int | None"
+Node: TypeAlias = (
+    "Value | Condition | Action | Handling | Foreach | OnFail | Retry | tuple[str, ...] | str | int | None"
+)
 """One side of a change; None if the part is absent there."""
 
 
@@ -147,7 +158,7 @@ def step_changes(old: Step, new: Step, is_same_target: SameTarget) -> Iterator[C
     yield from _loop(old, new)
     if condition_key(old.condition) != condition_key(new.condition):
         yield Change(Part.CONDITION, old.condition, new.condition)
-    yield from _action(old.action, new.action, is_same_target)
+    yield from _action(old, new, is_same_target)
     yield from _output(old, new)
     yield from _failure(old.on_fail, new.on_fail, is_same_target)
     if not _same_dependencies(old.depends_on, new.depends_on, is_same_target):
@@ -158,9 +169,9 @@ def step_changes(old: Step, new: Step, is_same_target: SameTarget) -> Iterator[C
 
 def reference_changes(old: Step, new: Step, is_same_target: SameTarget) -> Iterator[Change]:
     """The differences between two steps of equal content: the steps they refer to."""
-    if isinstance(old.action, Goto):
-        yield from _action(old.action, new.action, is_same_target)
-    if old.on_fail is not None and isinstance(old.on_fail.then, Goto):
+    if old.course.jump is not None:
+        yield from _action(old, new, is_same_target)
+    if old.after_failure.jump is not None:
         yield from _failure(old.on_fail, new.on_fail, is_same_target)
     if not _same_dependencies(old.depends_on, new.depends_on, is_same_target):
         yield Change(Part.AFTER, old.depends_on, new.depends_on)
@@ -178,20 +189,20 @@ def _loop(old: Step, new: Step) -> Iterator[Change]:
         yield Change(Part.LOOP_SOURCE, was.source, now.source)
 
 
-def _action(old: Action, new: Action, is_same_target: SameTarget) -> Iterator[Change]:
-    match old, new:
-        case Call(), Call():
-            if old.tool != new.tool:
-                yield Change(Part.TOOL, old.tool, new.tool)
-            yield from _listed_changes(old.positional, new.positional)
-            yield from _named_changes(old.named, new.named, Part.ARGUMENT, Part.ARGUMENT_ORDER)
-        case (Respond(), Respond()) | (Terminate(), Terminate()) | (Replan(), Replan()):
-            yield from _listed_changes(old.values, new.values)
-        case Goto(), Goto():
-            if not is_same_target(old.target, new.target):
-                yield Change(Part.TARGET, old.target, new.target)
-        case _:
-            yield Change(Part.ACTION, old, new)
+def _action(old: Step, new: Step, is_same_target: SameTarget) -> Iterator[Change]:
+    was, now = old.call, new.call
+    if type(old.action) is not type(new.action):
+        yield Change(Part.ACTION, old.action, new.action)
+    elif was is not None and now is not None:
+        if was.tool != now.tool:
+            yield Change(Part.TOOL, was.tool, now.tool)
+        yield from _listed_changes(was.positional, now.positional)
+        yield from _named_changes(was.named, now.named, Part.ARGUMENT, Part.ARGUMENT_ORDER)
+    else:
+        left, leaves = old.course.jump, new.course.jump
+        if left is not None and leaves is not None and not is_same_target(left.target, leaves.target):
+            yield Change(Part.TARGET, left.target, leaves.target)
+        yield from _listed_changes(old.values(), new.values())
 
 
 def _listed_changes(old: Sequence[Value], new: Sequence[Value]) -> Iterator[Change]:
@@ -247,7 +258,7 @@ def _failure(old: OnFail | None, new: OnFail | None, is_same_target: SameTarget)
         reported = True
         yield Change(Part.RETRY, was, now)
     before, after = old.then if old else None, new.then if new else None
-    if not _same_action(before, after, is_same_target):
+    if not _same_handling(before, after, is_same_target):
         reported = True
         yield Change(Part.ON_FAIL, before, after)
     if not reported and (old is None) != (new is None):
@@ -258,16 +269,14 @@ def _retry_key(retry: Retry | None) -> str:
     return "" if retry is None else encode(on_fail_to_json(OnFail(retry)))
 
 
-def _same_action(
-    old: Goto | Terminate | None, new: Goto | Terminate | None, is_same_target: SameTarget
-) -> bool:
-    match old, new:
-        case Goto(), Goto():
-            return is_same_target(old.target, new.target)
-        case Terminate(), Terminate():
-            return [value_key(v) for v in old.values] == [value_key(v) for v in new.values]
-        case _:
-            return old is None and new is None
+def _same_handling(old: Handling | None, new: Handling | None, is_same_target: SameTarget) -> bool:
+    if old is None or new is None:
+        return old is new
+    was, now = course_after_failure(old), course_after_failure(new)
+    if was.jump is not None and now.jump is not None:
+        return is_same_target(was.jump.target, now.jump.target)
+    mine, other = operands_of(old), operands_of(new)
+    return type(old) is type(new) and list(map(value_key, mine)) == list(map(value_key, other))
 
 
 def _same_dependencies(

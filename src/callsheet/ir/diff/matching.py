@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from callsheet import lazy
 from callsheet.ir.canon import Json, action_to_json, condition_to_json, step_to_json, value_to_json
 from callsheet.ir.expr import Condition, Value
-from callsheet.ir.step import Call, Goto, Step
+from callsheet.ir.step import Step, word_of
 
 encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
 
@@ -50,9 +50,7 @@ def key_of(step: Step) -> StepKey:
         data["do"] = "goto"
     if "goto" in data.get("fail", {}).get("then", {}):
         data["fail"]["then"] = "goto"
-    action = step.action
-    kind = f"@{action.tool}" if isinstance(action, Call) else type(action).__name__
-    return StepKey(encode(data), kind)
+    return StepKey(encode(data), word_of(step.action))
 
 
 def features_of(step: Step) -> frozenset[str]:
@@ -61,13 +59,12 @@ def features_of(step: Step) -> frozenset[str]:
 
 
 def _features(step: Step) -> Iterator[str]:
-    action = step.action
     yield "do " + key_of(step).kind
-    if isinstance(action, Call):
-        yield from (f"arg {name} {value_key(value)}" for name, value in action.named)
-        yield from (f"arg {value_key(value)}" for value in action.positional)
-    elif not isinstance(action, Goto):
-        yield "values " + encode(action_to_json(action))
+    if (call := step.call) is not None:
+        yield from (f"arg {name} {value_key(value)}" for name, value in call.named)
+        yield from (f"arg {value_key(value)}" for value in call.positional)
+    elif step.values():
+        yield "values " + encode(action_to_json(step.action))
     if step.output is not None:
         yield "out " + step.output.var
     if step.condition is not None:

@@ -360,8 +360,7 @@ class Ahead:
                 self._call(early, 0, turn.budget, slots, out)
         else:
             window, before = turn.budget.limits.window, slots[code.loop_slot]
-            leads_on = code.fail_target is not None or code.fail_message is not None
-            early.stopped |= leads_on and any(isinstance(o, Failed) for o in early.outcomes.values())
+            early.stopped |= code.leads_on and any(isinstance(o, Failed) for o in early.outcomes.values())
             while early.next < len(items) and early.open < window and not early.stopped:
                 slots[code.loop_slot] = items[early.next]
                 if code.condition is None or code.condition(slots):
@@ -390,9 +389,8 @@ class Ahead:
     def _conclude(self, early: EarlyStep) -> None:
         """All calls of a step have ended: find the value that its variable will hold, if that is certain."""
         code = early.code
-        leads_on = code.fail_target is not None or code.fail_message is not None
         failed = any(isinstance(outcome, Failed) for outcome in early.outcomes.values())
-        if early.stopped or (failed and (leads_on or code.retries)):
+        if early.stopped or (failed and code.handles_failure):
             return
         if early.items is None:
             outcome = early.outcomes[0]

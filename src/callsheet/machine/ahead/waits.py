@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from callsheet.ir import Call, Effect, Goto, Order, Plan, Replan, Respond, Step
+from callsheet.ir import Call, Effect, Goto, Order, Plan, Replan, Respond, Step, Terminate
 from callsheet.ir.flow import Place, uses_of
 from callsheet.machine.compiling import compile_plan
 from callsheet.machine.program import NOWHERE, Kind, Program, StepCode, ToolFacts
@@ -165,11 +165,9 @@ def nature_of(step: Step, code: StepCode, *, is_gated: bool = False) -> StepTrai
             return StepTraits(control="may jump", why="it jumps")
         case Replan():
             return StepTraits(control="may make a new plan", why="it makes a new plan")
-        case Respond():
+        case Respond() | Terminate():
             return StepTraits(control="may end the run", why="it ends the run")
-        case _:
-            return StepTraits(control="may end the run", why="it ends the run")
-    if step.on_fail is not None and step.on_fail.then is not None:
+    if step.after_failure.leaves:
         return nature._replace(control=_LEADS_ELSEWHERE)
     return nature
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from callsheet.ir import Action, Call, CallKind, Effect, Goto, Order, Plan, Replan, Step
+from callsheet.ir import Call, CallKind, Effect, Ending, Order, Plan, Step
 from callsheet.ir.flow import flow_of
 from callsheet.ir.graphs import NONE, Precedence, immediate_dominators, strong_components
 from callsheet.machine.agents.allowance import (
@@ -94,10 +94,7 @@ def units_of(plan: Plan) -> Units:
 
 def _targets(step: Step, number_of: dict[str, int], end: int) -> Iterator[int]:
     """The steps to which a step may jump."""
-    then = step.on_fail.then if step.on_fail is not None else None
-    for jump in (step.action, then):
-        if isinstance(jump, Goto):
-            yield number_of.get(jump.target, end)
+    return (number_of.get(jump.target, end) for jump in step.jumps())
 
 
 _MOST_WAITED_FOR = 50
@@ -185,9 +182,9 @@ def _step(sighting: Observations, place: int, reached: _Reached) -> StepForecast
         )
     when = _when(reached.when[head], passage)
     repeats = head in reached.again
-    retries = step.on_fail.retry.count if step.on_fail is not None and step.on_fail.retry is not None else 0
-    action, knowledge = step.action, setting.knowledge
-    may_fail = passage.may_fail or isinstance(action, Replan)
+    retries = step.retries
+    knowledge = setting.knowledge
+    may_fail = passage.may_fail or step.course.ends is Ending.NEW_PLAN
     tries = None if repeats else 1 + (retries if may_fail else 0)
     effect, is_declared = _effect(step, knowledge)
     has_result = passage.binding is not None
@@ -204,9 +201,9 @@ def _step(sighting: Observations, place: int, reached: _Reached) -> StepForecast
         depends_on=_depends_on(sighting, step, passage),
         effect=effect,
         is_declared=is_declared,
-        models=_models(action, passage, knowledge),
-        agent=_agent(action, passage, knowledge) if isinstance(action, Call) else None,
-        needs_approval=isinstance(action, Call) and knowledge.needs_approval(action.tool),
+        models=_models(step, passage, knowledge),
+        agent=None if step.call is None else _agent(step.call, passage, knowledge),
+        needs_approval=step.call is not None and knowledge.needs_approval(step.call.tool),
         is_assumed=step.id in knowledge.assumed,
         is_computed=passage.is_computed and step.id not in knowledge.assumed,
         result=passage.binding.value if passage.binding is not None else None,
@@ -223,21 +220,21 @@ def _when(reached: When, passage: StepOutcome) -> When:
 
 def _effect(step: Step, knowledge: Knowledge) -> tuple[Effect | None, bool]:
     """The effect of the step's call, and whether it was declared."""
-    if not isinstance(step.action, Call):
+    if step.call is None:
         return None, True
-    match step.action.kind:
+    match step.call.kind:
         case CallKind.MODEL:
             return Effect.LLM, True
         case CallKind.TRANSFORM:
             return Effect.PURE, True
         case CallKind.AGENT:
-            tools = _tools_of_agent(step.action, knowledge)
+            tools = _tools_of_agent(step.call, knowledge)
             reads = tools is not None and all(knowledge.facts[name].effect.only_reads for name in tools)
             return (Effect.READ, True) if reads else (Effect.UNSAFE, tools is not None)
         case CallKind.HUMAN:
             return Effect.READ, True
         case CallKind.TOOL:
-            fact = knowledge.facts.get(step.action.tool)
+            fact = knowledge.facts.get(step.call.tool)
             return (Effect.UNSAFE, False) if fact is None else (fact.effect, True)
 
 
@@ -247,11 +244,12 @@ def _depends_on(sighting: Observations, step: Step, passage: StepOutcome) -> tup
     return tuple(dict.fromkeys([*(step.depends_on or ())[:_MOST_WAITED_FOR], *read]))
 
 
-def _models(call: Action, passage: StepOutcome, knowledge: Knowledge) -> ModelUse | None:
+def _models(step: Step, passage: StepOutcome, knowledge: Knowledge) -> ModelUse | None:
     """What one visit asks of a model, estimated from the first visit."""
-    if isinstance(call, Replan):
+    if step.course.ends is Ending.NEW_PLAN:
         return _NEW_PLAN
-    if not isinstance(call, Call) or call.kind not in (CallKind.MODEL, CallKind.AGENT) or not passage.visits:
+    call = step.call
+    if call is None or call.kind not in (CallKind.MODEL, CallKind.AGENT) or not passage.visits:
         return None
     visit = passage.visits[0]
     inputs = [_known_part(value) for value in visit.inputs]
@@ -321,11 +319,11 @@ def _unforeseen(steps: Sequence[StepForecast], knowledge: Knowledge) -> list[str
     for step in steps:
         if step.when is When.NEVER:
             continue
-        if isinstance(step.step.action, Replan):
+        if step.step.course.ends is Ending.NEW_PLAN:
             names.append(f"{step.step.id}: what the new plan of RE-PLAN does")
-        elif isinstance(step.step.action, Call) and step.step.action.kind is CallKind.AGENT:
-            tools = _tools_of_agent(step.step.action, knowledge)
-            what = f"{step.step.id}: what the agent of @{step.step.action.tool} calls"
+        elif step.step.call is not None and step.step.call.kind is CallKind.AGENT:
+            tools = _tools_of_agent(step.step.call, knowledge)
+            what = f"{step.step.id}: what the agent of @{step.step.call.tool} calls"
             among = ", ".join(f"@{name}" for name in tools or ()) or "no tool"
             names.append(what if tools is None else f"{what}, of {among}")
     return names

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from callsheet.ir import Call, Effect, Plan, Step
+from callsheet.ir import Effect, Plan, Step
 from callsheet.machine.forecasting.partial_values import Foreseen, ModelUse
 
 
@@ -120,7 +120,7 @@ class StepForecast:
     @property
     def tool(self) -> str | None:
         """The canonical name of what is called, None for a step that calls nothing."""
-        return self.step.action.tool if isinstance(self.step.action, Call) else None
+        return self.step.call.tool if self.step.call is not None else None
 
     @property
     def is_call(self) -> bool:

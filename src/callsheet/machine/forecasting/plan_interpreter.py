@@ -12,7 +12,7 @@ import heapq
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from callsheet.ir import JSON, Call, Order, Plan
+from callsheet.ir import JSON, Order, Plan
 from callsheet.ir.flow import uses_of
 from callsheet.ir.gc_pause import gc_paused
 from callsheet.ir.graphs import strong_components
@@ -88,8 +88,8 @@ class _PlanInterpreter:
         self._units: Units = units_of(plan)
         setters: list[list[int]] = [[] for _ in slots]
         for number, step in enumerate(plan.steps):
-            if step.output is not None and isinstance(step.action, Call):
-                setters[slots[step.output.var]].append(number)
+            if step.sets is not None:
+                setters[slots[step.sets]].append(number)
         self._merger = Merger(tuple(slots), setters)
         self._initial = self._initial_table(inputs)
         self._arriving: dict[int, list[VariableTable]] = {}
@@ -134,8 +134,8 @@ class _PlanInterpreter:
         for unit in units:
             for number in self._units.members(unit):
                 step = self._plan.steps[number]
-                if step.output is not None and isinstance(step.action, Call):
-                    setters.setdefault(self._setting.slots[step.output.var], set()).add(number)
+                if step.sets is not None:
+                    setters.setdefault(self._setting.slots[step.sets], set()).add(number)
         table = self._merger.join([t for unit in entered for t in self._arriving.pop(unit)])
         for slot, numbers in setters.items():
             table = table.having(slot, self._merger.open(slot, {*table[slot].steps, *numbers}))

@@ -20,6 +20,7 @@ from callsheet.ir import (
     Compare,
     CompareOp,
     Condition,
+    Course,
     DictExpr,
     Goto,
     IsEmpty,
@@ -341,29 +342,25 @@ class _StepInterpreter:
         return [Exit(target, ExitCertainty.SURE if True in holds else ExitCertainty.MAYBE)]
 
     def _failure_target(self) -> int | None:
-        on_fail = self._step.on_fail
-        if on_fail is None or on_fail.then is None:
-            return None
-        if isinstance(on_fail.then, Goto):
-            return self._setting.number_of.get(on_fail.then.target, self._setting.end)
-        return self._setting.end
+        return self._target(self._step.after_failure)
+
+    def _target(self, course: Course) -> int | None:
+        """Where a course leads, if not on to the next step."""
+        if course.jump is not None:
+            return self._setting.number_of.get(course.jump.target, self._setting.end)
+        return None if course.ends is None else self._setting.end
 
     def at_begun(self, begun: Begun) -> StepOutcome:
         """A step that has begun: the items left, and every way on."""
-        action = self._step.action
-        failure = self._failure_target()
+        call, failure, onward = self._step.call, self._failure_target(), self._target(self._step.course)
         exits = [] if failure is None else [Exit(failure, ExitCertainty.MAYBE, True)]
-        if isinstance(action, Goto):
-            exits.append(
-                Exit(self._setting.number_of.get(action.target, self._setting.end), ExitCertainty.MAYBE)
-            )
-        elif not isinstance(action, Call):
-            exits.append(Exit(self._setting.end, ExitCertainty.MAYBE))
+        if onward is not None:
+            exits.append(Exit(onward, ExitCertainty.MAYBE))
         binding = None
-        if isinstance(action, Call) and self._step.output is not None:
-            binding = Binding(Unknown(f"{action.tool} result", self._step.id), (self._number,))
+        if call is not None and self._step.sets is not None:
+            binding = Binding(Unknown(f"{call.tool} result", self._step.id), (self._number,))
         return StepOutcome(
-            visits=tuple(self._visits_left(action, begun)) if isinstance(action, Call) else (),
+            visits=() if call is None else tuple(self._visits_left(call, begun)),
             times=Times(0, None),
             items=None if begun.items is None else list_of(begun.items),
             exits=tuple(exits),
@@ -517,5 +514,5 @@ def _any_fails(holds: Sequence[bool | None], outcomes: Sequence[_Outcome]) -> bo
 
 
 def _tool(step: Step) -> str:
-    assert isinstance(step.action, Call)
-    return step.action.tool
+    assert step.call is not None
+    return step.call.tool

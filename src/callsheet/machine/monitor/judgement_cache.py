@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from callsheet.ir import DictExpr, ListExpr, Literal, Template, Value
 from callsheet.ir.control import Control, control_of, decides
-from callsheet.ir.flow import flow_of, is_guarded
+from callsheet.ir.flow import flow_of
 from callsheet.ir.labels import LITERAL, Label, join
 from callsheet.machine.graph import Graph
 from callsheet.machine.monitor.variable_labels import NOTHING_SHOWN, Admitted, Extended, VariableLabels
@@ -74,7 +74,7 @@ class ImplicitFlows:
 
     def _may_end(self, code: StepCode) -> bool:
         """Whether a failure of the step ends a graph, so that later steps reveal that it did not fail."""
-        return code.fail_message is not None and self._program.graph is not None
+        return code.leads_on and code.fail_target is None and self._program.graph is not None
 
     def about(self, number: int, besides: int = NOWHERE) -> Label:
         """The label of what decided that a step is executed, without the guard `besides`."""
@@ -114,7 +114,7 @@ class ImplicitFlows:
         slots = self._controls.reach.get(code.number)
         if slots is None:
             step = self._program.plan.steps[code.number]
-            if self._program.graph is not None or (is_guarded(step) and not decides(step)):
+            if self._program.graph is not None or (step.is_guarded and not decides(step)):
                 slots = () if code.out_slot == NOWHERE else (code.out_slot,)  # nothing else depends on it
             else:
                 slot_of = self._program.slot_of

@@ -19,7 +19,7 @@ from callsheet.machine.frames import Attempt, Frame
 from callsheet.machine.monitor.enforcement import Enforcement, OpenCalls
 from callsheet.machine.monitor.judgement_cache import ImplicitFlows, JudgementCache
 from callsheet.machine.monitor.judging import Judging, check_seen, objected
-from callsheet.machine.monitor.reads import ReadsCache, argument_of
+from callsheet.machine.monitor.reads import ReadsCache, argument_of, slots_in
 from callsheet.machine.monitor.shown_texts import REPLAN, ShownTexts
 from callsheet.machine.monitor.variable_labels import PLAIN, Admitted, Origins, VariableLabels, merged
 from callsheet.machine.program import FIRST, NOWHERE, Kind, Program, StepCode
@@ -328,13 +328,13 @@ class Monitor:
             label, origins = label.join(seen), merged(before, origins)
         self.open_calls.add_result(attempt.frame.prefix, label, origins)
         code = attempt.code
-        if self._exact or code.fail_target is not None or code.fail_message is not None:
+        if self._exact or code.leads_on:
             self._note_success(code, label)
 
     def record_success(self, code: StepCode, key: str) -> None:
         """The only call of a step has succeeded, ending the step: `record_outcome` and `stored` in one."""
         label, _, origins, _, _ = self.open_calls.calls.pop(key)
-        if self._exact or code.fail_target is not None or code.fail_message is not None:
+        if self._exact or code.leads_on:
             self._note_success(code, label)
         if code.out_slot != NOWHERE:
             self._set(code, label, origins)
@@ -343,14 +343,20 @@ class Monitor:
         """The only call of a step in a group has succeeded: `record_outcome` for a plain call."""
         label, _, origins, _, _ = self.open_calls.calls.pop(key)
         self.open_calls.add_result(key.removesuffix(FIRST), label, origins)
-        if code.fail_target is not None or code.fail_message is not None:
+        if code.leads_on:
             self._note_success(code, label)
 
     def failed(self, attempt: Attempt) -> None:
         """A call has failed for good: its error may reveal all that the call sent."""
         admitted = self.open_calls.calls.get(attempt.key)
         if admitted is not None:
-            self.open_calls.calls[attempt.key] = admitted._replace(result=admitted.result.join(admitted.sent))
+            result = admitted.result.join(admitted.sent)
+            if attempt.code.fail_values and not attempt.code.leads_on:  # they take the place of the result
+                values = self.program.plan.steps[attempt.code.number].failure_values()
+                slots = slots_in(values, self.program.slot_of.__getitem__)
+                loop = self.open_calls.loops.get(attempt.frame.prefix, PLAIN)[0]
+                result = result.join(self.variable_labels.read(slots)[0]).join(loop)
+            self.open_calls.calls[attempt.key] = admitted._replace(result=result)
         self.record_outcome(attempt)
 
     def graph_step_failed(self, frame: Frame) -> None:

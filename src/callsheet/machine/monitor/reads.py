@@ -12,11 +12,9 @@ from typing import Any, NamedTuple, TypeAlias, cast
 from callsheet.ir import (
     JSON,
     And,
-    Call,
     Compare,
     Condition,
     DictExpr,
-    Goto,
     IsEmpty,
     ListExpr,
     Literal,
@@ -26,7 +24,6 @@ from callsheet.ir import (
     Ref,
     Step,
     Template,
-    Terminate,
     Value,
 )
 from callsheet.ir.expr import names_in
@@ -79,12 +76,10 @@ def reads_of(step: Step, written: Written, slot_of: SlotOf, literal: Label, *, e
     making = _ArgumentCompiler(slot_of, literal, exact)
     arguments = tuple([making.argument(name, value) for name, value in written])
     used = tuple(dict.fromkeys(making.used))
-    then = None if step.on_fail is None else step.on_fail.then
-    values = then.values if isinstance(then, Terminate) else ()
     return Reads(
         arguments,
         used,
-        tuple([making.argument(str(number), value) for number, value in enumerate(values)]),
+        tuple([making.argument(str(number), value) for number, value in enumerate(step.failure_values())]),
     )
 
 
@@ -119,13 +114,9 @@ def slots_in(nodes: Sequence[Value | Condition], slot_of: SlotOf) -> tuple[int, 
 
 def written_of(step: Step, code: StepCode) -> Written:
     """The arguments of a step by name; those of an answer by number."""
-    match step.action:
-        case Call():
-            return code.written
-        case Goto():
-            return ()
-        case action:
-            return tuple((str(number), value) for number, value in enumerate(action.values))
+    if step.call is not None:
+        return code.written
+    return tuple((str(number), value) for number, value in enumerate(step.values()))
 
 
 def _sort(condition: Condition, tests: list[Condition], empties: list[Value]) -> None:

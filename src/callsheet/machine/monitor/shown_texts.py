@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from callsheet.ir import JSON, Plan, Terminate
+from callsheet.ir import JSON, Ending, Plan
 from callsheet.ir.labels import LITERAL, Label, join
 from callsheet.machine.frames import Frame
 from callsheet.machine.monitor.enforcement import Enforcement, OpenCalls
@@ -180,7 +180,7 @@ class ShownTexts:
         Raises RefusedByPolicy.
         """
         reads = self._reading.reads(code)
-        is_end = isinstance(self._plan.steps[code.number].action, Terminate)
+        is_end = self._plan.steps[code.number].course.ends is Ending.MESSAGE
         arguments = tuple([make(slots, self._variables.labels) for make in reads.arguments])
         self._judge(code, TERMINATE if is_end else RESPOND, arguments, self._variables.read(reads.slots)[1])
         return sanitized_text(self._spaced(text, arguments, code.inputs, slots), arguments, self._audiences)
@@ -200,7 +200,7 @@ class ShownTexts:
         arguments = tuple([make(slots, labels) for make in self._reading.reads(code).message])
         decided_by = self._implicit_flows.noted.get(code.number, LITERAL)
         self._judge(code, TERMINATE, arguments, origins, decided_by)
-        text = self._spaced(text, arguments, code.fail_message or (), slots)
+        text = self._spaced(text, arguments, code.fail_values, slots)
         return sanitized_text(text, arguments, self._audiences)
 
     def _spaced(

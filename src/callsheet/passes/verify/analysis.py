@@ -12,7 +12,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from callsheet.diagnostics import Span
-from callsheet.ir import Call, Order, Plan, Value
+from callsheet.ir import Order, Plan, Value
 from callsheet.ir.expr import names_in
 from callsheet.ir.gc_pause import gc_paused
 from callsheet.ir.labels import Label
@@ -184,14 +184,15 @@ def _judge_step(
         notes = judge.notes(call, is_clear=call.tool in clear)
         if notes is not None:
             collected.take(number, bare(_Judged, (call, notes, step.values, step.action.span)))
-    then = None if step.on_fail is None else step.on_fail.then
-    if then is not None:
+    leads = step.after_failure.leaves
+    if leads:
         around = subject.surroundings(_reader(labels, number))
         message = failure_view(step, around, labels.failure_pc(number))
         notes = None if message is None else judge.notes(message)
         if message is not None and notes is not None:
-            collected.take(number, _Judged(message, notes, step.failure_values, then.span))
-    if then is not None or subject.plan.order is Order.DAG:
+            span = None if step.handling is None else step.handling.span
+            collected.take(number, _Judged(message, notes, step.failure_values, span))
+    if leads or subject.plan.order is Order.DAG:
         collected.obligations.update(dict.fromkeys(_withheld(labels, number)))
 
 
@@ -201,7 +202,7 @@ def _withheld(labels: Labels, number: int) -> Iterator[Obligation]:
     """
     subject = labels.subject
     step, label = subject.plan.steps[number], labels.results[number]
-    if not isinstance(step.action, Call):
+    if step.call is None:
         return
     pc = labels.failure_pc(number)
     if label.is_public and pc.is_public:
@@ -209,7 +210,7 @@ def _withheld(labels: Labels, number: int) -> Iterator[Obligation]:
     error = Argument("0", ("failed: ", Hole("error", label)), label)
     for objection in subject.judge.judge(CallView(step.id, "TERMINATE", (error,), pc)).objections:
         why = f"its error is withheld where it fails: {objection.message}"
-        yield Obligation(Duty.VERIFY_AGAIN, step.id, why, step.action.tool)
+        yield Obligation(Duty.VERIFY_AGAIN, step.id, why, step.call.tool)
 
 
 def _implied(labels: Labels, number: int) -> Iterator[Objection]:

@@ -13,19 +13,15 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from callsheet.ir import (
-    Call,
     DictExpr,
     Foreach,
-    Goto,
     ListExpr,
     Literal,
     Ref,
-    Replan,
-    Respond,
     Step,
     Template,
-    Terminate,
     Value,
+    word_of,
 )
 from callsheet.ir.labels import LITERAL, Label, join
 from callsheet.ir.plan import filled_parameters
@@ -53,8 +49,8 @@ class ViewContext(NamedTuple):
         """The arguments of the action; positional ones are named after the parameter they fill, or their
         position.
         """
-        action = step.action
-        if not isinstance(action, Call):
+        action = step.call
+        if action is None:
             return [self.argument(str(number), value) for number, value in enumerate(step.values())]
         named = [self.argument(name, value) for name, value in action.named]
         if not action.positional:
@@ -142,9 +138,9 @@ def _labelled(argument: Argument, label: Label) -> Argument:
 
 def call_views(step: Step, around: ViewContext, pc: Label, *, repeats: bool = False) -> list[CallView]:
     """The calls that a step's action may make; none for a GOTO."""
-    if isinstance(step.action, Goto):
+    if step.course.jump is not None:
         return []
-    retries = step.on_fail.retry.count if step.on_fail is not None and step.on_fail.retry is not None else 0
+    retries = step.retries
     tool = tool_of(step)
     each = _NO_ITEMS if step.foreach is None else _items(step.foreach, around)
     views: list[CallView] = []
@@ -156,7 +152,7 @@ def call_views(step: Step, around: ViewContext, pc: Label, *, repeats: bool = Fa
 
 def failure_view(step: Step, around: ViewContext, pc: Label) -> CallView | None:
     """The message that ends the plan when the step fails, as a call; None if there is none."""
-    values = tuple(step.failure_values())
+    values = step.farewell()
     if not values:
         return None
     arguments = tuple(around.argument(str(n), value) for n, value in enumerate(values))
@@ -206,17 +202,7 @@ def stands_apart(step: Step) -> bool:
 
 def tool_of(step: Step) -> str:
     """The tool name under which a step's action is judged."""
-    if isinstance(step.action, Call):
-        return step.action.tool
-    match step.action:
-        case Respond():
-            return "RESPOND"
-        case Terminate():
-            return "TERMINATE"
-        case Replan():
-            return "RE-PLAN"
-        case Goto():
-            return "GOTO"
+    return word_of(step.action).removeprefix("@")
 
 
 def _items(loop: Foreach, around: ViewContext) -> Sequence[Mapping[str, Value]]:
@@ -244,8 +230,8 @@ _NO_ITEMS: tuple[Mapping[str, Value], ...] = (MappingProxyType({}),)
 @lru_cache(maxsize=1_024)
 def values_of(step: Step, argument: str, parameters: Callable[[str], tuple[str, ...]]) -> Iterator[Value]:
     """The values that a step has for the argument of this name, also as a member of another one."""
-    action = step.action
-    if isinstance(action, Call):
+    action = step.call
+    if action is not None:
         names = tuple([name for name, _ in action.named])
         places = _places(parameters(action.tool), names, len(action.positional))
         pairs = [*zip(places, action.positional, strict=True), *action.named]

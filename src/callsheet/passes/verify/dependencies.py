@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from callsheet.ir import Call, DictExpr, ListExpr, Literal, Plan, Step, Template, Value
+from callsheet.ir import DictExpr, ListExpr, Literal, Plan, Step, Template, Value
 from callsheet.ir.labels import Label
 from callsheet.passes.verify.subject import Subject
 from callsheet.policy.builtins import ANSWERS, Reach
@@ -141,7 +141,7 @@ def steps_with_untrusted_addresses(subject: Subject) -> list[int]:
 def _names_stranger(subject: Subject, number: int, step: Step) -> bool:
     tool, traits = subject.prepared[number].tool, subject.prepared[number].traits
     is_here = traits is not None and traits.reach in (Reach.NOBODY, Reach.MODEL, Reach.MEMORY)
-    if not isinstance(step.action, Call) or tool in ANSWERS or not is_here:
+    if step.call is None or tool in ANSWERS or not is_here:
         return False
     hosts = (host for text in literal_texts(step) for host in hosts_spoken(text))
     return any(host is None or not subject.judge.setting.audiences.of_host(host) for host in hosts)

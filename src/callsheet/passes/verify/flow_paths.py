@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from callsheet import lazy
-from callsheet.ir import Call, Order, Respond
+from callsheet.ir import Ending, Order
 from callsheet.ir.control import decides
-from callsheet.ir.flow import is_guarded
 from callsheet.ir.labels import Label, join
 from callsheet.passes.verify.dependencies import literal_texts, reached, texts_in
 from callsheet.passes.verify.outcome import Labels
@@ -64,7 +63,7 @@ class FlowPaths:
                 break
             if number in set(subject.control.dependents(other)):
                 return other
-        if is_guarded(steps[number]) and is_guilty(self.labels.decision(number)):
+        if steps[number].is_guarded and is_guilty(self.labels.decision(number)):
             return number
         for other in self._deciders[is_guilty]:
             if other >= number and number in set(subject.control.dependents(other)):
@@ -223,7 +222,7 @@ def _filled(part: Part, names: set[str], beginning: str) -> str:
 
 def _begins_image(labels: Labels, number: int) -> bool:
     """Whether a step's text contains a prefix that makes an image of what follows it."""
-    if not isinstance(labels.subject.plan.steps[number].action, Call):
+    if labels.subject.plan.steps[number].call is None:
         return False
     own = [
         text for call in labels.calls(number) for argument in call.arguments for text in own_texts(argument)
@@ -234,7 +233,7 @@ def _begins_image(labels: Labels, number: int) -> bool:
 def _names_image(labels: Labels, number: int, revealed: Label) -> bool:
     """Whether a step's text contains an image on a host that may not learn data of this label."""
     step, tool = labels.subject.plan.steps[number], labels.subject.prepared[number].tool
-    if not isinstance(step.action, Call) or tool in ANSWERS:
+    if step.call is None or tool in ANSWERS:
         return False
     judge = labels.subject.judge
     return any(
@@ -261,7 +260,7 @@ def _asking(subject: Subject) -> list[int]:
     return [
         number
         for number, (step, reading) in enumerate(zip(subject.plan.steps, subject.readings, strict=True))
-        if may_fail or reading.emptiness or step.on_fail is not None or isinstance(step.action, Respond)
+        if may_fail or reading.emptiness or step.on_fail is not None or step.course.ends is Ending.ANSWER
     ]
 
 
@@ -272,9 +271,9 @@ def _reveals_bit(labels: Labels, number: int) -> bool:
     step, reading = subject.plan.steps[number], subject.readings[number]
     if reading.emptiness and _is_more(labels, number, reading.emptiness):
         return True
-    if isinstance(step.action, Respond):
+    if step.course.ends is Ending.ANSWER:
         return _is_more(labels, number, reading.arguments)
-    can_jump = isinstance(step.action, Call) and subject.leads_by_failure(number)
+    can_jump = step.call is not None and subject.leads_by_failure(number)
     computes = can_jump and not labels.seen(number, reading.arguments).is_public
     return computes and not _is_fully_shown(labels.results[number], labels.present[number])
 
@@ -294,7 +293,7 @@ def last_values(subject: Subject) -> list[int]:
     if last < 0:
         return []
     if subject.plan.order is Order.DAG:
-        says_one = any(isinstance(step.action, Respond) and step.condition is None for step in steps)
+        says_one = any(step.course.ends is Ending.ANSWER and step.condition is None for step in steps)
         return [] if says_one or not _sets(subject, last) else [last]
     if not _falls(subject, last):
         return []
@@ -315,7 +314,7 @@ def last_values(subject: Subject) -> list[int]:
 
 def _sets(subject: Subject, number: int) -> bool:
     step = subject.plan.steps[number]
-    return isinstance(step.action, Call) and step.output is not None and bool(subject.is_reached[number])
+    return step.call is not None and step.output is not None and bool(subject.is_reached[number])
 
 
 def _falls(subject: Subject, last: int) -> bool:
@@ -326,6 +325,6 @@ def _falls(subject: Subject, last: int) -> bool:
     while first > 0 and subject.flow.group_end[first - 1] == subject.flow.group_end[last]:
         first -= 1
     return all(
-        isinstance(step.action, Call) or step.condition is not None or step.foreach is not None
+        step.call is not None or step.condition is not None or step.foreach is not None
         for step in subject.plan.steps[first : last + 1]
     )

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
 
-from callsheet.ir import Call, Order
+from callsheet.ir import Order
 from callsheet.ir.control import decides
 from callsheet.ir.labels import LITERAL, Label, join
 from callsheet.passes.verify.call_views import call_views, is_plain, stands_apart
@@ -162,7 +162,7 @@ class _Propagation:
         labels, subject = self.labels, self.labels.subject
         step = subject.plan.steps[number]
         pc = labels.pc(number)
-        if isinstance(step.action, Call):
+        if step.call is not None:
             labels.results[number] = result = self._result(number, pc)
             labels.present[number] = present = self._present(number, pc)
             node = subject.web.made[number]
@@ -177,7 +177,7 @@ class _Propagation:
         if self._waiting_for is not None:
             decision = labels.decision(number)
             self._join_control(self._waiting_for.dependents[number], decision)
-            if step.on_fail is not None and step.on_fail.then is not None and decision != LITERAL:
+            if step.after_failure.leaves and decision != LITERAL:
                 self._join_control(self._waiting_for.cut_off(number, decision), decision)
         elif decides(step):
             self._decide(number)
@@ -217,6 +217,8 @@ class _Propagation:
         if labels.planner is not LITERAL:
             result = result.join(labels.planner)
         arguments, reads = subject.readings[number].arguments, subject.accesses[number].reads
+        if step.on_fail is not None and not step.after_failure.leaves:  # what a failure reads is the result
+            arguments = (*arguments, *subject.readings[number].failure)
         data = labels.seen(number, arguments) if arguments else LITERAL
         if data is not LITERAL:
             result = result.join(data)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from callsheet.ir import Respond
+from callsheet.ir import Onward
 from callsheet.ir.labels import LITERAL, Label, join
 from callsheet.passes.verify.call_views import call_views, written_source
 from callsheet.passes.verify.overwritten import reads_its_own
@@ -179,10 +179,9 @@ class Labels:
     def decision(self, step: int) -> Label:
         """The label of what is revealed by which step follows this one."""
         label = self.node_pcs[step].join(self.guard(step))
-        action = self.subject.plan.steps[step].action
         if self.subject.leads_by_failure(step):
             label = label.join(self._by_failure(step))
-        if isinstance(action, Respond):
+        if self.subject.plan.steps[step].course.onward is Onward.IF_EMPTY:
             label = label.join(self.shown(step, self.subject.readings[step].arguments))
         return label
 

@@ -6,7 +6,7 @@ label, which is known when it is read at run time.
 
 from __future__ import annotations
 
-from callsheet.ir import Call, Order
+from callsheet.ir import Order
 from callsheet.passes.verify.places import ALL_FILES, BELOW, FOLDER, SOME_FILE
 from callsheet.passes.verify.subject import AT_THE_START, Subject
 from callsheet.policy.builtins import fold
@@ -40,6 +40,6 @@ def reads_its_own(subject: Subject, number: int) -> bool:
 def _writes(subject: Subject, number: int, place: str) -> bool:
     """Whether a step, once reached, replaces the whole content of this place."""
     step = subject.plan.steps[number]
-    if step.condition is not None or step.foreach is not None or not isinstance(step.action, Call):
+    if step.condition is not None or step.foreach is not None or step.call is None:
         return False
-    return fold(step.action.tool) == "WRITE_FILE" and place in subject.accesses[number].writes
+    return fold(step.call.tool) == "WRITE_FILE" and place in subject.accesses[number].writes

@@ -21,19 +21,18 @@ from callsheet.ir import (
     Literal,
     Not,
     NotEmpty,
+    Onward,
     Or,
     Order,
     Plan,
     Ref,
-    Respond,
     Step,
     Template,
-    Terminate,
     Value,
 )
 from callsheet.ir.control import Control, control_of
 from callsheet.ir.expr import refs_of
-from callsheet.ir.flow import Flow, flow_of, is_guarded
+from callsheet.ir.flow import Flow, flow_of
 from callsheet.ir.graphs import NONE, Precedence
 from callsheet.ir.labels import LITERAL, Label
 from callsheet.passes.verify.call_views import ViewContext, call_views, literal_text, tool_of
@@ -208,7 +207,7 @@ def _formats(plan: Plan, inputs: Iterable[str]) -> dict[str, int]:
     formats = [
         (step.output.var, number)
         for number, step in enumerate(plan.steps)
-        if step.output is not None and step.output.cast is None and not is_guarded(step) and _is_format(step)
+        if step.output is not None and step.output.cast is None and not step.is_guarded and _is_format(step)
     ]
     if not formats:
         return {}
@@ -221,10 +220,10 @@ def _formats(plan: Plan, inputs: Iterable[str]) -> dict[str, int]:
 
 
 def _is_format(step: Step) -> bool:
-    action = step.action
-    if not isinstance(action, Call) or action.tool != "FORMAT":
+    call = step.call
+    if call is None or call.tool != "FORMAT":
         return False
-    return len(action.positional) + len(action.named) == 1 and all(name == "text" for name, _ in action.named)
+    return len(call.positional) + len(call.named) == 1 and all(name == "text" for name, _ in call.named)
 
 
 def _set_by(step: Step) -> Iterator[str]:
@@ -338,10 +337,7 @@ class Subject:
 
     def leads_by_failure(self, number: int) -> bool:
         """Whether a failure of the step changes what is executed next; in a graph, dependents are skipped."""
-        step = self.plan.steps[number]
-        if step.on_fail is not None and step.on_fail.then is not None:
-            return True
-        return self.plan.order is Order.DAG and isinstance(step.action, Call)
+        return self.plan.steps[number].leads_by_failure(in_graph=self.plan.order is Order.DAG)
 
 
 def subject_of(
@@ -409,7 +405,7 @@ def _with_empty_answers(flow: Flow, is_reached: bytearray | None = None) -> Flow
     ended = [
         number
         for number, step in enumerate(steps[:-1])
-        if type(step.action) is Respond
+        if step.course.onward is Onward.IF_EMPTY
         and step.group is None
         and number + 1 not in flow.successors[number]
         and (is_reached is None or not is_reached[number + 1])
@@ -435,14 +431,14 @@ def _parameters(judge: Judge, given: Mapping[str, Sequence[str]]) -> Parameters:
 
 
 def _access(step: Step, prepared: Prepared, judge: Judge, around: ViewContext) -> Access:
-    if not isinstance(step.action, Call):
+    if step.call is None:
         return NOTHING
     tool, traits = prepared.tool, prepared.traits
     if traits is None or (
         traits.path is None
         and tool not in _PLACES
-        and not (sends_files(tool, traits) and _may_name(step.action))
-        and not (keeps_files(tool, traits) and _names_file(step.action))
+        and not (sends_files(tool, traits) and _may_name(step.call))
+        and not (keeps_files(tool, traits) and _names_file(step.call))
     ):
         return NOTHING
     seen = partial(seen_by, judge.setting, tool)
@@ -480,16 +476,19 @@ def _entered_groups(flow: Flow) -> frozenset[int]:
 _RESULT, _STORED = Kind.RESULT, Kind.STORED
 
 
+def _sets_or_ends(step: Step) -> bool:
+    """Whether no step runs after this one without its result: a failure ends the plan or is the result."""
+    return step.after_failure.jump is None
+
+
 def _writes(step: Step, access: Access, whole: bool) -> list[Write]:
     writes: list[Write] = []
-    output, places = step.output, access.writes
-    then = None if step.on_fail is None else step.on_fail.then
-    is_sure = whole and (then is None or isinstance(then, Terminate))
-    if output is not None and isinstance(step.action, Call):
-        sure = is_sure and (step.condition is None or step.foreach is not None)
-        writes.append(bare(Write, (output.var, _RESULT, sure)))
+    places = access.writes
+    is_sure = whole and _sets_or_ends(step)
+    if step.sets is not None:
+        writes.append(bare(Write, (step.sets, _RESULT, is_sure and step.sets_always)))
     if places:
-        is_sure = is_sure and not is_guarded(step)
+        is_sure = is_sure and not step.is_guarded
         for place in places:
             writes.append(bare(Write, (place, _STORED, is_sure and place in access.overwrites)))
     return writes

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import overload
 
 from callsheet.diagnostics import Span
-from callsheet.ir import Call, Goto, Order
+from callsheet.ir import Order
 from callsheet.ir.labels import LITERAL, Label
 from callsheet.passes.pipeline import errors
 from callsheet.passes.verify.outcome import Labels
@@ -170,8 +170,7 @@ def _blocks(subject: Subject) -> Iterator[Violation]:
     for step in subject.plan.steps:
         if step.group is None:
             continue
-        jumps = step.on_fail is not None and isinstance(step.on_fail.then, Goto)
-        if jumps or not isinstance(step.action, Call):
+        if step.after_failure.jump is not None or step.course.leaves:
             yield Violation(
                 step.id,
                 Rule.STRUCTURE,
@@ -184,9 +183,9 @@ def _blocks(subject: Subject) -> Iterator[Violation]:
 def _twice(subject: Subject) -> Iterator[Violation]:
     """Arguments that are given twice if case is ignored."""
     for step in subject.plan.steps:
-        if not isinstance(step.action, Call) or len(step.action.named) < 2:
+        if step.call is None or len(step.call.named) < 2:
             continue
-        names = [name.casefold() for name, _ in step.action.named]
+        names = [name.casefold() for name, _ in step.call.named]
         if len(set(names)) == len(names):
             continue
         for name in sorted({name for name in names if names.count(name) > 1}):

@@ -7,14 +7,14 @@ demand, so that recording a long run stays cheap.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import NamedTuple
 
-from callsheet.ir import JSON, Call, Goto, Order, Plan, Replan, Step
-from callsheet.ir.expr import names_in, refs_of
+from callsheet.ir import JSON, Ending, Order, Plan, Step
+from callsheet.ir.expr import names_in
 from callsheet.machine import Awaited, Machine, Program
 from callsheet.machine.keys import parse_key
 from callsheet.machine.program import StepCode
@@ -39,31 +39,16 @@ def last_uses(plan: Plan) -> LastUses | None:
     read: dict[str, int] = {}
     last_use: dict[str, int] = {}
     for number, step in enumerate(plan.steps):
-        for name in _read_by(step):
-            read[name] = number
+        for _, nodes in step.reads():
+            for name in names_in(nodes):
+                read[name] = number
         if step.output is not None:
             last_use[step.output.var] = number
     return LastUses(read, last_use)
 
 
 def _may_lead_back(step: Step) -> bool:
-    on_fail = step.on_fail
-    return isinstance(step.action, Goto | Replan) or (on_fail is not None and isinstance(on_fail.then, Goto))
-
-
-def _read_by(step: Step) -> Iterator[str]:
-    action = step.action
-    if isinstance(action, Call):
-        yield from names_in(action.positional)
-        yield from names_in([value for _, value in action.named])
-    else:
-        yield from names_in(step.values())
-    if step.foreach is not None:
-        yield from names_in((step.foreach.source,))
-    if step.condition is not None:
-        yield from (ref.name for ref in refs_of(step.condition))
-    if step.on_fail is not None:
-        yield from names_in(step.failure_values())
+    return step.course.ends is Ending.NEW_PLAN or any(step.jumps())
 
 
 NONE = -1

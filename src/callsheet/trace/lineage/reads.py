@@ -11,18 +11,13 @@ from typing import NamedTuple, TypeAlias, assert_never
 
 from callsheet.ir import (
     JSON,
-    Call,
     DictExpr,
-    Goto,
     ListExpr,
     Literal,
     PathPart,
     Ref,
-    Replan,
-    Respond,
     Step,
     Template,
-    Terminate,
     Value,
 )
 from callsheet.ir.expr import refs_of
@@ -76,8 +71,9 @@ def reads_of(step: Step, code: StepCode) -> Reads:
         uses += uses_of_value
         if not uses_of_value:
             literals.append((name, literal(value)))
+    role = Role.MESSAGE if step.after_failure.leaves else Role.ARGUMENT  # else they make the result
     for value in step.failure_values():
-        uses += _uses(Role.MESSAGE, "", value)
+        uses += _uses(role, "", value)
     loop = "" if step.foreach is None else step.foreach.var
     source = None if step.foreach is None else step.foreach.source
     named = [use.name for use in uses if use.name != loop or use.role is Role.SOURCE]
@@ -88,14 +84,7 @@ def reads_of(step: Step, code: StepCode) -> Reads:
 
 def _arguments(step: Step, code: StepCode) -> tuple[tuple[str, Value], ...]:
     """The arguments of an action by name; positional ones of a model's operation by their number."""
-    match step.action:
-        case Call():
-            return code.written
-        case Respond(values=values) | Terminate(values=values) | Replan(values=values):
-            return tuple(("", value) for value in values)
-        case Goto():
-            return ()
-    assert_never(step.action)
+    return code.written if step.call is not None else tuple(("", value) for value in step.values())
 
 
 def _uses(role: Role, argument: str, value: Value) -> Iterator[Use]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable
 
-from callsheet.ir import JSON, Call, Order
+from callsheet.ir import JSON, Order
 from callsheet.machine import Command, Event, Fact, Failed, Finish, Machine, Started, Status, Succeeded
 from callsheet.machine.frames import Group
 from callsheet.machine.keys import parse_key
@@ -87,9 +87,9 @@ class Recorder:
             machine, [program], [planned], begins=seq, before=sum(machine.visits)
         )
         names = {
-            step.output.var
+            step.sets
             for step, visits in zip(program.plan.steps, machine.visits, strict=True)
-            if visits and step.output is not None and isinstance(step.action, Call)
+            if visits and step.sets is not None
         }
         source_of = dict.fromkeys(machine.program.names, ValueSource.PLAN)
         source_of.update(dict.fromkeys(start.inputs, ValueSource.INPUT))

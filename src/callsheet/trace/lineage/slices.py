@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
-from callsheet.ir import JSON, Call, Effect, ListExpr, Ref
+from callsheet.ir import JSON, Effect, ListExpr, Ref
 from callsheet.machine import CallModel, CallTool, RunAgent
 from callsheet.machine.values import items_of, parse_json, walk
 from callsheet.trace.lineage.lineage import NEVER, NONE, LastUses, Lineage, ValueSource, Visit, Write
@@ -126,7 +126,7 @@ def items_in(lineage: Lineage, visit: Visit) -> Sequence[int]:
     if written is not None:
         value = lineage.writes[written].value
         return items[: len(value)] if isinstance(value, list) and len(value) < len(items) else items
-    if items or isinstance(lineage.step(visit).action, Call):
+    if items or lineage.step(visit).call is not None:
         return items
     source = lineage.reads_of(visit).source
     if isinstance(source, ListExpr):

@@ -59,11 +59,11 @@ def own_basis(visit: Visit, facts: Mapping[str, ToolFacts], by_tool: Mapping[str
         return UNCAST
     if visit.failures:
         return ITEM_FAILED
-    if step is None or not isinstance(step.action, Call):
+    if step is None or step.call is None:
         return PERSON if visit.is_edit else WRITTEN
-    if step.action.tool in by_tool:
-        return Basis(by_tool[step.action.tool], "set for this tool")
-    return _of_call(visit, step, step.action, facts)
+    if step.call.tool in by_tool:
+        return Basis(by_tool[step.call.tool], "set for this tool")
+    return _of_call(visit, step, step.call, facts)
 
 
 def _of_call(visit: Visit, step: Step, call: Call, facts: Mapping[str, ToolFacts]) -> Basis:
@@ -123,9 +123,9 @@ def made_of(visit: Visit) -> tuple[Write, ...]:
 def affirmed(visit: Visit) -> tuple[Write, ...]:
     """The writes that a person or a checked model was shown and whose value it returned unchanged."""
     step = visit.step
-    if step is None or visit.failures or visit.cast_failed or not isinstance(step.action, Call):
+    if step is None or visit.failures or visit.cast_failed or step.call is None:
         return ()
-    is_check = step.action.kind is CallKind.MODEL and _is_checked(step, step.action)
+    is_check = step.call.kind is CallKind.MODEL and _is_checked(step, step.call)
     if not (is_check or _is_of_a_person(visit)):
         return ()
     given = {write.text for write in visit.wrote if not write.is_error}
@@ -143,9 +143,9 @@ def affirming(record: Record, first: int, upto: int) -> dict[int, int]:
 
 def _is_of_a_person(visit: Visit) -> bool:
     """Whether the value comes from a person: an edit, or an answer that is not the question's default."""
-    if visit.step is None or not isinstance(visit.step.action, Call):
+    if visit.step is None or visit.step.call is None:
         return visit.is_edit
-    return visit.step.action.kind is CallKind.HUMAN and not visit.expired
+    return visit.step.call.kind is CallKind.HUMAN and not visit.expired
 
 
 def _worth(basis: Basis, parents: tuple[Write, ...], known: Mapping[int, Worth]) -> Worth:

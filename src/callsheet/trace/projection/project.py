@@ -12,7 +12,7 @@ from itertools import pairwise
 from types import MappingProxyType
 
 from callsheet.diagnostics import CallsheetError
-from callsheet.ir import Order, Plan, Replan, Respond, Step, Terminate
+from callsheet.ir import SAYING, Ending, Order, Plan, Step
 from callsheet.ir.flow import Flow, flow_of, uses_of
 from callsheet.machine import Outcome, Result, Status
 from callsheet.trace.lctl.confidence import is_blocked, needs_review
@@ -60,7 +60,7 @@ def live_at(plan: Plan, number: int) -> set[str] | None:
     assert plan.order is Order.TEXT
     flow = flow_of(plan)
     reached = _reached(flow, number)
-    if any(isinstance(plan.steps[node].action, Replan) for node in reached):
+    if any(plan.steps[node].course.ends is Ending.NEW_PLAN for node in reached):
         return None
     return _names(plan, flow, reached, [number])[0]
 
@@ -77,7 +77,7 @@ def live_before_each(plan: Plan) -> list[set[str] | None]:
     flow = flow_of(plan)
     every = list(range(len(plan.steps)))
     live: list[set[str] | None] = [*_names(plan, flow, every, every)]
-    for number in _leading_to(flow, [n for n in every if isinstance(plan.steps[n].action, Replan)]):
+    for number in _leading_to(flow, [n for n in every if plan.steps[n].course.ends is Ending.NEW_PLAN]):
         if number < len(live):
             live[number] = None
     return live
@@ -399,7 +399,7 @@ class Projection:
         place, plan = self.record.ending(), self._plan()
         if place is not None:
             visit = self.record.visits[place]
-            is_answer = visit.step is not None and isinstance(visit.step.action, Respond | Terminate)
+            is_answer = visit.step is not None and visit.step.course.ends in SAYING
             return visit.data if is_answer else visit.reads
         if plan.order is Order.TEXT:
             wrote = [visit.wrote for visit in self.record.visits if visit.wrote]

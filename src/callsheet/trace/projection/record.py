@@ -12,7 +12,7 @@ from enum import StrEnum
 from hashlib import sha256
 from typing import NamedTuple
 
-from callsheet.ir import JSON, Call, Goto, Plan, Replan, Respond, Step, Terminate
+from callsheet.ir import JSON, Call, Goto, Plan, Replan, Respond, Step, Terminate, word_of
 from callsheet.machine import Result, Status, ToolFacts
 
 BEFORE_ALL = -1
@@ -210,17 +210,10 @@ def agent_of(visit: Visit) -> str:
 def _word(visit: Visit) -> str:
     if visit.step is None:
         return OPERATOR if visit.is_edit else COMPILER
-    match visit.step.action:
-        case Call(tool=tool):
-            return f"@{shown_text(tool, MOST_OF_A_NAME)}"
-        case Respond():
-            return "RESPOND"
-        case Terminate():
-            return "TERMINATE"
-        case Goto():
-            return "GOTO"
-        case Replan():
-            return "RE-PLAN"
+    call = visit.step.call
+    if call is not None:
+        return f"@{shown_text(call.tool, MOST_OF_A_NAME)}"
+    return word_of(visit.step.action).removeprefix("@")
 
 
 def action_of(visit: Visit) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from callsheet import lazy
-from callsheet.ir import JSON, Call, Order, Plan, Step
+from callsheet.ir import JSON, Order, Plan, Step
 from callsheet.ir.flow import Place, uses_of
 from callsheet.machine.closures import compile_value
 from callsheet.machine.notes import Note, NoteKind
@@ -232,7 +232,7 @@ class _Scribe:
         self.open.pop(note.step, None)
         is_text = self.plan.order is Order.TEXT
         output = draft.step.output if is_text and draft.step is not None else None
-        is_call = draft.step is not None and isinstance(draft.step.action, Call)
+        is_call = draft.step is not None and draft.step.call is not None
         var = output.var if output is not None and is_call else None
         self._settle(draft, Outcome.FAILED, var, note.detail)
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from callsheet.diagnostics import Span
 from callsheet.frontends.spelling import Syntax
-from callsheet.ir import Call, CallKind, Effect, Order, Step
+from callsheet.ir import CallKind, Effect, Order, Step
 from callsheet.ir.graphs import Precedence
 from callsheet.machine.ahead.waits import StepSchedule
 from callsheet.views.editor.document import PlanDocument
@@ -117,11 +117,11 @@ def _order(document: PlanDocument, known: Knowledge, stretch: Span) -> Iterator[
 
 def _runs_items_together(step: Step, known: Knowledge) -> bool:
     """Whether the items of a loop may run concurrently."""
-    if step.foreach is None or not isinstance(step.action, Call):
+    if step.foreach is None or step.call is None:
         return False
-    if step.action.kind in (CallKind.MODEL, CallKind.HUMAN):
+    if step.call.kind in (CallKind.MODEL, CallKind.HUMAN):
         return True
-    spec = known.tools.get(step.action.tool)
+    spec = known.tools.get(step.call.tool)
     return spec is not None and (spec.effect.only_reads or spec.effect is Effect.IDEMPOTENT)
 
 
@@ -129,7 +129,7 @@ def _labels(document: PlanDocument, known: Knowledge, stretch: Span) -> Iterator
     for step in document.steps:
         label = known.result_label(step.id)
         output = step.output
-        if label is None or output is None or output.span is None or not isinstance(step.action, Call):
+        if label is None or output is None or output.span is None or step.call is None:
             continue
         if _inside(output.span.end, stretch):
             tip = f"the label of ${output.var} under the policy {known.policy}"
@@ -214,8 +214,8 @@ def _plan_modifiers(document: PlanDocument, known: Knowledge) -> dict[int, tuple
         if own or loop:
             modifiers_at[start] = (*own, *loop)
     for step in document.steps:
-        if isinstance(step.action, Call) and step.action.span is not None:
-            spec = known.tools.get(step.action.tool)
+        if step.call is not None and step.action.span is not None:
+            spec = known.tools.get(step.call.tool)
             if spec is not None and spec.effect.only_reads:
                 modifiers_at[step.action.span.start] = (READONLY,)
     return modifiers_at

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from callsheet.diagnostics import Diagnostic, Source, Span
 from callsheet.frontends.ltp.words import LABELLED, PARALLEL
 from callsheet.frontends.spelling import Syntax, read_plan_text
-from callsheet.ir import Call, Plan, Step
+from callsheet.ir import Plan, Step
 from callsheet.views.columns import cut
 from callsheet.views.describe import describe_action, describe_guard, describe_output
 
@@ -225,7 +225,7 @@ def _symbol(document: PlanDocument, step: Step) -> Symbol:
     guard = describe_guard(step)
     what = f"{describe_action(step.action)} {describe_output(step)}".rstrip()
     detail = step.title or (f"{guard} THEN {what}" if guard else what)
-    shape = Shape.CALL if isinstance(step.action, Call) else Shape.CONTROL
+    shape = Shape.CALL if step.call is not None else Shape.CONTROL
     named = step.id_span
     if named is None and document.text.startswith(step.id, span.start):
         named = Span(span.start, span.start + len(step.id))

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from callsheet.diagnostics import CallsheetError, Diagnostic, Edit, Fix, Severity, Span, fixes_of
 from callsheet.frontends.spelling import OUTSIDE_CODES, Syntax, format_as
-from callsheet.ir import Call
 from callsheet.views.editor import knowledge
 from callsheet.views.editor.document import PlanDocument
 from callsheet.views.editor.knowledge import NOTHING, Knowledge
@@ -59,8 +58,8 @@ def fix_all(document: PlanDocument, diagnostics: Iterable[Diagnostic]) -> Fix | 
 def _arguments(document: PlanDocument, diagnostic: Diagnostic, known: Knowledge) -> Iterator[Fix]:
     """Yields a fix that adds the missing arguments of a call after the given ones."""
     step = document.partial.step(diagnostic.step or "")
-    call = step.action if step is not None else None
-    if diagnostic.code != _MISSING or document.syntax is not Syntax.LTP or not isinstance(call, Call):
+    call = step.call if step is not None else None
+    if diagnostic.code != _MISSING or document.syntax is not Syntax.LTP or call is None:
         return
     if call.span is None or call.span != diagnostic.span:
         return

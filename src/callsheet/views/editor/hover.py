@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from callsheet.diagnostics import Span
 from callsheet.frontends.spelling import Syntax
-from callsheet.ir import Call, Step, canonical_tool_name
+from callsheet.ir import Step, canonical_tool_name
 from callsheet.ir.labels import Label
 from callsheet.views.columns import cut
 from callsheet.views.describe import describe_step, describe_value
@@ -135,7 +135,7 @@ def _step_id(document: PlanDocument, named: Named, known: Knowledge) -> str:
     labels = known.labels.get(step.id)
     if labels is not None:
         reads = ", ".join(f"`${name}` {label}" for name, label in labels.reads)
-        gives = f"returns {labels.result}" if isinstance(step.action, Call) else ""
+        gives = f"returns {labels.result}" if step.call is not None else ""
         parts = [f"reads {reads}" if reads else "", gives]
         lines.append(" · ".join([f"under `{known.policy}`", *filter(None, parts)]))
     users = _steps_of(document, named.reads)
@@ -155,8 +155,8 @@ def _tool(document: PlanDocument, offset: int, known: Knowledge) -> Hover | None
         return None
     tool = canonical_tool_name(document.text[slice(*word)])
     number = document.number_at(offset)
-    action = document.steps[number].action if number is not None else None
-    if document.syntax is not Syntax.LTP and not (isinstance(action, Call) and action.tool == tool):
+    call = document.steps[number].call if number is not None else None
+    if document.syntax is not Syntax.LTP and (call is None or call.tool != tool):
         return None
     return Hover(knowledge.markdown(tool, known.tools.get(tool)), word)
 

@@ -202,8 +202,8 @@ def kind_of_result(step: Step) -> str:
     """
     if step.output is not None and step.output.cast is not None:
         each = _CASTS[step.output.cast]
-    elif isinstance(step.action, Call):
-        each = _of_call(step.action)
+    elif step.call is not None:
+        each = _of_call(step.call)
     else:
         return "no result"
     return f"list, for each item: {each}" if step.foreach is not None else each

@@ -12,7 +12,7 @@ from callsheet.frontends.dag.fields import INDEX
 from callsheet.frontends.ltp.words import BOLD_LABEL, LABELLED
 from callsheet.frontends.spelling import Syntax
 from callsheet.frontends.values.reader import LABEL, NAME
-from callsheet.ir import Goto, Output, Ref, Step
+from callsheet.ir import Output, Place, Ref, Step
 from callsheet.ir.expr import refs_of
 from callsheet.ir.flow import flow_of
 from callsheet.views.editor.document import PlanDocument
@@ -91,23 +91,18 @@ def same(places: tuple[Occurrence, ...], entity: Entity) -> tuple[Occurrence, ..
 def _of_step(document: PlanDocument, number: int, step: Step) -> Iterator[Occurrence]:
     text = document.text
     yield from _own_id(document, number, step)
-    own = step.foreach.var if step.foreach is not None else None
     if step.foreach is not None and step.foreach.span is not None:
         loop = _find(text, rf"\$?({re.escape(step.foreach.var)})(?=[ \t\r\n]+(?i:IN)\b)", step.foreach.span)
         if loop is not None:
             yield Occurrence(Entity(Kind.VARIABLE, step.foreach.var, number), Role.WRITE, loop, number)
-        for ref in refs_of(step.foreach.source):
-            yield from _read(text, ref, None, number)
-    inner = [] if step.condition is None else [*refs_of(step.condition)]
-    for value in (*step.values(), *step.failure_values()):
-        inner += refs_of(value)
-    for ref in inner:
-        yield from _read(text, ref, number if ref.name == own else None, number)
+    for place, nodes in step.reads():
+        own = None if step.foreach is None or place is Place.SOURCE else step.foreach.var
+        for ref in (ref for node in nodes for ref in refs_of(node)):
+            yield from _read(text, ref, number if ref.name == own else None, number)
     if step.output is not None:
         yield from _written(text, step.output, number)
-    then = step.on_fail.then if step.on_fail is not None else None
-    for jump in (step.action, then):
-        if isinstance(jump, Goto) and jump.span is not None:
+    for jump in step.jumps():
+        if jump.span is not None:
             at = text.rfind(jump.target, *jump.span)
             if at >= 0:
                 span = Span(at, at + len(jump.target))

@@ -5,7 +5,6 @@ In: notes, in order, each at the time of its entry. Out: the running visits, and
 
 from __future__ import annotations
 
-from callsheet.ir import Goto
 from callsheet.machine import Status
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.trace.lineage.lineage import NONE
@@ -138,7 +137,7 @@ class VisitTracker:
             )
         visit = self._just_finished(note.step)
         if visit is not None:
-            reason = "goto" if isinstance(visit.step.action, Goto) else "on_fail"
+            reason = "on_fail" if visit.step.course.jump is None else "goto"
             self.add_event(visit, EventName.GOTO, _jump_attributes(note.step, note.detail, reason))
 
     def _just_finished(self, step: str) -> OpenVisit | None:

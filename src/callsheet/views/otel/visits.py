@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from callsheet.ir import Call, Goto, Replan, Respond, Step, Terminate
+from callsheet.ir import Ending, Step, word_of
 from callsheet.machine import ToolFacts
 from callsheet.machine.keys import span_id, trace_id
 from callsheet.trace.lctl.confidence import band_of
@@ -125,16 +125,16 @@ def _spans(
 ) -> list[Span]:
     attributes = _attributes(visit, context)
     own_id = span_id(builder.about.run_id, context.segment, visit.label)
-    action, now = visit.step.action, visit.ended
-    if isinstance(action, Replan) and calls:
+    call, now = visit.step.call, visit.ended
+    if visit.step.course.ends is Ending.NEW_PLAN and calls:
         *earlier, last = calls
         del earlier
         return builder.planning(last, context.root, now, attributes, own_id)
-    if not isinstance(action, Call):
+    if call is None:
         name = _word(visit.step)
         attributes[OpenInference.KIND] = Kind.CHAIN
         return [_own_span(builder, visit, own_id, name, attributes, context, (visit.began, now))]
-    tool = action.tool
+    tool = call.tool
     items = attempts_in(calls)
     if visit.step.foreach is not None:
         return _items(builder, visit, items, own_id, tool, attributes, context)
@@ -147,7 +147,7 @@ def _spans(
         )
         spans[0] = _as_visited(builder, visit, spans[0], times)
         return spans
-    name, of_call = builder.operation(tool, visit.label, action.kind)
+    name, of_call = builder.operation(tool, visit.label, call.kind)
     own = _own_span(builder, visit, own_id, name, of_call | attributes, context, times)
     return [own, *_attempt_spans(builder, visit, attempts, own_id, tool, {})]
 
@@ -177,7 +177,7 @@ def _items(
             continue
         item_id = span_id(builder.about.run_id, context.segment, visit.label, item)
         attempt_spans = _attempt_spans(builder, visit, attempts, item_id, tool, index)
-        name, of_call = builder.operation(tool, f"{visit.label}.{item}", visit.step.action.kind)  # type: ignore[union-attr]
+        name, of_call = builder.operation(tool, f"{visit.label}.{item}", visit.step.call.kind)  # type: ignore[union-attr]
         times = min(span.start for span in attempt_spans), max(span.end for span in attempt_spans)
         last = [span for span in attempt_spans if span.parent_id == item_id][-1]
         own = builder.span(item_id, own_id, name, times, of_call | index)
@@ -273,17 +273,7 @@ def _attributes(visit: OpenVisit, context: VisitContext) -> Attributes:
 
 def _word(step: Step) -> str:
     """Returns the tool of a step, or the word of its control action."""
-    match step.action:
-        case Call(tool=tool):
-            return tool
-        case Respond():
-            return "respond"
-        case Terminate():
-            return "terminate"
-        case Goto():
-            return "goto"
-        case Replan():
-            return "re-plan"
+    return word_of(step.action).removeprefix("@").lower() if step.call is None else step.call.tool
 
 
 class Sources:

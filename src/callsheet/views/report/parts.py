@@ -12,7 +12,7 @@ from typing import Any
 
 from callsheet.diagnostics import Severity
 from callsheet.frontends.spelling import read_plan_text
-from callsheet.ir import Call, CallKind, ListExpr, Plan, Ref, Step, word_of
+from callsheet.ir import CallKind, ListExpr, Plan, Ref, Step, word_of
 from callsheet.machine import Verdict
 from callsheet.passes import check as check_plan
 from callsheet.store.chain import BadEvent
@@ -162,8 +162,8 @@ def _agent_hops(
     values: Values,
 ) -> Iterator[HopRow]:
     for number, (begun, visit) in enumerate(zip(lineage.visits, visits, strict=True)):
-        action = lineage.step(begun).action
-        if not isinstance(action, Call) or action.kind is not CallKind.AGENT or visit.outcome == "skipped":
+        action = lineage.step(begun).call
+        if action is None or action.kind is not CallKind.AGENT or visit.outcome == "skipped":
             continue
         first, count = visit.calls
         answers = [rows[call.answered - 1] for call in calls[first : first + count] if call.answered]
@@ -255,13 +255,12 @@ def plan_part(lineage: Lineage, number: int, source: str, hash_: str, seq: int, 
 
 
 def _step(step: Step, reads: Reads, lines: list[int], values: Values) -> StepRow:
-    action = step.action
     return StepRow(
         step.id,
         printable(step.title or ""),
         word_of(step.action),
-        str(action.kind) if isinstance(action, Call) else "plan",
-        describe_action(action),
+        str(step.call.kind) if step.call is not None else "plan",
+        describe_action(step.action),
         guard_of(step),
         describe_output(step).removeprefix("> "),
         on_fail_of(step),
