@@ -92,7 +92,9 @@ def test_plan_without_policy_model_or_servers_loads_none_of_them(machine):
         "callsheet.ports.mcp",
         "callsheet.ports.models.endpoint",
         "callsheet.runtime.telemetry.sending",
-        "callsheet.trace",
+        "callsheet.trace.lctl",
+        "callsheet.trace.lineage",
+        "callsheet.trace.projection",
         "callsheet.frontends.dag",
     )
     assert not [name for name in modules if name.startswith(unneeded)]

@@ -19,7 +19,6 @@ from callsheet.api.requirements import AgentRules, facts_of, pins_of, servers_of
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, did_you_mean
 from callsheet.ir import JSON, OnInDoubt, Plan, plan_hash
 from callsheet.machine import Limits, Program, ToolFacts, compile_plan
-from callsheet.passes.verify import NOTHING_LEFT, PersistedLabels
 from callsheet.ports.tools import Registry
 from callsheet.runtime.launch import Launch
 from callsheet.sealing.known import SHORTEST, Known
@@ -27,6 +26,7 @@ from callsheet.store.start import secret_labels
 
 if TYPE_CHECKING:
     from callsheet.api.proving import Guarantees
+    from callsheet.passes.verify import PersistedLabels
     from callsheet.policy.model import Policy
     from callsheet.ports.mcp import ServerStatus
     from callsheet.runtime.forking import Draft, Revision
@@ -37,6 +37,8 @@ def _as_they_are(_: Plan, diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic
 
 
 def _nothing_left() -> PersistedLabels:
+    from callsheet.passes.verify import NOTHING_LEFT  # noqa: PLC0415 - brings the verifier, only under a policy
+
     return NOTHING_LEFT
 
 
@@ -129,7 +131,8 @@ class _Terms(NamedTuple):
     approved: tuple[str, ...]
     policy: Policy | None
     can_ask: bool
-    left: PersistedLabels
+    left: PersistedLabels | None
+    """What earlier runs left; None without a policy, which asks for nothing."""
     registry: Registry
     agents: AgentRules | None
     providers: Providers
@@ -162,7 +165,7 @@ class AdmittedPlans:
         self._most = most
         self._entries: OrderedDict[tuple[int, frozenset[str]], tuple[Plan, _Terms, _Admitted]] = OrderedDict()
 
-    def get(self, request: Request, equipment: Equipment, left: PersistedLabels) -> _Admitted | None:
+    def get(self, request: Request, equipment: Equipment, left: PersistedLabels | None) -> _Admitted | None:
         """The admission of a request on the same terms; None if it is not there."""
         place = id(request.plan), frozenset(request.inputs)
         entry = self._entries.get(place)
@@ -172,7 +175,7 @@ class AdmittedPlans:
         return entry[2]
 
     def put(
-        self, request: Request, equipment: Equipment, left: PersistedLabels, admitted: _Admitted
+        self, request: Request, equipment: Equipment, left: PersistedLabels | None, admitted: _Admitted
     ) -> _Admitted:
         """Keep an admission, and its compiled plan, which is returned with it."""
         plan = request.plan
@@ -190,7 +193,7 @@ class AdmittedPlans:
         self._entries.clear()
 
 
-def _terms(request: Request, equipment: Equipment, left: PersistedLabels) -> _Terms:
+def _terms(request: Request, equipment: Equipment, left: PersistedLabels | None) -> _Terms:
     return _Terms(
         frozenset(request.inputs),
         request.secret,
@@ -222,7 +225,7 @@ def prepare(
     plan, policy = request.plan, request.policy
     _check_names(request)
     wrong = any(d.is_error for d in request.findings)
-    left = NOTHING_LEFT if policy is None else equipment.left()
+    left = None if policy is None else equipment.left()
     admitted = None if cache is None or wrong else cache.get(request, equipment, left)
     if admitted is None:
         admitted = _admit(request, equipment, left, tell)
@@ -296,7 +299,7 @@ def admit_new_plan(
 def _admit(
     request: Request,
     equipment: Equipment,
-    left: PersistedLabels,
+    left: PersistedLabels | None,
     tell: Callable[[tuple[Diagnostic, ...]], None],
 ) -> _Admitted:
     plan = request.plan
@@ -332,10 +335,10 @@ def _refuse_errors(found: tuple[Diagnostic, ...], source: Source | None) -> None
 
 
 def _proved(
-    request: Request, equipment: Equipment, left: PersistedLabels
+    request: Request, equipment: Equipment, left: PersistedLabels | None
 ) -> tuple[Policy | None, tuple[Diagnostic, ...]]:
     """The policy, bound to the tools, after it has accepted the plan; and the warnings of the proof."""
-    if request.policy is None:
+    if request.policy is None or left is None:
         return None, ()
     from callsheet.api.proving import Assumptions, prove  # noqa: PLC0415 - only under a policy
 

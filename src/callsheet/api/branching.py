@@ -13,7 +13,8 @@ from callsheet.api.arguments import InDoubt, id_of_run, values_of
 from callsheet.api.events import RunEvent
 from callsheet.api.handle import Observers, actions_of, event_of_note
 from callsheet.api.result import RunResult, StepLog
-from callsheet.api.run_service import Fork, Rerun, ResumeTerms, record_branch
+from callsheet.api.run_branches import Fork, Rerun, record_branch
+from callsheet.api.run_service import ResumeTerms
 from callsheet.api.session import Session, resume_terms
 from callsheet.api.watching import Watching
 from callsheet.diagnostics.wrong_type import wanted, wanted_names, wrong

@@ -1,4 +1,4 @@
-"""The run service: every face starts, resumes, branches off, decides and cancels runs here.
+"""The run service: every face starts, resumes, decides and cancels runs here; `run_branches` branches off.
 
 In: a prepared run (`admission`) or the id of a recorded one, the open tools, a journal. Out: how the run
 ended, or what it waits for. A run is recorded after it was admitted (for a branch: after the consent to its
@@ -13,20 +13,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from callsheet.api.admission import Equipment, Prepared, revise
-from callsheet.api.plan_changes import check_file, continues
-from callsheet.api.resumption import ResumeContext, check_present, check_tools, other_policy, unproved
+from callsheet.api.admission import Equipment, Prepared
 from callsheet.ir import JSON, Plan
 from callsheet.machine import Limits
 from callsheet.machine.machine import Observer
 from callsheet.policy.model import Policy
-from callsheet.runtime import forking
-from callsheet.runtime.adopting import adopt_run
 from callsheet.runtime.asking import Respondents
 from callsheet.runtime.cancelling import PATIENCE, cancel_run
 from callsheet.runtime.doubt import Resolution, RunOutcome, decide_calls
-from callsheet.runtime.edits import Edits
-from callsheet.runtime.forking import Draft, Forking, Revision
 from callsheet.runtime.gateway import Ports
 from callsheet.runtime.launch import Watch, start_of
 from callsheet.runtime.offloading import Offload, at_once, to_its_end
@@ -39,7 +33,6 @@ from callsheet.runtime.runs import (
     run_unrecorded,
     start_run,
 )
-from callsheet.sealing.known import Known
 from callsheet.store import Journal
 from callsheet.store.folded import Folded
 from callsheet.store.label_transfer import noted_before
@@ -88,6 +81,8 @@ def adopt(prepared: Prepared, journal: Journal, run_id: str) -> None:
 
     Raises CallsheetError (PLN028) for a step that cannot be taken over.
     """
+    from callsheet.runtime.adopting import adopt_run  # noqa: PLC0415 - judges what others have done
+
     adopt_run(
         prepared.plan,
         prepared.known,
@@ -111,6 +106,7 @@ async def record(
     The run that is returned can be driven at once, as long as this process owns it; None for one with steps
     that another program has completed, which `resume` continues. Raises JournalError.
     """
+
     if prepared.done is not None:
         await to_its_end(offload, lambda: adopt(prepared, journal, run_id))
         return None
@@ -179,6 +175,8 @@ def check_plan_file(journal: Journal, run_id: str, terms: ResumeTerms) -> None:
 
     Not for a run that has ended, of which nothing is executed any more, and not `as_recorded`.
     """
+    from callsheet.api.plan_changes import check_file, continues  # noqa: PLC0415 - brings the plan library
+
     if not terms.as_recorded and continues(journal, run_id):
         check_file(journal, run_id)
 
@@ -199,6 +197,8 @@ async def resume(
     @asynccontextmanager
     async def ports_for(start: Start, plan: Plan) -> AsyncGenerator[Ports]:
         if conduct.needs_policy and start.policy is None:
+            from callsheet.api.resumption import unproved  # noqa: PLC0415 - not for a run that begins
+
             raise unproved(run_id)
         limits = start.limits if terms.limits is None else terms.limits(start.limits)
         async with open_tools(start, plan, limits) as (equipment, ports):
@@ -207,6 +207,8 @@ async def resume(
             yield ports
 
     def policy(folded: Folded) -> Policy | None:
+        from callsheet.api.resumption import ResumeContext, other_policy  # noqa: PLC0415 - as above
+
         assert terms.policy is not None
         equipment = opened[-1]
         context = ResumeContext(journal, run_id, equipment.guarantees(), equipment.workspace)
@@ -227,6 +229,8 @@ async def resume(
 
 def _check_same(start: Start, plan: Plan, equipment: Equipment, terms: ResumeTerms) -> None:
     """Raise CallsheetError for tools that are missing, or differ from those that the run began with."""
+    from callsheet.api.resumption import check_present, check_tools  # noqa: PLC0415 - as above
+
     registry, agents = equipment.registry, equipment.agents
     check_present(plan, registry, agents, equipment.doubts)
     accepts, is_bound_anew = terms.accepts_changed_tools, terms.policy is not None
@@ -256,118 +260,17 @@ async def cancel(
     return await cancel_run(journal, run_id, reason, patience)
 
 
-# ---------------------------------------------------------------- branches
-
-
-@dataclass(frozen=True, slots=True)
-class Rerun:
-    """A run of the same plan that repeats a step, such as S3 or S3@2, and what follows."""
-
-    place: str
-    by: str = ""
-    limits: Callable[[Limits], Limits] | None = None
-    """Other limits, which apply before the step begins."""
-
-
-@dataclass(frozen=True, slots=True)
-class Fork:
-    """A run that continues after the event `at` of another, with edits."""
-
-    at: int
-    edits: Edits = field(default_factory=Edits)
-
-
-def _anyone(_: Policy | None) -> None:
-    """Admit a run under any policy."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BranchRules:
-    """How a branch is admitted: the tools for an edited plan, and who may branch off.
-
-    `known` gives the secrets of the configuration, which are sealed in edits. `check_policy` raises for the
-    policy of a run that must not be carried on here.
-    """
-
-    as_recorded: bool
-    open_for: Callable[[Draft], AbstractAsyncContextManager[Equipment]]
-    known: Callable[[], Known]
-    check_policy: Callable[[Policy | None], None] = _anyone
-    offload: Offload = at_once
-
-
-async def branch_off(journal: Journal, run_id: str, what: Rerun | Fork, rules: BranchRules) -> Forking:
-    """Prepare a branch of a run: its events up to a point, and the effects ahead; nothing is recorded.
-
-    The file of the plan was not edited since (unless `as_recorded`), and an edited plan is checked and proved
-    under the run's policy. Raises what `forking.rerun` and `forking.fork` raise, JRN024, PlanError,
-    PolicyRefused.
-    """
-    offload = rules.offload
-    if not rules.as_recorded:
-        await offload(lambda: check_file(journal, run_id))
-    match what:
-        case Rerun(place, by, limits):
-            made = await offload(lambda: forking.rerun(journal, run_id, place, by, limits))
-        case Fork(at, edits):
-            known, revision = await offload(rules.known), None
-            if edits.changes_plan:
-                draft = await offload(lambda: forking.drafted(journal, run_id, edits, known))
-                rules.check_policy(draft.policy)
-                revision = await _revised(draft, rules)
-            made = await offload(lambda: forking.fork(journal, run_id, at, edits, revision, known))
-    rules.check_policy(made.folded.policy)
-    return made
-
-
-def begins_at(journal: Journal, run_id: str, place: str) -> int:
-    """The last event that a rerun from this step would keep; raises JournalError as `forking.rerun` does."""
-    return forking.rerun(journal, run_id, place).at
-
-
-async def _revised(draft: Draft, rules: BranchRules) -> Revision:
-    async with rules.open_for(draft) as equipment:
-        return await rules.offload(lambda: revise(draft, equipment))
-
-
-async def record_branch(
-    journal: Journal,
-    made: Forking,
-    new_id: str,
-    *,
-    consent: bool | str,
-    hint: str,
-    host: str = "",
-    offload: Offload = at_once,
-) -> RunOutcome | None:
-    """Record a branch; its outcome if nothing is left to do, else None, and `resume` continues it.
-
-    Raises NeedsConsent, with `hint`, unless `consent` is True or the code for exactly the effects ahead.
-    """
-    made.require_consent(consent, hint)
-    await offload(lambda: made.write(journal, new_id, host))
-    if made.folded.machine.result is None:
-        return None
-    return await offload(lambda: forking.conclude(journal, new_id))
-
-
 __all__ = [
     "BegunRun",
-    "BranchRules",
     "Conduct",
-    "Fork",
     "Opened",
-    "Rerun",
     "ResumeTerms",
     "adopt",
-    "begins_at",
-    "branch_off",
     "cancel",
     "check_plan_file",
     "decide",
     "first_event",
     "record",
-    "record_branch",
     "resume",
     "run_prepared",
 ]

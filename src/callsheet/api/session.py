@@ -19,15 +19,12 @@ from callsheet.api.plan import Plan
 from callsheet.api.planning import no_planner
 from callsheet.api.policies import PolicyLike, policy_of
 from callsheet.api.requirements import spec_lookup
+from callsheet.api.run_branches import BranchRules, Fork, Rerun, branch_off
 from callsheet.api.run_service import (
-    BranchRules,
     Conduct,
-    Fork,
     Opened,
-    Rerun,
     ResumeTerms,
     adopt,
-    branch_off,
     cancel,
     decide,
     resume,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from callsheet.api.admission import Equipment
 from callsheet.api.requirements import AgentRules
@@ -18,10 +18,11 @@ from callsheet.apps.setup import Setup
 from callsheet.apps.toolbox import Toolbox, setup_of_run
 from callsheet.ir import OnInDoubt, Plan
 from callsheet.machine import Limits
-from callsheet.passes.verify import NOTHING_LEFT, PersistedLabels
 from callsheet.ports.calls import CallListener
 from callsheet.runtime.gateway import Ports
-from callsheet.runtime.remaining import left_before
+
+if TYPE_CHECKING:
+    from callsheet.passes.verify import PersistedLabels
 
 
 class Needs(NamedTuple):
@@ -85,6 +86,9 @@ def equip(
     registry, on_in_doubt = toolbox.registry, on_in_doubt or setup.settings.on_in_doubt
 
     def left() -> PersistedLabels:
+        from callsheet.passes.verify import NOTHING_LEFT  # noqa: PLC0415 - only under a policy
+        from callsheet.runtime.remaining import left_before  # noqa: PLC0415 - as above
+
         return NOTHING_LEFT if journal is None else left_before(journal, setup.folder)
 
     equipment = Equipment(

@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from callsheet.policy.model import Policy
 
 
+DECISIONS = "retry|skip|fail|value=JSON"
+"""The decisions on a call in doubt, as an option takes them."""
+
+
 class ProgressMode(StrEnum):
     """How progress is displayed."""
 

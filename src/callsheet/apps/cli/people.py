@@ -11,8 +11,9 @@ import click
 
 from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exit_status import Exit
+from callsheet.apps.cli.options import DECISIONS
 from callsheet.apps.cli.output import ignoring_broken_pipe, print_json, print_text, to_stderr
-from callsheet.apps.cli.resume import DECISIONS, ResolutionType
+from callsheet.apps.cli.resume import ResolutionType
 from callsheet.apps.cli.runs import shown_status
 from callsheet.apps.operations.runs import doubts_json
 from callsheet.apps.rendering.runs import doubt_lines

@@ -14,7 +14,7 @@ import click
 
 from callsheet.apps.cli import journals, limit_options, live_export, options
 from callsheet.apps.cli.exit_status import Exit
-from callsheet.apps.cli.options import ProgressMode
+from callsheet.apps.cli.options import DECISIONS, ProgressMode
 from callsheet.apps.cli.output import print_diagnostics, to_stderr
 from callsheet.apps.cli.progress import Progress, choose_progress
 from callsheet.apps.rendering.values import without_controls
@@ -114,9 +114,6 @@ moved = options.grouped(
     ),
 )
 """The options as one argument `moved`."""
-
-
-DECISIONS = "retry|skip|fail|value=JSON"
 
 
 class ResolutionType(click.ParamType[Any]):

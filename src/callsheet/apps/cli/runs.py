@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from callsheet.apps.cli import journals
+from callsheet.apps.cli.options import DECISIONS
 from callsheet.apps.cli.output import ignoring_broken_pipe, print_json
-from callsheet.apps.cli.resume import DECISIONS
 from callsheet.apps.operations.runs import (
     INTERRUPTED,
     STATUSES,

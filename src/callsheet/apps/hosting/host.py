@@ -16,15 +16,8 @@ from types import TracebackType
 from typing import NamedTuple, TypeVar
 
 from callsheet.api.arguments import id_of_run
-from callsheet.api.run_service import (
-    Fork,
-    Rerun,
-    cancel,
-    check_plan_file,
-    decide,
-    record,
-    record_branch,
-)
+from callsheet.api.run_branches import Fork, Rerun, record_branch
+from callsheet.api.run_service import cancel, check_plan_file, decide, record
 from callsheet.apps.hosting.left_runs import LeftRuns, runs_left_by
 from callsheet.apps.hosting.recorded import RunSource, RunState, follow, recorded_outcome
 from callsheet.apps.hosting.requests import ForkRequest, RerunRequest, ResumeOptions, RunRequest

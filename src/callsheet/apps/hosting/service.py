@@ -16,7 +16,8 @@ from typing import NamedTuple, TypeVar
 
 from callsheet.api.admission import Equipment, Prepared, Request, own_rules, prepare
 from callsheet.api.arguments import values_of
-from callsheet.api.run_service import BranchRules, Conduct, Fork, Opened, Rerun, branch_off, resume
+from callsheet.api.run_branches import BranchRules, Fork, Rerun, branch_off
+from callsheet.api.run_service import Conduct, Opened, resume
 from callsheet.apps.credentials import credentials_for
 from callsheet.apps.equipment import equip, needs_of, needs_of_recorded
 from callsheet.apps.hosting.collector import CollectorHold

@@ -52,10 +52,11 @@ def bound(text: PlanText, inputs: dict[str, Any], variables: Iterable[str]) -> d
 
 def origin_note(text: PlanText) -> dict[str, Any]:
     """What a run records of where its plan came from; empty for standard input and a numbered version."""
-    from callsheet.api.plan_changes import library_note  # noqa: PLC0415 - imports the store
-    from callsheet.api.texts import file_note  # noqa: PLC0415 - as above
+    from callsheet.api.texts import file_note  # noqa: PLC0415 - not for --help
 
     if text.stored is not None:
+        from callsheet.api.plan_changes import library_note  # noqa: PLC0415 - imports the store
+
         return {"library": library_note(text.stored)} if text.stored.library else {}
     if text.path is None:
         return {}
@@ -68,10 +69,11 @@ def other_tools(text: PlanText, registry: Registry, *, is_accepted: bool) -> tup
     It is an error, or a warning if `is_accepted`.
     """
     from callsheet.diagnostics import Diagnostic, Severity  # noqa: PLC0415 - not for --help
-    from callsheet.store.library.goals import positional_tools  # noqa: PLC0415 - as above
 
     if text.stored is None:
         return ()
+    from callsheet.store.library.goals import positional_tools  # noqa: PLC0415 - brings the plan library
+
     plan = text.stored.result.plan
     unnamed: set[str] = set() if plan is None else positional_tools(plan)
     now = ((name, then, registry.get(name)) for name, then in text.stored.tools.items() if then is not None)

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from callsheet.apps.rendering.values import exact_json, format_seconds, iso, preview, without_controls
 from callsheet.diagnostics import CODES
 from callsheet.machine import Outcome
-from callsheet.runtime.answers import PendingAsk, misleading_letters, origins
 from callsheet.sealing.sealer import shown
 
 if TYPE_CHECKING:
+    from callsheet.runtime.answers import PendingAsk
     from callsheet.runtime.doubt import DoubtfulCall
     from callsheet.store.events import Event
 
@@ -197,6 +197,8 @@ def unanswered_lines(calls: Sequence[DoubtfulCall], run_id: str, hint: str) -> l
 
 def question_lines(ask: PendingAsk, hint: str = "") -> Iterator[str]:
     """The question, and last the command that answers it; `hint` is that command's option for the journal."""
+    from callsheet.runtime.answers import misleading_letters, origins  # noqa: PLC0415 - brings the machine
+
     until = "" if ask.until is None else f", until {iso(ask.until)}"
     yield f"{ask.run_id}  {ask.key}  since {iso(ask.since)}{until}"
     if ask.kind == "approval":

@@ -13,7 +13,7 @@ from pydantic_core import PydanticCustomError
 
 from callsheet.api.explaining import Explanation, RunMoment, explain_value, run_at
 from callsheet.api.policies import load_policy
-from callsheet.api.run_service import begins_at
+from callsheet.api.run_branches import begins_at
 from callsheet.apps.hosting import ForkRequest, Host, RerunRequest, ResumeOptions, RunRequest, Started
 from callsheet.apps.hosting.recorded import delete_run
 from callsheet.apps.hosting.requests import tightened

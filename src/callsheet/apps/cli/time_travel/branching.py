@@ -26,7 +26,7 @@ from callsheet.apps.rendering.values import without_controls
 
 if TYPE_CHECKING:
     from callsheet.api.admission import Equipment
-    from callsheet.api.run_service import BranchRules, Fork, Rerun
+    from callsheet.api.run_branches import BranchRules, Fork, Rerun
     from callsheet.apps.cli.resume import Moved
     from callsheet.apps.masking import Masker
     from callsheet.ir import JSON
@@ -109,7 +109,7 @@ def start_branch(
     **arguments: Any,
 ) -> int:
     """Record a branch of `run`, after confirmation, and execute it. Returns the exit status."""
-    from callsheet.api.run_service import branch_off, record_branch  # noqa: PLC0415 - imports the runtime
+    from callsheet.api.run_branches import branch_off, record_branch  # noqa: PLC0415 - imports the runtime
     from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - as above
     from callsheet.apps.masking import Masker  # noqa: PLC0415 - as above
     from callsheet.apps.settings import load_settings  # noqa: PLC0415 - as above
@@ -147,7 +147,7 @@ def _rules(journal: Journal, run_id: str, as_recorded: bool, model: str, moved: 
 
     `model` is the model that the run continues with, empty for the original one.
     """
-    from callsheet.api.run_service import BranchRules  # noqa: PLC0415 - as above
+    from callsheet.api.run_branches import BranchRules  # noqa: PLC0415 - as above
     from callsheet.apps.credentials import credentials_for  # noqa: PLC0415 - as above
     from callsheet.apps.equipment import equip, needs_of_recorded  # noqa: PLC0415 - as above
     from callsheet.apps.toolbox import open_toolbox  # noqa: PLC0415 - as above
@@ -216,7 +216,7 @@ def fork(
       callsheet fork last --at 8 --set total=4
       callsheet fork last --at 8 --args 'S5.into="done"' --yes
     """
-    from callsheet.api.run_service import Fork  # noqa: PLC0415 - imports the runtime
+    from callsheet.api.run_branches import Fork  # noqa: PLC0415 - imports the runtime
     from callsheet.runtime.edits import Edits  # noqa: PLC0415 - as above
 
     edits = Edits(
@@ -270,6 +270,6 @@ def rerun(run: str, place: str, by: str | None, **arguments: Any) -> int:
     Example:
       callsheet rerun last --from S3
     """
-    from callsheet.api.run_service import Rerun  # noqa: PLC0415 - imports the runtime
+    from callsheet.api.run_branches import Rerun  # noqa: PLC0415 - imports the runtime
 
     return start_branch(run, Rerun(place, actor_name(by), arguments["changes"]), **arguments)

@@ -1,0 +1,115 @@
+"""Branches of recorded runs: every face reruns and forks runs here.
+
+In: a recorded run, a step or an event with edits. Out: the branch with the effects ahead of it, which is
+recorded once there is consent to exactly these; `run_service.resume` then continues it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+
+from callsheet.api.admission import Equipment, revise
+from callsheet.api.plan_changes import check_file
+from callsheet.machine import Limits
+from callsheet.policy.model import Policy
+from callsheet.runtime import forking
+from callsheet.runtime.doubt import RunOutcome
+from callsheet.runtime.edits import Edits
+from callsheet.runtime.forking import Draft, Forking, Revision
+from callsheet.runtime.offloading import Offload, at_once
+from callsheet.sealing.known import Known
+from callsheet.store import Journal
+
+
+@dataclass(frozen=True, slots=True)
+class Rerun:
+    """A run of the same plan that repeats a step, such as S3 or S3@2, and what follows."""
+
+    place: str
+    by: str = ""
+    limits: Callable[[Limits], Limits] | None = None
+    """Other limits, which apply before the step begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fork:
+    """A run that continues after the event `at` of another, with edits."""
+
+    at: int
+    edits: Edits = field(default_factory=Edits)
+
+
+def _anyone(_: Policy | None) -> None:
+    """Admit a run under any policy."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BranchRules:
+    """How a branch is admitted: the tools for an edited plan, and who may branch off.
+
+    `known` gives the secrets of the configuration, which are sealed in edits. `check_policy` raises for the
+    policy of a run that must not be carried on here.
+    """
+
+    as_recorded: bool
+    open_for: Callable[[Draft], AbstractAsyncContextManager[Equipment]]
+    known: Callable[[], Known]
+    check_policy: Callable[[Policy | None], None] = _anyone
+    offload: Offload = at_once
+
+
+async def branch_off(journal: Journal, run_id: str, what: Rerun | Fork, rules: BranchRules) -> Forking:
+    """Prepare a branch of a run: its events up to a point, and the effects ahead; nothing is recorded.
+
+    The file of the plan was not edited since (unless `as_recorded`), and an edited plan is checked and proved
+    under the run's policy. Raises what `forking.rerun` and `forking.fork` raise, JRN024, PlanError,
+    PolicyRefused.
+    """
+    offload = rules.offload
+    if not rules.as_recorded:
+        await offload(lambda: check_file(journal, run_id))
+    match what:
+        case Rerun(place, by, limits):
+            made = await offload(lambda: forking.rerun(journal, run_id, place, by, limits))
+        case Fork(at, edits):
+            known, revision = await offload(rules.known), None
+            if edits.changes_plan:
+                draft = await offload(lambda: forking.drafted(journal, run_id, edits, known))
+                rules.check_policy(draft.policy)
+                revision = await _revised(draft, rules)
+            made = await offload(lambda: forking.fork(journal, run_id, at, edits, revision, known))
+    rules.check_policy(made.folded.policy)
+    return made
+
+
+def begins_at(journal: Journal, run_id: str, place: str) -> int:
+    """The last event that a rerun from this step would keep; raises JournalError as `forking.rerun` does."""
+    return forking.rerun(journal, run_id, place).at
+
+
+async def _revised(draft: Draft, rules: BranchRules) -> Revision:
+    async with rules.open_for(draft) as equipment:
+        return await rules.offload(lambda: revise(draft, equipment))
+
+
+async def record_branch(
+    journal: Journal,
+    made: Forking,
+    new_id: str,
+    *,
+    consent: bool | str,
+    hint: str,
+    host: str = "",
+    offload: Offload = at_once,
+) -> RunOutcome | None:
+    """Record a branch; its outcome if nothing is left to do, else None, and `resume` continues it.
+
+    Raises NeedsConsent, with `hint`, unless `consent` is True or the code for exactly the effects ahead.
+    """
+    made.require_consent(consent, hint)
+    await offload(lambda: made.write(journal, new_id, host))
+    if made.folded.machine.result is None:
+        return None
+    return await offload(lambda: forking.conclude(journal, new_id))
