@@ -23,6 +23,6 @@ def test_module_examples_are_correct(name: str) -> None:
     assert outcome.failed == 0
 
 
-@pytest.mark.parametrize("name", ["plan", "errors", "findings", "result", "runtime", "oneshot", "models"])
+@pytest.mark.parametrize("name", ["plan", "findings", "result", "runtime", "oneshot", "models"])
 def test_public_modules_have_examples(name: str) -> None:
     assert doctest.testmod(importlib.import_module(f"callsheet.api.{name}")).attempted

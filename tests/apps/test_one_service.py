@@ -39,7 +39,7 @@ CHECKS = {
 }
 """What the folders that start and continue runs leave to the service; others only look at plans with it."""
 STARTING = ("hosting", "cli", "mcp", "http", "chat", "web")
-LOOKING = {"explain_schedule.py", "run_view.py"}
+LOOKING = {"plan_texts.py", "debugger.py"}
 """Modules of these folders that show plans and never run them."""
 
 

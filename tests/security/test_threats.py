@@ -80,7 +80,6 @@ def test_ports_are_opened_only_in_known_modules() -> None:
         "apps/head_timeout.py",
         "apps/http/serving.py",
         "apps/lsp/server.py",
-        "apps/mcp/address.py",
         "apps/mcp/transports.py",
         "ports/mcp/oauth/authorize.py",
     ]

@@ -391,22 +391,31 @@ def data_in_code(subject: Subject) -> Iterator[Finding]:
 def files_outside(subject: Subject) -> Iterator[Finding]:
     """CHK045 for each path that a program is declared to read and that leads out of the workspace."""
     for number, step in enumerate(subject.plan.steps):
-        if not isinstance(step.action, Call) or step.action.tool not in ("EXEC_CODE", "SHELL_EXEC"):
+        call = step.call
+        if call is None or call.tool not in ("EXEC_CODE", "SHELL_EXEC"):
             continue
-        reads = dict(step.action.named).get("reads")
+        reads = dict(call.named).get("reads")
         for path in reads.items if isinstance(reads, ListExpr) else ():
             if isinstance(path, Literal) and isinstance(path.value, str):
-                try:
-                    workspace_path(path.value)
-                except PathRefused as error:
+                why = _outside(path.value)
+                if why is not None:
                     yield Finding(
                         "CHK045",
                         Severity.ERROR,
-                        f"a program cannot read {path.value!r}: {error}",
+                        f"a program cannot read {path.value!r}: {why}",
                         number,
-                        path.span or step.action.span,
+                        path.span or call.span,
                         "name files, folders and globs of the workspace",
                     )
+
+
+def _outside(path: str) -> str | None:
+    """Why a path is not one of the workspace; None for one that is."""
+    try:
+        workspace_path(path)
+    except PathRefused as error:
+        return str(error)
+    return None
 
 
 def missing_answer(subject: Subject) -> Iterator[Finding]:

@@ -84,6 +84,8 @@ class Launch:
         """The enforcement of the policy; None without one."""
         if self.policy is None:
             return None
+        from callsheet.machine import Enforcement  # noqa: PLC0415 - only under a policy
+
         return Enforcement.under(self.policy, secret_labels(self.policy, self.secret))
 
     def secret_parts(self) -> dict[Path, str]:

@@ -65,7 +65,7 @@ def terminal_levels(
 
     `status` and `ansi` are those of `terminal_graph`.
 
-    >>> from callsheet.ir import Order
+    >>> from callsheet.ir import Call, Order
     >>> steps = (
     ...     Step("2", Call("PARSE"), depends_on=("1",), title="Parse"),
     ...     Step("1", Call("READ"), depends_on=(), title="Read"),

@@ -34,9 +34,8 @@ from callsheet.diagnostics import Diagnostic, to_json
 from callsheet.ir import Order, Plan
 from callsheet.machine import Status
 from callsheet.machine.notes import Note, NoteKind, StepOutcome
-from callsheet.runtime import forking
 from callsheet.runtime.doubt import RunOutcome
-from callsheet.runtime.forking import NeedsConsent
+from callsheet.runtime.forking import Forking, NeedsConsent
 from callsheet.views.describe import describe_action
 
 Answer: TypeAlias = "Reply | InputRequiredResult"
@@ -170,7 +169,7 @@ def _has_consent(result: ElicitResult | None) -> bool:
     return result is not None and result.action == "accept" and (result.content or {}).get("agree") is True
 
 
-def _consent_form(forking_plan: forking.Forking, masker: Masker) -> Form:
+def _consent_form(forking_plan: Forking, masker: Masker) -> Form:
     parent, at = forking_plan.parent.run_id, forking_plan.at
     lines = [f"A new run from {parent}, up to event {at}, may change something outside:"]
     for effect in forking_plan.effects[:_MOST_EFFECTS]:

@@ -40,6 +40,7 @@ class StepKey:
 def key_of(step: Step) -> StepKey:
     """The key of a step.
 
+    >>> from callsheet.ir import Goto
     >>> key_of(Step("S1", Goto("S2"))) == key_of(Step("S8", Goto("S9")))
     True
     """

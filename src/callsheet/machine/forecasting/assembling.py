@@ -57,7 +57,7 @@ class Units:
 def units_of(plan: Plan) -> Units:
     """The units of a plan.
 
-    >>> from callsheet.ir import Call, Step
+    >>> from callsheet.ir import Call, Goto, Step
     >>> steps = (Step("A", Call("X"), group=0), Step("B", Call("X"), group=0), Step("C", Goto("B")))
     >>> units = units_of(Plan(steps))
     >>> units.heads, units.successors, units.partial

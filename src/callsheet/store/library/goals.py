@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
 from callsheet.diagnostics import CallsheetError
-from callsheet.ir import Call, Plan
+from callsheet.ir import Plan
 from callsheet.ir.plan import called_names
 from callsheet.store.library.library import PlanLibrary
 from callsheet.store.library.params import Param
@@ -149,9 +149,7 @@ def _match(plan: StoredPlan, purpose: Purpose, score: float, pins: _Pins, *, is_
 
 def positional_tools(plan: Plan) -> set[str]:
     """The names of the tools to which steps of a plan give values without names."""
-    return {
-        step.action.tool for step in plan.steps if isinstance(step.action, Call) and step.action.positional
-    }
+    return {call.tool for step in plan.steps if (call := step.call) is not None and call.positional}
 
 
 def tool_differences(
