@@ -316,5 +316,8 @@ async def test_calls_begin_when_they_leave_and_tracebacks_keep_their_lines(open_
     await opened.page.click(".step:has-text('S3')")
     await opened.page.click(".call-list button:has-text('S3.0.1')")
     trace = opened.page.locator("pre.remark.traceback").first
+    if "the same place as S3.1.1" in await trace.inner_text():  # which fails first is left to chance
+        await opened.page.click(".call-list button:has-text('S3.1.1')")
+        trace = opened.page.locator("pre.remark.traceback").first
     assert "in moody" in await trace.inner_text()
     assert await trace.evaluate("(pre) => [pre.scrollWidth > pre.clientWidth, pre.tabIndex]") == [True, 0]
