@@ -1,5 +1,5 @@
 // A value as a tree, with links to the lineage of its parts. Values are rendered as text, never as HTML.
-import { useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { CopyButton, bytes, html } from "./ui.js";
 import { ErrorMessage, useAction } from "./actions.js";
 import { Exact, isSealed, parse, parseBeginning, plain, preview } from "./model.js";
@@ -32,18 +32,24 @@ export function ValueBox({ value, label = "", onPick = null, path = null, open =
 
 const wholes = new Map(); // the JSON texts of long values, by digest, as far as they were loaded
 const MAX_WHOLES = 20;
+const onPage = new Set(); // redraws each value of the page: one that was loaded is shown in all its places
 
 // A value of the page, as Model.value gives it, and what it is: `parsed`, of a cut one its beginning. `load` gets the
 // whole of a long value from the server, and shows it; it is null where there is none.
 export function useValue(number) {
   const [, redraw] = useState(0);
   const data = model.value;
-  const { text: shown, size, cut, kind, digest } = data.value(number);
+  const { text: beginning, size, cut, kind, digest } = data.value(number);
+  useEffect(() => {
+    const again = () => redraw((n) => n + 1);
+    onPage.add(again);
+    return () => onPage.delete(again);
+  }, []);
   const loaded = cut ? wholes.get(digest) : undefined;
-  const text = loaded === undefined ? shown : loaded;
+  const text = loaded === undefined ? beginning : loaded;
   const parsed = useMemo(() => {
     if (!cut) return data.parsed(number);
-    return loaded === undefined ? parseBeginning(shown) : parse(loaded);
+    return loaded === undefined ? parseBeginning(beginning) : parse(loaded);
   }, [data, number, text]);
   const load = async () => {
     if (!wholes.has(digest)) {
@@ -51,7 +57,7 @@ export function useValue(number) {
       if (wholes.size >= MAX_WHOLES) wholes.delete(wholes.keys().next().value);
       wholes.set(digest, got);
     }
-    redraw((n) => n + 1);
+    for (const again of onPage) again();
     return wholes.get(digest);
   };
   const isCut = Boolean(cut) && loaded === undefined;
