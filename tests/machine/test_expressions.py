@@ -557,6 +557,13 @@ def test_failures_name_place_and_way_out(text: str, kind: FailureKind, says: str
         "sorted([0] * 10 ** 6, key=lambda x: [y for y in range(1000)])",
         "[$nested == $nested for i in range(10 ** 6)]",
         '"\\t".expandtabs(10 ** 10)',
+        "[sorted([l, l, l, l]) for l in [[0] * 10 ** 5] for i in range(10 ** 5)]",
+        "[max(l, l) for l in [[0] * 10 ** 5] for i in range(10 ** 5)]",
+        "sorted([0] * 10 ** 5, key=lambda x: [$words] * 10 ** 3)",
+        "{t for t in [tuple([0] * 10 ** 5)] for i in range(10 ** 5)}",
+        "[t in {} for t in [tuple([0] * 10 ** 5)] for i in range(10 ** 5)]",
+        "set([tuple([0] * 10 ** 5)] * 10 ** 5)",
+        "dict([(tuple([0] * 10 ** 5), 1)] * 10 ** 5)",
         "(2 ** 60000) * (2 ** 60000)",
     ],
 )

@@ -219,8 +219,8 @@ def prepare(
     """Check a plan, prove it under the policy, and collect what its run starts with.
 
     `tell` hears the warnings and hints as soon as they are known, even if the proof then fails. `cache` keeps
-    admitted plans. Raises PlanError with all findings for a
-    plan with errors, PolicyRefused, CallsheetError (CFG011) for secrets and approvals of nothing.
+    admitted plans. Raises PlanError with all findings for a plan with errors, PolicyRefused, CallsheetError
+    (CFG011) for secrets and approvals of nothing.
     """
     plan, policy = request.plan, request.policy
     _check_names(request)

@@ -193,10 +193,15 @@ def _end(value: Any) -> Any:
     return None if value is of.CUT else value
 
 
+_MOST_COMPARISONS: Final = 20
+"""How often sorting compares one of a million keys."""
+
+
 def _counted(env: Environment, cost: int, key: Callable[..., Any]) -> Callable[..., Any]:
     def count(*given: Any) -> Any:
-        env.spend(cost)
-        return key(*given)
+        made = key(*given)
+        env.spend(cost + _MOST_COMPARISONS * (weight(made) - 1))
+        return made
 
     return count
 
@@ -237,6 +242,7 @@ _HELPERS: Final[dict[str, Any]] = {
     "unless_cut": _unless_cut,
     "end": _end,
     "counted": _counted,
+    "hashed": of.hashed,
     **{f"op_{name}": getattr(operator, name) for name in _ORDERS.values()},
     "op_is": operator.is_,
     "op_is_not": operator.is_not,
@@ -282,6 +288,13 @@ class _Maker:
     def values(self, parts: tuple[Expression, ...]) -> list[ast.expr]:
         return [self.value(part) for part in parts]
 
+    def hashed(self, parts: tuple[Expression, ...]) -> list[ast.expr]:
+        """The code of keys, or of the elements of a set; a constant costs nothing."""
+        return [
+            self.value(part) if isinstance(part, Literal) else self.call(part, "hashed", self.value(part))
+            for part in parts
+        ]
+
     def call(self, node: Expression, helper: str, *arguments: ast.expr, has_env: bool = True) -> ast.expr:
         """A call of a helper, at the place of a node."""
         given = [_name("e"), *arguments] if has_env else list(arguments)
@@ -318,9 +331,11 @@ class _Maker:
                     node, "joined", ast.Tuple([self.part(node, one) for one in parts], ast.Load())
                 )
             case Display(kind=kind, items=items):
-                return _at(_display(kind, self.values(items)), node.span)
+                return _at(
+                    _display(kind, self.hashed(items) if kind is Kind.SET else self.values(items)), node.span
+                )
             case Mapping(items=pairs):
-                keys: list[ast.expr | None] = [self.value(key) for key, _ in pairs]
+                keys: list[ast.expr | None] = [*self.hashed(tuple(key for key, _ in pairs))]
                 return _at(ast.Dict(keys, [self.value(held) for _, held in pairs]), node.span)
             case Comprehension():
                 return self.comprehension(node)
@@ -423,10 +438,10 @@ class _Maker:
         element = self.value(node.element)
         match node.kind:
             case Kind.DICT:
-                key = ast.Constant(None) if node.key is None else self.value(node.key)
+                (key,) = (ast.Constant(None),) if node.key is None else self.hashed((node.key,))
                 made: ast.expr = ast.DictComp(key, element, generators)
             case Kind.SET:
-                made = ast.SetComp(element, generators)
+                made = ast.SetComp(self.hashed((node.element,))[0], generators)
             case Kind.LIST:
                 made = ast.ListComp(element, generators)
             case Kind.GENERATOR | Kind.TUPLE:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Sized
-from datetime import UTC, date, datetime, timedelta
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from datetime import date, datetime, timedelta
 from functools import lru_cache
 from importlib import import_module
 from typing import Any, Final, cast
@@ -281,9 +281,24 @@ def _len(env: Environment, value: Any) -> int:
     return len(value)
 
 
+def _beyond_one(items: Sequence[Any]) -> int:
+    """The work of comparing each item once, beyond one each: what texts and lists have inside.
+
+    Items that have an order are of one type, so the first one tells.
+    """
+    return weight(items) - 1 - len(items) if items and _is(items[0], _SEQUENCES) else 0
+
+
+def hashed(env: Environment, value: Any) -> Any:
+    """A value that is to be a key or an element of a set: a tuple is gone through for that."""
+    if type_of(value) is tuple:
+        env.spend(weight(value))
+    return value
+
+
 def _sorted(env: Environment, values: Any, *, key: Any = None, reverse: Any = False) -> list[Any]:
     items = _sequence(env, values)
-    env.spend(len(items) * max(1, len(items).bit_length()))
+    env.spend((len(items) + _beyond_one(items)) * len(items).bit_length())
     return sorted(items, key=key, reverse=bool(reverse))
 
 
@@ -295,10 +310,11 @@ def _extreme(name: str, of: Callable[..., Any]) -> Function:
             items = _sequence(env, values[0])
             if not items and "default" not in options:
                 raise ExpressionFailed(FailureKind.VALUE, f"{name}() of nothing: there are no items")
+            env.spend(_beyond_one(items))
             return of(items, **options)
         if "default" in options:
             raise TypeError(f"Cannot specify a default for {name}() with multiple positional arguments")
-        env.spend(len(values))
+        env.spend(len(values) + _beyond_one(values))
         return of(*values, **options)
 
     return find
@@ -371,12 +387,16 @@ def _set(env: Environment, source: Any = ()) -> set[Any]:
     if _is(source, _SETS):
         env.spend(len(source))
         return set(source)
-    return set(_sequence(env, source))
+    return {hashed(env, item) for item in _sequence(env, source)}
 
 
 def _dict(env: Environment, source: Any = (), /, **named: Any) -> dict[Any, Any]:
     pairs: Any = source if _is(source, (dict,)) else _sequence(env, source)
     env.spend(len(pairs))
+    if not _is(source, (dict,)):
+        for pair in pairs:
+            if _is(pair, _LISTS) and pair:
+                hashed(env, pair[0])
     return {**dict(pairs), **named}
 
 
@@ -643,6 +663,3 @@ OPERATORS: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "^": lambda left, right: left ^ right,
 }
 """The operators that `combined` counts."""
-
-DEFAULT_NOW: Final = datetime(1970, 1, 1, tzinfo=UTC)
-"""The clock of an evaluation that reads none."""

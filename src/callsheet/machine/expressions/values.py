@@ -150,6 +150,8 @@ def equals(env: Environment, left: Any, right: Any) -> bool:
 def contains(env: Environment, item: Any, container: Any) -> bool:
     """`item in container`, counted. Raises TypeError as CPython does."""
     if isinstance(container, (dict, set, frozenset)):
+        if type_of(item) is tuple:
+            env.spend(weight(item))
         hash(item)
     elif isinstance(container, Sized):
         env.spend(1 + (len(container) >> 4) if isinstance(container, str) else weight(container))
