@@ -36,6 +36,8 @@ from callsheet.ir.step import (
 )
 
 IR_VERSION = 1
+TREE_VERSION = 2
+"""The version of the form of plans that are trees."""
 
 Json = Any
 
@@ -59,7 +61,13 @@ def plan_to_json(plan: Plan, *, with_steps: bool = True) -> dict[str, Json]:
 
     Without `with_steps` the steps are left out.
     """
-    out: dict[str, Json] = {"ir": IR_VERSION}
+    if plan.tree is not None:
+        from callsheet.ir.tree_codec import tree_to_json  # noqa: PLC0415 - only for a plan of version 2
+
+        out: dict[str, Json] = {"ir": TREE_VERSION, "tree": tree_to_json(plan.tree)}
+        _put(out, id=plan.id, title=plan.title, goal=plan.goal)
+        return out
+    out = {"ir": IR_VERSION}
     if with_steps:
         out["steps"] = [step_to_json(s) for s in plan.steps]
     if plan.order is not Order.TEXT:
@@ -205,6 +213,8 @@ def plan_hash(plan: Plan) -> str:
 
 
 def _plan_text(plan: Plan) -> str:
+    if plan.tree is not None:
+        return _encode_bytes(plan_to_json(plan))
     rest = plan_to_json(plan, with_steps=False)
     before = _encode_bytes({name: value for name, value in rest.items() if name < _STEPS})
     after = _encode_bytes({name: value for name, value in rest.items() if name > _STEPS})

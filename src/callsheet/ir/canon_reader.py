@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar, cast
 
 from callsheet.diagnostics import CallsheetError
-from callsheet.ir.canon import IR_VERSION, LARGE, Json
+from callsheet.ir.canon import IR_VERSION, LARGE, TREE_VERSION, Json
 from callsheet.ir.expr import (
     And,
     Cast,
@@ -63,6 +63,7 @@ from callsheet.ir.step import (
 )
 
 _PLAN = frozenset({"ir", "steps", "order", "variables", "id", "title", "goal"})
+_TREE_PLAN = frozenset({"ir", "tree", "id", "title", "goal"})
 _STEP = frozenset({"id", "do", "foreach", "if", "out", "fail", "group", "after", "title"})
 _CALL = frozenset({"call", "args", "named"})
 _FOREACH = frozenset({"var", "in"})
@@ -107,6 +108,9 @@ def plan_from_json(data: object) -> Plan:
 
 
 def _read_plan(data: object) -> Plan:
+    version = read_object(data).get("ir")
+    if type(version) is int and version == TREE_VERSION:
+        return _read_tree_plan(data)
     fields = read_object(data, _PLAN)
     read_field(_refuse_other_version, fields, "ir")
     return Plan(
@@ -116,6 +120,20 @@ def _read_plan(data: object) -> Plan:
         read_optional(read_text, fields, "id"),
         read_optional(read_text, fields, "title"),
         read_optional(read_text, fields, "goal"),
+    )
+
+
+def _read_tree_plan(data: object) -> Plan:
+    from callsheet.ir.tree import plan_of_tree  # noqa: PLC0415 - only for a plan of version 2
+    from callsheet.ir.tree_codec import tree_from_json  # noqa: PLC0415 - as above
+
+    fields = read_object(data, _TREE_PLAN)
+    tree = read_field(tree_from_json, fields, "tree")
+    return plan_of_tree(
+        tree,
+        id=read_optional(read_text, fields, "id"),
+        title=read_optional(read_text, fields, "title"),
+        goal=read_optional(read_text, fields, "goal"),
     )
 
 

@@ -212,7 +212,7 @@ class Names:
     parts: tuple[Target, ...]
 
 
-Target: TypeAlias = "str | Names"
+Target: TypeAlias = str | Names
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from callsheet.ir.expr import Value
 from callsheet.ir.operations import CallKind
 from callsheet.ir.step import Step
+
+if TYPE_CHECKING:
+    from callsheet.ir.tree import Tree  # a plan of version 1 does not load it
 
 
 class Order(StrEnum):
@@ -18,6 +22,8 @@ class Order(StrEnum):
     """Sequentially as written, except for groups and jumps."""
     DAG = "dag"
     """Each step when its dependencies are done."""
+    TREE = "tree"
+    """As the blocks of version 2 say; the plan has a tree."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +32,9 @@ class Plan:
 
     `variables` are initial values without references; `id`, `title` and `goal` describe the plan to people.
     `comments` are the comments after the last step; they have no meaning.
+
+    In a plan of version 2, made by `tree.plan_of_tree`, `tree` is the plan. `steps` only lists its calls in
+    the order of the text, with those arguments that are literals: enough to name them and to find their tools.
     """
 
     steps: tuple[Step, ...]
@@ -35,6 +44,7 @@ class Plan:
     title: str | None = None
     goal: str | None = None
     comments: tuple[str, ...] = field(default=(), compare=False)
+    tree: Tree | None = None
     canonical: bytes | None = field(default=None, init=False, repr=False, compare=False)
     """The canonical form, cached by `plan_bytes`."""
 

@@ -1,0 +1,635 @@
+"""Version 2 of the IR: a plan as a tree of blocks with typed inputs, sub-plans and failure handling.
+
+`children` and `operands` are the one table of what is inside a statement; whoever walks a tree asks them.
+Nodes are immutable; equality ignores spans and comments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields, replace
+from enum import StrEnum
+from typing import Any, TypeAlias, TypeVar, assert_never
+
+from callsheet.diagnostics import Span
+from callsheet.ir import step
+from callsheet.ir.expr import JSON, Literal
+from callsheet.ir.expression import Expression, variables_in
+from callsheet.ir.operations import CallKind, call_kind
+from callsheet.ir.plan import Order, Plan
+from callsheet.ir.types import Record, Type
+
+# ------------------------------------------------------------------ failures
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """`@RETRY(count, delay=…, backoff=…)`: more attempts after a failed one, with the same arguments.
+
+    The first follows after `delay` seconds (None: the setting of the run), each further wait is `backoff`
+    times the one before.
+    """
+
+    count: int
+    delay: float | None = None
+    backoff: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GoOn:
+    """`CONTINUE`: the failure becomes the value, and the plan goes on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """`USE (value)`: the value takes the place of the result."""
+
+    value: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """`SKIP`, on a loop: failed items are left out of its list."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """`TERMINATE (values)`: end the run with a message."""
+
+    values: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Handler:
+    """`ON_FAIL [KIND, …] { … }`: what is done about a failure of these kinds; of any, if none is named.
+
+    `binds` is the variable that holds the failure inside the block.
+    """
+
+    kinds: tuple[str, ...]
+    body: Block
+    binds: str = "error"
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+Remedy: TypeAlias = GoOn | Use | Skip | Leave
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """What a statement says about its failure: further attempts, then a remedy or a handler that fits.
+
+    `final` is the FINALLY block, which runs after success and after failure. At most one of `remedy` and
+    `handlers` is given.
+    """
+
+    again: Again | None = None
+    remedy: Remedy | None = None
+    handlers: tuple[Handler, ...] = ()
+    final: Block | None = None
+
+
+# ------------------------------------------------------------------ statements
+
+
+@dataclass(frozen=True, slots=True)
+class Into:
+    """`> $name` or `> $name:type`: the variable that a result is stored in, checked against a type."""
+
+    name: str
+    type: Type | None = None
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """`S1: @TOOL (a, name=b) > $x`: a call of a tool, model operation, agent or person."""
+
+    id: str
+    tool: str
+    """Canonical: upper case, without `@`."""
+    positional: tuple[Expression, ...] = ()
+    named: tuple[tuple[str, Expression], ...] = ()
+    into: Into | None = None
+    recovery: Recovery | None = None
+    title: str | None = None
+    is_named: bool = True
+    """Whether the id is written in the text."""
+    comments: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    remark: str | None = field(default=None, compare=False, repr=False)
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def kind(self) -> CallKind:
+        """What executes the call."""
+        return call_kind(self.tool)
+
+
+@dataclass(frozen=True, slots=True)
+class Invoke:
+    """`CALL plan (name=value) > $x`: a sub-plan, executed as if it were written here."""
+
+    id: str
+    plan: str
+    named: tuple[tuple[str, Expression], ...] = ()
+    into: Into | None = None
+    recovery: Recovery | None = None
+    is_named: bool = True
+    comments: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    remark: str | None = field(default=None, compare=False, repr=False)
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Compute:
+    '''`COMPUTE (reads=[$a]) > $b, $c """…"""`: pure Python, run without access to anything.
+
+    `names` are the variables that it reads, `into` those that it sets, under the same names in the source.
+    '''
+
+    id: str
+    source: str
+    names: tuple[str, ...] = ()
+    into: tuple[str, ...] = ()
+    recovery: Recovery | None = None
+    is_named: bool = True
+    comments: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    remark: str | None = field(default=None, compare=False, repr=False)
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Let:
+    """`LET $x = e`: a variable of the place where it stands."""
+
+    id: str
+    name: str
+    value: Expression
+    type: Type | None = None
+    comments: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    remark: str | None = field(default=None, compare=False, repr=False)
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Assign:
+    """`SET $x = e`: another value for a variable of an outer place."""
+
+    id: str
+    name: str
+    value: Expression
+    comments: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    remark: str | None = field(default=None, compare=False, repr=False)
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Require:
+    """`REQUIRE (condition) "message"`: a failure of the kind `require` unless the condition is true."""
+
+    id: str
+    condition: Expression
+    message: Expression | None = None
+    comments: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    remark: str | None = field(default=None, compare=False, repr=False)
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+class Word(StrEnum):
+    """The statements that consist of a word and at most one list of values."""
+
+    RESPOND = "@RESPOND"
+    """Ends the run with an answer."""
+    TERMINATE = "TERMINATE"
+    """Ends the run early with a message."""
+    RETURN = "RETURN"
+    """Ends a sub-plan with its result."""
+    YIELD = "YIELD"
+    """The result of the loop's item."""
+    NOTE = "NOTE"
+    """A remark in the journal."""
+    FAIL = "FAIL"
+    """A failure with this message; its kind is `Say.kind`."""
+    BREAK = "BREAK"
+    CONTINUE = "CONTINUE"
+    REPLAN = "RE-PLAN"
+    """Another plan takes the place of this one; only at the top level of the main plan."""
+
+
+@dataclass(frozen=True, slots=True)
+class Say:
+    """A statement of one word with its values; `kind` is that of a FAIL."""
+
+    id: str
+    word: Word
+    values: tuple[Expression, ...] = ()
+    kind: str | None = None
+    is_named: bool = False
+    comments: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    remark: str | None = field(default=None, compare=False, repr=False)
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """One `?IF (condition) { … }` or `ELSE IF`."""
+
+    condition: Expression
+    body: Block
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class If:
+    """`?IF … { } ELSE IF … { } ELSE { }`; `otherwise` is None without an ELSE."""
+
+    id: str
+    branches: tuple[Branch, ...]
+    otherwise: Block | None = None
+    is_named: bool = True
+    comments: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    remark: str | None = field(default=None, compare=False, repr=False)
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Foreach:
+    """`?FOREACH ($x IN e) [TOGETHER [MAX n]] [LIMIT n] { … } > $list`.
+
+    `limit` takes only the first items; `together` runs items side by side whatever they call, at most `most`
+    at a time.
+    """
+
+    id: str
+    var: str
+    source: Expression
+    body: Block
+    limit: Expression | None = None
+    together: bool = False
+    most: int | None = None
+    into: Into | None = None
+    recovery: Recovery | None = None
+    is_named: bool = True
+    comments: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    remark: str | None = field(default=None, compare=False, repr=False)
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """`?REPEAT (max=n, every=d) { … } UNTIL (e)`, or `?REPEAT (max=n) WHILE (e) { … }`.
+
+    Exactly one of `until` and `while_` is given. Running out of `most` rounds is a failure.
+    """
+
+    id: str
+    most: Expression
+    body: Block
+    every: Expression | None = None
+    until: Expression | None = None
+    while_: Expression | None = None
+    recovery: Recovery | None = None
+    is_named: bool = True
+    comments: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    remark: str | None = field(default=None, compare=False, repr=False)
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Try:
+    """`TRY { … } ON_FAIL { … } FINALLY { … }`."""
+
+    id: str
+    body: Block
+    recovery: Recovery
+    is_named: bool = False
+    comments: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    remark: str | None = field(default=None, compare=False, repr=False)
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Parallel:
+    """`@PARALLEL { … }`: the statements start together; each is done before what follows."""
+
+    id: str
+    members: Block
+    recovery: Recovery | None = None
+    is_named: bool = False
+    comments: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    remark: str | None = field(default=None, compare=False, repr=False)
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+Statement: TypeAlias = (
+    Act | Invoke | Compute | Let | Assign | Require | Say | If | Foreach | Repeat | Try | Parallel
+)
+Block: TypeAlias = tuple[Statement, ...]
+
+
+# ------------------------------------------------------------------ plans
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """`INPUT $name: type = default   # help`. `default` is None together with `is_required`."""
+
+    name: str
+    type: Type
+    default: JSON = None
+    is_required: bool = True
+    is_secret: bool = False
+    help: str | None = field(default=None, compare=False, repr=False)
+    comments: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """`USE name FROM "file"` or `USE name FROM LIBRARY "name@3"`: where a sub-plan was read from."""
+
+    reference: str
+    is_library: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SubPlan:
+    """`PLAN name ($t: Ticket) -> str { … }`; with `origin` it was read from elsewhere, and is a USE."""
+
+    name: str
+    inputs: tuple[Input, ...]
+    body: Block
+    result: Type | None = None
+    origin: Origin | None = None
+    comments: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """The whole of a version 2 plan, apart from its goal and title."""
+
+    body: Block
+    inputs: tuple[Input, ...] = ()
+    types: tuple[tuple[str, Record], ...] = ()
+    plans: tuple[SubPlan, ...] = ()
+    result: Type | None = None
+    """What the main plan's answer is declared as, in a Python plan."""
+
+    def plan(self, name: str) -> SubPlan | None:
+        """The sub-plan of this name, None if there is none."""
+        return next((one for one in self.plans if one.name == name), None)
+
+    @property
+    def named_types(self) -> dict[str, Record]:
+        """The records that the plan declares, by name."""
+        return dict(self.types)
+
+
+# ------------------------------------------------------------------ what is inside a statement
+
+
+def recovery_of(statement: Statement) -> Recovery | None:
+    """What the statement says about its failure; None where it can say nothing."""
+    match statement:
+        case Act() | Invoke() | Compute() | Foreach() | Repeat() | Try() | Parallel():
+            return statement.recovery
+        case Let() | Assign() | Require() | Say() | If():
+            return None
+    assert_never(statement)
+
+
+def inner_blocks(statement: Statement) -> Iterator[Block]:
+    """The blocks directly inside a statement in the order of the text, those about its failure last."""
+    match statement:
+        case Act() | Invoke() | Compute() | Let() | Assign() | Require() | Say():
+            pass
+        case If(branches=branches, otherwise=otherwise):
+            yield from (branch.body for branch in branches)
+            if otherwise is not None:
+                yield otherwise
+        case Foreach(body=body) | Repeat(body=body) | Try(body=body):
+            yield body
+        case Parallel(members=members):
+            yield members
+        case _:
+            assert_never(statement)
+    recovery = recovery_of(statement)
+    if recovery is not None:
+        yield from (handler.body for handler in recovery.handlers)
+        if recovery.final is not None:
+            yield recovery.final
+
+
+def operands(statement: Statement) -> Iterator[Expression]:  # noqa: PLR0912 - a case for each statement
+    """The expressions that a statement itself evaluates, in the order of the text; none of its blocks."""
+    match statement:
+        case Act(positional=positional, named=named):
+            yield from positional
+            yield from (value for _, value in named)
+        case Invoke(named=named):
+            yield from (value for _, value in named)
+        case Compute():
+            pass
+        case Let(value=value) | Assign(value=value):
+            yield value
+        case Require(condition=condition, message=message):
+            yield condition
+            if message is not None:
+                yield message
+        case Say(values=values):
+            yield from values
+        case If(branches=branches):
+            yield from (branch.condition for branch in branches)
+        case Foreach(source=source, limit=limit):
+            yield source
+            if limit is not None:
+                yield limit
+        case Repeat():
+            parts = (statement.most, statement.every, statement.while_, statement.until)
+            yield from (part for part in parts if part is not None)
+        case Try() | Parallel():
+            pass
+        case _:
+            assert_never(statement)
+    recovery = recovery_of(statement)
+    if recovery is not None:
+        match recovery.remedy:
+            case Use(value=value):
+                yield value
+            case Leave(values=values):
+                yield from values
+            case GoOn() | Skip() | None:
+                pass
+
+
+def variables_read(statement: Statement) -> tuple[str, ...]:
+    """The variables that a statement itself reads, each once, in the order of the text."""
+    own = statement.names if isinstance(statement, Compute) else ()
+    found = (name for operand in operands(statement) for name in variables_in(operand))
+    return tuple(dict.fromkeys((*own, *found)))
+
+
+def variables_set(statement: Statement) -> tuple[str, ...]:
+    """The variables that a statement itself makes or assigns: not those of its blocks, nor a loop's own."""
+    match statement:
+        case Act(into=into) | Invoke(into=into) | Foreach(into=into):
+            return () if into is None else (into.name,)
+        case Compute(into=names):
+            return names
+        case Let(name=name) | Assign(name=name):
+            return (name,)
+        case Require() | Say() | If() | Repeat() | Try() | Parallel():
+            return ()
+    assert_never(statement)
+
+
+def statements(block: Block) -> Iterator[Statement]:
+    """All statements of a block and of the blocks inside it, each before what is inside it."""
+    stack = list(reversed(block))
+    while stack:
+        statement = stack.pop()
+        yield statement
+        inner = list(inner_blocks(statement))
+        for one in reversed(inner):
+            stack.extend(reversed(one))
+
+
+def all_statements(tree: Tree) -> Iterator[Statement]:
+    """All statements of a plan, those of its sub-plans first."""
+    for one in tree.plans:
+        yield from statements(one.body)
+    yield from statements(tree.body)
+
+
+def acts(tree: Tree) -> Iterator[Act]:
+    """All calls of a plan, those of its sub-plans first."""
+    return (one for one in all_statements(tree) if isinstance(one, Act))
+
+
+_S = TypeVar("_S")
+
+
+def without_spans(node: _S) -> _S:
+    """The same node, with no place in a text and no comment, also inside it."""
+    return _stripped(node)
+
+
+def _stripped(node: Any) -> Any:
+    if isinstance(node, tuple):
+        return tuple(_stripped(one) for one in node)  # pyright: ignore[reportUnknownVariableType]
+    if not hasattr(node, "__dataclass_fields__"):
+        return node
+    changed: dict[str, Any] = {}
+    for part in fields(node):
+        value = getattr(node, part.name)
+        if not part.compare:
+            changed[part.name] = () if part.name == "comments" else None
+        else:
+            changed[part.name] = _stripped(value)
+    return replace(node, **changed)
+
+
+def with_ids(tree: Tree) -> Tree:
+    """The plan with an id for each statement that has none, unique in the plan.
+
+    A statement without a written id is named after the one around it, as in `S2.let1`: by the word for its
+    kind and its number among those of this kind. Sub-plans give their name in front.
+    """
+    taken = {one.id for one in all_statements(tree) if one.id}
+    plans = tuple(replace(one, body=_named_block(one.body, one.name, taken)) for one in tree.plans)
+    return replace(tree, body=_named_block(tree.body, "", taken), plans=plans)
+
+
+_WORDS: dict[type, str] = {
+    Act: "call",
+    Invoke: "plan",
+    Compute: "compute",
+    Let: "let",
+    Assign: "set",
+    Require: "require",
+    If: "if",
+    Foreach: "foreach",
+    Repeat: "repeat",
+    Try: "try",
+    Parallel: "parallel",
+}
+
+
+def _word(statement: Statement) -> str:
+    if isinstance(statement, Say):
+        return statement.word.value.removeprefix("@").replace("-", "").lower()
+    return _WORDS[type(statement)]
+
+
+def _named_block(block: Block, around: str, taken: set[str]) -> Block:
+    return tuple(_named_statement(one, around, taken) for one in block)
+
+
+def _named_statement(statement: Statement, around: str, taken: set[str]) -> Statement:
+    own = statement.id
+    if not own:
+        stem = f"{around}.{_word(statement)}" if around else _word(statement)
+        number = 1
+        while (own := f"{stem}{number}") in taken:
+            number += 1
+        taken.add(own)
+    return _with_inner(statement, own, taken)
+
+
+def _with_inner(statement: Statement, own: str, taken: set[str]) -> Statement:
+    def inner(block: Block) -> Block:
+        return _named_block(block, own, taken)
+
+    return replace(map_blocks(statement, inner), id=own)
+
+
+def map_blocks(statement: Statement, change: Any) -> Statement:
+    """The statement with each block directly inside it replaced by what `change` gives for it."""
+    match statement:
+        case If(branches=branches, otherwise=otherwise):
+            made = tuple(replace(one, body=change(one.body)) for one in branches)
+            return replace(
+                statement, branches=made, otherwise=None if otherwise is None else change(otherwise)
+            )
+        case Foreach() | Repeat():
+            statement = replace(statement, body=change(statement.body))
+        case Try():
+            statement = replace(statement, body=change(statement.body))
+        case Parallel():
+            statement = replace(statement, members=change(statement.members))
+        case Act() | Invoke() | Compute() | Let() | Assign() | Require() | Say():
+            pass
+        case _:
+            assert_never(statement)
+    recovery = recovery_of(statement)
+    if recovery is None or isinstance(statement, Let | Assign | Require | Say | If):
+        return statement
+    handlers = tuple(replace(one, body=change(one.body)) for one in recovery.handlers)
+    final = None if recovery.final is None else change(recovery.final)
+    return replace(statement, recovery=replace(recovery, handlers=handlers, final=final))
+
+
+# ------------------------------------------------------------------ as a plan
+
+
+def plan_of_tree(
+    tree: Tree,
+    *,
+    id: str | None = None,  # noqa: A002 - the name of the field
+    title: str | None = None,
+    goal: str | None = None,
+    comments: tuple[str, ...] = (),
+) -> Plan:
+    """The plan of version 2 that this tree is; its statements must have ids (`tree.with_ids`)."""
+    steps = tuple(_listed(act) for act in acts(tree))
+    return Plan(steps, Order.TREE, (), id, title, goal, comments, tree)
+
+
+def _listed(act: Act) -> step.Step:
+    positional = [value for value in act.positional if isinstance(value, Literal)]
+    if len(positional) < len(act.positional):
+        positional = []
+    named = [(name, value) for name, value in act.named if isinstance(value, Literal)]
+    call = step.Call(act.tool, tuple(positional), tuple(named), act.span)
+    return step.Step(act.id, call, title=act.title, comments=act.comments, remark=act.remark, span=act.span)
