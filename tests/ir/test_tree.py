@@ -96,7 +96,7 @@ def test_a_number_and_a_truth_are_different_plans() -> None:
         (
             ("inputs", 0, "type"),
             "text",
-            "/tree/inputs/0/type: expected a value of another type, found the string",
+            "/tree/inputs/0/type: expected a value of another type",
         ),
     ],
 )
@@ -108,6 +108,6 @@ def test_other_data_is_refused_with_its_place(
     for part in path[:-1]:
         place = place[part]
     place[path[-1]] = value
-    with pytest.raises(CallsheetError, match="CFG001|canonical") as caught:
+    with pytest.raises(CallsheetError, match="canonical JSON") as caught:
         plan_from_json(data)
     assert message in str(caught.value)

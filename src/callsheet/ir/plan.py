@@ -34,7 +34,7 @@ class Plan:
     `comments` are the comments after the last step; they have no meaning.
 
     In a plan of version 2, made by `tree.plan_of_tree`, `tree` is the plan. `steps` only lists its calls in
-    the order of the text, with those arguments that are literals: enough to name them and to find their tools.
+    the order of the text, with those arguments that are literals: enough to name them and find their tools.
     """
 
     steps: tuple[Step, ...]

@@ -59,6 +59,35 @@ class Leave:
     values: tuple[Expression, ...]
 
 
+class Failing(StrEnum):
+    """The kinds of failure that callsheet itself raises, as a handler names them; FAIL may give any other.
+
+    Those after FAIL are failures of expressions and of COMPUTE, each Python's exception of that name.
+    """
+
+    DENIED = "DENIED"
+    """A person said no; only a handler that names it catches it."""
+    TOOL = "TOOL"
+    TIMEOUT = "TIMEOUT"
+    CAST = "CAST"
+    """A result is not of the type that is written behind it."""
+    SCHEMA = "SCHEMA"
+    """A result is not of the tool's output schema."""
+    REQUIRE = "REQUIRE"
+    ROUNDS = "ROUNDS"
+    """A REPEAT ran out of rounds."""
+    FAIL = "FAIL"
+    TYPE = "TYPE"
+    VALUE = "VALUE"
+    KEY = "KEY"
+    INDEX = "INDEX"
+    ATTRIBUTE = "ATTRIBUTE"
+    ZERO = "ZERO"
+    OVERFLOW = "OVERFLOW"
+    LIMIT = "LIMIT"
+    """An expression did too much work."""
+
+
 @dataclass(frozen=True, slots=True)
 class Handler:
     """`ON_FAIL [KIND, …] { … }`: what is done about a failure of these kinds; of any, if none is named.
@@ -212,6 +241,8 @@ class Word(StrEnum):
     """A failure with this message; its kind is `Say.kind`."""
     BREAK = "BREAK"
     CONTINUE = "CONTINUE"
+    WAIT = "WAIT"
+    """A timer: seconds, or a duration."""
     REPLAN = "RE-PLAN"
     """Another plan takes the place of this one; only at the top level of the main plan."""
 
@@ -254,10 +285,11 @@ class If:
 
 @dataclass(frozen=True, slots=True)
 class Foreach:
-    """`?FOREACH ($x IN e) [TOGETHER [MAX n]] [LIMIT n] { … } > $list`.
+    """`?FOREACH ($x IN e) [IN ORDER | TOGETHER [MAX n]] [LIMIT n] { … } > $list`.
 
     `limit` takes only the first items; `together` runs items side by side whatever they call, at most `most`
-    at a time.
+    at a time. With `in_order` each item starts when the one before is done, and the first failure ends the
+    loop, as Python's `for` does; otherwise all items run, and then the loop fails if any has failed.
     """
 
     id: str
@@ -265,6 +297,7 @@ class Foreach:
     source: Expression
     body: Block
     limit: Expression | None = None
+    in_order: bool = False
     together: bool = False
     most: int | None = None
     into: Into | None = None
@@ -279,11 +312,12 @@ class Foreach:
 class Repeat:
     """`?REPEAT (max=n, every=d) { … } UNTIL (e)`, or `?REPEAT (max=n) WHILE (e) { … }`.
 
-    Exactly one of `until` and `while_` is given. Running out of `most` rounds is a failure.
+    Exactly one of `until` and `while_` is given. Running out of `most` rounds is a failure; None, written
+    `max="run"`, leaves the bound to the step budget of the run. `every` is the wait between two rounds.
     """
 
     id: str
-    most: Expression
+    most: Expression | None
     body: Block
     every: Expression | None = None
     until: Expression | None = None
