@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from callsheet.ir import JSON
 from callsheet.machine.ahead import Turn
 from callsheet.machine.calls import open_commands
 from callsheet.machine.commands import Awaited, Command
@@ -137,10 +136,6 @@ class Machine(Run):
         """How many steps have been executed, over all plans of the run."""
         return self.budget.steps
 
-    def variables(self) -> dict[str, JSON]:
-        """The variables that are set now, by name."""
-        return self.scope.to_dict()
-
     def usage(self) -> Usage:
         """What the run has used so far, except elapsed time, which only drivers know."""
         return self.budget.usage()
@@ -166,9 +161,10 @@ class Machine(Run):
     def state(self) -> Run | None:
         """The state to take a snapshot of: this machine itself.
 
-        None before the start, in a pause, after the end, and if the schedule was changed from `auto`.
+        None before the start, in a pause, after the end, if the schedule was changed from `auto`, and for a
+        plan tree, whose runs are replayed from their first event.
         """
-        if self.ahead is not None and not self.ahead.is_looking:
+        if self.tree is not None or (self.ahead is not None and not self.ahead.is_looking):
             return None
         return self if self.is_started and not self.is_paused and self.result is None else None
 

@@ -21,6 +21,7 @@ from callsheet.machine.expressions.values import (
     Environment,
     ExpressionFailed,
     FailureKind,
+    FailureRecord,
     fields_of,
     limited,
     ordered,
@@ -541,7 +542,17 @@ def _float(env: Environment, value: Any = 0.0) -> float:
     return float(value)
 
 
+def _failed(env: Environment, value: Any) -> bool:
+    return isinstance(value, FailureRecord)
+
+
+def _is_empty(env: Environment, value: Any) -> bool:
+    return value is None or (isinstance(value, Sized) and len(value) == 0)
+
+
 FUNCTIONS: Final[dict[str, Function]] = {
+    "FAILED": _failed,
+    "IS_EMPTY": _is_empty,
     "len": _len,
     "sum": _sum,
     "min": _extreme("min", min),
