@@ -1,4 +1,4 @@
-"""The state of a run of a plan tree: activations of bodies, each with its place, its variables and its guards."""
+"""The state of a run of a plan tree: activations of bodies, with their places, variables and guards."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ if TYPE_CHECKING:
     from callsheet.machine.run import Run
 
 NEXT, STAY, WAITING, ENDED = range(4)
-"""What an operation leads to: the next one, the one at `pc`, an outcome from outside, the activation's end."""
+"""What an operation leads to: the next one, the one at `pc`, a wait for an outcome, the activation's end."""
 
 _MODELS = frozenset({Kind.MODEL, Kind.AGENT})
 _SHOWN_FAILURES = 5
@@ -565,7 +565,7 @@ class TreeRun:
         else:
             for kinds, slot, first in op.handlers:
                 if failure.kind in kinds if kinds else not is_denied:
-                    self.put(run, act, slot, record_of(failure))
+                    act.slots[slot] = record_of(failure)
                     run.notify(NoteKind.FACT, failure.step, f"it failed ({failure.text}); its handler runs")
                     act.pc = first
                     return STAY

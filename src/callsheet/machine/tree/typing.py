@@ -107,11 +107,11 @@ def _parsed(value: Any, kind: type) -> Any:
 def _list(value: object, item: Type, named: Mapping[str, Record]) -> Checked:
     if not isinstance(value, list):
         return value, f"{_shown(value)} is no list"
-    made: list[Any] = []
-    for index, each in enumerate(cast("list[Any]", value)):
+    items, made = cast("list[Any]", value), list[Any]()
+    for index, each in enumerate(items):
         one, wrong = _conformed(each, item, named)
         if wrong:
-            return value, f"[{index}]{_joined(wrong)}"
+            return items, f"[{index}]{_joined(wrong)}"
         made.append(one)
     return made, ""
 
@@ -119,11 +119,11 @@ def _list(value: object, item: Type, named: Mapping[str, Record]) -> Checked:
 def _dict(value: object, inner: Type, named: Mapping[str, Record]) -> Checked:
     if not isinstance(value, dict):
         return value, f"{_shown(value)} is no dict"
-    made: dict[Any, Any] = {}
-    for key, each in cast("dict[Any, Any]", value).items():
+    members, made = cast("dict[Any, Any]", value), dict[Any, Any]()
+    for key, each in members.items():
         one, wrong = _conformed(each, inner, named)
         if wrong:
-            return value, f"[{key!r}]{_joined(wrong)}"
+            return members, f"[{key!r}]{_joined(wrong)}"
         made[key] = one
     return made, ""
 
@@ -131,16 +131,16 @@ def _dict(value: object, inner: Type, named: Mapping[str, Record]) -> Checked:
 def _record(value: object, of: Record, named: Mapping[str, Record]) -> Checked:
     if not isinstance(value, dict):
         return value, f"{_shown(value)} is no record"
-    made: dict[Any, Any] = dict(cast("dict[Any, Any]", value))
+    made = {**cast("dict[Any, Any]", value)}
     for name, kind in of.fields:
         if name not in made:
             if isinstance(kind, Maybe):
                 continue
             there = ", ".join(str(key) for key in list(made)[:12]) or "nothing"
-            return value, f"there is no field {name}; there is {there}"
+            return made, f"there is no field {name}; there is {there}"
         made[name], wrong = _conformed(made[name], kind, named)
         if wrong:
-            return value, f".{name}{_joined(wrong)}"
+            return made, f".{name}{_joined(wrong)}"
     return made, ""
 
 
