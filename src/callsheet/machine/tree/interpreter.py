@@ -844,6 +844,7 @@ _EXCEPTIONS: dict[str, str] = {
     "ZeroDivisionError": "ZERO",
     "OverflowError": "OVERFLOW",
     "AssertionError": "REQUIRE",
+    "LimitError": "LIMIT",
 }
 
 
