@@ -258,6 +258,7 @@ CODES: dict[str, Code] = _table(
     CFG202="a demonstration without git",
     CFG230="an invalid address of a shared store",
     CFG231="a shared store without its driver",
+    CFG232="pure Python code without its interpreter",
     JRN001="an invalid run id",
     JRN002="an unknown run",
     JRN003="a run id that is already in use",
