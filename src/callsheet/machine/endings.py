@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from callsheet.machine.agents.actions import CallOutcome
 from callsheet.machine.agents.talk import QUESTION, InnerCall, Talk
@@ -21,7 +21,7 @@ from callsheet.machine.events import (
     TookPlace,
     Verdict,
 )
-from callsheet.machine.frames import Attempt, Group, HeldResult, Plain, TreeFrame
+from callsheet.machine.frames import Attempt, Frame, Group, HeldResult, Plain, TreeFrame
 from callsheet.machine.notes import NoteKind
 from callsheet.machine.order import (
     advance,
@@ -40,6 +40,7 @@ from callsheet.policy.calls import Rule
 
 if TYPE_CHECKING:
     from callsheet.machine.monitor.monitor import Monitor
+    from callsheet.machine.tree.activations import Activation
 
 
 def succeeded(run: Run, event: Succeeded, out: list[Command]) -> None:
@@ -51,6 +52,9 @@ def succeeded(run: Run, event: Succeeded, out: list[Command]) -> None:
         return
     code, _, place, frame = call
     monitor = run.monitor
+    if not isinstance(frame, Frame | None):
+        _succeeded_in_tree(run, call, event, out)
+        return
     if monitor is not None:
         if frame is not None or label is not None:
             _framed_succeeded(run, call, event, out)
@@ -81,6 +85,18 @@ def succeeded(run: Run, event: Succeeded, out: list[Command]) -> None:
     else:
         run.pc = code.number + 1
         advance(run, out)
+
+
+def _succeeded_in_tree(run: Run, call: Plain, event: Succeeded, out: list[Command]) -> None:
+    """A plain call of a plan tree has given its value."""
+    watched = run.monitor is not None or run.observer is not None
+    if watched or event.remarks or event.spent is not None:
+        _framed_succeeded(run, call, event, out)
+        return
+    if type(event.value) in SIZED:
+        run.budget.measure(event.value)
+    assert run.tree is not None
+    run.tree.succeeded(run, cast("Activation", call[3]), event.value, out)
 
 
 def _member_ended(run: Run, group: Group, step: str, out: list[Command]) -> None:

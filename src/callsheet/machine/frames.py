@@ -60,8 +60,10 @@ class Skipped:
 SKIPPED = Skipped()
 
 
-Plain: TypeAlias = "tuple[StepCode, dict[str, Any], int, Frame | None]"
+Plain: TypeAlias = "tuple[StepCode, dict[str, Any], int, Frame | Activation | None]"
 """A first attempt of a tool call, before anything but success happens to it: code, arguments, index, frame.
+
+In a plan tree it has IN_TREE for the index, and its activation.
 
 The index is that of the item in the frame; without a frame, the position in the open group (NOWHERE outside
 of one). It saves making a frame and an attempt for most calls: `Run.call` makes them, from this and the key,

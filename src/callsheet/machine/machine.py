@@ -14,6 +14,7 @@ from callsheet.machine.calls import open_commands
 from callsheet.machine.commands import Awaited, Command
 from callsheet.machine.endings import succeeded
 from callsheet.machine.events import Edited, Event, LimitsChanged, Reopened, Succeeded
+from callsheet.machine.frames import Frame
 from callsheet.machine.handlers import HANDLERS, refuse
 from callsheet.machine.limits import Limits
 from callsheet.machine.notes import Note, NoteKind
@@ -112,7 +113,7 @@ class Machine(Run):
         group = self.group
         attempt = next(iter(self.attempts.values()), None) or next(iter(self.inner.values()), None)
         frame = attempt[3] if isinstance(attempt, tuple) else None if attempt is None else attempt.frame
-        items = None if frame is None or group is not None else frame.items
+        items = frame.items if isinstance(frame, Frame) and group is None else None
         return Turn(
             self.pc,
             self.pc + 1 if group is None else group.end,

@@ -78,6 +78,8 @@ _MOST_KEPT = 32
 """The size of `cache.kept`; a program runs under a handful of policies, so overflowing it is rare."""
 NOWHERE = -1
 """Stands for no step or no slot."""
+IN_TREE = -2
+"""The place of a call of a plan tree: its activation knows it."""
 FIRST = "0.1"
 """The end of the key of a visit's first call: item 0, attempt 1."""
 

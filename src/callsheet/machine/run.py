@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from itertools import compress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from callsheet.ir import JSON
 from callsheet.machine.agents.talk import InnerCall
@@ -20,10 +20,10 @@ from callsheet.machine.closures import compile_value
 from callsheet.machine.commands import Command, Finish
 from callsheet.machine.decision_log import DecisionLog, Decisions
 from callsheet.machine.events import Failed, PlanCompiled, Succeeded
-from callsheet.machine.frames import Attempt, End, Frame, Group, Kept, Plain
+from callsheet.machine.frames import Attempt, End, Frame, Group, Kept, Plain, TreeFrame
 from callsheet.machine.limits import AUTO, Limits
 from callsheet.machine.notes import CallPlace, Note, NoteKind
-from callsheet.machine.program import FIRST, NOWHERE, Kind, Program, StepCode
+from callsheet.machine.program import FIRST, IN_TREE, NOWHERE, Kind, Program, StepCode
 from callsheet.machine.progress import Planning
 from callsheet.machine.remarks import Cut, describe_remark
 from callsheet.machine.result import PolicyRefusal, Result, Status, result_of
@@ -32,6 +32,7 @@ from callsheet.machine.schedule import Schedule
 if TYPE_CHECKING:
     from callsheet.machine.monitor.enforcement import Enforcement
     from callsheet.machine.monitor.monitor import Monitor
+    from callsheet.machine.tree.activations import Activation
     from callsheet.machine.tree.interpreter import TreeRun
 
 
@@ -298,7 +299,10 @@ class Run:
     def unfolded(self, key: str, call: Plain) -> Attempt:
         """The Attempt, with its frame, that a plain call stands for."""
         code, args, place, of_items = call
-        if of_items is not None:
+        if place == IN_TREE:
+            frame = TreeFrame().of(code, cast("Activation", of_items), key.rpartition(".")[0])
+            return Attempt().begin(frame, 0, key, args, [])
+        if isinstance(of_items, Frame):
             return Attempt().begin(of_items, place, key, args, [])
         grouped = place != NOWHERE or self.schedule is not None
         frame = Frame().begin(code, key.removesuffix(FIRST), grouped)

@@ -13,8 +13,9 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.expressions import format_expression
 from callsheet.ir import step as flat
 from callsheet.ir.effects import Effect
+from callsheet.ir.expr import Literal
 from callsheet.ir.expression import Call as FunctionCall
-from callsheet.ir.expression import Expression, nodes
+from callsheet.ir.expression import Expression, Variable, nodes
 from callsheet.ir.plan import Plan, filled_parameters
 from callsheet.ir.tree import (
     Act,
@@ -47,7 +48,8 @@ from callsheet.ir.tree import (
 )
 from callsheet.ir.types import Basic
 from callsheet.machine.compiling import Names, compile_call, fact_of
-from callsheet.machine.expressions import Compiled, compile_expression
+from callsheet.machine.expressions import compile_expression
+from callsheet.machine.keys import segment
 from callsheet.machine.program import NOWHERE, Kind, Program, StepCode, ToolFacts
 from callsheet.machine.tree.program import (
     NONE,
@@ -58,6 +60,7 @@ from callsheet.machine.tree.program import (
     CatchOp,
     ClockOp,
     ComputeOp,
+    Const,
     EndFinalOp,
     EnterOp,
     GuardOp,
@@ -66,6 +69,7 @@ from callsheet.machine.tree.program import (
     LeaveRoundsOp,
     LetOp,
     LoopOp,
+    Operand,
     Operation,
     ParallelOp,
     RemedyCode,
@@ -76,6 +80,7 @@ from callsheet.machine.tree.program import (
     TreeProgram,
     UnguardOp,
     UntilOp,
+    YieldOp,
 )
 
 COMPUTE = "callsheet.compute"
@@ -219,6 +224,8 @@ class _Compiler:
                     f"{one.id}: RE-PLAN in a plan of version 2 cannot run yet",
                     help="end the plan with @RESPOND, and compile the next one from its answer",
                 )
+            case Word.YIELD:
+                operations.append(YieldOp(one.id, self.expression(one.values[0], scope)))
             case _:
                 values = tuple(self.expression(value, scope) for value in one.values)
                 operations.append(SayOp(one.id, one.word, values, one.kind or ""))
@@ -347,10 +354,12 @@ class _Compiler:
             known += [f"arg{i}" for i in range(len(known), len(positional))]
             named = (*zip(known, positional, strict=True), *named)
             positional = ()
+        code.is_plain = code.kind is Kind.TOOL
         code.wants_data = one.into is not None and one.into.type not in (None, Basic.STR)
         scope.operations.append(
             CallOp(
                 code,
+                segment(one.id),
                 tuple(self.expression(value, scope) for value in positional),
                 tuple((name, self.expression(value, scope)) for name, value in named),
                 self.store(one.into, scope),
@@ -486,8 +495,14 @@ class _Compiler:
         compile_call(code, flat.Call(CLOCK), self.names)
         return code
 
-    def expression(self, node: Expression, scope: _Scope) -> Compiled:
-        return compile_expression(node, scope.read)
+    def expression(self, node: Expression, scope: _Scope) -> Operand:
+        match node:
+            case Literal(value=value):
+                return Const(value)
+            case Variable(name=name):
+                return scope.read(name)
+            case _:
+                return compile_expression(node, scope.read)
 
     def store(self, into: Into | None, scope: _Scope) -> Store | None:
         return None if into is None else Store(scope.own(into.name), into.name, into.type)

@@ -16,7 +16,7 @@ from callsheet.ir.tree import Failing, Input, Word
 from callsheet.machine.agents.talk import opened
 from callsheet.machine.budget import Refusal
 from callsheet.machine.calls import emit
-from callsheet.machine.commands import Command, Sleep
+from callsheet.machine.commands import CallTool, Command, Sleep
 from callsheet.machine.doubt import DOUBT
 from callsheet.machine.expressions import Compiled, ExpressionFailed
 from callsheet.machine.expressions.functions import FUNCTIONS
@@ -31,7 +31,7 @@ from callsheet.machine.expressions.values import (
 from callsheet.machine.frames import Attempt, End, TreeFrame, Wait
 from callsheet.machine.keys import segment
 from callsheet.machine.notes import CallPlace, Note, NoteKind
-from callsheet.machine.program import NOWHERE, Kind, StepCode
+from callsheet.machine.program import IN_TREE, NOWHERE, Kind, StepCode
 from callsheet.machine.result import Status
 from callsheet.machine.tree.activations import (
     MISSING,
@@ -53,6 +53,7 @@ from callsheet.machine.tree.program import (
     CatchOp,
     ClockOp,
     ComputeOp,
+    Const,
     EndFinalOp,
     EnterOp,
     GuardOp,
@@ -61,6 +62,7 @@ from callsheet.machine.tree.program import (
     LeaveRoundsOp,
     LetOp,
     LoopOp,
+    Operand,
     ParallelOp,
     RemedyCode,
     RequireOp,
@@ -70,6 +72,7 @@ from callsheet.machine.tree.program import (
     TreeProgram,
     UnguardOp,
     UntilOp,
+    YieldOp,
 )
 from callsheet.machine.tree.typing import conformed
 from callsheet.machine.tree.wire import plain, read_outputs, tagged
@@ -80,6 +83,9 @@ if TYPE_CHECKING:
 NEXT, STAY, WAITING, ENDED = range(4)
 """What an operation leads to: the next one, the one at `pc`, a wait for an outcome, the activation's end."""
 
+_SCALARS = frozenset({str, int, bool, type(None)})
+_tool_call: Callable[[tuple[object, ...]], CallTool] = partial(cast("Any", tuple).__new__, CallTool)
+"""Makes a CallTool from a tuple of all its fields; faster than its constructor."""
 _MODELS = frozenset({Kind.MODEL, Kind.AGENT})
 _SHOWN_FAILURES = 5
 """How many failed items a message names."""
@@ -143,6 +149,29 @@ class TreeRun:
         frame = cast("TreeFrame", attempt.frame)
         act = frame.act
         self._go_on(run, act, out, lambda: self._after_call(run, act, attempt, value))
+
+    def succeeded(self, run: Run, act: Activation, value: Any, out: list[Command]) -> None:
+        """As `settled`, for the value of a plain call that nobody observes."""
+        op = cast("CallOp", act.body.operations[act.pc])
+        into = op.into
+        if into is not None and into.type is None:
+            act.slots[into.slot] = value
+            if act.slots is run.slots:
+                run.scope.was_set[into.slot] = 1
+        elif into is not None:
+            self._go_on(run, act, out, partial(self._store_result, run, act, op, value))
+            return
+        act.pc += 1
+        self._go_on(run, act, out)
+
+    def _store_result(self, run: Run, act: Activation, op: CallOp, value: Any) -> int:
+        """Store the result of a plain call, which must be of its type."""
+        assert op.into is not None
+        try:
+            self.store(run, act, op.into, value, act.path + op.segment)
+        except StatementFailed as failed:
+            return self._remedied(run, act, op, failed.failure)
+        return NEXT
 
     def woken(self, run: Run, wait: Wait, out: list[Command]) -> None:
         """A timer is over."""
@@ -237,11 +266,16 @@ class TreeRun:
 
     # -------------------------------------------------------------- expressions
 
-    def value(self, act: Activation, compiled: Compiled) -> Any:
-        """The value of an expression at the current statement of an activation."""
+    def value(self, act: Activation, operand: Operand) -> Any:
+        """The value of an operand at the current statement of an activation."""
+        kind = type(operand)
+        if kind is int:
+            return act.slots[cast("int", operand)]
+        if kind is Const:
+            return cast("Const", operand).value
         env = self.env
         env.work, env.now = DEFAULT_WORK, act.now
-        return compiled(act.slots, env)
+        return cast("Compiled", operand)(act.slots, env)
 
     def text(self, value: Any) -> str:
         """A value as text."""
@@ -267,12 +301,26 @@ class TreeRun:
 
     def _call(self, run: Run, act: Activation, op: CallOp, out: list[Command]) -> int:
         code = op.code
-        visit = act.path + segment(code.id)
-        self._count(run, act, visit)
-        run.notify(NoteKind.STARTED, visit)
+        visit = act.path + op.segment
+        budget = run.budget
+        if not act.is_inner:
+            self._count_step(run, visit)
+        if run.observer is not None:
+            run.notify(NoteKind.STARTED, visit)
+        slots = act.slots
+        args: dict[str, Any] = {}
         try:
-            inputs = [to_json(self.value(act, each)) for each in op.positional]
-            args = {name: to_json(self.value(act, each)) for name, each in op.named}
+            for name, operand in op.named:
+                value = slots[operand] if type(operand) is int else self.value(act, operand)
+                args[name] = value if type(value) in _SCALARS else as_argument(value)
+            if code.is_plain and run.is_free and run.monitor is None and budget.ahead > 0:
+                key, tool = visit + ".1", code.tool
+                budget.ahead -= 1
+                budget.calls[tool] += 1
+                run.attempts[key] = (code, args, IN_TREE, act)
+                out.append(_tool_call((key, code.id, tool, args, code.wants_data, "", None)))
+                return WAITING
+            inputs = [as_argument(self.value(act, each)) for each in op.positional]
         except ExpressionFailed as failed:
             return self._remedied(run, act, op, Failure.of(failed, visit))
         self._emit(run, act, op, visit, args, inputs, out)
@@ -416,9 +464,6 @@ class TreeRun:
         place = act.path + op.id
         values = [self.value(act, each) for each in op.values]
         match op.word:
-            case Word.YIELD:
-                act.yielded = values[0]
-                return NEXT
             case Word.NOTE:
                 run.notify(NoteKind.FACT, place, " ".join(self.text(value) for value in values))
                 return NEXT
@@ -435,6 +480,10 @@ class TreeRun:
                 if len(values) > 1:
                     answer = text
                 return _leave(act, Leaving(op.word, (text, answer), step=place))
+
+    def _yield(self, run: Run, act: Activation, op: YieldOp, out: list[Command]) -> int:
+        act.yielded = self.value(act, op.value)
+        return NEXT
 
     def _wait(self, run: Run, act: Activation, place: str, given: Any, out: list[Command]) -> int:
         seconds = seconds_of(given)
@@ -803,6 +852,35 @@ def _leave(act: Activation, leaving: Leaving) -> int:
     return ENDED
 
 
+# ---------------------------------------------------------------- values for tools
+
+
+def as_argument(value: Any) -> Any:
+    """A value as a tool gets it: itself if it is JSON data, else as JSON data.
+
+    Raises ExpressionFailed for what JSON has not.
+    """
+    return value if _is_data(value) else to_json(value)
+
+
+def _is_data(value: Any) -> bool:
+    stack: list[Any] = [value]
+    while stack:
+        one = stack.pop()
+        kind: type[Any] = type(one)
+        if kind in _SCALARS:
+            continue
+        if kind is list:
+            stack.extend(one)
+        elif kind is dict:
+            if not all(type(key) is str for key in one):
+                return False
+            stack.extend(one.values())
+        elif kind is not float or one - one != 0:
+            return False
+    return True
+
+
 # ---------------------------------------------------------------- failures as values
 
 
@@ -874,6 +952,7 @@ _EXECUTE: dict[type, _Execute] = {
     ClockOp: TreeRun._clock,  # pyright: ignore[reportPrivateUsage]
     LetOp: TreeRun._let,  # pyright: ignore[reportPrivateUsage]
     RequireOp: TreeRun._require,  # pyright: ignore[reportPrivateUsage]
+    YieldOp: TreeRun._yield,  # pyright: ignore[reportPrivateUsage]
     SayOp: TreeRun._say,  # pyright: ignore[reportPrivateUsage]
     JumpOp: TreeRun._jump,  # pyright: ignore[reportPrivateUsage]
     BranchOp: TreeRun._branch,  # pyright: ignore[reportPrivateUsage]

@@ -8,7 +8,7 @@ are jumps within their body; @PARALLEL has a body for each member that shares th
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from callsheet.ir.tree import Input, Word
 from callsheet.ir.types import Record, Type
@@ -19,6 +19,16 @@ if TYPE_CHECKING:
 
 NONE = -1
 """Stands for no slot and no place."""
+
+
+class Const(NamedTuple):
+    """A literal."""
+
+    value: Any
+
+
+Operand: TypeAlias = "int | Const | Compiled"
+"""What a statement evaluates: a slot by its number, a literal, or any other expression."""
 
 
 @dataclass(slots=True)
@@ -55,8 +65,10 @@ class CallOp:
     """A call; `remedy` is what is done about its failure here, without a guard."""
 
     code: StepCode
-    positional: tuple[Compiled, ...]
-    named: tuple[tuple[str, Compiled], ...]
+    segment: str
+    """Its id in keys."""
+    positional: tuple[Operand, ...]
+    named: tuple[tuple[str, Operand], ...]
     into: Store | None
     remedy: RemedyCode | None
 
@@ -79,7 +91,7 @@ class LetOp:
     id: str
     slot: int
     name: str
-    value: Compiled
+    value: Operand
     type: Type | None = None
 
 
@@ -88,20 +100,28 @@ class RequireOp:
     """A failure unless the condition is true."""
 
     id: str
-    condition: Compiled
-    message: Compiled | None
+    condition: Operand
+    message: Operand | None
     text: str
     """The condition as the plan writes it."""
 
 
 @dataclass(slots=True)
 class SayOp:
-    """RESPOND, TERMINATE, RETURN, YIELD, NOTE, FAIL, WAIT."""
+    """RESPOND, TERMINATE, RETURN, NOTE, FAIL, WAIT."""
 
     id: str
     word: Word
-    values: tuple[Compiled, ...]
+    values: tuple[Operand, ...]
     kind: str = ""
+
+
+@dataclass(slots=True)
+class YieldOp:
+    """The result of a loop's item."""
+
+    id: str
+    value: Operand
 
 
 @dataclass(slots=True)
@@ -116,7 +136,7 @@ class BranchOp:
     """Go on if the condition is true, else go to another operation."""
 
     id: str
-    condition: Compiled
+    condition: Operand
     otherwise: int = NONE
     is_first: bool = False
     """Whether it is the `?IF` itself, of which observers are told."""
@@ -128,7 +148,7 @@ class EnterOp:
 
     id: str
     slot: int
-    most: Compiled | None
+    most: Operand | None
 
 
 @dataclass(slots=True)
@@ -137,7 +157,7 @@ class RoundOp:
 
     id: str
     slot: int
-    while_: Compiled | None
+    while_: Operand | None
     end: int = NONE
     next: int = NONE
     """Where CONTINUE goes."""
@@ -149,8 +169,8 @@ class UntilOp:
 
     id: str
     slot: int
-    until: Compiled | None
-    every: Compiled | None
+    until: Operand | None
+    every: Operand | None
     head: int = NONE
 
 
@@ -178,8 +198,8 @@ class LoopOp:
 
     id: str
     var: str
-    source: Compiled
-    limit: Compiled | None
+    source: Operand
+    limit: Operand | None
     body: Body
     item_slot: int
     into: Store | None
@@ -205,7 +225,7 @@ class InvokeOp:
     id: str
     plan: str
     body: Body
-    arguments: tuple[tuple[int, Compiled, Type], ...]
+    arguments: tuple[tuple[int, Operand, Type], ...]
     """The slots of its inputs with their values and types."""
     defaults: tuple[tuple[int, Input], ...]
     into: Store | None
@@ -268,6 +288,7 @@ Operation: TypeAlias = (
     | LetOp
     | RequireOp
     | SayOp
+    | YieldOp
     | JumpOp
     | BranchOp
     | EnterOp
@@ -289,7 +310,7 @@ class RemedyCode(NamedTuple):
     """CONTINUE (no values), USE (one value) or TERMINATE."""
 
     kind: str
-    values: tuple[Compiled, ...] = ()
+    values: tuple[Operand, ...] = ()
 
 
 class TreeProgram(NamedTuple):
