@@ -867,7 +867,7 @@ def _is_data(value: Any) -> bool:
     stack: list[Any] = [value]
     while stack:
         one = stack.pop()
-        kind: type[Any] = type(one)
+        kind = cast("type[Any]", type(one))
         if kind in _SCALARS:
             continue
         if kind is list:
