@@ -68,11 +68,11 @@ def compile_plan(
     decide which of the ready steps of a graph starts first. If two steps share an id, a jump finds the first.
     Raises CallsheetError (RUN001) for a graph that cannot be run: a cycle, an unknown or duplicate index.
     """
-    if plan.tree is not None:
-        from callsheet.machine.tree.compiling import compile_tree  # noqa: PLC0415 - only for version 2
-
-        return compile_tree(plan, facts or {})
     with gc_paused(len(plan.steps) >= _LARGE):
+        if plan.tree is not None:
+            from callsheet.machine.tree.compiling import compile_tree  # noqa: PLC0415 - only for version 2
+
+            return compile_tree(plan, facts or {})
         return _compile(plan, facts or {}, ranks)
 
 

@@ -31,7 +31,7 @@ from callsheet.machine.order import (
     settle,
     store_plain_result,
 )
-from callsheet.machine.program import Kind
+from callsheet.machine.program import IN_TREE, Kind
 from callsheet.machine.questions import Approval, Asked, Question, describe_answer, unanswered
 from callsheet.machine.replanning import not_planned
 from callsheet.machine.run import Run, failure
@@ -52,9 +52,10 @@ def succeeded(run: Run, event: Succeeded, out: list[Command]) -> None:
         return
     code, _, place, frame = call
     monitor = run.monitor
-    if not isinstance(frame, Frame | None):
-        _succeeded_in_tree(run, call, event, out)
+    if place == IN_TREE:
+        _succeeded_in_tree(run, cast("Activation", frame), call, event, out)
         return
+    frame = cast("Frame | None", frame)
     if monitor is not None:
         if frame is not None or label is not None:
             _framed_succeeded(run, call, event, out)
@@ -87,16 +88,17 @@ def succeeded(run: Run, event: Succeeded, out: list[Command]) -> None:
         advance(run, out)
 
 
-def _succeeded_in_tree(run: Run, call: Plain, event: Succeeded, out: list[Command]) -> None:
+def _succeeded_in_tree(run: Run, act: Activation, call: Plain, event: Succeeded, out: list[Command]) -> None:
     """A plain call of a plan tree has given its value."""
-    watched = run.monitor is not None or run.observer is not None
-    if watched or event.remarks or event.spent is not None:
+    _, value, remarks, spent, _, _ = event
+    if run.observer is not None or run.monitor is not None or remarks or spent is not None:
         _framed_succeeded(run, call, event, out)
         return
-    if type(event.value) in SIZED:
-        run.budget.measure(event.value)
-    assert run.tree is not None
-    run.tree.succeeded(run, cast("Activation", call[3]), event.value, out)
+    if type(value) in SIZED:
+        run.budget.measure(value)
+    tree = run.tree
+    assert tree is not None
+    tree.succeeded(run, act, value, out)
 
 
 def _member_ended(run: Run, group: Group, step: str, out: list[Command]) -> None:

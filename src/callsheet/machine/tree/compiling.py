@@ -16,6 +16,7 @@ from callsheet.ir.effects import Effect
 from callsheet.ir.expr import Literal
 from callsheet.ir.expression import Call as FunctionCall
 from callsheet.ir.expression import Expression, Variable, nodes
+from callsheet.ir.operations import CallKind
 from callsheet.ir.plan import Plan, filled_parameters
 from callsheet.ir.tree import (
     Act,
@@ -346,11 +347,12 @@ class _Compiler:
         listed = self.listed[one.id].call
         assert listed is not None
         fact = fact_of(listed, self.facts)
-        compile_call(code, listed, self.names)
+        is_plain = one.kind is CallKind.TOOL
+        compile_call(code, flat.Call(one.tool) if is_plain else listed, self.names)
         positional, named = one.positional, one.named
         if code.kind is not Kind.MODEL and code.kind is not Kind.AGENT:
             given = {name for name, _ in named}
-            known = filled_parameters(fact.parameters, given, len(positional))
+            known = [] if not positional else filled_parameters(fact.parameters, given, len(positional))
             known += [f"arg{i}" for i in range(len(known), len(positional))]
             named = (*zip(known, positional, strict=True), *named)
             positional = ()
