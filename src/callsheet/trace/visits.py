@@ -237,6 +237,8 @@ class Visits:
                 return self._replanned(step, note)
             case NoteKind.EDITED:
                 return self._told(Visit("edit", self.now, self.now, outcome="ok", detail="set by hand"), note)
+            case NoteKind.SAID:
+                return self._told(Visit(step, self.now, self.now, outcome="ok", detail=note.detail), note)
             case NoteKind.ASKED | NoteKind.ENDED | NoteKind.BEFORE:
                 return self.last.get(step)
             case _:

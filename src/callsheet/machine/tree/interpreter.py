@@ -465,7 +465,7 @@ class TreeRun:
         values = [self.value(act, each) for each in op.values]
         match op.word:
             case Word.NOTE:
-                run.notify(NoteKind.FACT, place, " ".join(self.text(value) for value in values))
+                run.notify(NoteKind.SAID, place, " ".join(self.text(value) for value in values))
                 return NEXT
             case Word.FAIL:
                 text = " ".join(self.text(value) for value in values)
@@ -729,7 +729,9 @@ class TreeRun:
             denied = next((n for n in numbers if failures[n].kind == Failing.DENIED), None)
             if not op.skips or denied is not None:
                 first = failures[numbers[0] if denied is None else denied]
-                raise StatementFailed(_of_items(loop, numbers, first))
+                failure = _of_items(loop, numbers, first)
+                run.notify(NoteKind.FAILED, loop.path, failure.text)
+                raise StatementFailed(failure)
             run.failed_steps[loop.path] = None
             run.notify(
                 NoteKind.FACT, loop.path, f"{_of_items(loop, numbers, failures[numbers[0]]).text}; left out"
@@ -799,6 +801,7 @@ class TreeRun:
     def _returned(self, run: Run, act: Activation, op: InvokeOp, ended: Ended) -> int:
         visit, by = act.path + segment(op.id), ended.by
         if isinstance(by, Failure):
+            run.notify(NoteKind.FAILED, visit, by.text)
             raise StatementFailed(by._replace(error=f"{op.plan}: {by.text}"))
         if isinstance(by, Leaving) and by.word is not Word.RETURN:
             return _leave(act, by)
