@@ -80,7 +80,7 @@ class Progress:
 
     def restart(self) -> None:
         """Reset the count, because a resumed run repeats its notes."""
-        self._ended, self._actions = 0, _actions(self._plan)
+        self._ended, self._actions = 0, ActionTexts(self._plan)
 
     def set_plan(self, plan: Plan) -> None:
         """Report the steps of another plan from now on."""

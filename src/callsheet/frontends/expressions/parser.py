@@ -73,10 +73,13 @@ class Reading(NamedTuple):
     end: int
 
 
-def read_expression(text: str, start: int = 0, end: int | None = None, *, is_whole: bool = True) -> Reading:
+def read_expression(
+    text: str, start: int = 0, end: int | None = None, *, is_whole: bool = True, in_brackets: bool = False
+) -> Reading:
     """Parse the expression at `start`.
 
-    `is_whole` demands that it reaches to `end` (blanks and comments aside). Raises NotAnExpression.
+    `is_whole` demands that it reaches to `end` (blanks and comments aside); `in_brackets` says that it stands
+    inside brackets, where it may go on in the next line. Raises NotAnExpression.
 
     >>> read_expression("$a.size + 1").expression
     ... # doctest: +NORMALIZE_WHITESPACE
@@ -84,6 +87,7 @@ def read_expression(text: str, start: int = 0, end: int | None = None, *, is_who
            right=Literal(value=1))
     """
     parser = _Parser(text, start, len(text) if end is None else end)
+    parser.brackets = int(in_brackets)
     found = parser.resolved(parser.expression(), frozenset())
     at = parser.pos
     while text[at - 1].isspace():
