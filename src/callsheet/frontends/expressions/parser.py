@@ -114,6 +114,8 @@ _STRING: Final = re.compile(r"([rRfFbBuU]{0,2})(\"\"\"|'''|\"|')")
 _OPTIONAL: Final = re.compile(r"\?(?!\?)")
 _COMPARISONS: Final = {"==", "!=", "<", "<=", ">", ">="}
 _OPERATOR: Final = re.compile(r"\*\*|//|\?\?|==|!=|<=|>=|<>|&&|\|\||[-+*/%|&^<>!=]")
+WRONG_OPERATORS: Final = {"&&": "and", "||": "or", "<>": "!=", "=": "==", "!": "not "}
+"""Operators of other languages, and what they are here."""
 _ESCAPE: Final = re.compile(
     r"\\(?:u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|(\r\n|.))",
     re.DOTALL,
@@ -184,7 +186,7 @@ class _Parser:
         if not char or char == "\n":
             self.fail("a value is missing here", at, at)
         operator = self.operator()
-        instead = {"&&": "and", "||": "or", "<>": "!=", "=": "==", "!": "not "}.get(operator)
+        instead = WRONG_OPERATORS.get(operator)
         if instead is not None:
             self.fail(f"{operator} is written {instead.strip()} here", at, at + len(operator))
         if char == "?":
@@ -193,6 +195,8 @@ class _Parser:
 
     def expect(self, char: str, why: str) -> None:
         if self.skip() != char:
+            if self.operator() in WRONG_OPERATORS:
+                self.unexpected()
             self.fail(f"{char} is missing {why}", min(self.pos, self.end))
         self.pos += 1
 
