@@ -28,17 +28,18 @@ def check_tree(tree: Tree, *, tools: Mapping[str, ToolSignature] | None = None) 
     `tools` is the catalogue by canonical name, or None. A diagnostic of severity error means that the plan
     must not run. Where two statements have one id only that is told, since the other checks go by ids.
     """
-    order = {one.id: number for number, one in enumerate(all_statements(tree))}
-    with gc_paused(len(order) >= _LARGE):
+    every = list(all_statements(tree))
+    order = {one.id: number for number, one in enumerate(every)}
+    with gc_paused(len(every) >= _LARGE):
         report = Report()
-        placement.repeated_ids(tree, report)
-        if report.found:
+        if len(order) < len(every):
+            placement.repeated_ids(every, report)
             return tuple(report.found)
         placement.repeated_names(tree, report)
-        placement.unknown_types(tree, report)
-        placement.sub_plans(tree, report)
+        placement.unknown_types(tree, every, report)
+        placement.sub_plans(tree, every, report)
         placement.misplaced_words(tree, report)
         scopes = scopes_of(tree)
-        beside = placement.members(tree, scopes, report)
+        beside = placement.members(every, scopes, report)
         Flow(tree, scopes, report, Calls(tools).check, beside).run()
         return report.sorted(order)

@@ -5,9 +5,10 @@ What is written in the call is judged by the same code as in version 1, what it 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, cast
 
+from callsheet import lazy
 from callsheet.diagnostics import Severity
 from callsheet.ir import Call, CallKind, DictExpr, ListExpr, Literal, Ref, Template, Value
 from callsheet.ir.expression import Display, Expression, Hole, Kind, Text, Variable, variables_in
@@ -42,6 +43,7 @@ from callsheet.passes.structured.shapes import (
 from callsheet.passes.structured.typing import Typer
 
 _QUERY = "query"
+_ROOT = lazy.pattern(r"[.\[]")
 
 
 class Calls:
@@ -60,11 +62,13 @@ class Calls:
             act.span,
         )
         given = dict(self._arguments(typer, act))
+        faulty: set[str] = set()
         for finding in self._findings(typer, act, call):
             typer.report.add_finding(finding, act)
+            faulty.update(finding.names[1:])
         signature = None if self.tools is None else self.tools.get(act.tool)
         if signature is not None:
-            _shapes(typer, act, signature, given)
+            _shapes(typer, act, signature, given, faulty)
         return self._result(act, signature)
 
     def _arguments(self, typer: Typer, act: Act) -> Iterator[tuple[int | str, Shape]]:
@@ -164,14 +168,23 @@ def _check_query(typer: Typer, act: Act, query: Text) -> None:
 # ---------------------------------------------------------------- arguments by their shapes
 
 
-def _shapes(typer: Typer, act: Act, signature: ToolSignature, given: Mapping[int | str, Shape]) -> None:
+def _shapes(
+    typer: Typer,
+    act: Act,
+    signature: ToolSignature,
+    given: Mapping[int | str, Shape],
+    faulty: Collection[str],
+) -> None:
+    """CHK044 and CHK122 for each argument but those of which a part is `faulty` as it is written."""
     named = {name for name, _ in act.named}
     free = [name for name in signature.parameters if name not in named]
-    pairs = [*zip(free, enumerate(act.positional), strict=False)]
-    for name, (number, node) in pairs:
-        _argument(typer, act, signature, name, node, given[number])
+    roots = {_ROOT.split(place, maxsplit=1)[0] for place in faulty}
+    for name, (number, node) in zip(free, enumerate(act.positional), strict=False):
+        if name not in roots:
+            _argument(typer, act, signature, name, node, given[number])
     for name, node in act.named:
-        _argument(typer, act, signature, name, node, given[name])
+        if name not in roots:
+            _argument(typer, act, signature, name, node, given[name])
 
 
 def _argument(

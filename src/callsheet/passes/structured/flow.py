@@ -190,9 +190,11 @@ class Flow:
             if holding is None:
                 continue
             if len(path) == 1:
-                self.state.set(root[1:], replace(holding, shape=shape))
+                self.state.set(root[1:], Holding(shape, holding.always, holding.facts))
             else:
-                self.state.set(root[1:], replace(holding, facts={**holding.facts, path: shape}))
+                self.state.set(
+                    root[1:], Holding(holding.shape, holding.always, {**holding.facts, path: shape})
+                )
 
     # ------------------------------------------------------------ plans
 

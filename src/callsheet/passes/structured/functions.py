@@ -11,7 +11,7 @@ from callsheet.passes.structured import operations as of
 from callsheet.passes.structured import shapes
 from callsheet.passes.structured.report import listed
 from callsheet.passes.structured.shapes import ANY, BOOL, Shape, families, join
-from callsheet.passes.structured.words import article, plain, spelled
+from callsheet.passes.structured.words import article, count, plain, spelled
 
 if TYPE_CHECKING:
     from callsheet.passes.structured.typing import Typer

@@ -29,7 +29,7 @@ from callsheet.passes.structured.shapes import (
     family,
     join,
 )
-from callsheet.passes.structured.words import article, may_be_number, spelled
+from callsheet.passes.structured.words import article, may_be_number, optional, spelled
 
 if TYPE_CHECKING:
     from callsheet.passes.structured.typing import Typer

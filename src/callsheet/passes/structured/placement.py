@@ -31,7 +31,6 @@ from callsheet.ir.tree import (
     Try,
     Use,
     Word,
-    all_statements,
     inner_blocks,
     recovery_of,
     statements,
@@ -45,10 +44,10 @@ MOST_STEPS = 10_000
 """How many statements the calls of sub-plans may add, written out (decision 16)."""
 
 
-def repeated_ids(tree: Tree, report: Report) -> None:
+def repeated_ids(every: Iterable[Statement], report: Report) -> None:
     """CHK016 for an id that two statements have, at each but the first."""
     seen: set[str] = set()
-    for one in all_statements(tree):
+    for one in every:
         if one.id in seen:
             report.add("CHK016", f"there is another step {one.id}", one, help="give each step its own id")
         seen.add(one.id)
@@ -74,10 +73,10 @@ def _repeated(report: Report, message: str, names: Iterable[str]) -> None:
 # ---------------------------------------------------------------- types
 
 
-def unknown_types(tree: Tree, report: Report) -> None:
+def unknown_types(tree: Tree, every: Iterable[Statement], report: Report) -> None:
     """CHK107 for the name of a type that the plan does not declare, and for one that contains itself."""
     known = tree.named_types
-    for where, statement, of in _types(tree):
+    for where, statement, of in _types(tree, every):
         for name in _named(of):
             if name not in known:
                 there = f"the plan declares {listed(known)}" if known else f"declare it: TYPE {name} = {{…}}"
@@ -94,7 +93,7 @@ def unknown_types(tree: Tree, report: Report) -> None:
             )
 
 
-def _types(tree: Tree) -> Iterator[tuple[str, Statement | None, Type]]:
+def _types(tree: Tree, every: Iterable[Statement]) -> Iterator[tuple[str, Statement | None, Type]]:
     for name, record in tree.types:
         yield f"a field of {name}", None, record
     for plan in (None, *tree.plans):
@@ -103,7 +102,7 @@ def _types(tree: Tree) -> Iterator[tuple[str, Statement | None, Type]]:
         result = tree.result if plan is None else plan.result
         if result is not None:
             yield f"the result of {'the plan' if plan is None else plan.name}", None, result
-    for one in all_statements(tree):
+    for one in every:
         if isinstance(one, Act | Invoke | Foreach) and one.into is not None and one.into.type is not None:
             yield f"${one.into.name}", one, one.into.type
         elif isinstance(one, Let) and one.type is not None:
@@ -138,13 +137,15 @@ def _reached(name: str, known: dict[str, Record]) -> set[str]:
 # ---------------------------------------------------------------- sub-plans
 
 
-def sub_plans(tree: Tree, report: Report) -> None:
+def sub_plans(tree: Tree, every: Iterable[Statement], report: Report) -> None:
     """CHK104, CHK041, CHK042, CHK105 and CHK108: which sub-plans are called, how, and how much that makes."""
     known = {one.name: one for one in tree.plans}
-    for one in all_statements(tree):
+    is_called = False
+    for one in every:
         if isinstance(one, Invoke):
+            is_called = True
             _invoke(one, known, report)
-    order = _callees_first(tree, report)
+    order = _callees_first(tree, report) if is_called else None
     if order is not None:
         _expanded(tree, order, report)
 
@@ -340,13 +341,13 @@ def _recovery(one: Statement, recovery: Recovery, place: _Place, report: Report)
 # ---------------------------------------------------------------- members of groups
 
 
-def members(tree: Tree, scopes: Scopes, report: Report) -> dict[str, dict[str, str]]:
+def members(every: Iterable[Statement], scopes: Scopes, report: Report) -> dict[str, dict[str, str]]:
     """CHK020 and CHK021: members of @PARALLEL that read or set what another one sets.
 
     Gives for each member's id the variables that other members set, with the id of the one that does.
     """
     found: dict[str, dict[str, str]] = {}
-    for one in all_statements(tree):
+    for one in every:
         if isinstance(one, Parallel):
             found.update(_group(one, scopes, report))
     return found

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
 
 from callsheet.passes.structured.narrowing import Path
 from callsheet.passes.structured.shapes import Shape, join
 
+_NO_FACTS: Mapping[Path, Shape] = MappingProxyType({})
 
-@dataclass(frozen=True, slots=True)
-class Holding:
+
+class Holding(NamedTuple):
     """What is known of a variable at a place: whether it is set on every path there, and what it holds.
 
     `facts` are what tests have shown of paths into it.
@@ -18,7 +21,7 @@ class Holding:
 
     shape: Shape
     always: bool = True
-    facts: Mapping[Path, Shape] = field(default_factory=dict[Path, Shape])
+    facts: Mapping[Path, Shape] = _NO_FACTS
 
 
 Changes = dict[str, "Holding | None"]
@@ -101,7 +104,7 @@ def joined(holdings: list[Holding | None]) -> Holding | None:
     always = len(there) == len(holdings) and all(one.always for one in there)
     first = there[0]
     if all(one is first for one in there):
-        return first if first.always == always else replace(first, always=always)
+        return first if first.always == always else first._replace(always=always)
     facts = {
         path: join(shape, *(one.facts[path] for one in there[1:]))
         for path, shape in first.facts.items()
