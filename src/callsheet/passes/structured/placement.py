@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from callsheet.ir.inputs import NotOfType, read_value
 from callsheet.ir.scopes import Scope, Scopes
 from callsheet.ir.tree import (
     Act,
@@ -132,6 +133,21 @@ def _reached(name: str, known: dict[str, Record]) -> set[str]:
         reached |= fresh
         waiting.extend(fresh)
     return reached
+
+
+def wrong_defaults(tree: Tree, report: Report) -> None:
+    """CHK125 for a default that is not of the type of its input."""
+    named = tree.named_types
+    for where, inputs in (("", tree.inputs), *((f" of {one.name}", one.inputs) for one in tree.plans)):
+        for one in inputs:
+            if one.is_required:
+                continue
+            try:
+                read_value(one.type, one.default, named)
+            except NotOfType as error:
+                place = f"${one.name}{error.path}{where}"
+                message = f"the default of {place} is to be {error.wanted}, not {error.found}"
+                report.add("CHK125", message, span=one.span, help="write a default of the type, or none")
 
 
 # ---------------------------------------------------------------- sub-plans
