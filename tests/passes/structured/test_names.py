@@ -1,6 +1,9 @@
 """Names in version 2: what is set where, scopes, failures as values, words in their places."""
 
+from dataclasses import replace
+
 import pytest
+from tests.growth import seconds
 from tests.passes.structured.trees import (
     GO_ON,
     SKIP,
@@ -29,8 +32,9 @@ from tests.passes.structured.trees import (
     when,
 )
 
-from callsheet.ir.tree import Statement, SubPlan
+from callsheet.ir.tree import Handler, Recovery, Statement, SubPlan, Tree
 from callsheet.ir.types import Basic
+from callsheet.passes.structured import check_tree
 
 NOTE = say(Word.NOTE, "$error.kind")
 FAIL = say(Word.FAIL, "'no'")
@@ -158,6 +162,10 @@ BAD: dict[str, tuple[str, tuple[Statement, ...]]] = {
         "CHK111",
         (each("m", "[1]", when("$m", say(Word.CONTINUE)), call("T"), together=True),),
     ),
+    "SET under TOGETHER": (
+        "CHK111",
+        (let("n", "0"), each("m", "[1]", put("n", "$n + 1"), together=True), respond("$n")),
+    ),
     "TERMINATE in a member": ("CHK111", (group(when("1 < 2", say(Word.TERMINATE, "1")), call("T")),)),
     "ON_FAIL TERMINATE in a member": ("CHK111", (group(call("A", fails=leave("1")), call("T")),)),
     "RETURN in a loop of a member": ("CHK111", (group(each("m", "[1]", say(Word.RETURN, "1")), call("T")),)),
@@ -180,11 +188,42 @@ def test_a_loop_inside_a_member_or_item_may_end_early() -> None:
     assert not found(tree(each("m", "[1]", until("1 < 2", say(Word.CONTINUE)), together=True)))
 
 
+def test_a_handler_behind_one_for_all_is_never_reached() -> None:
+    def of(*kinds: tuple[str, ...]) -> list[str]:
+        handlers = tuple(Handler(each_, ()) for each_ in kinds)
+        return codes(tree(call("T", fails=Recovery(handlers=handlers))))
+
+    assert of(("TOOL",), ()) == of((), ("DENIED",)) == of(("TOOL",), ("TOOL", "TIMEOUT")) == []
+    assert of((), ("TOOL",)) == of(("TOOL",), ("TOOL",)) == of((), ()) == of((), ("DENIED",), ("DENIED",))
+
+
+def test_a_handler_of_a_kind_that_no_failure_has() -> None:
+    handler = call("T", fails=handle(say(Word.NOTE, "1"), kinds=("TIMEOUT", "full", "TIMOUT")))
+    whole = tree(handler, when("1 < 2", replace(FAIL, kind="full")))
+    (one,) = found(whole)
+    assert one.message == "this ON_FAIL block waits for TIMOUT, a kind that no failure has"
+    assert one.help == "did you mean TIMEOUT?"
+
+
+def test_check_takes_linear_time() -> None:
+    def whole(size: int) -> Tree:
+        body: list[Statement] = [let("n", "0"), let("x0", "1")]
+        for number in range(size):
+            body += [
+                when("$n > 1", let(f"x{number + 1}", f"$x{number}"), other=[let(f"x{number + 1}", "2")]),
+                each("m", "[1]", put("n", "$n + $m"), let("k", "$m"), when("$n > 3", say(Word.BREAK))),
+                attempt(call("T", "$n"), fails=handle(say(Word.NOTE, "$error.message"))),
+            ]
+        return tree(*body)
+
+    small, large = whole(50), whole(800)
+    assert any(seconds(lambda: check_tree(large)) < 50 * seconds(lambda: check_tree(small)) for _ in range(3))
+
+
 def test_one_id_twice_is_told_before_all_else() -> None:
     one, two = call("T", into="x"), call("T", "$nothing")
     whole = tree(one, two)
     assert codes(whole) == ["CHK001"]
-    from dataclasses import replace
 
     whole = replace(whole, body=tuple(replace(each_, id="S1") for each_ in whole.body))
     assert codes(whole) == ["CHK016"]

@@ -24,7 +24,8 @@ from tests.passes.structured.trees import (
 )
 
 from callsheet.diagnostics import Severity
-from callsheet.ir.tree import Statement
+from callsheet.ir import JSON
+from callsheet.ir.tree import Input, Statement, SubPlan, Tree
 from callsheet.ir.types import Basic, DictOf, ListOf, Maybe, Named, OneOf, Record, Type
 
 TICKET = Record(
@@ -388,3 +389,12 @@ def test_messages_say_what_there_is_and_how_absence_is_written() -> None:
     message, help_, _ = only("$day < '2026-01-01'")
     assert message == '$day is a date and "2026-01-01" a str, which < does not compare'
     assert help_ == "convert the other to a date: date(…)"
+
+
+def test_a_default_is_of_the_type_of_its_input() -> None:
+    def of(type_: Type, default: JSON) -> list[str]:
+        one = Input("n", type_, default, is_required=False)
+        return codes(Tree((), (one,))) + codes(Tree((), plans=(SubPlan("p", (one,), ()),)))
+
+    assert of(Basic.INT, 3) == of(Basic.DATE, "2026-11-28") == of(Maybe(Basic.STR), None) == []
+    assert of(Basic.INT, "3") == of(Basic.DATE, "tomorrow") == of(Basic.STR, None) == ["CHK125", "CHK125"]

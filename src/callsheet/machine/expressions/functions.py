@@ -15,6 +15,7 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any, Final, cast
 
+from callsheet.ir.inputs import duration_of
 from callsheet.machine.expressions.values import (
     MAX_BITS,
     MAX_CHARACTERS,
@@ -403,17 +404,6 @@ def _dict(env: Environment, source: Any = (), /, **named: Any) -> dict[Any, Any]
 
 # ---------------------------------------------------------------- dates, patterns, JSON
 
-_DURATION: Final = re.compile(
-    r"\s*(?P<sign>[+-]?)\s*(?:(?P<w>\d+(?:\.\d+)?)\s*w)?\s*(?:(?P<d>\d+(?:\.\d+)?)\s*d)?"
-    r"\s*(?:(?P<h>\d+(?:\.\d+)?)\s*h)?\s*(?:(?P<m>\d+(?:\.\d+)?)\s*m(?:in)?)?\s*(?:(?P<s>\d+(?:\.\d+)?)\s*s)?\s*",
-    re.ASCII,
-)
-_ISO_DURATION: Final = re.compile(
-    r"(?P<sign>[+-]?)P(?:(?P<w>\d+(?:\.\d+)?)W)?(?:(?P<d>\d+(?:\.\d+)?)D)?"
-    r"(?:T(?:(?P<h>\d+(?:\.\d+)?)H)?(?:(?P<m>\d+(?:\.\d+)?)M)?(?:(?P<s>\d+(?:\.\d+)?)S)?)?",
-    re.ASCII,
-)
-
 
 def _duration(env: Environment, text: Any = None, **parts: Any) -> timedelta:
     """`duration("1h30m")`, `duration("P1DT2H")`, or `duration(days=2, hours=1)`."""
@@ -425,17 +415,7 @@ def _duration(env: Environment, text: Any = None, **parts: Any) -> timedelta:
         return text
     if not isinstance(text, str) or parts:
         raise TypeError(f"duration() takes a text such as 1h30m, or parts by name, not {type_name(text)}")
-    found = _DURATION.fullmatch(text) or _ISO_DURATION.fullmatch(text)
-    amounts = (
-        {}
-        if found is None
-        else {name: held for name, held in found.groupdict().items() if held and name != "sign"}
-    )
-    if found is None or not amounts:
-        raise ValueError(f"{text!r} is no duration; one is written 2d, 1h30m or 90s")
-    weeks, days, hours, minutes, seconds = (float(amounts.get(name, 0)) for name in "wdhms")
-    made = timedelta(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds)
-    return -made if found["sign"] == "-" else made
+    return duration_of(text)
 
 
 def _date(env: Environment, *given: Any) -> date:

@@ -47,6 +47,7 @@ def _equality(
         " which are never equal",
         node,
         conversion(one, two),
+        Severity.WARNING if one.may_be_null or two.may_be_null else Severity.ERROR,
     )
 
 
@@ -103,6 +104,7 @@ def _membership(
     if not known or of.UNKNOWN in known:
         return
     if known == {of.TEXT}:
+        one = typer.no_null(left, one, "be in a text")
         if families(one) and not families(one) & {of.TEXT, of.UNKNOWN}:
             message = f"{spelled(right)} is a text, which contains texts, not {article(plain(one))}"
             typer.add("CHK121", message, node, "write str(…)")

@@ -111,6 +111,8 @@ def _pair(op: BinaryOp, one: Kind, two: Kind) -> Shape | None:
             return NUMBER
         return INT if is_whole else FLOAT
     names = tuple(NUM if name == TRUTH else name for name in (first, second))
+    if op is BinaryOp.MULTIPLY and Basic.FLOAT in (one, two) and {TEXT, LIST, TUPLE} & {first, second}:
+        return None
     made = _TABLE[op].get((names[0], names[1]))
     if isinstance(made, str):
         if first == second:
@@ -228,8 +230,8 @@ def _enumerate(given: tuple[Shape, ...]) -> Shape:
     return list_of(Shape((Tuple((INT, _item(given))),)))
 
 
-def _first(given: tuple[Shape, ...]) -> Shape:
-    return given[0]
+def _abs(given: tuple[Shape, ...]) -> Shape:
+    return INT if families(given[0]) == {TRUTH} else given[0]
 
 
 def _always(shape: Shape) -> Callable[[tuple[Shape, ...]], Shape]:
@@ -252,7 +254,7 @@ FUNCTIONS: Final[Mapping[str, Signature]] = {
     "range": Signature(1, 3, _always(list_of(INT)), (_NUMBERS,)),
     "reversed": Signature(1, 1, _list, (ITERABLE - {SET},)),
     "round": Signature(1, 2, _rounded, (_NUMBERS,), frozenset({"ndigits"})),
-    "abs": Signature(1, 1, _first, (frozenset({NUM, TRUTH, SPAN}),)),
+    "abs": Signature(1, 1, _abs, (frozenset({NUM, TRUTH, SPAN}),)),
     "int": Signature(0, 2, _always(INT), (frozenset({NUM, TRUTH, TEXT}), _NUMBERS), frozenset({"base"})),
     "float": Signature(0, 1, _always(FLOAT), (frozenset({NUM, TRUTH, TEXT}),)),
     "str": Signature(0, 1, _always(STR)),

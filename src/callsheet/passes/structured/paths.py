@@ -131,7 +131,8 @@ def key(typer: Typer, node: Field | Index, target: Shape, name: str) -> tuple[Sh
         else:
             lacking.append(kind)
     if lacking and not found:
-        lacks(typer, node, lacking[0], name)
+        is_certain = not (is_optional and target.may_be_null)
+        lacks(typer, node, lacking[0], name, Severity.ERROR if is_certain else Severity.WARNING)
         return ANY, is_optional
     if is_absent and not is_optional and not typer.forgives and not lacking:
         typer.add(
@@ -145,33 +146,30 @@ def key(typer: Typer, node: Field | Index, target: Shape, name: str) -> tuple[Sh
     return (shape.without(Special.NULL), True) if is_optional else (shape, False)
 
 
-def lacks(typer: Typer, node: Field | Index, kind: shapes.Kind, name: str) -> None:
+def lacks(typer: Typer, node: Field | Index, kind: shapes.Kind, name: str, severity: Severity) -> None:
     """CHK120: a field that there is not, and what there is instead."""
     shown = spelled(node.target)
+    message = f"{shown} is {article(shapes.text(Shape((kind,))))}, which has no field {name}"
+    help_: str | Suggestion | None = None
     match kind:
         case Fields(fields=fields, of=whole):
-            there = f"there is {listed(fields)}" if fields else "it has no fields"
-            near = typer.report.suggest(name, fields) if not typer.is_quiet else None
-            said = f"{shown}: {whole} has no field {name}"
-            help_ = there if near is None else Suggestion(f"{near.words} {there}", near.swap)
-            severity = Severity.WARNING if node.is_optional else Severity.ERROR
-            typer.add("CHK120", said + ("; this is always null" if node.is_optional else ""), node, help_,
-                     severity)  # fmt: skip
+            message = f"{shown}: {whole} has no field {name}"
+            if node.is_optional:
+                message, severity = f"{message}; this is always null", Severity.WARNING
+            help_ = f"there is {listed(fields)}" if fields else "it has no fields"
+            near = None if typer.is_quiet else typer.report.suggest(name, fields)
+            if near is not None:
+                help_ = Suggestion(f"{near.words} {help_}", near.swap)
         case Items(kind="list"):
             message = f"{shown} is a list, which has no field {name}"
-            each = "?FOREACH goes through it"
-            typer.add("CHK120", message, node, f"its items may have: [x.{name} for x in {shown}], or {each}")
+            help_ = f"its items may have: [x.{name} for x in {shown}], or ?FOREACH goes through it"
+        case _ if name in METHODS.get(family(kind), ()):
+            help_ = f"a method is called: .{name}()"
+        case _ if kind in of.PARTS:
+            help_ = f"it has {listed(sorted(of.PARTS[kind]))}"
         case _:
-            parts = of.PARTS.get(kind)
-            help_ = f"it has {listed(sorted(parts))}" if parts else None
-            if name in METHODS.get(family(kind), ()):
-                help_ = f"a method is called: .{name}()"
-            typer.add(
-                "CHK120",
-                f"{shown} is {article(shapes.text(Shape((kind,))))}, which has no field {name}",
-                node,
-                help_,
-            )
+            pass
+    typer.add("CHK120", message, node, help_, severity)
 
 
 def part(typer: Typer, node: Slice, target: Shape) -> Shape:
@@ -182,8 +180,19 @@ def part(typer: Typer, node: Slice, target: Shape) -> Shape:
     target = typer.no_failure(node.target, target)
     target = typer.no_null(node.target, target, "be sliced")
     if families(target) & {of.TEXT, of.LIST, of.TUPLE, of.UNKNOWN} or not target.kinds:
-        return Shape(tuple(Items("tuple", ANY) if isinstance(one, Tuple) else one for one in target.kinds))
+        return join(*map(_part, target.kinds))
     typer.add(
         "CHK123", f"{spelled(node.target)} is {article(shapes.text(target))}, which has no slices", node
     )
     return ANY
+
+
+def _part(kind: shapes.Kind) -> Shape:
+    """What a slice of a kind of values gives."""
+    match kind:
+        case Tuple():
+            return Shape((Items("tuple", ANY),))
+        case Options():
+            return STR
+        case _:
+            return Shape((kind,))

@@ -9,12 +9,15 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from callsheet.diagnostics import Severity
+from callsheet.ir.inputs import NotOfType, read_value
 from callsheet.ir.scopes import Scope, Scopes
 from callsheet.ir.tree import (
     Act,
     Assign,
     Block,
     Compute,
+    Failing,
     Foreach,
     GoOn,
     Invoke,
@@ -132,6 +135,21 @@ def _reached(name: str, known: dict[str, Record]) -> set[str]:
         reached |= fresh
         waiting.extend(fresh)
     return reached
+
+
+def wrong_defaults(tree: Tree, report: Report) -> None:
+    """CHK125 for a default that is not of the type of its input."""
+    named = tree.named_types
+    for where, inputs in (("", tree.inputs), *((f" of {one.name}", one.inputs) for one in tree.plans)):
+        for one in inputs:
+            if one.is_required:
+                continue
+            try:
+                read_value(one.type, one.default, named)
+            except NotOfType as error:
+                place = f"${one.name}{error.path}{where}"
+                message = f"the default of {place} is to be {error.wanted}, not {error.found}"
+                report.add("CHK125", message, span=one.span, help="write a default of the type, or none")
 
 
 # ---------------------------------------------------------------- sub-plans
@@ -260,6 +278,7 @@ def _block(block: Block, place: _Place, report: Report) -> None:
         recovery = recovery_of(one)
         if recovery is not None:
             _recovery(one, recovery, place, report)
+            _handlers(one, recovery, report)
         blocks = list(inner_blocks(one))
         inner = replace(place, is_top=False)
         if isinstance(one, Foreach):
@@ -336,6 +355,58 @@ def _recovery(one: Statement, recovery: Recovery, place: _Place, report: Report)
             report.add("CHK110", message, one, help="write ON_FAIL { LET … } with each of them")
         case Skip() | Use() | GoOn() | None:
             pass
+
+
+def _handlers(one: Statement, recovery: Recovery, report: Report) -> None:
+    """CHK010 for a handler whose kinds the ones before it have caught."""
+    caught: set[str] = set()
+    catches_all = False
+    for handler in recovery.handlers:
+        kinds = set(handler.kinds)
+        left = kinds - caught if not catches_all else (kinds - caught) & {Failing.DENIED}
+        if (catches_all and not kinds) or (kinds and not left):
+            report.add(
+                "CHK010",
+                "this ON_FAIL block is never reached: the ones before it handle its failures",
+                one,
+                span=handler.span,
+                help="put the block without kinds last",
+                severity=Severity.WARNING,
+            )
+        caught |= kinds
+        catches_all = catches_all or not kinds
+
+
+def unknown_kinds(every: Iterable[Statement], report: Report) -> None:
+    """CHK010 for a handler of a kind that no failure of the plan has."""
+    own = {one.kind for one in every if isinstance(one, Say) and one.word is Word.FAIL and one.kind}
+    known = [*(kind.value for kind in Failing), *sorted(own)]
+    for one in every:
+        recovery = recovery_of(one)
+        for handler in () if recovery is None else recovery.handlers:
+            for kind in handler.kinds:
+                if kind not in known:
+                    report.add(
+                        "CHK010",
+                        f"this ON_FAIL block waits for {kind}, a kind that no failure has",
+                        one,
+                        span=handler.span,
+                        help=report.near(kind, known, f'FAIL ("…", kind="{kind}") would have it'),
+                        severity=Severity.WARNING,
+                    )
+
+
+def changes_beside(every: Iterable[Statement], scopes: Scopes, report: Report) -> None:
+    """CHK111 for a loop whose items run TOGETHER and SET a variable from outside."""
+    for one in every:
+        if isinstance(one, Foreach) and one.together and scopes.items[one.id].sets:
+            names = listed(scopes.items[one.id].sets, "$")
+            report.add(
+                "CHK111",
+                f"the items of {one.id} run TOGETHER, and SET {names} from outside the loop",
+                one,
+                help="YIELD from each item and compute from the list; or remove TOGETHER",
+            )
 
 
 # ---------------------------------------------------------------- members of groups

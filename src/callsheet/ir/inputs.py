@@ -1,0 +1,374 @@
+"""The inputs of a version 2 plan: values for them read by their types, and their JSON Schema.
+
+In: the plan's tree, JSON values, or texts as a shell gives them. Out: the values of the variables, among them
+dates and durations, or diagnostics (RUN035 to RUN037). Every face reads inputs here, before anything runs.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+from typing import Any, NoReturn, assert_never, cast
+
+from callsheet import lazy
+from callsheet.diagnostics import Diagnostic, Severity, WordFix, did_you_mean
+from callsheet.ir.json_reader import described
+from callsheet.ir.tree import Input, SubPlan, Tree
+from callsheet.ir.types import (
+    Basic,
+    DictOf,
+    ListOf,
+    Maybe,
+    Named,
+    OneOf,
+    Record,
+    Type,
+    json_schema,
+    type_text,
+)
+
+# ------------------------------------------------------------------ values
+
+
+class NotOfType(Exception):
+    """A value is not of a type; `path` leads to the part that is wrong (`.labels[2]`; empty: the whole)."""
+
+    def __init__(self, wanted: str, found: str, path: str = "") -> None:
+        super().__init__(f"{wanted} is needed, not {found}")
+        self.wanted, self.found, self.path = wanted, found, path
+
+
+def read_value(of: Type, value: Any, named: Mapping[str, Record]) -> Any:
+    """A JSON value as one of a type; numbers are converted without loss, texts to dates and durations.
+
+    `named` has the records that the plan declares. Raises NotOfType.
+
+    >>> read_value(ListOf(Basic.FLOAT), [1, 2.5], {}), read_value(Basic.DURATION, "90s", {})
+    ([1.0, 2.5], datetime.timedelta(seconds=90))
+    """
+    match of:
+        case Basic():
+            return _basic(of, value)
+        case ListOf(item=item):
+            if not isinstance(value, list):
+                _refuse(of, value)
+            items = cast("list[Any]", value)
+            return [_part(item, one, named, f"[{number}]") for number, one in enumerate(items)]
+        case DictOf(value=inner):
+            if not isinstance(value, dict):
+                _refuse(of, value)
+            members = cast("dict[str, Any]", value)
+            return {key: _part(inner, one, named, f".{key}") for key, one in members.items()}
+        case OneOf(values=values):
+            if not any(type(one) is type(value) and one == value for one in values):
+                _refuse(of, value)
+            return value
+        case Maybe(of=inner):
+            return None if value is None else read_value(inner, value, named)
+        case Named(name=name):
+            record = named.get(name)
+            return value if record is None else _record(record, value, named, name)
+        case Record():
+            return _record(of, value, named, type_text(of))
+    assert_never(of)
+
+
+def _part(of: Type, value: Any, named: Mapping[str, Record], step: str) -> Any:
+    try:
+        return read_value(of, value, named)
+    except NotOfType as error:
+        raise NotOfType(error.wanted, error.found, step + error.path) from None
+
+
+def _record(record: Record, value: Any, named: Mapping[str, Record], words: str) -> dict[str, Any]:
+    """A record with its fields read; others that it has are kept as they are."""
+    if not isinstance(value, dict):
+        raise NotOfType(words, described(value))
+    made: dict[str, Any] = dict(cast("dict[str, Any]", value))
+    for name, of in record.fields:
+        if name in made:
+            made[name] = _part(of, made[name], named, f".{name}")
+        elif not isinstance(of, Maybe):
+            there = ", ".join(list(made)[:12]) or "no fields"
+            raise NotOfType(f"{words} with the field {name}", f"one with {there}")
+    return made
+
+
+def _basic(of: Basic, value: Any) -> Any:
+    kind = cast("type[Any]", type(value))
+    match of:
+        case Basic.JSON:
+            return value
+        case Basic.STR if kind is str:
+            return value
+        case Basic.BOOL if kind is bool:
+            return value
+        case Basic.INT if kind is int:
+            return value
+        case Basic.INT if kind is float and value.is_integer():
+            return int(value)
+        case Basic.FLOAT if kind is float and math.isfinite(value):
+            return value
+        case Basic.FLOAT if kind is int and abs(value) < _EXACT:
+            return float(value)
+        case Basic.DATE | Basic.DATETIME | Basic.DURATION:
+            if kind is _OBJECTS[of]:
+                return value
+            if kind is str:
+                return _of_text(of, value)
+        case _:
+            pass
+    _refuse(of, value)
+
+
+_OBJECTS = {Basic.DATE: date, Basic.DATETIME: datetime, Basic.DURATION: timedelta}
+_EXACT = 1 << 53
+_FORMS = {
+    Basic.DATE: "a date such as 2026-11-28",
+    Basic.DATETIME: "a time such as 2026-11-28T12:00:00Z",
+    Basic.DURATION: "a duration such as 2d or 1h30m",
+}
+
+
+def _of_text(of: Basic, text: str) -> date | timedelta:
+    try:
+        match of:
+            case Basic.DATE:
+                return date.fromisoformat(text.strip())
+            case Basic.DATETIME:
+                return datetime.fromisoformat(text.strip())
+            case _:
+                return duration_of(text)
+    except (ValueError, OverflowError):
+        raise NotOfType(_FORMS[of], described(text)) from None
+
+
+def _refuse(of: Type, value: Any) -> NoReturn:
+    wanted = _FORMS[of] if isinstance(of, Basic) and of in _FORMS else _article(type_text(of))
+    raise NotOfType(wanted, described(value))
+
+
+def _article(words: str) -> str:
+    if words.startswith(('"', "{")) or " | " in words:
+        return f"one of {words}" if " | " in words else words
+    return f"an {words}" if words[0] in "aeiou" else f"a {words}"
+
+
+# ------------------------------------------------------------------ texts of a shell
+
+_WHOLE = lazy.pattern(r"[+-]?\d{1,4000}")
+_TRUTHS = {"true": True, "yes": True, "false": False, "no": False}
+
+
+def read_text(of: Type, text: str, named: Mapping[str, Record]) -> Any:  # noqa: PLR0911, PLR0912 - a case for each type
+    """A text of a shell (`--var limit=5`) as a value of a type. Raises NotOfType.
+
+    A str is the text itself; lists, dicts and records are JSON, and so is `json` if the text is that.
+
+    >>> read_text(Basic.INT, "5", {}), read_text(Basic.STR, "5", {}), read_text(OneOf((1, "a")), "1", {})
+    (5, '5', 1)
+    """
+    match of:
+        case Basic.STR:
+            return text
+        case Basic.INT if _WHOLE.fullmatch(text.strip()):
+            return int(text)
+        case Basic.FLOAT:
+            return _number(text)
+        case Basic.BOOL if text.strip().lower() in _TRUTHS:
+            return _TRUTHS[text.strip().lower()]
+        case Basic.DATE | Basic.DATETIME | Basic.DURATION:
+            return _of_text(of, text)
+        case Basic.JSON:
+            try:
+                return _json(text)
+            except ValueError:
+                return text
+        case OneOf(values=values):
+            for value in values:
+                if text == (str(value).lower() if isinstance(value, bool) else str(value)):
+                    return value
+        case Maybe(of=inner):
+            if text in ("null", "") and inner is not Basic.STR:
+                return None
+            return read_text(inner, text, named)
+        case ListOf() | DictOf() | Named() | Record():
+            try:
+                data = _json(text)
+            except ValueError:
+                wanted = f"{_article(type_text(of))} as JSON ({_EXAMPLES[type(of)]})"
+                raise NotOfType(wanted, f"the text {text[:40]!r}") from None
+            return read_value(of, data, named)
+        case _:
+            pass
+    raise NotOfType(_article(type_text(of)), f"the text {text[:40]!r}")
+
+
+_EXAMPLES: dict[type, str] = {
+    ListOf: '["a", "b"]',
+    DictOf: '{"a": 1}',
+    Named: '{"a": 1}',
+    Record: '{"a": 1}',
+}
+
+
+def _number(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise NotOfType("a float", f"the text {text[:40]!r}")
+    return number
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text, parse_constant=_no_json)
+    except RecursionError:
+        raise ValueError("this JSON nests too deep") from None
+
+
+def _no_json(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+# ------------------------------------------------------------------ durations
+
+_DURATION = lazy.pattern(
+    r"\s*(?P<sign>[+-]?)\s*(?:(?P<w>\d+(?:\.\d+)?)\s*w)?\s*(?:(?P<d>\d+(?:\.\d+)?)\s*d)?"
+    r"\s*(?:(?P<h>\d+(?:\.\d+)?)\s*h)?\s*(?:(?P<m>\d+(?:\.\d+)?)\s*m(?:in)?)?\s*(?:(?P<s>\d+(?:\.\d+)?)\s*s)?\s*",
+    re.ASCII,
+)
+_ISO_DURATION = lazy.pattern(
+    r"(?P<sign>[+-]?)P(?:(?P<w>\d+(?:\.\d+)?)W)?(?:(?P<d>\d+(?:\.\d+)?)D)?"
+    r"(?:T(?:(?P<h>\d+(?:\.\d+)?)H)?(?:(?P<m>\d+(?:\.\d+)?)M)?(?:(?P<s>\d+(?:\.\d+)?)S)?)?",
+    re.ASCII,
+)
+
+
+def duration_of(text: str) -> timedelta:
+    """A duration as the language writes it (`1h30m`), or as ISO 8601 does (`P1DT2H`). Raises ValueError.
+
+    >>> duration_of("1h30m"), duration_of("-P1D")
+    (datetime.timedelta(seconds=5400), datetime.timedelta(days=-1))
+    """
+    found = _DURATION.fullmatch(text) or _ISO_DURATION.fullmatch(text)
+    amounts = (
+        {}
+        if found is None
+        else {name: held for name, held in found.groupdict().items() if held and name != "sign"}
+    )
+    if found is None or not amounts:
+        raise ValueError(f"{text!r} is no duration; one is written 2d, 1h30m or 90s")
+    weeks, days, hours, minutes, seconds = (float(amounts.get(name, 0)) for name in "wdhms")
+    made = timedelta(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds)
+    return -made if found["sign"] == "-" else made
+
+
+# ------------------------------------------------------------------ the inputs of a plan
+
+
+@dataclass(frozen=True, slots=True)
+class InputValues:
+    """The values of a plan's inputs by name; to be used only where there are no `diagnostics`."""
+
+    values: dict[str, Any] = field(default_factory=dict[str, Any])
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+
+def read_inputs(tree: Tree, given: Mapping[str, Any], texts: Mapping[str, str] | None = None) -> InputValues:
+    """The values of all inputs of a plan, those with a default and optional ones included.
+
+    `given` are JSON values (dates may also be Python's own), `texts` what a shell gives: each is read by the
+    type of its input. The diagnostics tell every input that is missing, unknown or of another type.
+
+    >>> plan = Tree((), (Input("limit", Basic.INT, 20, is_required=False), Input("repo", Basic.STR)))
+    >>> read_inputs(plan, {"repo": "a/b"}).values
+    {'limit': 20, 'repo': 'a/b'}
+    >>> [one.message for one in read_inputs(plan, {}, {"limit": "many"}).diagnostics]
+    ["the input $limit takes an int, not the text 'many'", 'the plan needs the input $repo: str']
+    """
+    words: Mapping[str, str] = {} if texts is None else texts
+    named = tree.named_types
+    values: dict[str, Any] = {}
+    found: list[Diagnostic] = []
+    for one in tree.inputs:
+        try:
+            if one.name in words:
+                values[one.name] = read_text(one.type, words[one.name], named)
+            elif one.name in given:
+                values[one.name] = read_value(one.type, given[one.name], named)
+            elif not one.is_required:
+                values[one.name] = read_value(one.type, one.default, named)
+            elif isinstance(one.type, Maybe):
+                values[one.name] = None
+            else:
+                found.append(_missing(one))
+        except NotOfType as error:
+            found.append(_of_another_type(one, error))
+    declared = {one.name for one in tree.inputs}
+    unknown = dict.fromkeys(name for name in (*words, *given) if name not in declared)
+    found.extend(_unknown(name, tree.inputs) for name in unknown)
+    return InputValues(values, tuple(found))
+
+
+def _missing(one: Input) -> Diagnostic:
+    what = f" ({one.help})" if one.help else ""
+    message = f"the plan needs the input ${one.name}: {type_text(one.type)}{what}"
+    how = f"give it a value (in a shell: --var {one.name}=…), or a default in the plan"
+    return Diagnostic("RUN035", Severity.ERROR, message, one.span, help=how)
+
+
+def _unknown(name: str, inputs: Iterable[Input]) -> Diagnostic:
+    known = [one.name for one in inputs]
+    near = did_you_mean(name, known, 1)
+    if near:
+        how = f"did you mean ${near[0]}?"
+    elif known:
+        how = "it has " + ", ".join(f"${one.name}: {type_text(one.type)}" for one in inputs)
+    else:
+        how = f"it has none; INPUT ${name}: … declares one"
+    swap = WordFix(name, near) if near else None
+    return Diagnostic("RUN036", Severity.ERROR, f"the plan has no input ${name}", help=how, swap=swap)
+
+
+def _of_another_type(one: Input, error: NotOfType) -> Diagnostic:
+    """RUN037; what was given is not told of a secret input."""
+    found = "" if one.is_secret else f", not {error.found}"
+    place = f"${one.name}{error.path}"
+    return Diagnostic("RUN037", Severity.ERROR, f"the input {place} takes {error.wanted}{found}", one.span)
+
+
+def input_schema(plan: Tree | SubPlan, named: Mapping[str, Record] | None = None) -> dict[str, Any]:
+    """The JSON Schema of an object with the plan's inputs, for HTTP, MCP, forms and `as_tool`.
+
+    `named` are the declared records, for a sub-plan.
+
+    >>> input_schema(Tree((), (Input("limit", Basic.INT, 20, is_required=False, help="how many"),)))
+    ... # doctest: +NORMALIZE_WHITESPACE
+    {'type': 'object', 'properties': {'limit': {'type': 'integer', 'description': 'how many', 'default': 20}},
+     'required': [], 'additionalProperties': False}
+    """
+    known = plan.named_types if isinstance(plan, Tree) else named or {}
+    properties: dict[str, Any] = {}
+    for one in plan.inputs:
+        schema = json_schema(one.type, known)
+        if one.help:
+            schema["description"] = one.help
+        if not one.is_required:
+            schema["default"] = one.default
+        if one.is_secret:
+            schema["writeOnly"] = True
+        properties[one.name] = schema
+    needed = [one.name for one in plan.inputs if one.is_required and not isinstance(one.type, Maybe)]
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": needed,
+        "additionalProperties": False,
+    }
