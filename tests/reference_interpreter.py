@@ -297,7 +297,7 @@ class Interpreter:
 
     def compute(self, one: tree.Compute, scope: Scope) -> None:
         """Pure Python, on copies."""
-        space: dict[str, Any] = {"__name__": "plan", "__builtins__": dict(vars(builtins))}
+        space: dict[str, Any] = {"__name__": "__main__", "__builtins__": dict(vars(builtins))}
 
         def build(body: Any, name: str, *bases: Any, **more: Any) -> Any:
             made = builtins.__build_class__(body, name, *bases, **more)

@@ -17,6 +17,7 @@ from callsheet.frontends.python.kinds import ANY, FLAT, NUMBERS, Kinds
 from callsheet.frontends.python.program import Program
 from callsheet.frontends.python.sharing import Node, Sharing, chain, find, sharing_of
 from callsheet.frontends.python.source import Refused, Text, dotted, names_bound, names_read
+from callsheet.frontends.python.unset import with_tests
 from callsheet.frontends.python.variables import PureFlow, Variables, bound_names
 from callsheet.ir import expression as ir
 from callsheet.ir import tree
@@ -73,6 +74,10 @@ class Blocks:
         self.all_definitions = {**program.definitions, **definitions}
         extra = {name: self._captured_by(name) for name in definitions}
         self.variables = Variables(function, self.names, extra)
+        if self.variables.unset:
+            with_tests(function, self.variables, fresh)
+            self.names |= bound_names(function.body)
+            self.variables = Variables(function, self.names, extra)
         self.kinds = Kinds(function, self.all_definitions, program.resolved)
         self.sharing = Sharing(self.names, self.all_definitions, program.resolved, self.kinds)
         sharing_of(function, self.sharing, frozenset())
@@ -470,6 +475,7 @@ class Blocks:
         last = max((number for number, each in enumerate(simple) if each is None), default=-1)
         for number in range(first):
             self._lets(cast("list[_Made]", simple[number]), path, out)
+            before = frozenset(before) | names_bound(group[number].stmt)
         if first <= last:
             later = self._reads_first([one.stmt for one in group[last + 1 :]])
             self._compute(
@@ -609,11 +615,7 @@ class Blocks:
         reads = set(self._with_captured(flow.exposed))
         bound = {name for one in body for name in names_bound(one)} & self.names
         changed = [node for one in body for node in self.sharing.changed(one)]
-        touched = {
-            name
-            for name in (set(before) | bound) & needed
-            if name in self.names and self.sharing.reaches(name, changed)
-        }
+        touched = {name for name in needed if name in self.names and self.sharing.reaches(name, changed)}
         outputs = sorted((bound | touched) & needed)
         reads |= {name for name in outputs if name not in (done or set()) and name in before}
         start: list[str] = []

@@ -54,6 +54,8 @@ class Choice:
     then: Block
     otherwise: Block
     node: ast.AST
+    of: Core | None = None
+    """The loop or attempt whose `else` this is: `then` follows if it ended by itself."""
 
 
 @dataclass(eq=False, slots=True)

@@ -239,12 +239,15 @@ class Translator(Tasks):
                 return
             case _:
                 pass
-        if not waits(node) and not leaves(node) and not _only_raises(node):
+        if not waits(node) and not leaves(node) and not _only_raises(node) and not self.makes_calls(node):
             node = self.without_failures(node)
             self.check(node)
             out.append(core.Pure(node))
             return
         match node:
+            case ast.Expr(value=value) if not waits(value):
+                self.check(node)
+                out.append(core.Pure(node))
             case ast.Expr(value=value):
                 self._expression(value, out)
             case ast.Assign(targets=targets, value=value):
@@ -408,8 +411,9 @@ class Translator(Tasks):
             head.append(core.Pure(ast.copy_location(made, node.target)))
         body = head + self.block(node.body)
         self.flags.pop()
-        out.append(core.Loop(target, source, body, node))
-        self._else(node, flag, out)
+        made = core.Loop(target, source, body, node)
+        out.append(made)
+        self._else(node, flag, made, out)
 
     def _while(self, node: ast.While, out: core.Block) -> None:
         self._check_end(node)
@@ -426,7 +430,7 @@ class Translator(Tasks):
             made = core.While(test, self.block(node.body), node)
         self.flags.pop()
         out.append(made)
-        self._else(node, flag, out)
+        self._else(node, flag, made, out)
 
     def _flag(self, node: ast.For | ast.While, out: core.Block) -> str | None:
         """The variable that tells whether a loop with an else was left by break."""
@@ -437,10 +441,10 @@ class Translator(Tasks):
         self.flags.append(flag)
         return flag
 
-    def _else(self, node: ast.For | ast.While, flag: str | None, out: core.Block) -> None:
+    def _else(self, node: ast.For | ast.While, flag: str | None, of: core.Core, out: core.Block) -> None:
         if flag is not None:
             test = ast.copy_location(ast.UnaryOp(ast.Not(), name_of(flag, node)), node)
-            out.append(core.Choice(test, self.block(node.orelse), [], node.orelse[0]))
+            out.append(core.Choice(test, self.block(node.orelse), [], node.orelse[0], of))
 
     def _check_end(self, node: ast.While) -> None:
         """Raises Refused (PYT012) for a loop that nothing ends."""
@@ -480,28 +484,21 @@ class Translator(Tasks):
                     "PYT018", one, "return, break or continue in finally would hide an error",
                     "set a variable in finally, and return after it",
                 )  # fmt: skip
-        flag = None
         body = self.block(node.body)
-        after: core.Block = []
-        if node.orelse:
-            flag = self.names.fresh("done")
-            body.append(assigned(flag, _constant(True, node), node))
-            after = [core.Choice(name_of(flag, node), self.block(node.orelse), [], node.orelse[0])]
-            start: core.Block = [assigned(flag, _constant(False, node), node)]
-        else:
-            start = []
-        handlers = [self._handler(one) for one in node.handlers]
         final = self.block(node.finalbody) if node.finalbody else None
-        inner: core.Block = [*start]
-        if handlers:
-            inner.append(core.Attempt(body, handlers, None if after else final, node))
-        else:
-            inner += body
-        inner += after
-        if final is not None and (after or not handlers):
-            out.append(core.Attempt(inner, [], final, node))
-        else:
-            out.extend(inner)
+        if not node.orelse:
+            handlers = [self._handler(one) for one in node.handlers]
+            out.append(core.Attempt(body, handlers, final, node))
+            return
+        flag = self.names.fresh("done")
+        body.append(assigned(flag, _constant(True, node), node))
+        rest = self.block(node.orelse)
+        made = core.Attempt(body, [self._handler(one) for one in node.handlers], None, node)
+        after = core.Choice(name_of(flag, node), rest, [], node.orelse[0], made)
+        inner: core.Block = [assigned(flag, _constant(False, node), node), made, after]
+        if final is not None:
+            inner = [core.Attempt(inner, [], final, node)]
+        out.extend(inner)
 
     def _handler(self, node: ast.ExceptHandler) -> core.Caught:
         kinds: tuple[str, ...] = ()

@@ -580,6 +580,17 @@ class Tasks:
             return False
         return self.helper(name) is not None or self.program.is_tool(name)
 
+    def makes_calls(self, node: ast.stmt) -> bool:
+        """Whether a block appends calls to a list, to await them later."""
+        return isinstance(node, (ast.For, ast.While, ast.If)) and any(
+            isinstance(one, ast.Call)
+            and isinstance(one.func, ast.Attribute)
+            and one.func.attr == "append"
+            and len(one.args) == 1
+            and self._is_calls(one.args[0])
+            for one in own_nodes(node)
+        )
+
     def _hold(self, name: str, call: ast.Call, out: core.Block) -> None:
         is_started = False
         while self._starts(call):

@@ -1,7 +1,7 @@
 """The variables of a function: which are set where they are read, which are still needed, and in which scope.
 
 In: a `core.Function`. Out: for each statement the variables that are needed after it, for each variable the loops
-whose items have one of their own. A read of a variable that some path leaves unset is `Refused`.
+whose items have one of their own, and the reads of variables that some path leaves unset.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import TypeAlias, assert_never
 
 from callsheet.frontends.python import core
-from callsheet.frontends.python.source import Refused, names_bound, names_read
+from callsheet.frontends.python.source import names_bound, names_read
 
 Set: TypeAlias = "frozenset[str]"
 _EMPTY: Set = frozenset()
@@ -179,6 +179,32 @@ def bound_names(block: core.Block) -> frozenset[str]:
     return frozenset(found)
 
 
+def _meet(states: Iterable[Set | None]) -> Set | None:
+    """What is set on all of the paths that go on; None if none does."""
+    going = [one for one in states if one is not None]
+    return frozenset.intersection(*going) if going else None
+
+
+def surely_runs(source: ast.expr) -> bool:
+    """Whether what a loop goes through surely has an item."""
+    match source:
+        case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Set(elts=parts):
+            return any(not isinstance(one, ast.Starred) for one in parts)
+        case ast.Constant(value=str() as text):
+            return bool(text)
+        case ast.Call(func=ast.Name(id="range"), args=[ast.Constant(value=int() as stop)]):
+            return stop > 0
+        case ast.Call(
+            func=ast.Name(id="range"),
+            args=[ast.Constant(value=int() as start), ast.Constant(value=int() as stop)],
+        ):
+            return stop > start
+        case ast.Call(func=ast.Name(id="enumerate" | "reversed" | "list" | "sorted"), args=[only, *_]):
+            return surely_runs(only)
+        case _:
+            return False
+
+
 def _both(one: set[str] | None, two: set[str] | None) -> set[str] | None:
     if one is None or two is None:
         return two if one is None else one
@@ -217,7 +243,13 @@ class Variables:
         self.known: dict[int, Set] = {}
         self.exc, self.ret, self.brk, self.cont = _EMPTY, _EMPTY, _EMPTY, _EMPTY
         self.endless: list[list[Set]] = []
+        self.loops: list[core.Loop | core.While] = []
+        self.continues: dict[int, list[Set]] = {}
+        self.unset: dict[str, list[core.Core]] = {}
+        """Variables that some path leaves unset where they are read, and by which statements."""
         self._live(function.body, _EMPTY)
+        self.ends: dict[int, tuple[Set | None, Set | None]] = {}
+        """How loops and attempts end: what is set when they end by themselves, and otherwise."""
         self._assigned(function.body, frozenset((*function.parameters, *function.captured)))
         self.scopes: dict[str, list[core.Loop | None]] = {}
         self.predeclared: dict[int, list[str]] = {}
@@ -351,44 +383,44 @@ class Variables:
         return state
 
     def _check(self, one: core.Core, state: Set) -> None:
-        missing = self.effect(one).reads - state
-        if not missing:
-            return
-        node: ast.AST = one.stmt if isinstance(one, core.Pure) else one.node
-        name = min(missing)
-        for part in core.parts_of(one):
-            for each in ast.walk(part):
-                if isinstance(each, ast.Name) and each.id == name and isinstance(each.ctx, ast.Load):
-                    node = each
-                    break
-        raise Refused(
-            "PYT016", node, f"{name} may have no value here: some path does not set it",
-            f"set it before, as in {name} = None, and say what is done then",
-        )  # fmt: skip
+        for name in self.effect(one).reads - state:
+            self.unset.setdefault(name, []).append(one)
 
-    def _then(self, one: core.Core, state: Set) -> Set | None:  # noqa: PLR0911
+    def _then(self, one: core.Core, state: Set) -> Set | None:
+        if not isinstance(one, (core.Loop, core.While)):
+            return self._after(one, state)
+        self.loops.append(one)
+        made = self._after(one, state)
+        self.loops.pop()
+        return made
+
+    def _after(self, one: core.Core, state: Set) -> Set | None:  # noqa: PLR0911
         match one:
             case core.Pure(stmt=ast.Raise()):
                 return None
             case core.Pure() | core.Call() | core.Wait() | core.Give() | core.Remark():
                 return state
-            case core.Choice(then=then, otherwise=otherwise):
-                first, second = self._assigned(then, state), self._assigned(otherwise, state)
-                if first is None or second is None:
-                    return second if first is None else first
-                return first & second
-            case core.Loop(target=target, body=body, into=into):
+            case core.Choice(then=then, otherwise=otherwise, of=of):
+                start: tuple[Set | None, Set | None] = (state, state)
+                if of is not None:
+                    start = self.ends.get(id(of), start)
+                first, second = self._assigned(then, start[0]), self._assigned(otherwise, start[1])
+                return _meet((first, second))
+            case core.Loop(target=target, body=body, source=source):
                 self.endless.append([])
-                self._assigned(body, (state - {into or ""}) | {target})
-                self.endless.pop()
-                return state
+                done = self._assigned(body, state | {target})
+                left = _meet(self.endless.pop())
+                whole = _meet((done, *self.continues.pop(id(one), ()))) if surely_runs(source) else state
+                self.ends[id(one)] = whole, left
+                return _meet((whole, left))
             case core.While(test=test, body=body):
                 self.endless.append([])
                 self._assigned(body, state)
-                ends = self.endless.pop()
-                if not (isinstance(test, ast.Constant) and test.value):
-                    return state
-                return frozenset.intersection(*ends) if ends else None
+                left = _meet(self.endless.pop())
+                endless = isinstance(test, ast.Constant) and bool(test.value)
+                whole = None if endless else state
+                self.ends[id(one)] = whole, left
+                return _meet((whole, left))
             case core.Attempt():
                 return self._tried(one, state)
             case core.Together(members=members):
@@ -397,15 +429,19 @@ class Variables:
                 if self.endless:
                     self.endless[-1].append(state)
                 return None
-            case core.Return() | core.Continue() | core.Fail():
+            case core.Continue():
+                if self.loops:
+                    self.continues.setdefault(id(self.loops[-1]), []).append(state)
+                return None
+            case core.Return() | core.Fail():
                 return None
         assert_never(one)
 
     def _tried(self, one: core.Attempt, state: Set) -> Set | None:
-        ends = [self._assigned(one.body, state)]
-        ends += [self._assigned(each.body, state | {each.binds}) for each in one.handlers]
-        going = [each for each in ends if each is not None]
-        made = frozenset.intersection(*going) if going else None
+        done = self._assigned(one.body, state)
+        caught = _meet([self._assigned(each.body, state | {each.binds}) for each in one.handlers])
+        self.ends[id(one)] = done, caught
+        made = _meet((done, caught))
         if one.final is None:
             return made
         final = self._assigned(one.final, state)
