@@ -620,7 +620,7 @@ class Blocks:
         reads |= {name for name in outputs if name not in (done or set()) and name in before}
         start: list[str] = []
         for name, (owner, number) in self.relinked.items():
-            if name in reads and name in touched:
+            if name in reads and self.sharing.reaches(name, changed):
                 start.append(f"{name} = {owner}[{number}]")
                 reads = (reads - {name}) | {owner, number}
                 if owner not in outputs:

@@ -103,6 +103,8 @@ class Program:
     tools: Mapping[str, Signature] | None
     bindings: Mapping[str, Binding] = field(default_factory=lambda: BINDINGS)
     about: str | None = None
+    choices: dict[str, None] = field(default_factory=dict[str, None])
+    """Tools and async functions in the literal tables of the file."""
 
     def resolved(self, node: ast.AST) -> str | None:
         """The full name of `a.b` where `a` was imported, as in `asyncio.gather`; None for all else."""

@@ -14,6 +14,7 @@ from callsheet.diagnostics import Diagnostic, Span
 from callsheet.frontends.python import core
 from callsheet.frontends.python.blocks import Blocks, Ids
 from callsheet.frontends.python.program import BINDINGS, Binding, Program, Signature, read_program
+from callsheet.frontends.python.recursion import Copies
 from callsheet.frontends.python.source import Refused, Text, dotted
 from callsheet.frontends.python.statements import Names, Translator
 from callsheet.frontends.unseen import hidden_characters
@@ -86,6 +87,7 @@ class _Compiler:
         self.plan_names: dict[int, str] = {}
         self.done: dict[int, tuple[core.Function, Translator]] = {}
         self.order: list[ast.AsyncFunctionDef] = []
+        self.copies = Copies()
 
     def plan(self) -> Plan:
         """The plan of the main function."""
@@ -103,6 +105,11 @@ class _Compiler:
         """Raises Refused for a definition of the file that uses a tool, or what a plan may not use."""
         check = Translator(self.program, self.program.main, self.names)
         check.bound = set()
+        for name, one in self.program.definitions.items():
+            changed = check.with_choices(one)
+            if changed is not one:
+                self.program.definitions[name] = changed
+        self.program.choices |= check.choices
         for one in dict.fromkeys(self.program.definitions.values()):
             check.check(one)
 
@@ -123,6 +130,7 @@ class _Compiler:
         made = translator.translate()
         for one in core.all_of(made.body):
             if isinstance(one, core.Call) and one.helper is not None:
+                self.copies.fit(one)
                 inner, _ = self._translate(one.helper, self._owner(one.helper, translator), (*around, node))
                 self._complete(one, inner)
         self.done[id(node)] = made, translator
@@ -133,6 +141,7 @@ class _Compiler:
 
     def _owner(self, helper: ast.AsyncFunctionDef, at: Translator) -> Translator | None:
         """The function around a helper; None for one of the file."""
+        helper = self.copies.origin(helper)
         translator: Translator | None = at
         while translator is not None:
             if any(helper is one for one in translator.local_helpers.values()):

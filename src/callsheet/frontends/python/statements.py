@@ -24,7 +24,7 @@ from callsheet.frontends.python.source import (
     parameters_of,
     waits,
 )
-from callsheet.frontends.python.tasks import Tasks
+from callsheet.frontends.python.tasks import MARK, Tasks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -214,6 +214,7 @@ class Translator(Tasks):
 
     def statement(self, node: ast.stmt, out: core.Block) -> None:  # noqa: PLR0912 - a case for each statement
         """Take one statement apart."""
+        node = self.with_choices(node)
         if self.take_tasks(node, out):
             return
         match node:
@@ -344,6 +345,9 @@ class Translator(Tasks):
     def _raise(self, node: ast.Raise, out: core.Block) -> None:
         """`raise X(…)`, `raise` and `raise error`; a class with fields of its own is raised by pure code."""
         error = node.exc
+        if self.keeps_errors and isinstance(error, ast.Name) and error.id in self.bound:
+            out.append(core.Fail(None, None, node, error.id))
+            return
         if error is None or (isinstance(error, ast.Name) and self._failure(error.id)):
             again = self._failure(error.id) if isinstance(error, ast.Name) else self._innermost()
             if again is None:
@@ -534,7 +538,7 @@ class Translator(Tasks):
         return cast("ast.expr", _Failures(self).visit(copy.deepcopy(node)))
 
     def _needs_replacing(self, node: ast.AST) -> bool:
-        if self.results:
+        if self.results or self.keeps_errors:
             return True
         names = {name for name, _ in self.caught if name}
         return bool(names) and any(isinstance(one, ast.Name) and one.id in names for one in ast.walk(node))
@@ -1021,9 +1025,46 @@ class _Failures(ast.NodeTransformer):
                 among = ast.Tuple([ast.Constant(one) for one in kinds], ast.Load())
                 test = ast.Compare(self._field(held, "kind", node), [ast.In()], [among])
                 return ast.fix_missing_locations(ast.copy_location(test, node))
+        if self.of.keeps_errors and node.args:
+            made = self._of_result(node, name)
+            if made is not None:
+                return made
         if isinstance(node.func, ast.Attribute) and node.func.attr in {"print_exc", "format_exc"}:
             raise Refused("PYT021", node, "a plan has no traceback", "use str(error)")
         return self.generic_visit(node)
+
+    def _of_result(self, node: ast.Call, name: str | None) -> ast.expr | None:
+        """What is asked of a value that may be an error among results."""
+        value = node.args[0]
+        if not isinstance(value, (ast.Name, ast.Subscript)):
+            return None
+        if name == "isinstance" and len(node.args) == 2:
+            listed = node.args[1].elts if isinstance(node.args[1], ast.Tuple) else [node.args[1]]
+            names = [(dotted(one) or "").split(".")[-1] for one in listed]
+            if not all(self.of.program.exceptions.is_exception(one) for one in names):
+                if "dict" in names:
+                    both: list[ast.expr] = [node, ast.UnaryOp(ast.Not(), self._marked(value))]
+                    return ast.fix_missing_locations(ast.copy_location(ast.BoolOp(ast.And(), both), node))
+                return None
+            test: ast.expr = self._marked(value)
+            kinds = self.of.program.exceptions.caught(names)
+            if kinds:
+                among = ast.Tuple([ast.Constant(one) for one in kinds], ast.Load())
+                kind = ast.Subscript(value, ast.Constant("kind"), ast.Load())
+                test = ast.BoolOp(ast.And(), [test, ast.Compare(kind, [ast.In()], [among])])
+            return ast.fix_missing_locations(ast.copy_location(test, node))
+        if name == "str" and len(node.args) == 1:
+            return self._message(value, node)
+        return None
+
+    def _marked(self, value: ast.expr) -> ast.expr:
+        is_dict = ast.Call(ast.Name("isinstance", ast.Load()), [value, ast.Name("dict", ast.Load())], [])
+        return ast.BoolOp(ast.And(), [is_dict, ast.Compare(ast.Constant(MARK), [ast.In()], [value])])
+
+    def _message(self, value: ast.expr, otherwise: ast.expr) -> ast.expr:
+        field = ast.Subscript(value, ast.Constant("message"), ast.Load())
+        made = ast.IfExp(self._marked(value), field, otherwise)
+        return ast.fix_missing_locations(ast.copy_location(made, value))
 
     def _repr(self, held: str, node: ast.AST) -> ast.expr:
         parts: list[ast.expr] = [
@@ -1050,6 +1091,10 @@ class _Failures(ast.NodeTransformer):
             if node.conversion == ord("r"):
                 field = self._repr(held, node)
             return ast.copy_location(ast.FormattedValue(field, -1, node.format_spec), node)
+        if self.of.keeps_errors and isinstance(node.value, ast.Name) and node.conversion == -1:
+            return ast.copy_location(
+                ast.FormattedValue(self._message(node.value, node.value), -1, node.format_spec), node
+            )
         return self.generic_visit(node)
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:

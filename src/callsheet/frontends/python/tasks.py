@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -52,7 +52,10 @@ class Tasks:
         self.held: dict[str, Held] = {}
         self.results: dict[str, str] = {}
         """Tasks of a finished TaskGroup, and the variable of the result of each."""
-        self.limits: dict[str, int | None] = {}
+        self.keeps_errors = False
+        """Whether errors stand among the results of a gather."""
+        self.choices: dict[str, None] = {}
+        """Tools and async functions that the program chooses among by data."""
 
     # ------------------------------------------------------------ await
 
@@ -74,6 +77,8 @@ class Tasks:
             raise Refused(
                 "PYT020", node, "what is awaited here is not known before the run", f"write {_FORMS}"
             )
+        if self._is_chosen(waited.func):
+            return self._chosen(waited, node, out, into)
         resolved = self.program.resolved(waited.func) or ""
         if resolved == _GATHER or dotted(waited.func) == "gather":
             return self._gather(waited, node, out, into)
@@ -114,6 +119,75 @@ class Tasks:
             branches.append(inner)
         out.append(core.Choice(test, branches[0], branches[1], node))
         return ast.copy_location(ast.Name(name, ast.Load()), node)
+
+    # ------------------------------------------------------------ a call that data chooses
+
+    def _is_chosen(self, func: ast.expr) -> bool:
+        if not self.choices and not self.program.choices:
+            return False
+        if isinstance(func, ast.Name):
+            return self.is_variable(func.id) and self.helper(func.id) is None
+        if isinstance(func, ast.Call):
+            return isinstance(func.func, ast.Attribute) and func.func.attr == "get"
+        return isinstance(func, ast.Subscript)
+
+    def _chosen(self, call: ast.Call, node: ast.Await, out: core.Block, into: str | None) -> ast.expr:
+        """`await actions[name](…)`: the call of each function that may be meant, and a condition for each."""
+        shape = cast("ast.Call", copy.copy(call))
+        chosen = self.spilled(call.func, out)
+        shape.args = [self._kept_plain(one, out) for one in call.args]
+        shape.keywords = [
+            ast.copy_location(ast.keyword(one.arg, self._kept_plain(one.value, out)), one)
+            for one in call.keywords
+        ]
+        name = None if into is None else (into or self._new("result"))
+        message = ast.copy_location(ast.Constant("what is called here is no function"), call)
+        rest: core.Block = [core.Fail(message, "TYPE", call)]
+        for one in reversed([*self.program.choices, *self.choices]):
+            inner: core.Block = []
+            made = copy.copy(shape)
+            made.func = ast.copy_location(ast.Name(one, ast.Load()), call.func)
+            inner.append(self._member(made, inner, name))
+            test = ast.Compare(chosen, [ast.Eq()], [ast.Constant(one)])
+            ast.fix_missing_locations(ast.copy_location(test, call))
+            rest = [core.Choice(test, inner, rest, call)]
+        out += rest
+        if name is None:
+            return _none(node)
+        self.bound.add(name)
+        return ast.copy_location(ast.Name(name, ast.Load()), node)
+
+    def _kept_plain(self, value: ast.expr, out: core.Block) -> ast.expr:
+        if isinstance(value, ast.Starred):
+            raise Refused(
+                "PYT009",
+                value,
+                "which arguments are given is not known before the run",
+                "write each argument",
+            )
+        return self.spilled(value, out)
+
+    def with_choices(self, node: ast.stmt) -> ast.stmt:
+        """An assignment of a literal table or list of functions, with their names in their places."""
+        if not isinstance(node, (ast.Assign, ast.AnnAssign)) or node.value is None:
+            return node
+        found = functions_in(node.value, self._is_function)
+        if not found:
+            return node
+        self.choices |= dict.fromkeys(found)
+        made = copy.copy(node)
+        made.value = named_functions(node.value)
+        return made
+
+    def _is_function(self, name: str) -> bool:
+        if self.is_variable(name) or name in self.definitions() or name in self.program.definitions:
+            return False
+        known = self.program.tools
+        if self.helper(name) is not None:
+            return True
+        return self.program.is_tool(name) and (
+            known is None or name in known or name in self.program.bindings
+        )
 
     # ------------------------------------------------------------ one call
 
@@ -335,23 +409,23 @@ class Tasks:
                 keeps_errors = bool(word.value.value)
                 continue
             raise Refused("PYT020", word.value, f"gather takes no {word.arg} here", f"write {_FORMS}")
-        if keeps_errors:
-            raise Refused(
-                "PYT020", call, "return_exceptions gives errors among the results",
-                "catch the error in an async function, and return what stands for it:"
-                " async def safe(x): try: return await f(x) except ToolError as error: return str(error)",
-            )  # fmt: skip
         args = self._flat(call.args)
         if len(args) == 1 and isinstance(args[0], ast.Starred):
             name = into if into else (None if into is None else self._new("results"))
-            out.append(self._each(args[0].value, node, out, name))
+            loop = self._each(args[0].value, node, out, name)
+            if keeps_errors:
+                loop.body = self._safe(loop.body, name is not None, node)
+            out.append(loop)
             return ast.copy_location(ast.Name(name, ast.Load()), node) if name else _none(node)
         parts: list[ast.expr] = []
         members: core.Block = []
         for one in args:
             if isinstance(one, ast.Starred):
                 name = self._new("results")
-                members.append(self._each(one.value, one, out, name))
+                loop = self._each(one.value, one, out, name)
+                if keeps_errors:
+                    loop.body = self._safe(loop.body, True, node)
+                members.append(loop)
                 held: ast.expr = ast.Starred(ast.Name(name, ast.Load()), ast.Load())
             elif isinstance(one, ast.Name) and one.id in self.held and not self.held[one.id].is_list:
                 name = self._new("result")
@@ -362,6 +436,8 @@ class Tasks:
                 member = self._member(one, out, name)
                 if isinstance(member, core.Call):
                     self._spill(member, out)
+                if keeps_errors and isinstance(member, core.Call):
+                    member = self._safe_call(member, name, one)
                 members.append(member)
                 held = ast.Constant(None) if isinstance(member, core.Wait) else ast.Name(name, ast.Load())
             parts.append(ast.copy_location(held, one))
@@ -371,6 +447,20 @@ class Tasks:
             out.append(core.Together(members, node))
         made = ast.fix_missing_locations(ast.copy_location(ast.List(parts, ast.Load()), node))
         return self._result(made, out, into) if into is not None else _none(node)
+
+    def _safe(self, body: core.Block, gives: bool, node: ast.AST) -> core.Block:
+        """The calls of an item, whose error is the item's value."""
+        self.keeps_errors = True
+        binds = self._new("error")
+        handler: core.Block = [core.Give(_marked(binds, node), node)] if gives else []
+        return [core.Attempt(body, [core.Caught((), binds, handler, node)], None, node)]
+
+    def _safe_call(self, member: core.Call, name: str, node: ast.AST) -> core.Core:
+        self.keeps_errors = True
+        binds = self._new("error")
+        made = ast.Assign([ast.Name(name, ast.Store())], _marked(binds, node))
+        stored = core.Pure(ast.fix_missing_locations(ast.copy_location(made, node)))
+        return core.Attempt([member], [core.Caught((), binds, [stored], node)], None, node)
 
     def _flat(self, args: Sequence[ast.expr]) -> list[ast.expr]:
         """The arguments of gather, with a literal list after a star as its items."""
@@ -771,11 +861,44 @@ class Tasks:
         def is_variable(self, name: str) -> bool: ...
         def definitions(self) -> dict[str, ast.stmt]: ...
         def known_semaphores(self) -> dict[str, int | None]: ...
+        def spilled(self, node: ast.expr, out: core.Block) -> ast.expr: ...
         def _ordered(self, node: ast.expr, out: core.Block) -> ast.expr: ...
 
 
 def _none(place: ast.AST) -> ast.Constant:
     return ast.copy_location(ast.Constant(None), place)
+
+
+def functions_in(node: ast.expr, is_function: Callable[[str], bool]) -> list[str]:
+    """The functions of a literal dict, list or tuple of functions; none for anything else."""
+    parts: list[ast.expr] = []
+    if isinstance(node, ast.Dict) and None not in node.keys:
+        parts = node.values
+    elif isinstance(node, (ast.List, ast.Tuple)):
+        parts = node.elts
+    names = [one.id for one in parts if isinstance(one, ast.Name)]
+    return names if names and len(names) == len(parts) and all(map(is_function, names)) else []
+
+
+def named_functions(node: ast.expr) -> ast.expr:
+    """A literal of functions, with their names as texts."""
+    made = copy.copy(node)
+    if isinstance(made, ast.Dict):
+        made.values = [ast.copy_location(ast.Constant(cast("ast.Name", one).id), one) for one in made.values]
+    elif isinstance(made, (ast.List, ast.Tuple)):
+        made.elts = [ast.copy_location(ast.Constant(cast("ast.Name", one).id), one) for one in made.elts]
+    return made
+
+
+MARK: Final = "__failure__"
+"""The field of an error that stands among results."""
+
+
+def _marked(name: str, place: ast.AST) -> ast.expr:
+    """The failure of a handler, as a value that is known to be one."""
+    mark = ast.Dict([ast.Constant(MARK)], [ast.Constant(True)])
+    made = ast.BinOp(ast.Name(name, ast.Load()), ast.BitOr(), mark)
+    return ast.fix_missing_locations(ast.copy_location(made, place))
 
 
 def _is_plain(node: ast.expr) -> bool:
