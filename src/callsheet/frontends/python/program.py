@@ -30,6 +30,12 @@ _OWN_PACKAGES: Final = ("callsheet", "tools")
 """Packages whose names are those of the plan's own world: `plan`, `gather`, and stubs of tools."""
 
 FORBIDDEN: Final[Mapping[str, str]] = {
+    "getattr": 'write the field: x.name, or x["name"] of a record',
+    "__builtins__": "use Python's functions by their names",
+    "__loader__": "import a module at the top",
+    "__spec__": "import a module at the top",
+    "__build_class__": "write class",
+    "__debug__": "remove it",
     "eval": "a plan runs no text as code; write the expression itself",
     "exec": "a plan runs no text as code; write the statements themselves",
     "compile": "a plan runs no text as code; write the statements themselves",
@@ -50,7 +56,7 @@ FORBIDDEN: Final[Mapping[str, str]] = {
 """Built-in names that a plan may not use, and the way out."""
 
 _BUILT_IN: Final = frozenset(dir(builtins)) | {"__name__", "__file__"}
-_IN_SCOPE: Final = frozenset({TOOL_ERROR, DENIED, "now", "today", "note"})
+IN_SCOPE: Final = frozenset({TOOL_ERROR, DENIED, "now", "today", "note"})
 """Names that a plan has without an import, and that are no tools."""
 
 
@@ -119,10 +125,10 @@ class Program:
         """Whether a name that is no variable is that of a tool or an operation."""
         if name in self.definitions or name in self.helpers or name in self.modules:
             return False
-        if name in _IN_SCOPE or self.exceptions.is_exception(name):
-            return False
         if self.tools is not None and name in self.tools:
             return True
+        if name in IN_SCOPE or self.exceptions.is_exception(name):
+            return False
         return name not in _BUILT_IN
 
     def check_tool(self, name: str, node: ast.AST) -> None:

@@ -31,7 +31,11 @@ if TYPE_CHECKING:
 
 _PRINTS: Final = frozenset({"print", "note"})
 _LOGS: Final = frozenset({"debug", "info", "warning", "error", "critical", "exception", "log"})
-_WALL_CLOCKS: Final = frozenset({"time.sleep", "time.perf_counter", "time.process_time", "time.monotonic"})
+_WALL_CLOCKS: Final = frozenset(
+    {"time.sleep", "time.time", "time.perf_counter", "time.process_time", "time.monotonic", "time.time_ns"}
+)
+_FRAMES: Final = frozenset({"mro", "func_globals", "__wrapped__"})
+_TEMPLATES: Final = frozenset({"format", "format_map", "vformat", "safe_substitute"})
 _EXPRESSION_LISTS: Final = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
@@ -99,7 +103,8 @@ class Translator(Tasks):
         for one in node.body:
             self._declare(one)
         captured = tuple(sorted(self._captured()))
-        body = self.block(self._without_semaphore(node.body))
+        body = self.block(node.body)
+        self.check_held()
         defaults = self._defaults(node.args)
         annotations = {
             one.arg: one.annotation for one in parameters_of(node.args) if one.annotation is not None
@@ -629,9 +634,6 @@ class Translator(Tasks):
         outer = {} if self.outer is None else self.outer.known_semaphores()
         return {**outer, **self.semaphores}
 
-    def _without_semaphore(self, body: Sequence[ast.stmt]) -> Sequence[ast.stmt]:
-        return body
-
     # ------------------------------------------------------------ expressions
 
     def value(self, node: ast.expr, out: core.Block) -> ast.expr:
@@ -893,8 +895,10 @@ class Translator(Tasks):
             elif isinstance(node, (ast.Yield, ast.YieldFrom)):
                 self._check_yield(root, node)
         inner = _bound_inside(root)
+        called = {id(node.func) for node in ast.walk(root) if isinstance(node, ast.Call)}
         for name, node in _loads(root):
-            self.check_name(name, node, inner)
+            if name != "getattr" or id(node) not in called:
+                self.check_name(name, node, inner)
 
     def _check_yield(self, root: ast.AST, node: ast.AST) -> None:
         if isinstance(root, (ast.FunctionDef, ast.ClassDef)):
@@ -905,6 +909,12 @@ class Translator(Tasks):
 
     def _check_attribute(self, node: ast.Attribute) -> None:
         name = node.attr
+        if name in _FRAMES or name.startswith(
+            ("gi_", "cr_", "tb_", "f_globals", "f_locals", "f_back", "co_")
+        ):
+            raise Refused(
+                "PYT025", node, f"{name} reaches behind the values of the plan", "use a field or a function"
+            )
         if name.startswith("__") and name.endswith("__") and name not in {"__name__", "__init__"}:
             raise Refused(
                 "PYT025", node, f"{name} reaches behind the values of the plan", "use a field or a function"
@@ -919,6 +929,21 @@ class Translator(Tasks):
         if not isinstance(node, ast.Call):
             return
         resolved = self.program.resolved(node.func)
+        func = node.func
+        if isinstance(func, ast.Attribute) and func.attr in _TEMPLATES and resolved is None:
+            if not isinstance(func.value, ast.Constant) and not self._is_constant(func.value):
+                raise Refused(
+                    "PYT025", node, "a template that is not written here can read any attribute of what it is given",
+                    'write an f-string, or replace the parts: text.replace("{name}", name)',
+                )  # fmt: skip
+        if resolved in {"operator.attrgetter", "operator.methodcaller"} and not (
+            node.args
+            and isinstance(node.args[0], ast.Constant)
+            and not str(node.args[0].value).startswith("_")
+        ):
+            raise Refused("PYT006", node, f"{resolved} takes its name from data", "write lambda x: x.name")
+        if isinstance(func, ast.Name) and func.id == "type" and len(node.args) > 1:
+            raise Refused("PYT006", node, "type makes a class of data", "write class")
         if resolved in _WALL_CLOCKS:
             rewrite = (
                 "await asyncio.sleep(seconds): a timer" if resolved == "time.sleep" else "datetime.now()"
@@ -939,6 +964,13 @@ class Translator(Tasks):
             )
         if isinstance(node.func, ast.Name):
             self._check_called(node, node.func.id)
+
+    def _is_constant(self, node: ast.expr) -> bool:
+        """Whether a name stands for a text of the file."""
+        if not isinstance(node, ast.Name) or self.is_variable(node.id):
+            return False
+        found = self.program.definitions.get(node.id)
+        return isinstance(found, ast.Assign) and isinstance(found.value, ast.Constant)
 
     def _check_called(self, node: ast.Call, name: str) -> None:
         if self.is_variable(name) or name in self.definitions() or name in self.program.definitions:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from callsheet.diagnostics import did_you_mean
 from callsheet.frontends.python import core
+from callsheet.frontends.python.program import IN_SCOPE
 from callsheet.frontends.python.source import Refused, dotted, names_bound, own_nodes, parameters_of, waits
 
 if TYPE_CHECKING:
@@ -258,6 +259,10 @@ class Tasks:
         name = func.id
         if self.helper(name) is not None:
             return name, True
+        if self.is_variable(name) and name in (self.program.tools or self.program.bindings):
+            raise Refused(
+                "PYT010", func, f"the variable {name} hides the tool {name}", "give the variable another name"
+            )
         if self.is_variable(name):
             raise Refused(
                 "PYT011", func, f"{name} is a variable: which tool it calls is not known before the run",
@@ -270,7 +275,7 @@ class Tasks:
                 f"{name} is no async function, and is awaited",
                 f"write {name}(…) without await",
             )
-        if not self.program.is_tool(name):
+        if not self.program.is_tool(name) and not (self.program.tools is None and name in IN_SCOPE):
             raise Refused(
                 "PYT013", call, f"{name} is no tool, and is awaited", f"write {name}(…) without await"
             )
@@ -700,6 +705,14 @@ class Tasks:
                 f"write await {callee}(…)",
             )
         self.held[name] = Held(callee, [], made.arguments, False, is_started, call)
+
+    def check_held(self) -> None:
+        """Raises Refused (PYT007) for calls that nothing awaits."""
+        for name, held in self.held.items():
+            raise Refused(
+                "PYT007", held.node, f"the calls in {name} are never awaited: nothing in them would happen",
+                f"write await asyncio.gather(*{name})",
+            )  # fmt: skip
 
     def _later(self, after: ast.AST) -> list[ast.AST]:
         return [
