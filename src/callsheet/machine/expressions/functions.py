@@ -377,6 +377,18 @@ def _str(env: Environment, value: Any = "") -> str:
     return "null" if value is None else to_text(env, value)
 
 
+def _pystr(env: Environment, value: Any) -> str:
+    """`pystr(x)` is the text that Python's `str(x)` gives: "None", "True", a list as Python writes it."""
+    env.spend(weight(value))
+    return limited(env, str(value))
+
+
+def _pyrepr(env: Environment, value: Any) -> str:
+    """`pyrepr(x)` is the text that Python's `repr(x)` gives."""
+    env.spend(weight(value))
+    return limited(env, repr(value))
+
+
 def _list(env: Environment, source: Any = ()) -> list[Any]:
     return _sequence(env, source)
 
@@ -562,6 +574,8 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "match": _match,
     "find_all": _find_all,
     "json": _json,
+    "pystr": _pystr,
+    "pyrepr": _pyrepr,
 }
 """The functions by name; the first parameter of each is the environment."""
 

@@ -1,0 +1,6 @@
+"""Plans written as Python: an `async def` whose awaits are calls of tools, compiled and never executed."""
+
+from callsheet.frontends.python.program import BINDINGS, Binding, Signature
+from callsheet.frontends.python.reader import read_python
+
+__all__ = ["BINDINGS", "Binding", "Signature", "read_python"]

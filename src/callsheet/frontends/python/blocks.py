@@ -1,0 +1,730 @@
+"""The blocks of a plan from those of a function: steps, expressions, and pure code where these do not suffice.
+
+In: a `core.Function` and the facts about its variables. Out: the statements of a main plan or a sub-plan.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeAlias, assert_never, cast
+
+from callsheet.diagnostics import Span
+from callsheet.frontends.python import core
+from callsheet.frontends.python.expressions import Lowering, NotSimple, made_span
+from callsheet.frontends.python.kinds import ANY, FLAT, NUMBERS, Kinds
+from callsheet.frontends.python.program import Program
+from callsheet.frontends.python.sharing import Node, Sharing, chain, find, sharing_of
+from callsheet.frontends.python.source import Refused, Text, dotted, names_bound, names_read
+from callsheet.frontends.python.unset import with_tests
+from callsheet.frontends.python.variables import PureFlow, Variables, bound_names
+from callsheet.ir import expression as ir
+from callsheet.ir import tree
+from callsheet.ir.expr import Literal
+from callsheet.ir.expression import Expression
+from callsheet.ir.operations import canonical_tool_name
+
+Path: TypeAlias = "tuple[core.Loop, ...]"
+
+
+class Ids:
+    """The ids of the steps of a plan, made from names."""
+
+    def __init__(self) -> None:
+        self.taken: set[str] = set()
+
+    def make(self, function: str, name: str) -> str:
+        """`function.name`, with a number from the second on."""
+        stem = own = f"{function}.{name}"
+        number = 1
+        while own in self.taken:
+            number += 1
+            own = f"{stem}{number}"
+        self.taken.add(own)
+        return own
+
+
+class Blocks:
+    """Makes the statements of one function."""
+
+    def __init__(
+        self,
+        program: Program,
+        function: core.Function,
+        definitions: Mapping[str, ast.stmt],
+        text: Text,
+        ids: Ids,
+        fresh: Callable[[str], str],
+        plan_names: Mapping[int, str],
+        *,
+        is_main: bool,
+    ) -> None:
+        """`definitions` are the pure functions of this function and those around it, by name."""
+        self.program, self.function, self.local, self.text, self.ids = (
+            program,
+            function,
+            definitions,
+            text,
+            ids,
+        )
+        self.fresh, self.plan_names, self.is_main = fresh, plan_names, is_main
+        names = bound_names(function.body) | set(function.parameters) | set(function.captured)
+        self.names = frozenset(names - set(definitions))
+        self.all_definitions = {**program.definitions, **definitions}
+        extra = {name: self._captured_by(name) for name in definitions}
+        self.variables = Variables(function, self.names, extra)
+        if self.variables.unset:
+            with_tests(function, self.variables, fresh)
+            self.names |= bound_names(function.body)
+            self.variables = Variables(function, self.names, extra)
+        self.kinds = Kinds(function, self.all_definitions, program.resolved)
+        self.sharing = Sharing(self.names, self.all_definitions, program.resolved, self.kinds)
+        sharing_of(function, self.sharing, frozenset())
+        self.lowering = Lowering(self.kinds, self.names, self.all_definitions, text.span, program.resolved)
+        self.shapes: dict[str, int] = {}
+        self.relinked: dict[str, tuple[str, str]] = {}
+        """Names of loops whose items are changed: the list that each is an item of, and its number there."""
+
+    def _captured_by(self, name: str) -> frozenset[str]:
+        """The variables that a local function reads, also through others."""
+        found: set[str] = set()
+        todo, seen = [name], {name}
+        while todo:
+            definition = self.local.get(todo.pop())
+            if definition is None:
+                continue
+            for one in names_read(definition):
+                if one in self.local and one not in seen:
+                    seen.add(one)
+                    todo.append(one)
+                found.add(one)
+        return frozenset(found)
+
+    def body(self) -> tree.Block:
+        """The statements of the function."""
+        made = self.block(self.function.body, ())
+        return (*self._declared(0, ()), *made)
+
+    def _declared(self, place: int, path: Path) -> list[tree.Statement]:
+        names = self.variables.predeclared.get(place, [])
+        del path
+        return [tree.Let("", name, Literal(None)) for name in names]
+
+    # ------------------------------------------------------------ blocks
+
+    def block(self, block: core.Block, path: Path) -> tree.Block:
+        """The statements of a block; `path` are the loops around it."""
+        out: list[tree.Statement] = []
+        pending: list[core.Pure] = []
+        for one in block:
+            if isinstance(one, core.Pure):
+                pending.append(one)
+                continue
+            self.statement(one, path, out, pending)
+        if pending:
+            self.flush(pending, self.variables.after[id(pending[-1])], path, out)
+        return tuple(out)
+
+    def flushed(
+        self,
+        one: core.Core,
+        operands: Sequence[ast.expr],
+        path: Path,
+        out: list[tree.Statement],
+        pending: list[core.Pure],
+        lower: Callable[[ast.expr], Expression] | None = None,
+    ) -> list[Expression]:
+        """The operands of a statement as expressions; what they need is computed before, with what is pending."""
+        lower = lower or self.lowering.expression
+        made: list[Expression | None] = []
+        for each in operands:
+            try:
+                made.append(lower(each))
+            except NotSimple:
+                made.append(None)
+        last = max((number for number, each in enumerate(made) if each is None), default=-1)
+        held: list[core.Pure] = []
+        result: list[Expression] = []
+        reads: set[str] = set()
+        made_names: set[str] = set()
+        for number, (each, node) in enumerate(zip(made, operands, strict=True)):
+            if each is None or (number < last and not isinstance(each, (Literal, ir.Variable))):
+                name = self.fresh("value")
+                value: ast.expr = node
+                if lower == self.lowering.source:
+                    value = ast.copy_location(ast.Call(ast.Name("list", ast.Load()), [node], []), node)
+                target = ast.Name(name, ast.Store())
+                stmt = ast.fix_missing_locations(ast.copy_location(ast.Assign([target], value), node))
+                held.append(core.Pure(stmt))
+                made_names.add(name)
+                self.names |= {name}
+                result.append(ir.Variable(name, self.text.span(node)))
+            else:
+                result.append(each)
+                reads |= self.variables.reads_of(node)
+        needed = self.variables.inner[id(one)] | reads | made_names
+        group = [*pending, *held]
+        pending.clear()
+        if group:
+            self.flush(group, needed, path, out, self.variables.before[id(one)])
+        return result
+
+    def statement(  # noqa: PLR0912, PLR0915 - a case for each statement
+        self, one: core.Core, path: Path, out: list[tree.Statement], pending: list[core.Pure]
+    ) -> None:
+        """The statements of one core statement."""
+        span = self.text.head(one.node) if not isinstance(one, core.Pure) else None
+        match one:
+            case core.Pure():
+                raise AssertionError
+            case core.Call():
+                values = self.flushed(one, [each.value for each in one.arguments], path, out, pending)
+                after: list[tree.Statement] = []
+                out.append(self._call(one, values, path, after))
+                out += after
+            case core.Wait():
+                (seconds,) = self.flushed(one, [one.seconds], path, out, pending)
+                out.append(tree.Say("", tree.Word.WAIT, (seconds,), span=span))
+            case core.Choice():
+                self._choice(one, path, out, pending)
+            case core.Loop():
+                after = []
+                out.append(self._loop(one, path, out, pending, after))
+                out += after
+            case core.While():
+                self._while(one, path, out, pending)
+            case core.Attempt():
+                self.flushed(one, [], path, out, pending)
+                handlers = tuple(
+                    tree.Handler(
+                        each.kinds, self.block(each.body, path), each.binds, self.text.head(each.node)
+                    )
+                    for each in one.handlers
+                )
+                final = None if one.final is None else self.block(one.final, path)
+                body = self.block(one.body, path)
+                out.append(tree.Try("", body, tree.Recovery(handlers=handlers, final=final), span=span))
+            case core.Together():
+                self._together(one, path, out, pending)
+            case core.Return(value=value):
+                values = self.flushed(one, [] if value is None else [value], path, out, pending)
+                word = tree.Word.RESPOND if self.is_main else tree.Word.RETURN
+                out.append(tree.Say("", word, tuple(values) or (Literal(None),), span=span))
+            case core.Give(value=value):
+                values = self.flushed(one, [value], path, out, pending)
+                out.append(tree.Say("", tree.Word.YIELD, tuple(values), span=span))
+            case core.Break():
+                self.flushed(one, [], path, out, pending)
+                out.append(tree.Say("", tree.Word.BREAK, span=span))
+            case core.Continue():
+                self.flushed(one, [], path, out, pending)
+                out.append(tree.Say("", tree.Word.CONTINUE, span=span))
+            case core.Fail(message=message, kind=kind, again=again):
+                values = self.flushed(one, [] if message is None else [message], path, out, pending)
+                if again is not None:
+                    values = [ir.Variable(again, span)]
+                out.append(tree.Say("", tree.Word.FAIL, tuple(values) or (Literal(""),), kind, span=span))
+            case core.Remark(value=value):
+                values = self.flushed(one, [value], path, out, pending)
+                out.append(tree.Say("", tree.Word.NOTE, tuple(values), span=span))
+            case _:
+                assert_never(one)
+
+    # ------------------------------------------------------------ calls
+
+    def _into(
+        self, name: str | None, path: Path, after: list[tree.Statement], span: Span | None
+    ) -> tree.Into | None:
+        """Where a result goes: the variable, or one of this scope from which it is then set."""
+        if name is None:
+            return None
+        if self._is_here(name, path):
+            return tree.Into(name)
+        held = self.fresh(name)
+        after.append(tree.Assign("", name, ir.Variable(held, span), span=span))
+        return tree.Into(held)
+
+    def _is_here(self, name: str, path: Path) -> bool:
+        return self.variables.scope(name, path) is (path[-1] if path else None)
+
+    def _call(
+        self, one: core.Call, values: Sequence[Expression], path: Path, after: list[tree.Statement]
+    ) -> tree.Statement:
+        span = self.text.span(one.node)
+        into = self._into(one.into, path, after, span)
+        named = [(each.name, value) for each, value in zip(one.arguments, values, strict=True)]
+        if one.helper is not None:
+            own = self.ids.make(self.function.name, one.into or one.callee)
+            given = tuple((name or "", value) for name, value in named)
+            return tree.Invoke(own, self.plan_names[id(one.helper)], given, into, span=span)
+        own = self.ids.make(self.function.name, self._label(one))
+        known = self.program.tools
+        binding = None if known is not None and one.callee in known else self.program.bindings.get(one.callee)
+        if binding is None:
+            positional = tuple(value for name, value in named if name is None)
+            words = tuple((name, value) for name, value in named if name is not None)
+            return tree.Act(own, canonical_tool_name(one.callee), positional, words, into, span=span)
+        others = dict(binding.parameters)
+        order = [name for name, other in binding.parameters if not other]
+        places = sorted((order.index(name), value) for name, value in named if name in order) if order else []
+        return tree.Act(
+            own,
+            binding.tool,
+            tuple(value for _, value in places),
+            tuple(
+                (others.get(name or "", name or "") or "", value)
+                for name, value in named
+                if name not in order
+            ),
+            into,
+            span=span,
+        )
+
+    def _label(self, one: core.Call) -> str:
+        """The name of a call's step: its variable, where the program wrote one, else the tool's."""
+        if one.into is None or one.into.rpartition("_")[2].isdigit():
+            return one.callee
+        return one.into
+
+    # ------------------------------------------------------------ blocks
+
+    def _choice(
+        self, one: core.Choice, path: Path, out: list[tree.Statement], pending: list[core.Pure]
+    ) -> None:
+        (test,) = self.flushed(one, [one.test], path, out, pending)
+        branches = [tree.Branch(test, self.block(one.then, path), self.text.head(one.node))]
+        rest = one.otherwise
+        while len(rest) == 1 and isinstance(rest[0], core.Choice):
+            inner = rest[0]
+            try:
+                condition = self.lowering.expression(inner.test)
+            except NotSimple:
+                break
+            branches.append(tree.Branch(condition, self.block(inner.then, path), self.text.head(inner.node)))
+            rest = inner.otherwise
+        otherwise = self.block(rest, path) if rest else None
+        out.append(tree.If("", tuple(branches), otherwise, is_named=False, span=self.text.head(one.node)))
+
+    def _while(
+        self, one: core.While, path: Path, out: list[tree.Statement], pending: list[core.Pure]
+    ) -> None:
+        span = self.text.head(one.node)
+        own = self.ids.make(self.function.name, "while")
+        self.flushed(one, [], path, out, pending)
+        try:
+            test = self.lowering.expression(one.test)
+            body = self.block(one.body, path)
+        except NotSimple:
+            name = self.fresh("value")
+            self.names |= {name}
+            start: list[tree.Statement] = []
+            stmt = ast.Assign([ast.Name(name, ast.Store())], one.test)
+            made = core.Pure(ast.fix_missing_locations(ast.copy_location(stmt, one.test)))
+            needed = self.variables.entry[id(one.body)] | {name} | self.variables.after[id(one)]
+            self.flush([made], needed, path, start, needed | self.variables.reads_of(one.test))
+            leave = tree.Say("", tree.Word.BREAK, span=span)
+            condition = ir.Unary(ir.UnaryOp.NOT, ir.Variable(name, span), span)
+            start.append(tree.If("", (tree.Branch(condition, (leave,)),), is_named=False, span=span))
+            test = Literal(True)
+            body = (*start, *self.block(one.body, path))
+        out.append(tree.Repeat(own, None, body, while_=test, is_named=True, span=span))
+
+    def _loop(
+        self,
+        one: core.Loop,
+        path: Path,
+        out: list[tree.Statement],
+        pending: list[core.Pure],
+        after: list[tree.Statement],
+    ) -> tree.Statement:
+        span = self.text.head(one.node)
+        self._note_shape(one)
+        relink = self._relinks(one, path)
+        source_node = one.source
+        if relink is not None:
+            number = self.fresh("number")
+            self.names |= {number}
+            source_node = _parsed(f"range(len({relink}))", one.source)
+        (source,) = self.flushed(one, [source_node], path, out, pending, self.lowering.source)
+        inner = (*path, one)
+        here = self.variables.scope(one.target, inner) is one and not self._is_set_inside(one)
+        name, start = one.target, cast("list[tree.Statement]", [])
+        if relink is not None:
+            name = number
+            item = ir.Index(ir.Variable(relink, span), ir.Variable(number, span), False, span)
+            start.append(self._write(one.target, item, inner, span))
+            self.relinked[one.target] = (relink, number)
+        elif not here:
+            name = self.fresh(one.target)
+            start.append(self._write(one.target, ir.Variable(name, span), inner, span))
+        body = (*self._declared(id(one), inner), *start, *self.block(one.body, inner))
+        self.relinked.pop(one.target, None)
+        stem = one.target.strip("_") if not one.target.rpartition("_")[2].isdigit() else ""
+        stem = stem or "each"
+        own = self.ids.make(self.function.name, f"for_{stem}")
+        return tree.Foreach(
+            own,
+            name,
+            source,
+            body,
+            in_order=not one.together,
+            together=one.together,
+            most=one.most,
+            into=self._into(one.into, path, after, span),
+            span=span,
+        )
+
+    def _is_set_inside(self, one: core.Loop) -> bool:
+        """Whether the body of a loop gives its name another value, or changes it."""
+        top = self.sharing.node(one.target)
+        for each in core.all_of(one.body):
+            for part in core.parts_of(each):
+                if one.target in names_bound(part):
+                    return True
+                if any(find(node) in chain(top) for node in self.sharing.changed(part)):
+                    return True
+            if isinstance(each, (core.Call, core.Loop)) and each.into == one.target:
+                return True
+            if isinstance(each, core.Loop) and each.target == one.target:
+                return True
+        return False
+
+    def _note_shape(self, one: core.Loop) -> None:
+        source = one.source
+        if isinstance(source, ast.Call):
+            name = dotted(source.func)
+            if name == "enumerate":
+                self.shapes[one.target] = 2
+            elif name == "zip" and not any(isinstance(each, ast.Starred) for each in source.args):
+                self.shapes[one.target] = len(source.args)
+            elif isinstance(source.func, ast.Attribute) and source.func.attr == "items":
+                self.shapes[one.target] = 2
+
+    def _relinks(self, one: core.Loop, path: Path) -> str | None:
+        """The list that a loop goes through, where its items are changed and the list is still needed."""
+        if not isinstance(one.source, ast.Name) or one.together or one.source.id not in self.names:
+            return None
+        owner = one.source.id
+        for each in core.all_of(one.body):
+            for part in core.parts_of(each):
+                if one.target in names_bound(part) or owner in names_bound(part):
+                    return None
+        top = self.sharing.node(one.target)
+        for each in core.all_of(one.body):
+            if isinstance(each, core.Pure):
+                changed = self.sharing.changed(each.stmt)
+                seen = any(find(node) in chain(top) for node in changed)
+                if seen and owner in self.variables.before[id(each)] | self.variables.after[id(each)]:
+                    if any(node is find(self.sharing.node(owner)) for node in changed):
+                        return None
+                    return owner
+        return None
+
+    def _together(
+        self, one: core.Together, path: Path, out: list[tree.Statement], pending: list[core.Pure]
+    ) -> None:
+        members: list[tree.Statement] = []
+        after: list[tree.Statement] = []
+        first = one.members[0]
+        operands: list[ast.expr] = []
+        for each in one.members:
+            if isinstance(each, core.Call):
+                operands += [argument.value for argument in each.arguments]
+        del first
+        if pending:
+            group = list(pending)
+            pending.clear()
+            self.flush(group, self.variables.before[id(one)], path, out)
+        for each in one.members:
+            before: list[tree.Statement] = []
+            match each:
+                case core.Call():
+                    values = self.flushed(each, [a.value for a in each.arguments], path, before, [])
+                    members.append(self._call(each, values, path, after))
+                case core.Loop():
+                    members.append(self._loop(each, path, before, [], after))
+                case core.Wait():
+                    (seconds,) = self.flushed(each, [each.seconds], path, before, [])
+                    members.append(tree.Say("", tree.Word.WAIT, (seconds,), span=self.text.span(each.node)))
+                case _:
+                    made = self.block([each], path)
+                    members += made
+            out += before
+        out.append(tree.Parallel("", tuple(members), span=self.text.head(one.node)))
+        out += after
+
+    # ------------------------------------------------------------ pure statements
+
+    def flush(
+        self,
+        group: Sequence[core.Pure],
+        needed: frozenset[str] | set[str],
+        path: Path,
+        out: list[tree.Statement],
+        before: frozenset[str] | set[str] | None = None,
+    ) -> None:
+        """Pure statements as LET and SET where their expressions allow it, else as one COMPUTE."""
+        if before is None:
+            before = self.variables.before[id(group[0])]
+        elif id(group[0]) in self.variables.before:
+            before = self.variables.before[id(group[0])]
+        self._check_sharing(group, before, path)
+        simple = [self._simple(one.stmt) for one in group]
+        first = next((number for number, each in enumerate(simple) if each is None), len(group))
+        last = max((number for number, each in enumerate(simple) if each is None), default=-1)
+        for number in range(first):
+            self._lets(cast("list[_Made]", simple[number]), path, out)
+            before = frozenset(before) | names_bound(group[number].stmt)
+        if first <= last:
+            later = self._reads_first([one.stmt for one in group[last + 1 :]])
+            self._compute(
+                [one.stmt for one in group[first : last + 1]], frozenset(needed) | later, path, out, before
+            )
+            for number in range(last + 1, len(group)):
+                self._lets(cast("list[_Made]", simple[number]), path, out)
+
+    def _reads_first(self, body: Sequence[ast.stmt]) -> frozenset[str]:
+        flow = PureFlow()
+        flow.run(body)
+        return self._with_captured(flow.exposed)
+
+    def _with_captured(self, found: Iterable[str]) -> frozenset[str]:
+        made = set(found)
+        for name in found:
+            if name in self.local:
+                made |= self._captured_by(name)
+        return frozenset(made & self.names)
+
+    def _lets(self, made: Sequence[_Made], path: Path, out: list[tree.Statement]) -> None:
+        for one in made:
+            if isinstance(one, tree.Require):
+                out.append(one)
+            else:
+                name, value, span = one
+                out.append(self._write(name, value, path, span))
+
+    def _write(self, name: str, value: Expression, path: Path, span: Span | None) -> tree.Statement:
+        if self._is_here(name, path) or name not in self.variables.scopes:
+            return tree.Let("", name, value, span=span)
+        return tree.Assign("", name, value, span=span)
+
+    def _simple(self, stmt: ast.stmt) -> list[_Made] | None:
+        """The assignments that a statement is, None if it is more than expressions can say."""
+        try:
+            return self._as_assignments(stmt)
+        except NotSimple:
+            return None
+
+    def _as_assignments(self, stmt: ast.stmt) -> list[_Made]:  # noqa: PLR0911
+        span = self.text.span(stmt)
+        match stmt:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                return [(name, self.lowering.expression(value), span)]
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+                return [(name, self.lowering.expression(value), span)]
+            case ast.AnnAssign(value=None):
+                return []
+            case ast.Assign(targets=[ast.Tuple(elts=targets)], value=value):
+                return self._unpacked(targets, value, span)
+            case ast.AugAssign(target=ast.Name(id=name), op=op, value=value):
+                return [(name, self._increased(name, op, value, span), span)]
+            case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=name), slice=key)], value=value):
+                self._must_be(name, "dict")
+                item = ir.Mapping(((self.lowering.expression(key), self.lowering.expression(value)),), span)
+                return [(name, ir.Binary(ir.BinaryOp.UNION, ir.Variable(name, span), item, span), span)]
+            case ast.AugAssign(target=ast.Subscript(value=ast.Name(id=name), slice=key), op=op, value=value):
+                self._must_be(name, "dict")
+                if self.kinds.of(value) not in NUMBERS | {"str"}:
+                    raise NotSimple
+                at = ast.Subscript(ast.Name(name, ast.Load()), key, ast.Load())
+                total = ast.fix_missing_locations(ast.copy_location(ast.BinOp(at, op, value), stmt))
+                item = ir.Mapping(((self.lowering.expression(key), self.lowering.expression(total)),), span)
+                return [(name, ir.Binary(ir.BinaryOp.UNION, ir.Variable(name, span), item, span), span)]
+            case ast.Expr(
+                value=ast.Call(
+                    func=ast.Attribute(value=ast.Name(id=name), attr=method), args=[value], keywords=[]
+                )
+            ) if method in {"append", "add"} and name in self.names:
+                self._must_be(name, "list" if method == "append" else "set")
+                kind = ir.Kind.LIST if method == "append" else ir.Kind.SET
+                if isinstance(value, ast.Starred):
+                    raise NotSimple
+                item = ir.Display(kind, (self.lowering.expression(value),), span)
+                op_ = ir.BinaryOp.ADD if method == "append" else ir.BinaryOp.UNION
+                return [(name, ir.Binary(op_, ir.Variable(name, span), item, span), span)]
+            case ast.Assert(test=test, msg=message):
+                condition = self.lowering.expression(test)
+                made = None if message is None else self.lowering.expression(message)
+                if message is not None and self.kinds.of(message) != "str" and made is not None:
+                    made = ir.Call("pystr", (made,), (), made_span(made))
+                return [tree.Require("", condition, made, span=span)]
+            case _:
+                raise NotSimple
+
+    def _must_be(self, name: str, kind: str) -> None:
+        if name not in self.names or self.kinds.known.get(name) != kind:
+            raise NotSimple
+
+    def _unpacked(self, targets: Sequence[ast.expr], value: ast.expr, span: Span | None) -> list[_Made]:
+        names = [one.id for one in targets if isinstance(one, ast.Name)]
+        if len(names) < len(targets) or len(set(names)) < len(names):
+            raise NotSimple
+        if isinstance(value, ast.Name) and self.shapes.get(value.id) == len(names):
+            held = ir.Variable(value.id, span)
+            return [
+                (name, ir.Index(held, Literal(number), False, span), span)
+                for number, name in enumerate(names)
+            ]
+        if isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(names):
+            if set(names) & names_read(value):
+                raise NotSimple
+            return [
+                (name, self.lowering.expression(one), span)
+                for name, one in zip(names, value.elts, strict=True)
+            ]
+        raise NotSimple
+
+    def _increased(self, name: str, op: ast.operator, value: ast.expr, span: Span | None) -> Expression:
+        kind, other = self.kinds.known.get(name, ANY), self.kinds.of(value)
+        fits = (
+            kind in NUMBERS
+            or (kind == "str" and isinstance(op, ast.Add))
+            or (kind == other and kind in {"list", "tuple", "set"})
+            or (other in NUMBERS | {"str"} and isinstance(op, (ast.Add, ast.Sub)))
+        )
+        if name not in self.names or not fits:
+            raise NotSimple
+        made = ast.copy_location(ast.BinOp(ast.Name(name, ast.Load()), op, value), value)
+        ast.fix_missing_locations(made)
+        lowered = self.lowering.expression(made)
+        return replace(lowered, span=span) if isinstance(lowered, ir.Binary) else lowered
+
+    # ------------------------------------------------------------ COMPUTE
+
+    def _compute(
+        self,
+        body: Sequence[ast.stmt],
+        needed: frozenset[str],
+        path: Path,
+        out: list[tree.Statement],
+        before: frozenset[str] | set[str],
+    ) -> None:
+        flow = PureFlow()
+        done = flow.run(body)
+        reads = set(self._with_captured(flow.exposed))
+        bound = {name for one in body for name in names_bound(one)} & self.names
+        changed = [node for one in body for node in self.sharing.changed(one)]
+        touched = {name for name in needed if name in self.names and self.sharing.reaches(name, changed)}
+        outputs = sorted((bound | touched) & needed)
+        reads |= {name for name in outputs if name not in (done or set()) and name in before}
+        start: list[str] = []
+        for name, (owner, number) in self.relinked.items():
+            if name in reads and self.sharing.reaches(name, changed):
+                start.append(f"{name} = {owner}[{number}]")
+                reads = (reads - {name}) | {owner, number}
+                if owner not in outputs:
+                    outputs.append(owner)
+        source, renamed = self._source(body, outputs, start, path)
+        span = _around(self.text, body)
+        into = tuple(renamed.get(name, name) for name in outputs)
+        own = self.ids.make(self.function.name, self._compute_label(body, outputs))
+        out.append(tree.Compute(own, source, tuple(sorted(reads)), into, span=span))
+        for name in outputs:
+            if name in renamed:
+                out.append(tree.Assign("", name, ir.Variable(renamed[name], span), span=span))
+
+    def _compute_label(self, body: Sequence[ast.stmt], outputs: Sequence[str]) -> str:
+        named = [name for name in outputs if not name.rpartition("_")[2].isdigit()]
+        del body
+        return named[-1] if named else "compute"
+
+    def _source(
+        self, body: Sequence[ast.stmt], outputs: Sequence[str], start: Sequence[str], path: Path
+    ) -> tuple[str, dict[str, str]]:
+        """The text of a COMPUTE, with the definitions it needs, and the outputs that have other names in it."""
+        wanted = names_read(*body)
+        own = self.program.exceptions.own
+        classes = {
+            name
+            for name, one in self.all_definitions.items()
+            if isinstance(one, ast.ClassDef) and name not in own
+        }
+        needs_classes = classes if wanted & self.names else set[str]()
+        found = self.program.definitions_for(wanted | needs_classes, self.local)
+        parts = [ast.unparse(one) for one in dict.fromkeys(found.values())]
+        renamed = {
+            name: self.fresh(name)
+            for name in outputs
+            if name in self.variables.scopes and not self._is_here(name, path)
+        }
+        parts += start
+        parts += [ast.unparse(one) for one in body]
+        parts += [f"{held} = {name}" for name, held in renamed.items()]
+        return "\n".join(parts), renamed
+
+    # ------------------------------------------------------------ sharing
+
+    def _check_sharing(
+        self, group: Sequence[core.Pure], before: frozenset[str] | set[str], path: Path
+    ) -> None:
+        """Raises Refused (PYT015) where a change would have to be seen through another variable too."""
+        for one in group:
+            changed = self.sharing.changed(one.stmt)
+            if not changed:
+                continue
+            self._check_owner(one, changed)
+            for loop in path:
+                held = find(self.sharing.value(loop.source))
+                if not loop.together and isinstance(loop.source, ast.Name) and held in changed:
+                    raise Refused(
+                        "PYT015", one.stmt, f"{loop.source.id} is changed while a loop goes through it",
+                        f"go through a copy: for … in list({loop.source.id})",
+                    )  # fmt: skip
+            for node in dict.fromkeys(changed):
+                self._check_change(one, node, before)
+
+    def _check_change(self, one: core.Pure, node: Node, before: frozenset[str] | set[str]) -> None:
+        seen = sorted(
+            name
+            for name in before
+            if name in self.names
+            and self.kinds.known.get(name) not in FLAT
+            and self.sharing.reaches(name, (node,))
+        )
+        if len(seen) < 2:
+            return
+        relinked = {name: owner for name, (owner, _) in self.relinked.items()}
+        pair = [name for name in seen if relinked.get(name) in seen]
+        if pair and set(seen) == {pair[0], relinked[pair[0]]}:
+            return
+        raise Refused(
+            "PYT015", one.stmt,
+            f"this changes what {' and '.join(seen[:2])} may share: between calls each variable has a value of its own",
+            f"change it before it gets a second name, or make a copy where it does: {seen[-1]} = list(…) or dict(…)",
+        )  # fmt: skip
+
+    def _check_owner(self, one: core.Pure, changed: Sequence[Node]) -> None:
+        if self.is_main:
+            return
+        for name in (*self.function.parameters, *self.function.captured):
+            if name in self.names and any(find(node) in chain(self.sharing.node(name)) for node in changed):
+                raise Refused(
+                    "PYT015", one.stmt, f"{name} belongs to the caller of {self.function.name}, and is changed here",
+                    f"make a copy under another name, return it, and assign it where {self.function.name} is called",
+                )  # fmt: skip
+
+
+_Made: TypeAlias = "tuple[str, Expression, Span | None] | tree.Require"
+
+
+def _parsed(text: str, place: ast.AST) -> ast.expr:
+    made = ast.parse(text, mode="eval").body
+    for one in ast.walk(made):
+        ast.copy_location(one, place)
+    return made
+
+
+def _around(text: Text, body: Sequence[ast.stmt]) -> Span | None:
+    spans = [span for one in body if (span := text.span(one)) is not None]
+    return None if not spans else Span(min(one.start for one in spans), max(one.end for one in spans))

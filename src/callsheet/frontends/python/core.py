@@ -1,0 +1,247 @@
+"""What a Python function is made into first: pure Python statements between calls, waits and blocks.
+
+Expressions in it are Python's and await nothing; all that awaits is a statement of its own. Nodes are compared
+by identity, as analyses keep facts about each of them.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TypeAlias, assert_never
+
+
+@dataclass(eq=False, slots=True)
+class Pure:
+    """A Python statement that neither awaits nor leads out of where it stands."""
+
+    stmt: ast.stmt
+
+
+@dataclass(eq=False, slots=True)
+class Argument:
+    """An argument of a call; `name` is None for one that is given by its place."""
+
+    name: str | None
+    value: ast.expr
+
+
+@dataclass(eq=False, slots=True)
+class Call:
+    """A call of a tool or of an async function of the program, and the variable for its result."""
+
+    into: str | None
+    callee: str
+    helper: ast.AsyncFunctionDef | None
+    arguments: list[Argument]
+    node: ast.AST
+
+
+@dataclass(eq=False, slots=True)
+class Wait:
+    """A timer of this many seconds."""
+
+    seconds: ast.expr
+    node: ast.AST
+
+
+@dataclass(eq=False, slots=True)
+class Choice:
+    """`if test: then else: otherwise`."""
+
+    test: ast.expr
+    then: Block
+    otherwise: Block
+    node: ast.AST
+    of: Core | None = None
+    """The loop or attempt whose `else` this is: `then` follows if it ended by itself."""
+
+
+@dataclass(eq=False, slots=True)
+class Loop:
+    """`for target in source: body`; with `into` each item yields a value (`Give`), and they make a list.
+
+    `together` starts the items side by side, at most `most` at a time.
+    """
+
+    target: str
+    source: ast.expr
+    body: Block
+    node: ast.AST
+    into: str | None = None
+    together: bool = False
+    most: int | None = None
+
+
+@dataclass(eq=False, slots=True)
+class While:
+    """`while test: body`."""
+
+    test: ast.expr
+    body: Block
+    node: ast.AST
+
+
+@dataclass(eq=False, slots=True)
+class Caught:
+    """`except names as binds: body`; kinds is empty for all."""
+
+    kinds: tuple[str, ...]
+    binds: str
+    body: Block
+    node: ast.AST
+
+
+@dataclass(eq=False, slots=True)
+class Attempt:
+    """`try: body except …: … finally: final`."""
+
+    body: Block
+    handlers: list[Caught]
+    final: Block | None
+    node: ast.AST
+
+
+@dataclass(eq=False, slots=True)
+class Together:
+    """Statements that start side by side; each is a `Call`, `Loop`, `Wait` or an `Attempt` around one."""
+
+    members: Block
+    node: ast.AST
+
+
+@dataclass(eq=False, slots=True)
+class Return:
+    """`return value`."""
+
+    value: ast.expr | None
+    node: ast.AST
+
+
+@dataclass(eq=False, slots=True)
+class Give:
+    """The value of a loop's item."""
+
+    value: ast.expr
+    node: ast.AST
+
+
+@dataclass(eq=False, slots=True)
+class Break:
+    """`break`."""
+
+    node: ast.AST
+
+
+@dataclass(eq=False, slots=True)
+class Continue:
+    """`continue`."""
+
+    node: ast.AST
+
+
+@dataclass(eq=False, slots=True)
+class Fail:
+    """`raise`: a message and a kind; `again` is the variable of a failure that is raised once more."""
+
+    message: ast.expr | None
+    kind: str | None
+    node: ast.AST
+    again: str | None = None
+
+
+@dataclass(eq=False, slots=True)
+class Remark:
+    """A line that the program prints or logs."""
+
+    value: ast.expr
+    node: ast.AST
+
+
+Core: TypeAlias = (
+    Pure
+    | Call
+    | Wait
+    | Choice
+    | Loop
+    | While
+    | Attempt
+    | Together
+    | Return
+    | Give
+    | Break
+    | Continue
+    | Fail
+    | Remark
+)
+Block: TypeAlias = "list[Core]"
+
+
+@dataclass(eq=False, slots=True)
+class Function:
+    """An async function: its parameters, what it does, and what its calls have to give it beside arguments.
+
+    `captured` are the variables of the function around it that it reads.
+    """
+
+    name: str
+    parameters: list[str]
+    defaults: dict[str, ast.expr]
+    body: Block
+    node: ast.AsyncFunctionDef
+    captured: tuple[str, ...] = ()
+    annotations: dict[str, ast.expr] = field(default_factory=dict[str, ast.expr])
+    most: int | None = None
+    """How many of its calls a semaphore around its body lets run at a time."""
+
+
+def blocks_of(one: Core) -> Iterator[Block]:
+    """The blocks inside a statement, in order."""
+    match one:
+        case Choice(then=then, otherwise=otherwise):
+            yield then
+            yield otherwise
+        case Loop(body=body) | While(body=body):
+            yield body
+        case Attempt(body=body, handlers=handlers, final=final):
+            yield body
+            yield from (each.body for each in handlers)
+            if final is not None:
+                yield final
+        case Together(members=members):
+            yield members
+        case Pure() | Call() | Wait() | Return() | Give() | Break() | Continue() | Fail() | Remark():
+            pass
+        case _:
+            assert_never(one)
+
+
+def parts_of(one: Core) -> list[ast.AST]:
+    """The Python trees that a statement itself evaluates, in order; none of its blocks."""
+    match one:
+        case Pure(stmt=stmt):
+            return [stmt]
+        case Call(arguments=arguments):
+            return [each.value for each in arguments]
+        case Wait(seconds=value) | Give(value=value) | Remark(value=value):
+            return [value]
+        case Choice(test=test) | While(test=test):
+            return [test]
+        case Loop(source=source):
+            return [source]
+        case Return(value=value):
+            return [] if value is None else [value]
+        case Fail(message=message):
+            return [] if message is None else [message]
+        case Attempt() | Together() | Break() | Continue():
+            return []
+    assert_never(one)
+
+
+def all_of(block: Block) -> Iterator[Core]:
+    """All statements of a block and of the blocks inside it."""
+    for one in block:
+        yield one
+        for inner in blocks_of(one):
+            yield from all_of(inner)

@@ -1,0 +1,107 @@
+"""Python's exceptions as kinds of failure: which kind a `raise` gives, and which kinds an `except` catches."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from callsheet.ir.tree import Failing
+
+TOOL_ERROR: Final = "ToolError"
+DENIED: Final = "Denied"
+
+_KINDS: Final[Mapping[str, str]] = {
+    "TypeError": Failing.TYPE.value,
+    "ValueError": Failing.VALUE.value,
+    "KeyError": Failing.KEY.value,
+    "IndexError": Failing.INDEX.value,
+    "AttributeError": Failing.ATTRIBUTE.value,
+    "ZeroDivisionError": Failing.ZERO.value,
+    "OverflowError": Failing.OVERFLOW.value,
+    TOOL_ERROR: Failing.TOOL.value,
+    DENIED: Failing.DENIED.value,
+}
+"""The exceptions that a failure of callsheet's own stands for."""
+
+_ALSO: Final[Mapping[str, tuple[str, ...]]] = {
+    TOOL_ERROR: (Failing.TIMEOUT.value, Failing.SCHEMA.value),
+    "TimeoutError": (Failing.TIMEOUT.value,),
+    "AssertionError": (Failing.REQUIRE.value,),
+}
+"""What else an `except` catches: a call that took too long is a time-out, and a failure of its tool."""
+
+_NAMES: Final = {kind: name for name, kind in _KINDS.items()}
+
+_BUILT_IN: Final[Mapping[str, type[BaseException]]] = {
+    name: value
+    for name, value in vars(builtins).items()
+    if isinstance(value, type) and issubclass(value, BaseException)
+}
+
+_ELSEWHERE: Final[Mapping[str, str]] = {
+    "JSONDecodeError": "ValueError",
+    "InvalidOperation": "ArithmeticError",
+    "StatisticsError": "ValueError",
+    "Error": "Exception",
+}
+"""Exceptions of modules, with what they are a kind of."""
+
+
+class Exceptions:
+    """The exceptions of a program: the built-in ones and its own classes, with their bases."""
+
+    def __init__(self, own: Mapping[str, str]) -> None:
+        """`own` are the program's exception classes, each with the name of its base."""
+        self.own = dict(own)
+
+    def is_exception(self, name: str) -> bool:
+        """Whether a name is that of an exception."""
+        return name in self.own or name in _BUILT_IN or name in (TOOL_ERROR, DENIED) or name in _ELSEWHERE
+
+    def bases(self, name: str) -> tuple[str, ...]:
+        """An exception and what it is a kind of, nearest first."""
+        found = [name]
+        while found[-1] in self.own or found[-1] in _ELSEWHERE:
+            base = self.own.get(found[-1]) or _ELSEWHERE[found[-1]]
+            if base in found:
+                return tuple(found)
+            found.append(base)
+        last = found[-1]
+        if last in _BUILT_IN:
+            found += [one.__name__ for one in _BUILT_IN[last].__mro__[1:-1]]
+        elif last == TOOL_ERROR:
+            found += ["Exception", "BaseException"]
+        elif last == DENIED:
+            found.append("BaseException")
+        return tuple(found)
+
+    def caught(self, names: Iterable[str]) -> tuple[str, ...]:
+        """The kinds that `except (names)` catches; empty for all but a denial."""
+        wanted = set(names)
+        if wanted & {"Exception", "BaseException"}:
+            return ()
+        known = (*self.own, *_BUILT_IN, *_ELSEWHERE, TOOL_ERROR, DENIED)
+        kinds: list[str] = []
+        for name in dict.fromkeys((*sorted(wanted), *known)):
+            if wanted & set(self.bases(name)):
+                kinds += [kind_of(name), *_ALSO.get(name, ())]
+        return tuple(dict.fromkeys(kinds))
+
+
+def kind_of(name: str) -> str:
+    """The kind of failure of an exception.
+
+    >>> kind_of("KeyError"), kind_of("RuntimeError")
+    ('KEY', 'RuntimeError')
+    """
+    return _KINDS.get(name, name)
+
+
+def name_of(kind: str) -> str:
+    """The exception that a kind of failure stands for.
+
+    >>> name_of("KEY"), name_of("RuntimeError")
+    ('KeyError', 'RuntimeError')
+    """
+    return _NAMES.get(kind, {"TIMEOUT": "TimeoutError", "REQUIRE": "AssertionError"}.get(kind, kind))

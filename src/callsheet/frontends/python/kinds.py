@@ -1,0 +1,339 @@
+"""What kind of value an expression gives, as far as the text tells: for what must be known to mean the same.
+
+`any` is a value that a plan can hold and nothing more is known; `opaque` is one of Python's own objects (a match,
+an instance, an iterator), which only pure code can use.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+from callsheet.frontends.python import core
+from callsheet.frontends.python.source import dotted, own_nodes, parameters_of
+
+ANY, OPAQUE = "any", "opaque"
+NUMBERS: Final = frozenset({"int", "float", "bool", "number"})
+
+FLAT: Final = NUMBERS | {"str", "none", "date"}
+"""The kinds of values that nothing can change."""
+
+_BY_FUNCTION: Final[Mapping[str, str]] = {
+    "len": "int", "str": "str", "repr": "str", "int": "int", "float": "float", "bool": "bool", "abs": "number",
+    "round": "number", "sum": ANY, "any": "bool", "all": "bool", "isinstance": "bool", "ord": "int", "chr": "str",
+    "format": "str", "min": ANY, "max": ANY, "next": ANY, "divmod": "tuple", "pow": "number", "hash": "int",
+    "json.loads": ANY, "json.dumps": "str", "re.findall": "list", "re.split": "list", "re.sub": "str",
+    "re.escape": "str", "math.ceil": "int", "math.floor": "int", "math.sqrt": "float", "math.isnan": "bool",
+    "datetime.datetime.now": "date", "datetime.datetime.fromisoformat": "date", "datetime.date.today": "date",
+    "datetime.date.fromisoformat": "date", "datetime.timedelta": "date", "datetime.datetime": "date",
+    "datetime.date": "date", "datetime.datetime.strptime": "date", "datetime.datetime.today": "date",
+    "datetime.datetime.utcnow": "date", "datetime.datetime.combine": "date", "textwrap.dedent": "str",
+    "statistics.mean": "number", "statistics.median": "number", "copy.deepcopy": ANY, "copy.copy": ANY,
+    "textwrap.shorten": "str", "textwrap.fill": "str", "html.unescape": "str", "html.escape": "str",
+}  # fmt: skip
+_CONTAINERS: Final = frozenset({"list", "tuple", "dict", "set", "sorted"})
+_BY_METHOD: Final[Mapping[str, str]] = {
+    **dict.fromkeys(
+        ("strip", "lower", "upper", "title", "join", "replace", "lstrip", "rstrip", "casefold", "capitalize",
+         "removeprefix", "removesuffix", "zfill", "ljust", "rjust", "center", "swapcase", "format", "strftime",
+         "isoformat", "getvalue", "decode", "hexdigest", "expandtabs"), "str"
+    ),
+    **dict.fromkeys(("split", "rsplit", "splitlines", "findall", "most_common"), "list"),
+    **dict.fromkeys(("count", "find", "index", "rfind", "rindex", "weekday", "isoweekday"), "int"),
+    **dict.fromkeys(("startswith", "endswith", "isdigit", "isalpha", "isupper", "islower", "isspace", "isalnum",
+                     "isnumeric", "issubset", "issuperset", "isdisjoint", "isdecimal"), "bool"),
+    **dict.fromkeys(("get", "pop", "copy", "setdefault", "group", "start", "end"), ANY),
+    **dict.fromkeys(("groups", "span", "partition", "rpartition"), "tuple"),
+    "groupdict": "dict", "total_seconds": "float", "timestamp": "float", "date": "date",
+}  # fmt: skip
+_OF_OPAQUE: Final = frozenset(
+    {"group", "groups", "groupdict", "start", "end", "span", "getvalue", "sub", "findall", "most_common",
+     "total_seconds", "hexdigest", "split"}
+)  # fmt: skip
+"""Methods of opaque objects whose results are plain values."""
+
+
+def join(one: str | None, two: str) -> str:
+    """The kind of a value that is one or the other."""
+    if one is None or one == two:
+        return two
+    if OPAQUE in (one, two):
+        return OPAQUE
+    return "number" if one in NUMBERS and two in NUMBERS else ANY
+
+
+class Kinds:
+    """The kinds of the variables of a function."""
+
+    def __init__(
+        self,
+        function: core.Function,
+        definitions: Mapping[str, ast.stmt],
+        resolved: Callable[[ast.AST], str | None],
+    ) -> None:
+        self.definitions, self.resolved = definitions, resolved
+        self.known: dict[str, str] = dict.fromkeys((*function.parameters, *function.captured), ANY)
+        self.functions: dict[str, str] = {}
+        self.errors = {
+            each.binds
+            for one in core.all_of(function.body)
+            if isinstance(one, core.Attempt)
+            for each in one.handlers
+        }
+        for _ in range(4):
+            before = dict(self.known)
+            for one in core.all_of(function.body):
+                self._take(one)
+            if before == self.known:
+                break
+
+    def _is(self, name: str, kind: str) -> None:
+        self.known[name] = join(self.known.get(name), kind)
+
+    def _take(self, one: core.Core) -> None:
+        match one:
+            case core.Pure(stmt=stmt):
+                self._statement(stmt)
+            case core.Call(into=str() as into):
+                self._is(into, ANY)
+            case core.Loop(target=target, source=source, into=into):
+                self._is(target, self.item(source))
+                if into:
+                    self._is(into, "list")
+            case core.Attempt(handlers=handlers):
+                for each in handlers:
+                    self._is(each.binds, "dict")
+            case _:
+                pass
+
+    def _statement(self, root: ast.stmt) -> None:
+        for node in own_nodes(root):
+            match node:
+                case ast.Assign(targets=targets, value=value):
+                    for one in targets:
+                        self._bind(one, self.of(value))
+                case ast.AnnAssign(target=target, value=ast.expr() as value):
+                    self._bind(target, self.of(value))
+                case ast.AugAssign(target=ast.Name(id=name) as target, op=op, value=value):
+                    at = ast.Name(name, ast.Load())
+                    self._bind(target, self.of(ast.BinOp(at, op, value)))
+                case ast.For(target=target, iter=source):
+                    self._bind(target, self.item(source))
+                case ast.NamedExpr(target=target, value=value):
+                    self._bind(target, self.of(value))
+                case ast.withitem(optional_vars=ast.expr() as target):
+                    self._bind(target, OPAQUE)
+                case ast.Match(subject=subject, cases=cases):
+                    kind = OPAQUE if self.of(subject) == OPAQUE else ANY
+                    for each in cases:
+                        for part in ast.walk(each.pattern):
+                            name = getattr(part, "name", None) or getattr(part, "rest", None)
+                            if isinstance(name, str):
+                                self._is(name, kind)
+                case ast.ExceptHandler(name=str() as name):
+                    self._is(name, OPAQUE)
+                case _:
+                    pass
+
+    def _bind(self, target: ast.expr, kind: str) -> None:
+        match target:
+            case ast.Name(id=name):
+                self._is(name, kind)
+            case ast.Tuple(elts=parts) | ast.List(elts=parts):
+                for one in parts:
+                    inner = one.value if isinstance(one, ast.Starred) else one
+                    own = OPAQUE if kind == OPAQUE else ("list" if isinstance(one, ast.Starred) else ANY)
+                    self._bind(inner, own)
+            case ast.Subscript(value=ast.Name(id=name)) if kind == OPAQUE:
+                self._is(name, OPAQUE)
+            case _:
+                pass
+
+    # ------------------------------------------------------------ expressions
+
+    def item(self, source: ast.expr) -> str:
+        """The kind of what a loop gets of a source."""
+        if isinstance(source, ast.Call):
+            name = self.resolved(source.func) or dotted(source.func)
+            if name in {"zip", "enumerate"}:
+                kinds = [self.item(one) for one in source.args]
+                return OPAQUE if OPAQUE in kinds else "tuple"
+            if name in {"sorted", "list", "reversed", "set"} and source.args:
+                return self.item(source.args[0])
+            if name == "range":
+                return "int"
+            if name in {"csv.DictReader", "csv.reader"}:
+                return ANY
+            if isinstance(source.func, ast.Attribute) and source.func.attr in {"items", "keys", "values"}:
+                holder = self.of(source.func.value)
+                is_plain = holder != OPAQUE or self._counts(source.func.value)
+                return "tuple" if is_plain and source.func.attr == "items" else (ANY if is_plain else OPAQUE)
+        kind = self.of(source)
+        if kind in {"str"}:
+            return "str"
+        return OPAQUE if kind == OPAQUE and not self._counts(source) else ANY
+
+    def _counts(self, node: ast.expr) -> bool:
+        """Whether an opaque value is a container of plain ones, such as a Counter or a csv reader."""
+        return isinstance(node, ast.Name) and node.id not in self.definitions
+
+    def of(self, node: ast.AST | None) -> str:  # noqa: PLR0911, PLR0912 - a case for each expression
+        """The kind of an expression's value."""
+        match node:
+            case ast.Constant(value=value):
+                if value is None:
+                    return "none"
+                name = type(value).__name__
+                return name if name in {"str", "int", "float", "bool"} else OPAQUE
+            case ast.JoinedStr() | ast.FormattedValue():
+                return "str"
+            case ast.Name(id=name):
+                return self._name(name)
+            case ast.Compare():
+                return "bool"
+            case ast.BoolOp(values=values):
+                return self._joined(values)
+            case ast.UnaryOp(op=op, operand=operand):
+                return "bool" if isinstance(op, ast.Not) else self._number(self.of(operand))
+            case ast.BinOp():
+                return self._binary(node)
+            case ast.IfExp(body=first, orelse=second):
+                return self._joined([first, second])
+            case ast.List(elts=parts):
+                return OPAQUE if self._has_opaque(parts) else "list"
+            case ast.Tuple(elts=parts):
+                return OPAQUE if self._has_opaque(parts) else "tuple"
+            case ast.Set(elts=parts):
+                return OPAQUE if self._has_opaque(parts) else "set"
+            case ast.Dict(values=values):
+                return OPAQUE if self._has_opaque(values) else "dict"
+            case ast.ListComp() | ast.SetComp() | ast.DictComp():
+                return self._comprehension(node)
+            case ast.NamedExpr(value=value) | ast.Starred(value=value):
+                return self.of(value)
+            case ast.Subscript(value=ast.Name(id=name), slice=ast.Constant(value=field)) if (
+                name in self.errors
+            ):
+                return "str" if field in {"message", "kind"} else ANY
+            case ast.Subscript(value=value):
+                kind = self.of(value)
+                if kind == "str":
+                    return "str"
+                if isinstance(node.slice, ast.Slice):
+                    return kind
+                return OPAQUE if kind == OPAQUE else ANY
+            case ast.Attribute(value=value):
+                if self.resolved(node) is not None:
+                    return ANY if (self.resolved(node) or "").startswith("math.") else OPAQUE
+                return OPAQUE if self.of(value) == OPAQUE else ANY
+            case ast.Call():
+                return self._call(node)
+            case _:
+                return OPAQUE
+
+    def _number(self, kind: str) -> str:
+        return "int" if kind == "bool" else kind
+
+    def _joined(self, values: Iterable[ast.expr]) -> str:
+        made: str | None = None
+        for one in values:
+            made = join(made, self.of(one))
+        return made or ANY
+
+    def _has_opaque(self, parts: Iterable[ast.expr]) -> bool:
+        return any(self.of(one) == OPAQUE for one in parts)
+
+    def _name(self, name: str) -> str:
+        known = self.known.get(name)
+        if known is not None:
+            return known
+        found = self.definitions.get(name)
+        if isinstance(found, (ast.Assign, ast.AnnAssign)) and found.value is not None:
+            if name in self.functions:
+                return self.functions[name]
+            self.functions[name] = ANY
+            made = self.functions[name] = self.of(found.value)
+            return made
+        return OPAQUE if found is not None else ANY
+
+    def _binary(self, node: ast.BinOp) -> str:
+        left, right = self.of(node.left), self.of(node.right)
+        if OPAQUE in (left, right):
+            return OPAQUE
+        if left in NUMBERS and right in NUMBERS:
+            if isinstance(node.op, ast.Div):
+                return "float"
+            whole = left in {"int", "bool"} and right in {"int", "bool"}
+            if isinstance(node.op, ast.Pow):
+                return "number"
+            return "int" if whole else ("float" if "float" in (left, right) else "number")
+        if isinstance(node.op, ast.Mod) and left == "str":
+            return "str"
+        if left == right and left in {"str", "list", "tuple", "dict", "set"}:
+            return left
+        if isinstance(node.op, ast.Add) and "str" in (left, right):
+            return "str"
+        return ANY
+
+    def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.DictComp) -> str:
+        saved = dict(self.known)
+        for one in node.generators:
+            for part in ast.walk(one.target):
+                if isinstance(part, ast.Name):
+                    self.known.pop(part.id, None)
+            self._bind(one.target, self.item(one.iter))
+        kind = self.of(node.value if isinstance(node, ast.DictComp) else node.elt)
+        self.known = saved
+        if kind == OPAQUE:
+            return OPAQUE
+        return {ast.ListComp: "list", ast.SetComp: "set", ast.DictComp: "dict"}[type(node)]
+
+    def _call(self, node: ast.Call) -> str:
+        resolved = self.resolved(node.func)
+        name = resolved or dotted(node.func) or ""
+        if name in self.known and isinstance(node.func, ast.Name):
+            return OPAQUE
+        if name in self.definitions:
+            return self._function(name)
+        if name in _CONTAINERS:
+            if any(self.item(one) == OPAQUE for one in node.args):
+                return OPAQUE
+            return "list" if name == "sorted" else name
+        if name in _BY_FUNCTION:
+            kind = _BY_FUNCTION[name]
+            if kind == ANY and node.args and self.item(node.args[0]) == OPAQUE:
+                return OPAQUE
+            return kind
+        if resolved is None and isinstance(node.func, ast.Attribute):
+            method = node.func.attr
+            holder = self.of(node.func.value)
+            if holder == OPAQUE and method not in _OF_OPAQUE:
+                return OPAQUE if method not in _BY_METHOD or _BY_METHOD[method] == ANY else _BY_METHOD[method]
+            return _BY_METHOD.get(method, OPAQUE)
+        return OPAQUE
+
+    def _function(self, name: str) -> str:
+        """What a pure function of the program returns, its arguments being any values."""
+        known = self.functions.get(name)
+        if known is not None:
+            return known
+        found = self.definitions[name]
+        if not isinstance(found, ast.FunctionDef):
+            return OPAQUE
+        self.functions[name] = ANY
+        saved = self.known
+        self.known = {one.arg: ANY for one in parameters_of(found.args)}
+        for _ in range(2):
+            for one in found.body:
+                self._statement(one)
+        made: str | None = None
+        for one in found.body:
+            for part in own_nodes(one):
+                if isinstance(part, ast.Return):
+                    made = join(made, "none" if part.value is None else self.of(part.value))
+                elif isinstance(part, (ast.Yield, ast.YieldFrom)):
+                    made = OPAQUE
+        self.known = saved
+        result = self.functions[name] = "none" if made is None else made
+        return result

@@ -1,0 +1,399 @@
+"""The file around the functions: imports, constants, helpers, classes, and what each name means.
+
+In: the tree of a file. Out: a `Program`, or `Refused` for what may not stand at its top level.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from callsheet.diagnostics import did_you_mean
+from callsheet.frontends.python.exceptions import DENIED, TOOL_ERROR, Exceptions
+from callsheet.frontends.python.source import Refused, dotted, names_bound, names_read, waits
+
+PURE_MODULES: Final = frozenset(
+    {
+        *("asyncio", "datetime", "json", "math", "re", "collections", "collections.abc", "itertools"),
+        *("functools", "dataclasses", "typing", "statistics", "decimal", "string", "textwrap", "enum"),
+        *("operator", "csv", "io", "copy", "hashlib", "base64", "html", "urllib.parse", "heapq", "bisect"),
+        *("fractions", "unicodedata", "difflib", "calendar", "zoneinfo", "logging", "abc", "types"),
+        *("__future__", "time", "contextlib", "numbers", "cmath", "binascii", "pprint", "zlib", "keyword"),
+    }
+)
+"""The modules that a plan may import. Of `time`, `logging` and `contextlib` only parts are understood."""
+
+_OWN_PACKAGES: Final = ("callsheet", "tools")
+"""Packages whose names are those of the plan's own world: `plan`, `gather`, and stubs of tools."""
+
+FORBIDDEN: Final[Mapping[str, str]] = {
+    "getattr": 'write the field: x.name, or x["name"] of a record',
+    "__builtins__": "use Python's functions by their names",
+    "__loader__": "import a module at the top",
+    "__spec__": "import a module at the top",
+    "__build_class__": "write class",
+    "__debug__": "remove it",
+    "eval": "a plan runs no text as code; write the expression itself",
+    "exec": "a plan runs no text as code; write the statements themselves",
+    "compile": "a plan runs no text as code; write the statements themselves",
+    "__import__": "write `import` at the top, of a module that a plan may use",
+    "open": "a plan reads files by tools only: await read_file(path=…)",
+    "input": "ask a person by a step: await ask_human(…)",
+    "globals": "write the name of the variable",
+    "locals": "write the name of the variable",
+    "vars": "write the name of the field",
+    "setattr": "write x.name = value",
+    "delattr": "write del x.name",
+    "breakpoint": "debug a run with callsheet's own debugger",
+    "exit": "end with return",
+    "quit": "end with return",
+    "help": "remove it",
+    "memoryview": "use bytes or a list",
+}
+"""Built-in names that a plan may not use, and the way out."""
+
+_BUILT_IN: Final = frozenset(dir(builtins)) | {"__name__", "__file__"}
+IN_SCOPE: Final = frozenset({TOOL_ERROR, DENIED, "now", "today", "note"})
+"""Names that a plan has without an import, and that are no tools."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What a catalogue says of a tool: its parameters in order, and which of them have to be given."""
+
+    parameters: tuple[str, ...]
+    required: frozenset[str] = frozenset()
+    is_open: bool = False
+    """Whether it takes other arguments too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """A name in scope that is an operation of callsheet: the operation, and its name for each parameter.
+
+    A parameter whose name is empty is given by its place.
+    """
+
+    tool: str
+    parameters: tuple[tuple[str, str], ...]
+
+
+BINDINGS: Final[Mapping[str, Binding]] = {
+    "llm": Binding("LLM_GENERATE", (("prompt", ""), ("data", ""))),
+    "llm_extract": Binding("LLM_EXTRACT", (("prompt", "target"), ("data", ""), ("schema", "format"))),
+    "llm_classify": Binding("LLM_CLASSIFY", (("text", ""), ("categories", "categories"))),
+    "llm_summarize": Binding("LLM_SUMMARIZE", (("text", ""), ("format", "format"))),
+    "ask_human": Binding(
+        "ASK_HUMAN", (("prompt", ""), ("options", "options"), ("default", "default"), ("timeout", "timeout"))
+    ),
+    "agent": Binding("AGENT_SOLVE", (("goal", "goal"), ("tools", "tools"), ("max_turns", "max_turns"))),
+}
+"""The operations of callsheet as async functions, unless a tool of that name is in the catalogue."""
+
+
+@dataclass(slots=True)
+class Program:
+    """A file: its main function, the async functions it calls, and the definitions of its pure code."""
+
+    main: ast.AsyncFunctionDef
+    helpers: dict[str, ast.AsyncFunctionDef]
+    definitions: dict[str, ast.stmt]
+    """Pure functions, classes and constants of the file by name."""
+    imports: dict[str, ast.stmt]
+    modules: dict[str, str]
+    """What an imported name is, as `asyncio.gather`."""
+    exceptions: Exceptions
+    tools: Mapping[str, Signature] | None
+    bindings: Mapping[str, Binding] = field(default_factory=lambda: BINDINGS)
+    about: str | None = None
+    choices: dict[str, None] = field(default_factory=dict[str, None])
+    """Tools and async functions in the literal tables of the file."""
+
+    def resolved(self, node: ast.AST) -> str | None:
+        """The full name of `a.b` where `a` was imported, as in `asyncio.gather`; None for all else."""
+        name = dotted(node)
+        if name is None:
+            return None
+        first, dot, rest = name.partition(".")
+        module = self.modules.get(first)
+        return None if module is None else module + dot + rest
+
+    def is_tool(self, name: str) -> bool:
+        """Whether a name that is no variable is that of a tool or an operation."""
+        if name in self.definitions or name in self.helpers or name in self.modules:
+            return False
+        if self.tools is not None and name in self.tools:
+            return True
+        if name in IN_SCOPE or self.exceptions.is_exception(name):
+            return False
+        return name not in _BUILT_IN
+
+    def check_tool(self, name: str, node: ast.AST) -> None:
+        """Raises Refused (PYT008) for a tool that is not in the catalogue, where there is one."""
+        if self.tools is None or name in self.tools or name in self.bindings:
+            return
+        known = [*self.tools, *self.helpers, *self.bindings]
+        meant = did_you_mean(name, known)
+        listed = ", ".join(sorted(known)[:12])
+        raise Refused(
+            "PYT008", node, f"there is no tool {name}", meant or f"call one that there is: {listed}"
+        )
+
+    def definitions_for(self, names: set[str], local: Mapping[str, ast.stmt]) -> dict[str, ast.stmt]:
+        """The imports and definitions that pure code needs which reads these names, in the file's order."""
+        wanted: dict[str, ast.stmt] = {}
+        todo = list(names)
+        while todo:
+            name = todo.pop()
+            if name in wanted:
+                continue
+            found = local.get(name) or self.definitions.get(name) or self.imports.get(name)
+            if found is None:
+                continue
+            wanted[name] = found
+            if not isinstance(found, (ast.Import, ast.ImportFrom)):
+                todo += names_read(found)
+        order = [*self.imports, *self.definitions, *local]
+        return {name: wanted[name] for name in order if name in wanted}
+
+
+def read_program(
+    tree: ast.Module, tools: Mapping[str, Signature] | None, bindings: Mapping[str, Binding]
+) -> Program:
+    """The program of a file. Raises Refused."""
+    made = _Reader(tools, bindings)
+    for number, one in enumerate(tree.body):
+        made.read(one, is_first=number == 0)
+    return made.program(tree)
+
+
+class _Reader:
+    """Reads the statements of a file's top level."""
+
+    def __init__(self, tools: Mapping[str, Signature] | None, bindings: Mapping[str, Binding]) -> None:
+        self.tools, self.bindings = tools, bindings
+        self.functions: dict[str, ast.AsyncFunctionDef] = {}
+        self.definitions: dict[str, ast.stmt] = {}
+        self.imports: dict[str, ast.stmt] = {}
+        self.modules: dict[str, str] = {}
+        self.own_exceptions: dict[str, str] = {}
+        self.marked: list[str] = []
+        self.about: str | None = None
+
+    def read(self, one: ast.stmt, *, is_first: bool) -> None:
+        """Read one statement of the top level."""
+        match one:
+            case ast.Expr(value=ast.Constant(value=value)):
+                if is_first and isinstance(value, str):
+                    self.about = value.strip()
+            case ast.Import() | ast.ImportFrom():
+                self._import(one)
+            case ast.AsyncFunctionDef():
+                self._take(one.name, one)
+                for mark in one.decorator_list:
+                    name = dotted(mark.func if isinstance(mark, ast.Call) else mark) or ""
+                    if name.split(".")[-1] != "plan":
+                        raise Refused(
+                            "PYT024", mark, f"an async function takes no decorator {name}", "remove it"
+                        )
+                    self.marked.append(one.name)
+                self.functions[one.name] = one
+            case ast.FunctionDef():
+                self._take(one.name, one)
+                check_pure_function(one)
+                self.definitions[one.name] = one
+            case ast.ClassDef():
+                self._take(one.name, one)
+                self._class(one)
+            case ast.Assign() | ast.AnnAssign():
+                self._constant(one)
+            case ast.If() if _is_main_guard(one):
+                pass
+            case ast.Expr(value=ast.Call(func=func)) if dotted(func) == "asyncio.run":
+                pass
+            case ast.Pass():
+                pass
+            case _:
+                raise Refused(
+                    "PYT004",
+                    one,
+                    "a plan's file has imports, functions, classes and constants at its top level, and nothing else",
+                    "move this statement into the async function",
+                )
+
+    def _take(self, name: str, node: ast.stmt) -> None:
+        known = self.tools or {}
+        if name in known or (name in self.bindings and self.tools is None):
+            raise Refused(
+                "PYT010",
+                node,
+                f"{name} is the name of a tool, and would hide it from all who read the plan",
+                f"give it another name, such as {name}_with_care, and call the tool {name} in it",
+            )
+        if name in self.functions or name in self.definitions:
+            raise Refused(
+                "PYT010", node, f"{name} is defined twice; which one is meant depends on when it is called",
+                "give one of them another name",
+            )  # fmt: skip
+
+    def _import(self, one: ast.Import | ast.ImportFrom) -> None:
+        if isinstance(one, ast.Import):
+            for each in one.names:
+                self._check_module(each.name, one)
+                name = each.asname or each.name.split(".")[0]
+                self.modules[name] = each.name if each.asname else name
+                self.imports[name] = _at(ast.Import([each]), one)
+            return
+        module = one.module or ""
+        if one.level or module.split(".")[0] in _OWN_PACKAGES:
+            for each in one.names:
+                if each.asname and each.asname != each.name:
+                    raise Refused(
+                        "PYT010", one, f"the tool {each.name} gets another name, {each.asname}",
+                        "import it under its own name, so that readers know what is called",
+                    )  # fmt: skip
+            return
+        self._check_module(module, one)
+        for each in one.names:
+            if each.name == "*":
+                raise Refused("PYT005", one, f"`from {module} import *` says no names", "write the names")
+            name = each.asname or each.name
+            self._take(name, one)
+            self.modules[name] = f"{module}.{each.name}"
+            if module != "__future__":
+                self.imports[name] = _at(ast.ImportFrom(module, [each], 0), one)
+
+    def _check_module(self, name: str, node: ast.stmt) -> None:
+        if name in PURE_MODULES or any(known.startswith(f"{name}.") for known in PURE_MODULES):
+            return
+        why = {
+            "random": "random numbers would differ when the run is resumed; choose by what the data says",
+            "uuid": "random ids would differ when the run is resumed; make the id of the data",
+            "secrets": "random values would differ when the run is resumed",
+            "requests": "a plan reaches the network by tools only: await fetch_page(url=…)",
+            "httpx": "a plan reaches the network by tools only: await fetch_page(url=…)",
+            "aiohttp": "a plan reaches the network by tools only: await fetch_page(url=…)",
+            "threading": "write asyncio.gather: steps run side by side without threads",
+            "concurrent": "write asyncio.gather: steps run side by side without threads",
+            "os": "a plan reaches the machine by tools only",
+            "sys": "a plan has no interpreter of its own; end with return or raise",
+            "subprocess": "a plan reaches the machine by tools only",
+            "socket": "a plan reaches the network by tools only",
+            "pathlib": "a plan reaches files by tools only; take paths apart as texts",
+            "pickle": "a pickle can run any code; use json",
+        }.get(
+            name.split(".")[0], "a plan may import: " + ", ".join(sorted(PURE_MODULES - {"__future__"})[:24])
+        )
+        raise Refused("PYT005", node, f"a plan may not import {name}", why)
+
+    def _constant(self, one: ast.Assign | ast.AnnAssign) -> None:
+        targets = one.targets if isinstance(one, ast.Assign) else [one.target]
+        if one.value is None:
+            return
+        if waits(one.value):
+            raise Refused(
+                "PYT004", one, "nothing is awaited at the top level", "await inside the async function"
+            )
+        for target in targets:
+            bound = names_bound(target)
+            if not bound or any(
+                isinstance(each, (ast.Attribute, ast.Subscript)) for each in ast.walk(target)
+            ):
+                raise Refused(
+                    "PYT004", one, "a constant of the file is changed, or something else's field is set",
+                    "write constants as NAME = value, once each, and compute in functions",
+                )  # fmt: skip
+            for name in bound:
+                self._take(name, one)
+                self.definitions[name] = one
+
+    def _class(self, one: ast.ClassDef) -> None:
+        for each in ast.walk(one):
+            if isinstance(each, ast.AsyncFunctionDef):
+                raise Refused(
+                    "PYT024",
+                    each,
+                    f"a method that awaits ({one.name}.{each.name}) is not understood",
+                    f"write it as an async function of the file: async def {each.name}(…)",
+                )
+            if isinstance(each, ast.FunctionDef):
+                check_pure_function(each)
+        for base in one.bases:
+            name = dotted(base) or ""
+            self.own_exceptions[one.name] = name.split(".")[-1]
+        self.definitions[one.name] = one
+
+    def program(self, tree: ast.Module) -> Program:
+        """What was read."""
+        exceptions = Exceptions({})
+        changed = True
+        while changed:
+            changed = False
+            for name, base in self.own_exceptions.items():
+                if name not in exceptions.own and exceptions.is_exception(base):
+                    exceptions.own[name] = base
+                    changed = True
+        main = self._main(tree)
+        helpers = {name: one for name, one in self.functions.items() if one is not main}
+        about = ast.get_docstring(main) or self.about
+        return Program(
+            main, helpers, self.definitions, self.imports, self.modules, exceptions, self.tools, self.bindings,
+            about,
+        )  # fmt: skip
+
+    def _main(self, tree: ast.Module) -> ast.AsyncFunctionDef:
+        if self.marked:
+            if len(self.marked) > 1:
+                raise Refused(
+                    "PYT003", self.functions[self.marked[1]], "two functions are marked as the plan",
+                    "mark one with @plan; the other is then a function that it may call",
+                )  # fmt: skip
+            return self.functions[self.marked[0]]
+        if "main" in self.functions:
+            return self.functions["main"]
+        called = {name for one in self.functions.values() for name in names_read(*one.body)}
+        roots = [one for name, one in self.functions.items() if name not in called]
+        if len(roots) == 1:
+            return roots[0]
+        if not self.functions:
+            raise Refused(
+                "PYT003", tree.body[0] if tree.body else None, "there is no async function, so nothing is called",
+                "write async def main(): … and await the tools in it",
+            )  # fmt: skip
+        raise Refused(
+            "PYT003", roots[-1] if roots else None, "which of the async functions is the plan is not clear",
+            "call it main, or mark it with @plan",
+        )  # fmt: skip
+
+
+def _at(made: ast.stmt, place: ast.stmt) -> ast.stmt:
+    return ast.fix_missing_locations(ast.copy_location(made, place))
+
+
+def _is_main_guard(one: ast.If) -> bool:
+    test = one.test
+    return isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and test.left.id == "__name__"
+
+
+def check_pure_function(one: ast.FunctionDef) -> None:
+    """Raises Refused for a function without async that awaits, or whose defaults are changed."""
+    for each in _inside(one):
+        if isinstance(each, (ast.Await, ast.AsyncFor, ast.AsyncWith)):
+            raise Refused(
+                "PYT013",
+                each,
+                f"{one.name} is no async function, and cannot await",
+                f"write async def {one.name}",
+            )
+        if isinstance(each, ast.AsyncFunctionDef):
+            raise Refused(
+                "PYT013", each, f"an async function inside {one.name}, which awaits nothing",
+                "write it beside, not inside",
+            )  # fmt: skip
+
+
+def _inside(one: ast.AST) -> Iterator[ast.AST]:
+    yield from ast.walk(one)

@@ -1,0 +1,269 @@
+"""Compiles a Python program to a plan: an async function whose awaits are calls of tools.
+
+In: a text, and what is known of the tools. Out: a `ParseResult`, whose plan has a tree; no text makes it raise,
+and none is ever executed.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from typing import Any, cast
+
+from callsheet.diagnostics import Diagnostic, Span
+from callsheet.frontends.python import core
+from callsheet.frontends.python.blocks import Blocks, Ids
+from callsheet.frontends.python.program import BINDINGS, Binding, Program, Signature, read_program
+from callsheet.frontends.python.recursion import Copies
+from callsheet.frontends.python.source import Refused, Text, dotted
+from callsheet.frontends.python.statements import Names, Translator
+from callsheet.frontends.unseen import hidden_characters
+from callsheet.frontends.values.reader import ParseResult
+from callsheet.ir import tree, types
+from callsheet.ir.expr import JSON
+from callsheet.ir.plan import Order, Plan
+
+
+def read_python(
+    text: str,
+    name: str = "<plan>",
+    *,
+    tools: Mapping[str, Signature] | None = None,
+    bindings: Mapping[str, Binding] = BINDINGS,
+) -> ParseResult:
+    """Compile a Python program; `tools` are the signatures of all tools, by lower-case name, if they are known.
+
+    Without them any name that is not defined is a tool. `bindings` are names for operations of callsheet.
+
+    >>> result = read_python('async def main(): return await search(query="tea")')
+    >>> [step.tool for step in result.plan.steps if (step := step.call)]
+    ['SEARCH']
+    """
+    source = Text(text, name)
+    found = [*hidden_characters(text)]
+    plan: Plan | None = None
+    try:
+        plan = _compiled(source, tools, bindings)
+    except Refused as refused:
+        found.append(source.diagnostic(refused))
+    except RecursionError:
+        refused = Refused("PYT002", None, "the text nests too deep", "split deep expressions into variables")
+        found.append(source.diagnostic(refused))
+    found.sort(key=lambda one: one.span.start if one.span else -1)
+    if any(one.is_error for one in found):
+        plan = None
+    return ParseResult(plan, plan or Plan((), Order.TREE), tuple(found), source.source)
+
+
+def _compiled(source: Text, tools: Mapping[str, Signature] | None, bindings: Mapping[str, Binding]) -> Plan:
+    module = source.tree()
+    _check_names(module)
+    program = read_program(module, tools, bindings)
+    compiler = _Compiler(program, source, module)
+    return compiler.plan()
+
+
+def _check_names(module: ast.Module) -> None:
+    for node in ast.walk(module):
+        for field in ("id", "arg", "name"):
+            held = getattr(node, field, None)
+            if isinstance(held, str) and not held.isascii():
+                raise Refused(
+                    "PYT022", node, f"the name {held} is not written in ASCII letters", "give it another name"
+                )
+            if isinstance(held, str) and held.startswith("_cs_"):
+                raise Refused(
+                    "PYT022", node, "names that begin with _cs_ are callsheet's", "give it another name"
+                )
+
+
+class _Compiler:
+    """Compiles the functions of one program."""
+
+    def __init__(self, program: Program, source: Text, module: ast.Module) -> None:
+        self.program, self.source, self.module = program, source, module
+        self.names = Names(module)
+        self.ids = Ids()
+        self.plan_names: dict[int, str] = {}
+        self.done: dict[int, tuple[core.Function, Translator]] = {}
+        self.order: list[ast.AsyncFunctionDef] = []
+        self.copies = Copies()
+
+    def plan(self) -> Plan:
+        """The plan of the main function."""
+        program = self.program
+        self._check_definitions()
+        main, translator = self._translate(program.main, None, ())
+        inputs = tuple(self._input(one, main) for one in main.parameters)
+        body = self._blocks(main, translator, is_main=True)
+        plans = tuple(self._sub_plan(*self.done[id(node)]) for node in self.order)
+        made = tree.with_ids(tree.Tree(body, inputs, plans=plans, result=_type(main.node.returns)))
+        goal = " ".join((program.about or "").split()) or None
+        return tree.plan_of_tree(made, goal=goal)
+
+    def _check_definitions(self) -> None:
+        """Raises Refused for a definition of the file that uses a tool, or what a plan may not use."""
+        check = Translator(self.program, self.program.main, self.names)
+        check.bound = set()
+        for name, one in self.program.definitions.items():
+            changed = check.with_choices(one)
+            if changed is not one:
+                self.program.definitions[name] = changed
+        self.program.choices |= check.choices
+        for one in dict.fromkeys(self.program.definitions.values()):
+            check.check(one)
+
+    # ------------------------------------------------------------ functions
+
+    def _translate(
+        self, node: ast.AsyncFunctionDef, outer: Translator | None, around: tuple[ast.AsyncFunctionDef, ...]
+    ) -> tuple[core.Function, Translator]:
+        if any(node is one for one in around):
+            raise Refused(
+                "PYT014", node, f"{node.name} calls itself: how deep it goes is not known before the run",
+                "write a loop: while there is more to do, take the next and add what it leads to",
+            )  # fmt: skip
+        known = self.done.get(id(node))
+        if known is not None:
+            return known
+        translator = Translator(self.program, node, self.names, outer)
+        made = translator.translate()
+        for one in core.all_of(made.body):
+            if isinstance(one, core.Call) and one.helper is not None:
+                self.copies.fit(one)
+                inner, _ = self._translate(one.helper, self._owner(one.helper, translator), (*around, node))
+                self._complete(one, inner)
+        self.done[id(node)] = made, translator
+        if node is not self.program.main:
+            self._name(node)
+            self.order.append(node)
+        return made, translator
+
+    def _owner(self, helper: ast.AsyncFunctionDef, at: Translator) -> Translator | None:
+        """The function around a helper; None for one of the file."""
+        helper = self.copies.origin(helper)
+        translator: Translator | None = at
+        while translator is not None:
+            if any(helper is one for one in translator.local_helpers.values()):
+                return translator
+            translator = translator.outer
+        return None
+
+    def _name(self, node: ast.AsyncFunctionDef) -> None:
+        name, number = node.name, 1
+        while name in self.plan_names.values() or name == self.program.main.name:
+            number += 1
+            name = f"{node.name}_{number}"
+        self.plan_names[id(node)] = name
+
+    def _complete(self, call: core.Call, helper: core.Function) -> None:
+        """Give a call the defaults of what it leaves out, and the variables that the function reads from around."""
+        given = {one.name for one in call.arguments}
+        for name in helper.parameters:
+            if name not in given and name in helper.defaults:
+                call.arguments.append(core.Argument(name, helper.defaults[name]))
+        for name in helper.captured:
+            if name not in given:
+                value = ast.copy_location(ast.Name(name, ast.Load()), call.node)
+                call.arguments.append(core.Argument(name, value))
+
+    def _blocks(self, function: core.Function, translator: Translator, *, is_main: bool) -> tree.Block:
+        made = Blocks(
+            self.program,
+            function,
+            translator.definitions(),
+            self.source,
+            self.ids,
+            self.names.fresh,
+            self.plan_names,
+            is_main=is_main,
+        )
+        return made.body()
+
+    def _sub_plan(self, function: core.Function, translator: Translator) -> tree.SubPlan:
+        names = (*function.parameters, *function.captured)
+        inputs = tuple(tree.Input(name, types.Basic.JSON) for name in names)
+        body = self._blocks(function, translator, is_main=False)
+        return tree.SubPlan(
+            self.plan_names[id(function.node)], inputs, body, span=self.source.head(function.node)
+        )
+
+    def _input(self, name: str, main: core.Function) -> tree.Input:
+        kind = _type(main.annotations.get(name)) or types.Basic.JSON
+        place = next(
+            (one for one in ast.walk(main.node.args) if isinstance(one, ast.arg) and one.arg == name), None
+        )
+        span = self.source.span(place)
+        if name not in main.defaults:
+            return tree.Input(name, kind, span=span)
+        default = main.defaults[name]
+        try:
+            value: Any = ast.literal_eval(default)
+        except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+            value = ...
+        if not _is_json(value):
+            raise Refused(
+                "PYT019", default, f"the default of {name} is no constant of JSON",
+                "write None, and compute the value in the function if it is None",
+            )  # fmt: skip
+        if value is None and not isinstance(kind, types.Maybe) and kind is not types.Basic.JSON:
+            kind = types.Maybe(kind)
+        return tree.Input(name, kind, cast("JSON", value), is_required=False, span=span)
+
+
+def _is_json(value: object) -> bool:
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return True
+    if isinstance(value, list):
+        return all(map(_is_json, cast("list[object]", value)))
+    if isinstance(value, dict):
+        pairs = cast("dict[object, object]", value)
+        return all(isinstance(key, str) for key in pairs) and all(map(_is_json, pairs.values()))
+    return False
+
+
+_BASIC = {
+    "str": types.Basic.STR,
+    "int": types.Basic.INT,
+    "float": types.Basic.FLOAT,
+    "bool": types.Basic.BOOL,
+}
+
+
+def _type(node: ast.expr | None) -> types.Type | None:  # noqa: PLR0911
+    """The type that an annotation says, as far as a plan's types go; None if it says another one."""
+    match node:
+        case ast.Name(id=name) if name in _BASIC:
+            return _BASIC[name]
+        case ast.Name(id="list") | ast.Attribute(attr="List") | ast.Name(id="List"):
+            return types.ListOf(types.Basic.JSON)
+        case ast.Name(id="dict") | ast.Name(id="Dict"):
+            return types.DictOf(types.Basic.JSON)
+        case ast.Constant(value=str() as text):
+            try:
+                return _type(ast.parse(text, mode="eval").body)
+            except SyntaxError:
+                return None
+        case ast.Subscript(value=value, slice=inner):
+            name = (dotted(value) or "").split(".")[-1]
+            if name in {"list", "List", "Sequence", "Iterable"}:
+                return types.ListOf(_type(inner) or types.Basic.JSON)
+            if name in {"dict", "Dict", "Mapping"} and isinstance(inner, ast.Tuple) and len(inner.elts) == 2:
+                return types.DictOf(_type(inner.elts[1]) or types.Basic.JSON)
+            if name == "Optional":
+                made = _type(inner)
+                return None if made is None else types.Maybe(made)
+            if name == "Literal":
+                parts = inner.elts if isinstance(inner, ast.Tuple) else [inner]
+                values = [one.value for one in parts if isinstance(one, ast.Constant)]
+                if len(values) == len(parts) and all(isinstance(one, (str, int, bool)) for one in values):
+                    return types.OneOf(tuple(cast("list[str | int | bool]", values)))
+            return None
+        case ast.BinOp(left=left, op=ast.BitOr(), right=ast.Constant(value=None)):
+            made = _type(left)
+            return None if made is None else types.Maybe(made)
+        case _:
+            return None
+
+
+__all__ = ["Binding", "Diagnostic", "Signature", "Span", "read_python"]

@@ -1,0 +1,184 @@
+"""Async functions that call themselves a known number of times: a copy for each, without the argument that counts.
+
+In: a call of such a function. Out: the copy for the constants among its arguments, in which what follows from them
+is computed. Where no constant ends the calls, the function is `Refused`.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Callable, Mapping
+from typing import Any, Final, cast
+
+from callsheet.frontends.python import core
+from callsheet.frontends.python.source import Refused, names_bound, parameters_of
+
+_MOST_COPIES: Final = 40
+
+_OPERATORS: Final[Mapping[type[ast.AST], Callable[[Any, Any], Any]]] = {
+    ast.Add: lambda left, right: left + right,
+    ast.Sub: lambda left, right: left - right,
+    ast.Eq: lambda left, right: left == right,
+    ast.NotEq: lambda left, right: left != right,
+    ast.Lt: lambda left, right: left < right,
+    ast.LtE: lambda left, right: left <= right,
+    ast.Gt: lambda left, right: left > right,
+    ast.GtE: lambda left, right: left >= right,
+}
+
+
+class Copies:
+    """The copies of the functions of one program."""
+
+    def __init__(self) -> None:
+        self.made: dict[tuple[int, tuple[tuple[str, object], ...]], ast.AsyncFunctionDef] = {}
+        self.origins: dict[int, ast.AsyncFunctionDef] = {}
+
+    def origin(self, node: ast.AsyncFunctionDef) -> ast.AsyncFunctionDef:
+        """The function that a copy was made from; the function itself for any other."""
+        return self.origins.get(id(node), node)
+
+    def fit(self, call: core.Call) -> None:
+        """Let a call of a function that calls itself call the copy for its constants. Raises Refused (PYT014)."""
+        node = call.helper
+        if node is None or not calls_itself(node):
+            return
+        given = {one.name: one.value for one in call.arguments}
+        constants: dict[str, object] = {}
+        bound = names_bound(*node.body)
+        of = node.args
+        plain = [*of.posonlyargs, *of.args]
+        defaults = dict(
+            zip([one.arg for one in plain[len(plain) - len(of.defaults) :]], of.defaults, strict=True)
+        )
+        defaults |= {
+            one.arg: value for one, value in zip(of.kwonlyargs, of.kw_defaults, strict=True) if value
+        }
+        for one in parameters_of(of):
+            value = given.get(one.arg, defaults.get(one.arg))
+            if isinstance(value, ast.Constant) and isinstance(value.value, int) and one.arg not in bound:
+                constants[one.arg] = value.value
+        if not constants or len(self.made) >= _MOST_COPIES:
+            raise Refused(
+                "PYT014", node, f"{node.name} calls itself: how deep it goes is not known before the run",
+                "write a loop: while there is more to do, take the next and add what it leads to",
+            )  # fmt: skip
+        key = id(node), tuple(sorted(constants.items()))
+        if key not in self.made:
+            self.made[key] = _copied(node, constants)
+            self.origins[id(self.made[key])] = node
+        call.helper = self.made[key]
+        call.arguments = [one for one in call.arguments if one.name not in constants]
+
+
+def calls_itself(node: ast.AsyncFunctionDef) -> bool:
+    """Whether an async function names itself in its body."""
+    return any(
+        isinstance(one, ast.Name) and one.id == node.name for part in node.body for one in ast.walk(part)
+    )
+
+
+def _copied(node: ast.AsyncFunctionDef, constants: Mapping[str, object]) -> ast.AsyncFunctionDef:
+    made = copy.deepcopy(node)
+    made.body = cast("list[ast.stmt]", _Fold(constants).block(made.body))
+    of = made.args
+    plain = [*of.posonlyargs, *of.args]
+    defaults = dict(
+        zip([one.arg for one in plain[len(plain) - len(of.defaults) :]], of.defaults, strict=True)
+    )
+    of.posonlyargs = []
+    of.args = [one for one in plain if one.arg not in constants]
+    of.defaults = [defaults[one.arg] for one in of.args if one.arg in defaults]
+    kept = [
+        (one, value)
+        for one, value in zip(of.kwonlyargs, of.kw_defaults, strict=True)
+        if one.arg not in constants
+    ]
+    of.kwonlyargs, of.kw_defaults = [one for one, _ in kept], [value for _, value in kept]
+    return made
+
+
+class _Fold(ast.NodeTransformer):
+    """Puts constants in the place of names, and computes what follows from them."""
+
+    def __init__(self, constants: Mapping[str, object]) -> None:
+        self.constants = constants
+
+    def block(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        """The statements that are left of a block."""
+        made: list[ast.stmt] = []
+        for one in body:
+            found = cast("Any", self.visit(one))
+            if isinstance(found, list):
+                made += cast("list[ast.stmt]", found)
+            elif found is not None:
+                made.append(found)
+        return made or [ast.copy_location(ast.Pass(), body[0])]
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        if isinstance(node.ctx, ast.Load) and node.id in self.constants:
+            return ast.copy_location(ast.Constant(cast("int", self.constants[node.id])), node)
+        return node
+
+    def _computed(self, node: ast.expr, op: ast.AST, left: ast.expr, right: ast.expr) -> ast.AST:
+        function = _OPERATORS.get(type(op))
+        if function is None or not isinstance(left, ast.Constant) or not isinstance(right, ast.Constant):
+            return node
+        if not isinstance(left.value, int) or not isinstance(right.value, int):
+            return node
+        return ast.copy_location(ast.Constant(function(left.value, right.value)), node)
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        self.generic_visit(node)
+        return self._computed(node, node.op, node.left, node.right)
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        self.generic_visit(node)
+        if len(node.ops) > 1:
+            return node
+        return self._computed(node, node.ops[0], node.left, node.comparators[0])
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
+        self.generic_visit(node)
+        if isinstance(node.op, ast.Not) and isinstance(node.operand, ast.Constant):
+            return ast.copy_location(ast.Constant(not node.operand.value), node)
+        return node
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
+        self.generic_visit(node)
+        ends = isinstance(node.op, ast.Or)
+        for number, one in enumerate(node.values):
+            if not isinstance(one, ast.Constant):
+                node.values = node.values[number:]
+                return node if len(node.values) > 1 else node.values[0]
+            if bool(one.value) is ends:
+                return one
+        return node.values[-1]
+
+    def visit_If(self, node: ast.If) -> Any:
+        node.test = cast("ast.expr", self.visit(node.test))
+        if isinstance(node.test, ast.Constant):
+            chosen = node.body if node.test.value else node.orelse
+            return self.block(chosen) if chosen else ast.copy_location(ast.Pass(), node)
+        node.body = self.block(node.body)
+        node.orelse = self.block(node.orelse) if node.orelse else []
+        return node
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
+        node.test = cast("ast.expr", self.visit(node.test))
+        if isinstance(node.test, ast.Constant):
+            return cast("ast.AST", self.visit(node.body if node.test.value else node.orelse))
+        return self.generic_visit(node)
+
+    def visit_Match(self, node: ast.Match) -> ast.AST:
+        self.generic_visit(node)
+        cases: list[ast.match_case] = []
+        for one in node.cases:
+            if isinstance(one.guard, ast.Constant):
+                if not one.guard.value:
+                    continue
+                one.guard = None
+            cases.append(one)
+        node.cases = cases
+        return node if cases else ast.copy_location(ast.Pass(), node)

@@ -1,0 +1,501 @@
+"""Which variables may hold the same object, and what is changed where: Python has references, a plan has values.
+
+Variables, and what is inside them, are nodes that are merged wherever an assignment may make them one object
+(as Steensgaard's analysis does). A change is then seen by all variables that reach the changed node.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+from callsheet.frontends.python import core
+from callsheet.frontends.python.kinds import FLAT, Kinds
+from callsheet.frontends.python.source import dotted, own_nodes, parameters_of
+
+MUTATORS: Final = frozenset(
+    {
+        *("append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse", "update", "setdefault"),
+        *("popitem", "add", "discard", "difference_update", "intersection_update", "appendleft", "popleft"),
+        *("symmetric_difference_update", "extendleft", "rotate", "subtract", "move_to_end", "writerow"),
+        *("writerows", "write", "writeheader", "__setitem__"),
+    }
+)
+"""The methods that change what they are called on."""
+_FUNCTION_MUTATORS: Final = frozenset(
+    {"heapq.heappush", "heapq.heappop", "heapq.heapify", "bisect.insort", "bisect.insort_left", "next"}
+)
+_STORES: Final = frozenset(
+    {"append", "insert", "add", "setdefault", "appendleft", "update", "extend", "heappush"}
+)
+_FRESH_TEXTS: Final = frozenset(
+    {
+        *("len", "str", "int", "float", "bool", "sum", "abs", "round", "repr", "any", "all", "isinstance"),
+        *(
+            "ord",
+            "chr",
+            "range",
+            "format",
+            "hash",
+            "type",
+            "print",
+            "divmod",
+            "pow",
+            "issubclass",
+            "callable",
+        ),
+    }
+)
+_FRESH_METHODS: Final = frozenset(
+    {
+        *(
+            "strip",
+            "lower",
+            "upper",
+            "title",
+            "split",
+            "rsplit",
+            "splitlines",
+            "join",
+            "replace",
+            "startswith",
+        ),
+        *(
+            "endswith",
+            "format",
+            "lstrip",
+            "rstrip",
+            "count",
+            "index",
+            "find",
+            "isdigit",
+            "strftime",
+            "isoformat",
+        ),
+        *(
+            "date",
+            "total_seconds",
+            "group",
+            "groups",
+            "groupdict",
+            "getvalue",
+            "encode",
+            "decode",
+            "casefold",
+        ),
+        *("capitalize", "removeprefix", "removesuffix", "partition", "rpartition", "zfill", "ljust", "rjust"),
+        *("center", "isalpha", "weekday", "timestamp", "sub", "findall", "isupper", "islower", "swapcase"),
+    }
+)
+_SHALLOW: Final = frozenset(
+    {"list", "tuple", "set", "frozenset", "sorted", "reversed", "dict", "filter", "deque", "defaultdict", "Counter",
+     "OrderedDict", "iter", "copy"}
+)  # fmt: skip
+"""What makes a new container of the same items."""
+
+
+class Node:
+    """An object, or all objects inside one."""
+
+    __slots__ = ("content", "parent")
+
+    def __init__(self) -> None:
+        self.parent: Node | None = None
+        self.content: Node | None = None
+
+
+def find(node: Node) -> Node:
+    """The node that stands for all that were merged with this one."""
+    while node.parent is not None:
+        node = node.parent
+    return node
+
+
+def merge(one: Node, two: Node) -> Node:
+    """Let two nodes be one object."""
+    first, second = find(one), find(two)
+    if first is second:
+        return first
+    second.parent = first
+    if first.content is None:
+        first.content = second.content
+    elif second.content is not None:
+        merge(first.content, second.content)
+    return find(first)
+
+
+def inside(node: Node) -> Node:
+    """The objects inside one."""
+    top = find(node)
+    if top.content is None:
+        top.content = Node()
+    return find(top.content)
+
+
+def chain(node: Node) -> list[Node]:
+    """A node and all that is inside it."""
+    made: list[Node] = []
+    at: Node | None = find(node)
+    while at is not None and at not in made:
+        made.append(at)
+        at = None if at.content is None else find(at.content)
+    return made
+
+
+class Sharing:
+    """The nodes of a function's variables."""
+
+    def __init__(
+        self,
+        variables: Iterable[str],
+        definitions: Mapping[str, ast.stmt],
+        resolved: Callable[[ast.AST], str | None],
+        kinds: Kinds | None = None,
+    ) -> None:
+        self.nodes = {name: Node() for name in variables}
+        self.definitions, self.resolved, self.kinds = definitions, resolved, kinds
+        self.frames: list[dict[str, Node]] = []
+        self.summaries: dict[str, tuple[bool, bool]] = {}
+
+    def node(self, name: str) -> Node:
+        """The object of a variable."""
+        for frame in reversed(self.frames):
+            if name in frame:
+                return frame[name]
+        return self.nodes.setdefault(name, Node())
+
+    def reaches(self, name: str, changed: Iterable[Node]) -> bool:
+        """Whether a variable sees a change of one of these objects."""
+        own = chain(self.node(name))
+        return any(find(one) in own for one in changed)
+
+    # ------------------------------------------------------------ what expressions give
+
+    def value(self, node: ast.AST | None) -> Node:  # noqa: PLR0911, PLR0912 - a case for each expression
+        """The object that an expression gives; one of its own where that is new."""
+        if (
+            self.kinds is not None
+            and not self.frames
+            and isinstance(node, ast.expr)
+            and self.kinds.of(node) in FLAT
+        ):
+            return Node()
+        match node:
+            case ast.Name(id=name):
+                return self.node(name)
+            case ast.Subscript(value=value):
+                held = self.value(value)
+                return merge(Node(), held) if isinstance(node.slice, ast.Slice) else inside(held)
+            case ast.Attribute(value=value):
+                return inside(self.value(value))
+            case ast.IfExp(body=first, orelse=second):
+                return merge(self.value(first), self.value(second))
+            case ast.BoolOp(values=values):
+                made = Node()
+                for one in values:
+                    merge(made, self.value(one))
+                return find(made)
+            case ast.NamedExpr(target=target, value=value):
+                return merge(self.node(target.id), self.value(value))
+            case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Set(elts=parts):
+                made = Node()
+                for one in parts:
+                    if isinstance(one, ast.Starred):
+                        merge(inside(made), inside(self.value(one.value)))
+                    else:
+                        merge(inside(made), self.value(one))
+                return made
+            case ast.Dict(keys=keys, values=values):
+                made = Node()
+                for key, one in zip(keys, values, strict=True):
+                    merge(inside(made), inside(self.value(one)) if key is None else self.value(one))
+                return made
+            case ast.BinOp(left=left, right=right):
+                made = Node()
+                for one in (left, right):
+                    if not isinstance(one, (ast.Constant, ast.JoinedStr)):
+                        merge(inside(made), inside(self.value(one)))
+                return made
+            case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
+                return self._comprehension(node)
+            case ast.Call():
+                return self._call(node)
+            case ast.Starred(value=value) | ast.Await(value=value):
+                return self.value(value)
+            case _:
+                return Node()
+
+    def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Node:
+        frame: dict[str, Node] = {}
+        self.frames.append(frame)
+        for one in node.generators:
+            held = self.value(one.iter)
+            for part in ast.walk(one.target):
+                if isinstance(part, ast.Name):
+                    frame[part.id] = Node()
+            self.bind(one.target, self._item(one.iter, held))
+        made = Node()
+        merge(inside(made), self.value(node.value if isinstance(node, ast.DictComp) else node.elt))
+        self.frames.pop()
+        return made
+
+    def _item(self, source: ast.expr, held: Node) -> Node:
+        """What a loop gets of a source: for `zip` and its like a tuple of the items."""
+        name = dotted(source.func) if isinstance(source, ast.Call) else None
+        if isinstance(source, ast.Call) and name in {"zip", "enumerate"}:
+            made = Node()
+            for one in source.args:
+                merge(inside(made), inside(self.value(one)))
+            return made
+        if (
+            isinstance(source, ast.Call)
+            and isinstance(source.func, ast.Attribute)
+            and source.func.attr == "items"
+        ):
+            made = Node()
+            merge(inside(made), inside(self.value(source.func.value)))
+            return made
+        return inside(held)
+
+    def _call(self, node: ast.Call) -> Node:
+        given = [*node.args, *(word.value for word in node.keywords)]
+        if isinstance(node.func, ast.Attribute):
+            method = node.func.attr
+            holder = self.value(node.func.value)
+            if self.resolved(node.func) is None:
+                if method in _FRESH_METHODS:
+                    return Node()
+                if method in {"get", "pop", "setdefault", "popleft", "popitem"}:
+                    made = inside(holder)
+                    for one in given[1:]:
+                        merge(made, self.value(one))
+                    return find(made)
+                if method in {"items", "keys", "values", "copy", "most_common", "elements"}:
+                    made = Node()
+                    merge(inside(made), inside(holder))
+                    return made
+        name = self.resolved(node.func) or dotted(node.func) or ""
+        last = name.split(".")[-1]
+        if last in _FRESH_TEXTS or name.startswith(
+            ("re.", "math.", "json.", "datetime.", "statistics.", "hashlib.")
+        ):
+            return Node()
+        if last == "deepcopy":
+            return Node()
+        if last in _SHALLOW:
+            made = Node()
+            for one in given:
+                if not isinstance(one, ast.Lambda):
+                    merge(inside(made), inside(self.value(one)))
+            return made
+        if last in {"max", "min", "next"}:
+            made = Node()
+            for one in node.args:
+                held = self.value(one)
+                merge(made, inside(held) if len(node.args) == 1 or last == "next" else held)
+            return find(made)
+        if last in {"zip", "enumerate", "map"}:
+            made = Node()
+            for one in given:
+                merge(inside(made), inside(self.value(one)))
+            return made
+        return self._unknown(node, given)
+
+    def _unknown(self, node: ast.Call, given: list[ast.expr]) -> Node:
+        """A function of the program, or one that is not known: its result may be anything of its arguments."""
+        name = dotted(node.func)
+        if name is not None:
+            found = self.definitions.get(name)
+            if isinstance(found, ast.FunctionDef) and self._summary(found)[1]:
+                return Node()
+        made = Node()
+        inner = inside(made)
+        merge(inner, inner)
+        for one in given:
+            for each in chain(self.value(one)):
+                merge(inner, each)
+        if isinstance(node.func, ast.Attribute) and self.resolved(node.func) is None:
+            for each in chain(self.value(node.func.value)):
+                merge(inner, each)
+        top = inside(made)
+        merge(inside(top), top)
+        return merge(made, top) if given else made
+
+    # ------------------------------------------------------------ assignments and changes
+
+    def bind(self, target: ast.expr, value: Node) -> None:
+        """`target = value`."""
+        match target:
+            case ast.Name(id=name):
+                merge(self.node(name), value)
+            case ast.Tuple(elts=parts) | ast.List(elts=parts):
+                for one in parts:
+                    inner = one.value if isinstance(one, ast.Starred) else one
+                    if isinstance(one, ast.Starred):
+                        made = Node()
+                        merge(inside(made), inside(value))
+                        self.bind(inner, made)
+                    else:
+                        self.bind(inner, inside(value))
+            case ast.Subscript(value=holder) | ast.Attribute(value=holder):
+                merge(inside(self.value(holder)), value)
+            case _:
+                pass
+
+    def take(self, root: ast.AST) -> None:
+        """Merge what the statements and expressions of a tree make one object."""
+        for node in own_nodes(root):
+            match node:
+                case ast.Assign(targets=[ast.Tuple(elts=parts)], value=ast.Tuple(elts=values)) if len(
+                    parts
+                ) == len(values):
+                    for one, each in zip(parts, values, strict=True):
+                        self.bind(one, self.value(each))
+                case ast.Assign(targets=targets, value=value):
+                    made = self.value(value)
+                    for one in targets:
+                        self.bind(one, made)
+                case ast.AnnAssign(target=target, value=ast.expr() as value):
+                    self.bind(target, self.value(value))
+                case ast.AugAssign(target=target, value=value):
+                    held = self.value(target)
+                    if not isinstance(value, (ast.Constant, ast.JoinedStr)):
+                        merge(inside(held), inside(self.value(value)))
+                case ast.For(target=target, iter=source):
+                    self.bind(target, self._item(source, self.value(source)))
+                case ast.Call(func=ast.Attribute(attr=method, value=holder)) if method in _STORES:
+                    held = self.value(holder)
+                    for one in node.args:
+                        given = self.value(one)
+                        merge(inside(held), inside(given) if method in {"update", "extend"} else given)
+                case ast.NamedExpr():
+                    self.value(node)
+                case ast.withitem(context_expr=value, optional_vars=ast.expr() as target):
+                    self.bind(target, self.value(value))
+                case ast.Match(subject=subject, cases=cases):
+                    held = self.value(subject)
+                    for each in cases:
+                        for part in ast.walk(each.pattern):
+                            name = getattr(part, "name", None) or getattr(part, "rest", None)
+                            if isinstance(name, str):
+                                for one in chain(held):
+                                    merge(self.node(name), one)
+                case _:
+                    pass
+
+    def changed(self, root: ast.AST) -> list[Node]:
+        """The objects that a tree changes."""
+        found: list[Node] = []
+        frames = 0
+        for node in own_nodes(root):
+            match node:
+                case ast.Subscript(value=holder, ctx=ast.Store() | ast.Del()):
+                    found.append(find(self.value(holder)))
+                case ast.Attribute(value=holder, ctx=ast.Store() | ast.Del()):
+                    found.append(find(self.value(holder)))
+                case ast.AugAssign(target=ast.Name(id=name), op=ast.Add() | ast.BitOr()):
+                    if _may_be_container(node.value):
+                        found.append(find(self.node(name)))
+                case ast.Call(func=ast.Attribute(attr=method, value=holder)):
+                    if self.resolved(node.func) is None and self._changes_holder(method):
+                        found += (
+                            chain(self.value(holder))
+                            if method not in MUTATORS
+                            else [find(self.value(holder))]
+                        )
+                    elif self.resolved(node.func) in _FUNCTION_MUTATORS and node.args:
+                        found.append(find(self.value(node.args[0])))
+                case ast.Call(func=ast.Name(id=name)):
+                    found += self._changed_by(name, node)
+                case _:
+                    pass
+        del frames
+        return found
+
+    def _changes_holder(self, method: str) -> bool:
+        if method in MUTATORS:
+            return True
+        for one in self.definitions.values():
+            if isinstance(one, ast.ClassDef):
+                for each in one.body:
+                    if isinstance(each, ast.FunctionDef) and each.name == method:
+                        return self._summary(each)[0]
+        return False
+
+    def _changed_by(self, name: str, node: ast.Call) -> list[Node]:
+        if self.resolved(node.func) in _FUNCTION_MUTATORS or name == "next":
+            return [find(self.value(node.args[0]))] if node.args else []
+        found = self.definitions.get(name)
+        if isinstance(found, ast.FunctionDef) and self._summary(found)[0]:
+            made: list[Node] = []
+            for one in (*node.args, *(word.value for word in node.keywords)):
+                made += chain(self.value(one))
+            return made
+        return []
+
+    def _summary(self, function: ast.FunctionDef) -> tuple[bool, bool]:
+        """Whether a pure function may change its arguments, and whether its result is surely new and flat."""
+        known = self.summaries.get(function.name)
+        if known is not None:
+            return known
+        self.summaries[function.name] = (True, False)
+        inner = Sharing((), self.definitions, self.resolved)
+        inner.summaries = self.summaries
+        parameters = [one.arg for one in parameters_of(function.args)]
+        for name in parameters:
+            inner.node(name)
+        for _ in range(2):
+            for one in function.body:
+                inner.take(one)
+        touched = [node for one in function.body for node in inner.changed(one)]
+        outer = [name for name in inner.nodes if name in parameters]
+        changes = any(inner.reaches(name, touched) for name in outer)
+        returns = [
+            one.value for part in function.body for one in own_nodes(part) if isinstance(one, ast.Return)
+        ]
+        known_nodes = [each for name in outer for each in chain(inner.node(name))]
+        is_new = all(
+            not any(each in known_nodes for each in chain(inner.value(one)))
+            for one in returns
+            if one is not None
+        )
+        made = self.summaries[function.name] = (changes, is_new)
+        return made
+
+
+def _may_be_container(node: ast.expr) -> bool:
+    """Whether `x += node` may change a list or set in place: not for numbers and texts."""
+    if isinstance(node, (ast.Constant, ast.JoinedStr, ast.Compare, ast.UnaryOp)):
+        return False
+    if isinstance(node, ast.BinOp):
+        return _may_be_container(node.left) and _may_be_container(node.right)
+    if isinstance(node, ast.Call):
+        return (dotted(node.func) or "").split(".")[-1] not in _FRESH_TEXTS
+    return True
+
+
+def sharing_of(function: core.Function, made: Sharing, fresh_helpers: frozenset[str]) -> None:
+    """Merge what the statements of a function make one object."""
+    for _ in range(2):
+        for one in core.all_of(function.body):
+            _take(one, made, fresh_helpers)
+
+
+def _take(one: core.Core, made: Sharing, fresh_helpers: frozenset[str]) -> None:
+    for part in core.parts_of(one):
+        made.take(part)
+    match one:
+        case core.Call(into=str() as into, helper=ast.AsyncFunctionDef(), callee=callee, arguments=arguments):
+            if callee not in fresh_helpers:
+                for each in arguments:
+                    for node in chain(made.value(each.value)):
+                        merge(made.node(into), node)
+        case core.Loop(target=target, source=source, body=body, into=into):
+            merge(made.node(target), made._item(source, made.value(source)))  # noqa: SLF001 - one module
+            if into is not None:
+                for each in core.all_of(body):
+                    if isinstance(each, core.Give):
+                        merge(inside(made.node(into)), made.value(each.value))
+        case _:
+            pass

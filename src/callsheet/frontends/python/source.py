@@ -1,0 +1,280 @@
+"""The text of a Python plan: its syntax tree, places in it, and refusals, each with a way out.
+
+In: a text. Out: the tree that `ast` makes of it, which is never executed, and `Refused` for what a plan cannot say.
+"""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from callsheet.diagnostics import Diagnostic, Severity, Source, Span
+
+MOST_CHARACTERS: Final = 400_000
+"""The longest text that is read."""
+
+Node = ast.expr | ast.stmt | ast.excepthandler | ast.arg | ast.keyword | ast.alias | ast.pattern
+"""A node that has a place."""
+
+
+class Refused(Exception):
+    """What a plan cannot say: the code, the node that says it, why, and what to write instead."""
+
+    def __init__(self, code: str, node: ast.AST | None, message: str, rewrite: str) -> None:
+        super().__init__(message)
+        self.code, self.node, self.message, self.rewrite = code, node, message, rewrite
+
+
+class Text:
+    """A text with its tree, and where the nodes of the tree stand."""
+
+    def __init__(self, text: str, name: str) -> None:
+        self.source = Source(name, text)
+        self.lines = text.splitlines(keepends=True)
+        self.starts = [0]
+        for line in self.lines:
+            self.starts.append(self.starts[-1] + len(line))
+
+    def tree(self) -> ast.Module:
+        """The tree of the text. Raises Refused (PYT001, PYT002) for one that has none."""
+        text = self.source.text
+        if len(text) > MOST_CHARACTERS:
+            raise Refused(
+                "PYT002", None, f"the text has over {MOST_CHARACTERS:,} characters", "split the plan in two"
+            )
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                made = ast.parse(text, "<plan>", feature_version=(3, 12))
+        except SyntaxError as error:
+            place = ast.Pass(lineno=error.lineno or 1, col_offset=max((error.offset or 1) - 1, 0))
+            place.end_lineno, place.end_col_offset = place.lineno, place.col_offset
+            raise Refused(
+                "PYT001", place, f"this is no Python: {error.msg}", "write it as Python 3.12 has it"
+            ) from None
+        except ValueError as error:
+            raise Refused("PYT001", None, f"this is no Python: {error}", "remove that character") from None
+        except (RecursionError, MemoryError):
+            raise Refused(
+                "PYT002", None, "the text nests too deep", "split the deep expression into variables"
+            ) from None
+        return made
+
+    def offset(self, line: int, column: int) -> int:
+        """The offset of a place as `ast` counts it: lines from 1, columns in bytes of UTF-8."""
+        if not 1 <= line <= len(self.lines):
+            return self.starts[-1]
+        content = self.lines[line - 1]
+        if not content.isascii():
+            column = len(content.encode()[:column].decode(errors="ignore"))
+        return self.starts[line - 1] + min(column, len(content))
+
+    def span(self, node: ast.AST | None) -> Span | None:
+        """Where a node stands; None for one that was made, and for none."""
+        line, column = getattr(node, "lineno", None), getattr(node, "col_offset", None)
+        if line is None or column is None:
+            return None
+        end_line = getattr(node, "end_lineno", None) or line
+        end_column = getattr(node, "end_col_offset", None)
+        start = self.offset(line, column)
+        end = self.offset(end_line, column if end_column is None else end_column)
+        return Span(start, max(start, end))
+
+    def head(self, node: ast.AST) -> Span | None:
+        """Where the first line of a compound statement stands."""
+        span = self.span(node)
+        if span is None:
+            return None
+        stop = self.source.text.find("\n", span.start, span.end)
+        return span if stop == -1 else Span(span.start, stop)
+
+    def line(self, node: ast.AST | None) -> int:
+        """The line of a node, for messages."""
+        return getattr(node, "lineno", 0)
+
+    def diagnostic(self, refused: Refused) -> Diagnostic:
+        """A refusal as people and models read it."""
+        node = refused.node
+        span = self.head(node) if isinstance(node, ast.stmt) else self.span(node)
+        if span is None:
+            span = Span(0, 0)
+        return Diagnostic(refused.code, Severity.ERROR, refused.message, span, refused.rewrite)
+
+
+# ------------------------------------------------------------------ questions about trees
+
+_FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+
+
+def own_nodes(*roots: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of trees without what is inside functions and classes in them; those themselves are given."""
+    stack = list(reversed(roots))
+    while stack:
+        node = stack.pop()
+        yield node
+        if isinstance(node, (*_FUNCTIONS, ast.ClassDef)) and node not in roots:
+            stack.extend(_outside(node))
+            continue
+        stack.extend(reversed(list(ast.iter_child_nodes(node))))
+
+
+def _outside(node: ast.AST) -> Iterable[ast.AST]:
+    """What of a function or class is evaluated where it stands."""
+    if isinstance(node, ast.Lambda):
+        return [*node.args.defaults, *(one for one in node.args.kw_defaults if one is not None)]
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        kw = (one for one in node.args.kw_defaults if one is not None)
+        return [*node.decorator_list, *node.args.defaults, *kw]
+    if isinstance(node, ast.ClassDef):
+        return [*node.decorator_list, *node.bases]
+    return []
+
+
+def waits(node: ast.AST) -> bool:
+    """Whether a statement or expression awaits something itself."""
+    return any(
+        isinstance(one, (ast.Await, ast.AsyncFor, ast.AsyncWith))
+        or (isinstance(one, ast.comprehension) and bool(one.is_async))
+        for one in own_nodes(node)
+    )
+
+
+def leaves(node: ast.stmt) -> bool:
+    """Whether a statement may return from its function, or break or continue a loop around it."""
+    stack: list[tuple[ast.AST, bool]] = [(node, False)]
+    while stack:
+        one, in_loop = stack.pop()
+        if isinstance(one, ast.Return) or (isinstance(one, (ast.Break, ast.Continue)) and not in_loop):
+            return True
+        if isinstance(one, (*_FUNCTIONS, ast.ClassDef, ast.expr)):
+            continue
+        if isinstance(one, (ast.For, ast.AsyncFor, ast.While)):
+            stack.extend((part, True) for part in one.body)
+            stack.extend((part, in_loop) for part in one.orelse)
+            continue
+        stack.extend((part, in_loop) for part in ast.iter_child_nodes(one))
+    return False
+
+
+def names_read(*roots: ast.AST) -> set[str]:
+    """The names that trees read from outside, also those that functions inside them read."""
+    found: set[str] = set()
+    for root in roots:
+        _Reads(found).visit(root)
+    return found
+
+
+def names_bound(*roots: ast.AST) -> set[str]:
+    """The names of its own scope that trees bind."""
+    found: set[str] = set()
+    for root in roots:
+        _bind(root, found)
+    return found
+
+
+def _bind(root: ast.AST, found: set[str]) -> None:
+    if isinstance(root, ast.Lambda):
+        return
+    if isinstance(root, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        found.add(root.name)
+        return
+    if isinstance(root, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
+        for one in ast.walk(root):
+            if isinstance(one, ast.NamedExpr):
+                found.add(one.target.id)
+        return
+    if isinstance(root, ast.Name) and isinstance(root.ctx, (ast.Store, ast.Del)):
+        found.add(root.id)
+    if isinstance(root, ast.ExceptHandler) and root.name:
+        found.add(root.name)
+    if isinstance(root, (ast.Import, ast.ImportFrom)):
+        found.update((one.asname or one.name).split(".")[0] for one in root.names)
+    if isinstance(root, (ast.MatchAs, ast.MatchStar)) and root.name:
+        found.add(root.name)
+    if isinstance(root, ast.MatchMapping) and root.rest:
+        found.add(root.rest)
+    for child in ast.iter_child_nodes(root):
+        _bind(child, found)
+
+
+class _Reads(ast.NodeVisitor):
+    """Collects the names that are read and not bound in an inner scope."""
+
+    def __init__(self, found: set[str]) -> None:
+        self.found = found
+
+    def visit_Name(self, node: ast.Name) -> None:
+        if isinstance(node.ctx, (ast.Load, ast.Del)):
+            self.found.add(node.id)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> None:
+        if isinstance(node.target, ast.Name):
+            self.found.add(node.target.id)
+        self.generic_visit(node)
+
+    def _inner(self, inside: set[str], bound: set[str]) -> None:
+        self.found |= inside - bound
+
+    def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> None:
+        for one in _outside(node):
+            self.visit(one)
+        body = node.body if isinstance(node.body, list) else [node.body]
+        outer: set[str] = set()
+        for one in body:
+            for part in ast.walk(one):
+                if isinstance(part, (ast.Nonlocal, ast.Global)):
+                    outer |= set(part.names)
+        bound = {one.arg for one in _arguments(node.args)} | (names_bound(*body) - outer)
+        self._inner(names_read(*body) | outer, bound)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        self._function(node)
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
+        self._function(node)
+
+    def visit_Lambda(self, node: ast.Lambda) -> None:
+        self._function(node)
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        for one in (*node.decorator_list, *node.bases, *(word.value for word in node.keywords)):
+            self.visit(one)
+        self._inner(names_read(*node.body), names_bound(*node.body))
+
+    def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp) -> None:
+        bound: set[str] = set()
+        for one in node.generators:
+            bound |= {part.id for part in ast.walk(one.target) if isinstance(part, ast.Name)}
+        inside: set[str] = set()
+        parts = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
+        for number, one in enumerate(node.generators):
+            if number:
+                inside |= names_read(one.iter)
+            inside |= names_read(*one.ifs)
+        inside |= names_read(*parts)
+        self.visit(node.generators[0].iter)
+        self._inner(inside, bound)
+
+    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _comprehension
+
+
+def _arguments(of: ast.arguments) -> list[ast.arg]:
+    made = [*of.posonlyargs, *of.args, *of.kwonlyargs]
+    return made + [one for one in (of.vararg, of.kwarg) if one is not None]
+
+
+def parameters_of(of: ast.arguments) -> list[ast.arg]:
+    """All parameters of a function, in order, those that take the rest last."""
+    return _arguments(of)
+
+
+def dotted(node: ast.AST) -> str | None:
+    """`a.b.c` as a text, None for anything else."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute):
+        before = dotted(node.value)
+        return None if before is None else f"{before}.{node.attr}"
+    return None

@@ -1,0 +1,137 @@
+"""Python that a plan cannot say is refused with a code, a place, the reason and the way out; nothing crashes."""
+
+from __future__ import annotations
+
+import ast
+import random
+import re
+from pathlib import Path
+
+import pytest
+
+import callsheet.frontends.python
+from callsheet.diagnostics import CODES, explain, render_all
+from callsheet.frontends.python import Signature, read_python
+from tests.frontends.python.office import SIGNATURES
+from tests.frontends.python.test_programs import PROGRAMS
+
+PYT_CODES = [code for code in CODES if code.startswith("PYT")]
+WITHOUT_BAD_EXAMPLE = {"PYT002", "PYT008"}
+"""One needs a text of half a megabyte, the other a catalogue."""
+
+
+def examples(code: str, kind: str) -> list[str]:
+    return re.findall(rf"^```python {kind}\n(.*?)^```", explain(code) or "", re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("code", PYT_CODES)
+def test_bad_example_gives_code_and_good_example_nothing(code: str) -> None:
+    for text in examples(code, "bad"):
+        assert [one.code for one in read_python(text).diagnostics] == [code]
+    for text in examples(code, "good"):
+        result = read_python(text)
+        assert not result.diagnostics, render_all(result.diagnostics, result.source)
+    assert examples(code, "good")
+    assert examples(code, "bad") or code in WITHOUT_BAD_EXAMPLE
+
+
+def test_codes_of_front_end_and_pages_correspond() -> None:
+    folder = Path(callsheet.frontends.python.__file__).parent
+    text = "".join(path.read_text(encoding="utf-8") for path in folder.glob("*.py"))
+    assert set(re.findall(r'"(PYT\d{3})"', text)) == set(PYT_CODES)
+
+
+REFUSED = {
+    "async def main():\n    return await nothing(1)": ("PYT008", 2),
+    "async def main():\n    return await score(m=1)": ("PYT009", 2),
+    "async def main():\n    return await score()": ("PYT009", 2),
+    "async def main():\n    return await score(1, 2)": ("PYT009", 2),
+    "async def main():\n    return nothing": ("PYT008", 2),
+    "def score(n):\n    return n\nasync def main():\n    return score(1)": ("PYT010", 1),
+    "async def main():\n    async def score(n):\n        return n\n    return await score(1)": ("PYT010", 2),
+    "async def main():\n    x = [score(n) for n in [1]]\n    return x": ("PYT007", 2),
+    "async def main():\n    x = await score(1)\n    return x.__class__": ("PYT025", 3),
+    "async def main():\n    f = await get('a')\n    return f.format(await get('b'))": ("PYT025", 3),
+    "async def main():\n    return __builtins__": ("PYT006", 2),
+    "async def main():\n    return getattr(await get('a'), await get('b'))": ("PYT006", 2),
+    "async def main():\n    return list(map(eval, await get('a')))": ("PYT006", 2),
+    "import os\nasync def main():\n    return await get('a')": ("PYT005", 1),
+    "import random\nasync def main():\n    return random.random()": ("PYT005", 1),
+    "from time import sleep\nasync def main():\n    sleep(1)": ("PYT023", 3),
+    "async def main():\n    def f():\n        return await score(1)\n    return f()": ("PYT013", 3),
+    "async def main():\n    return sum(await score(n) for n in [1])": ("PYT013", 2),
+    "async def main():\n    import os\n    return os": ("PYT005", 2),
+    "async def main():\n    x = []\n    y = x\n    await score(1)\n    x.append(1)\n    return y": (
+        "PYT015",
+        5,
+    ),
+    "async def main():\n    xs = [1]\n    for x in xs:\n        await score(x)\n        xs.append(2)": (
+        "PYT015",
+        5,
+    ),
+    "async def add(xs):\n    xs.append(await score(1))\nasync def main():\n    xs = []\n    await add(xs)\n    return xs": (
+        "PYT015",
+        2,
+    ),
+    "async def main():\n    while True:\n        await score(1)": ("PYT012", 2),
+    "async def a():\n    await b()\nasync def b():\n    await a()\nasync def main():\n    await a()": (
+        "PYT014",
+        1,
+    ),
+    "async def main():\n    score = 3\n    return await score(1)": ("PYT010", 3),
+    "async def main(score):\n    return await score(1)": ("PYT010", 2),
+}
+
+
+@pytest.mark.parametrize("source", REFUSED)
+def test_refusal_has_code_place_and_way_out(source: str) -> None:
+    result = read_python(source, tools=SIGNATURES)
+    assert result.plan is None
+    (found,) = result.diagnostics
+    assert found.span is not None
+    assert (found.code, result.source.position(found.span.start).line) == REFUSED[source]
+    assert found.message
+    assert found.help
+
+
+def test_no_text_crashes_compiler() -> None:
+    words = ["await", "(", ")", ":", "\n", "    ", "[", "]", "=", "x", "for", "in", "if", "*", "lambda", "yield",
+             "async ", "return", "raise", "try:", "1", '"', "f'{", "}", ".", ",", "del ", "match x:", "é"]  # fmt: skip
+    pick = random.Random(7)  # noqa: S311 - any mutation will do
+    for source in PROGRAMS.values():
+        for _ in range(4):
+            at = pick.randrange(len(source))
+            cut = pick.choice((0, 0, 1, 5, 20))
+            read_python(source[:at] + pick.choice(words) + source[at + cut :], tools=SIGNATURES)
+
+
+def test_no_tree_crashes_compiler() -> None:
+    """Programs with parts of other programs in the place of their own."""
+    pick = random.Random(5)  # noqa: S311 - any mutation will do
+    trees = [ast.parse(source) for source in PROGRAMS.values()]
+    parts = [one for tree in trees for one in ast.walk(tree) if isinstance(one, ast.expr)]
+    done = 0
+    for source in PROGRAMS.values():
+        for _ in range(4):
+            tree = ast.parse(source)
+            places = [
+                (one, field)
+                for one in ast.walk(tree)
+                for field, held in ast.iter_fields(one)
+                if isinstance(held, ast.expr)
+            ]
+            one, field = pick.choice(places)
+            setattr(one, field, pick.choice(parts))
+            try:
+                text = ast.unparse(tree)
+            except Exception:  # noqa: BLE001, S112 - no text at all
+                continue
+            read_python(text, tools=SIGNATURES)
+            done += 1
+    assert done > 100
+
+
+def test_unknown_tools_are_refused_only_with_a_catalogue() -> None:
+    source = "async def main():\n    return await anything(x=1)"
+    assert read_python(source).plan is not None
+    assert read_python(source, tools={"something": Signature(("x",))}).plan is None
