@@ -27,7 +27,7 @@ from callsheet.passes.verify.flow_paths import (
 from callsheet.passes.verify.labels import labels_of
 from callsheet.passes.verify.outcome import Labels
 from callsheet.passes.verify.persisted_labels import NOTHING_LEFT, PersistedLabels
-from callsheet.passes.verify.scripts import untrusted_scripts
+from callsheet.passes.verify.scripts import MadeCalls, untrusted_scripts
 from callsheet.passes.verify.subject import AT_THE_START, RunPosition, Subject, subject_of
 from callsheet.passes.verify.verdict import Verdict, Violation, explained, structural
 from callsheet.policy.calls import Argument, CallView, Duty, Hole, Objection, Obligation, Rule, bare
@@ -120,6 +120,10 @@ def verify(
     >>> print(verify(plan, Policy()).violations[0])
     S2: private data in query ($a) of @WEB_SEARCH would reach outside (S1 $a → S2 query → outside)
     """
+    if plan.tree is not None:
+        from callsheet.passes.verify_tree import verify_tree  # noqa: PLC0415 - needs the verdict of this package
+
+        return verify_tree(plan, policy, inputs=inputs, parameters=parameters, can_ask=can_ask, left=left)
     judge = policy if isinstance(policy, Judge) else judge_of(policy)
     with gc_paused(len(plan.steps) >= _LARGE):
         subject = subject_of(plan, judge, inputs or {}, parameters or {}, position, left)
@@ -133,13 +137,39 @@ def verify(
         while some := tuple(islice(numbers, _AT_ONCE)):
             _judge(labels, some, collected)
         findings, last = collected.found, last_values(subject)
-        findings += [_Found(n, objection) for n, objection in untrusted_scripts(labels, _left(subject))]
+        findings += [
+            _Found(n, objection) for n, objection in untrusted_scripts(_made(labels), _left(subject))
+        ]
         findings += [_Found(n, objection) for n, objection in image_objections(labels, _left(subject), last)]
         findings += [_Found(n, objection) for n in last for objection in _implied(labels, n)]
         violations += _violations(
             labels, findings if bits <= MOST_BITS else [_of_bits(one, bits) for one in findings]
         )
     return Verdict(tuple(violations), tuple(collected.obligations), explained(labels))
+
+
+def _made(labels: Labels) -> MadeCalls:
+    """The calls that a plan of version 1 may make."""
+    subject = labels.subject
+    ends, steps = subject.flow.group_end, subject.plan.steps
+
+    def comes_before(writer: int, runner: int) -> bool:
+        is_beside = ends[writer] == ends[runner] and steps[runner].group is not None
+        return writer <= runner or is_beside
+
+    def is_revisited(number: int) -> bool:
+        return subject.plan.order is not Order.TEXT or bool(subject.control.in_cycle[number])
+
+    return MadeCalls(
+        subject.judge.setting,
+        subject.prepared,
+        subject.accesses,
+        [step.id for step in steps],
+        labels.calls,
+        comes_before,
+        is_revisited,
+        subject.left,
+    )
 
 
 def _of_bits(finding: _Found, bits: int) -> _Found:

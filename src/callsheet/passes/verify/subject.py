@@ -436,7 +436,7 @@ def _access(step: Step, prepared: Prepared, judge: Judge, around: ViewContext) -
     tool, traits = prepared.tool, prepared.traits
     if traits is None or (
         traits.path is None
-        and tool not in _PLACES
+        and tool not in PLACES
         and not (sends_files(tool, traits) and _may_name(step.call))
         and not (keeps_files(tool, traits) and _names_file(step.call))
     ):
@@ -458,7 +458,7 @@ def _names_file(action: Call) -> bool:
     return bool(action.positional) or any(name.casefold() in FILE_NAMES for name, _ in action.named)
 
 
-_PLACES = CODE | {"QUERY_MEMORY", "MEMORY_STATS", "STORE_FACT", "SET_WM", "GET_WM", "AGENT_SOLVE"}
+PLACES = CODE | {"QUERY_MEMORY", "MEMORY_STATS", "STORE_FACT", "SET_WM", "GET_WM", "AGENT_SOLVE"}
 
 
 def _entered_groups(flow: Flow) -> frozenset[int]:

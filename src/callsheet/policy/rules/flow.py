@@ -108,7 +108,8 @@ def _guilty(call: CallView, audiences: frozenset[str]) -> tuple[Argument, Label]
 
 
 def _place(argument: Argument) -> str:
-    holes = [part.name for leaf in leaves(argument) for part in leaf.parts if not isinstance(part, str)]
+    parts = (part for leaf in leaves(argument) for part in leaf.parts)
+    holes = [part.name for part in parts if not isinstance(part, str) and part.name]
     name = "the text" if is_nameless(argument) else argument.name
     return f"{name} (${', $'.join(dict.fromkeys(holes))})" if holes else name
 

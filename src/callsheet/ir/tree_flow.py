@@ -1,0 +1,392 @@
+"""What each statement of a tree governs: what depends on its condition, its early end, its failure.
+
+In: the body of a plan or sub-plan. Out: for each statement its number in the order of the text, and regions
+of numbers. `decides` is executed or not by the statement's own condition, and by the early ends inside it;
+`stops` is what its failure skips, or what handles it. The proof and the monitor share this table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple, TypeAlias, assert_never
+
+from callsheet.ir.tree import (
+    Act,
+    Assign,
+    Block,
+    Compute,
+    Foreach,
+    GoOn,
+    If,
+    Invoke,
+    Leave,
+    Let,
+    Parallel,
+    Recovery,
+    Repeat,
+    Require,
+    Say,
+    Skip,
+    Statement,
+    Try,
+    Use,
+    Word,
+    recovery_of,
+    variables_set,
+)
+
+
+class Region(NamedTuple):
+    """The statements numbered from `first` to `last`.
+
+    `is_behind_loop` marks, for a failure inside a loop, what stands behind the outermost loop around it:
+    there all items together are one failure.
+    """
+
+    first: int
+    last: int
+    is_behind_loop: bool = False
+
+
+class Governed(NamedTuple):
+    """What one statement governs; `number` is its own place, `last` that of the last statement inside it.
+
+    `is_caught` says that something handles its failure, `ends_item` that it may end an item or round of a
+    loop, `escapes` that it may end the whole body as failed.
+    """
+
+    number: int
+    last: int
+    in_loop: bool
+    decides: tuple[Region, ...]
+    stops: tuple[Region, ...]
+    is_caught: bool
+    ends_item: bool
+    escapes: bool
+
+
+class _Exit(Enum):
+    """How a statement may leave what is around it."""
+
+    END = "the plan ends, or the sub-plan returns"
+    BREAK = "the loop ends"
+    CONTINUE = "the item or round ends"
+    FAIL = "a test of content fails"
+
+
+Exits: TypeAlias = "frozenset[_Exit]"
+_NONE: Exits = frozenset()
+_OF_WORDS = {
+    Word.RESPOND: _Exit.END,
+    Word.TERMINATE: _Exit.END,
+    Word.REPLAN: _Exit.END,
+    Word.RETURN: _Exit.END,
+    Word.BREAK: _Exit.BREAK,
+    Word.CONTINUE: _Exit.CONTINUE,
+    Word.FAIL: _Exit.FAIL,
+}
+
+
+class _Frame(NamedTuple):
+    """A block on the way to a statement: the statement around it, where the block ends, and what it is."""
+
+    owner: Statement | None
+    last: int
+    is_protected: bool
+    """Whether the owner's recovery handles failures inside the block."""
+    is_loop: bool
+
+
+@dataclass(slots=True)
+class TreeFlow:
+    """What the statements of one body govern, by their ids."""
+
+    of: dict[str, Governed] = field(default_factory=dict[str, Governed])
+    size: int = 0
+
+
+def flow_of_block(block: Block) -> TreeFlow:
+    """What the statements of a body govern.
+
+    >>> from callsheet.ir.expr import Literal
+    >>> from callsheet.ir.tree import Branch
+    >>> inner = If("S1", (Branch(Literal(True), (Say("S2", Word.RESPOND),)),))
+    >>> flow_of_block((inner, Say("S3", Word.NOTE))).of["S1"].decides
+    (Region(first=1, last=1, is_behind_loop=False), Region(first=2, last=2, is_behind_loop=False))
+    """
+    maker = _Maker()
+    maker.number(block)
+    maker.place(block, [_Frame(None, maker.count - 1, False, False)])
+    return TreeFlow(maker.made, maker.count)
+
+
+class _Blocks(NamedTuple):
+    """The numbers that the parts of a statement span; a part without statements has last < first."""
+
+    own: int
+    last: int
+    bodies: tuple[tuple[int, int], ...]
+    handlers: tuple[tuple[int, int], ...]
+    final: tuple[int, int] | None
+
+
+class _Maker:
+    def __init__(self) -> None:
+        self.count = 0
+        self.made: dict[str, Governed] = {}
+        self._blocks: dict[str, _Blocks] = {}
+        self._exits: dict[str, Exits] = {}
+        self._in_order: dict[str, bool] = {}
+
+    # ------------------------------------------------------------ numbers, and how statements may end
+
+    def number(self, block: Block) -> Exits:
+        """Number the statements of a block; gives how they may leave it."""
+        exits = _NONE
+        for statement in block:
+            exits |= self._number(statement)
+        return exits
+
+    def _span(self, block: Block) -> tuple[tuple[int, int], Exits]:
+        first = self.count
+        exits = self.number(block)
+        return (first, self.count - 1), exits
+
+    def _number(self, statement: Statement) -> Exits:
+        own = self.count
+        self.count += 1
+        bodies = [self._span(body) for body in _bodies(statement)]
+        inner = frozenset[_Exit]().union(*(exits for _, exits in bodies))
+        recovery = recovery_of(statement)
+        handlers = [] if recovery is None else [self._span(handler.body) for handler in recovery.handlers]
+        final = None if recovery is None or recovery.final is None else self._span(recovery.final)
+        match statement:
+            case Say(word=word):
+                inner |= {_OF_WORDS[word]} if word in _OF_WORDS else _NONE
+            case Require() | Repeat():
+                inner |= {_Exit.FAIL}
+            case Act() | Invoke() | Compute() | Let() | Assign() | If() | Foreach() | Try() | Parallel():
+                pass
+            case _:
+                assert_never(statement)
+        if isinstance(statement, Foreach | Repeat):
+            inner -= {_Exit.BREAK, _Exit.CONTINUE}
+        if recovery is not None and catches_all(recovery):
+            inner -= {_Exit.FAIL}
+        outer = inner.union(*(exits for _, exits in handlers), _NONE if final is None else final[1])
+        if recovery is not None and isinstance(recovery.remedy, Leave):
+            outer |= {_Exit.END}
+        self._exits[statement.id] = outer
+        self._blocks[statement.id] = _Blocks(
+            own,
+            self.count - 1,
+            tuple(span for span, _ in bodies),
+            tuple(span for span, _ in handlers),
+            None if final is None else final[0],
+        )
+        return outer
+
+    # ------------------------------------------------------------ regions
+
+    def place(self, block: Block, chain: list[_Frame]) -> None:
+        """Work out what the statements of a block govern; `chain` are the blocks around them."""
+        for statement in block:
+            self._place(statement, chain)
+
+    def _place(self, statement: Statement, chain: list[_Frame]) -> None:
+        blocks = self._blocks[statement.id]
+        decides = [Region(first, last) for first, last in blocks.bodies if first <= last]
+        if isinstance(statement, Try | Parallel):
+            decides = []
+        ends = dict.fromkeys(decides)
+        inside = self._exits[statement.id]
+        if isinstance(statement, If | Foreach | Repeat | Require | Say):
+            for one in sorted(inside, key=lambda kind: kind.value):
+                if one is _Exit.FAIL:
+                    ends.update(dict.fromkeys(self._failing(statement, chain)[0]))
+                else:
+                    ends.update(dict.fromkeys(self._leaving(statement, chain, one)))
+        stops, is_caught, ends_item, escapes = self._failing(statement, chain)
+        in_loop = any(frame.is_loop for frame in chain)
+        self.made[statement.id] = Governed(
+            blocks.own, blocks.last, in_loop, tuple(ends), tuple(stops), is_caught, ends_item, escapes
+        )
+        is_loop = isinstance(statement, Foreach | Repeat)
+        recovery = recovery_of(statement)
+        handles = recovery is not None and (
+            recovery.again is not None or recovery.remedy is not None or bool(recovery.handlers)
+        )
+        for body, (_, last) in zip(_bodies(statement), blocks.bodies, strict=True):
+            self.place(body, [*chain, _Frame(statement, last, handles, is_loop)])
+        if recovery is not None:
+            for handler, (_, last) in zip(recovery.handlers, blocks.handlers, strict=True):
+                self.place(handler.body, [*chain, _Frame(statement, last, False, False)])
+            if recovery.final is not None and blocks.final is not None:
+                self.place(recovery.final, [*chain, _Frame(statement, blocks.final[1], False, False)])
+
+    def _rest(self, statement: Statement, frame: _Frame) -> Iterator[Region]:
+        """What follows a statement in its block; members of @PARALLEL do not wait for one another."""
+        last = self._blocks[statement.id].last
+        if last < frame.last and not isinstance(frame.owner, Parallel):
+            yield Region(last + 1, frame.last)
+
+    def _leaving(self, statement: Statement, chain: list[_Frame], how: _Exit) -> Iterator[Region]:
+        """What is not executed if a statement leaves its surroundings like this."""
+        current = statement
+        for frame in reversed(chain):
+            yield from self._rest(current, frame)
+            if frame.is_loop and how is _Exit.CONTINUE:
+                return
+            if frame.is_loop and frame.owner is not None:
+                yield from self._body(frame.owner)
+                if how is _Exit.BREAK:
+                    return
+            if frame.owner is not None:
+                current = frame.owner
+
+    def _body(self, owner: Statement) -> Iterator[Region]:
+        yield from (Region(first, last) for first, last in self._blocks[owner.id].bodies if first <= last)
+
+    def _failing(self, statement: Statement, chain: list[_Frame]) -> tuple[list[Region], bool, bool, bool]:
+        """What a failure skips or begins; whether it is handled, may end an item, may escape."""
+        regions: list[Region] = []
+        is_caught = ends_item = False
+        own = recovery_of(statement)
+        if own is not None and not isinstance(statement, Try):
+            is_caught, is_done = self._handled(statement, own, chain, regions)
+            if is_done:
+                return regions, True, False, False
+        loops = sum(frame.is_loop for frame in chain)
+        was_in_loop, current = loops > 0, statement
+        for depth in range(len(chain) - 1, -1, -1):
+            frame = chain[depth]
+            behind = was_in_loop and loops == 0
+            regions += (one._replace(is_behind_loop=behind) for one in self._rest(current, frame))
+            owner = frame.owner
+            if owner is None:
+                break
+            if frame.is_loop:
+                ends_item = True
+                loops -= 1
+                if not isinstance(owner, Foreach) or self._runs_one_by_one(owner):
+                    regions += self._body(owner)
+            recovery = recovery_of(owner)
+            if frame.is_protected and recovery is not None:
+                caught, is_done = self._handled(owner, recovery, chain[:depth], regions)
+                is_caught = is_caught or caught
+                if is_done:
+                    return regions, True, ends_item, False
+            current = owner
+        return regions, is_caught, ends_item, True
+
+    def _runs_one_by_one(self, loop: Foreach) -> bool:
+        if loop.id not in self._in_order:
+            self._in_order[loop.id] = runs_one_by_one(loop)
+        return self._in_order[loop.id]
+
+    def _handled(
+        self, owner: Statement, recovery: Recovery, around: list[_Frame], regions: list[Region]
+    ) -> tuple[bool, bool]:
+        """Add what a recovery executes; whether it handles a failure, and whether any."""
+        regions += (Region(first, last) for first, last in self._blocks[owner.id].handlers if first <= last)
+        if recovery.again is not None:
+            regions += self._body(owner)
+        if isinstance(recovery.remedy, Leave):
+            regions += self._leaving(owner, around, _Exit.END)
+        handles = recovery.remedy is not None or bool(recovery.handlers) or recovery.again is not None
+        return handles, catches_all(recovery)
+
+
+def _bodies(statement: Statement) -> tuple[Block, ...]:
+    """The blocks of a statement that are not about its failure."""
+    match statement:
+        case If(branches=branches, otherwise=otherwise):
+            return (*(branch.body for branch in branches), *(() if otherwise is None else (otherwise,)))
+        case Foreach(body=body) | Repeat(body=body) | Try(body=body):
+            return (body,)
+        case Parallel(members=members):
+            return (members,)
+        case Act() | Invoke() | Compute() | Let() | Assign() | Require() | Say():
+            return ()
+    assert_never(statement)
+
+
+def catches_all(recovery: Recovery) -> bool:
+    """Whether a recovery handles every failure but a denial."""
+    match recovery.remedy:
+        case GoOn() | Use() | Skip() | Leave():
+            return True
+        case None:
+            return any(not handler.kinds for handler in recovery.handlers)
+    assert_never(recovery.remedy)
+
+
+def runs_one_by_one(loop: Foreach) -> bool:
+    """Whether the first failed item ends a loop: it is in order, assigns outer variables or may end early."""
+    return loop.in_order or bool(assigned_outside(loop)) or _ends_early(loop.body)
+
+
+def _ends_early(block: Block, *, in_loop: bool = False) -> bool:
+    for statement in block:
+        if isinstance(statement, Say):
+            if statement.word in (Word.RESPOND, Word.TERMINATE, Word.RETURN):
+                return True
+            if statement.word is Word.BREAK and not in_loop:
+                return True
+        recovery = recovery_of(statement)
+        if recovery is not None and isinstance(recovery.remedy, Leave):
+            return True
+        deeper = in_loop or isinstance(statement, Foreach | Repeat)
+        if any(_ends_early(body, in_loop=deeper) for body in _bodies(statement)):
+            return True
+        if recovery is not None:
+            inner = [handler.body for handler in recovery.handlers]
+            inner += [] if recovery.final is None else [recovery.final]
+            if any(_ends_early(body, in_loop=in_loop) for body in inner):
+                return True
+    return False
+
+
+def names_made(block: Block) -> frozenset[str]:
+    """The variables that statements of this scope make: not those that they assign, nor those of items."""
+    made: set[str] = set()
+    for statement in _same_scope(block):
+        if not isinstance(statement, Assign):
+            made.update(variables_set(statement))
+        recovery = recovery_of(statement)
+        if recovery is not None:
+            made.update(handler.binds for handler in recovery.handlers)
+    return frozenset(made)
+
+
+def assigned_outside(loop: Foreach) -> frozenset[str]:
+    """The outer variables that the body of a loop assigns."""
+    return assigned(loop.body) - names_made(loop.body) - {loop.var}
+
+
+def assigned(block: Block) -> frozenset[str]:
+    """The variables that SET assigns in a block, those of items inside it left out."""
+    found: set[str] = set()
+    for statement in _same_scope(block):
+        if isinstance(statement, Assign):
+            found.add(statement.name)
+        elif isinstance(statement, Foreach):
+            found |= assigned_outside(statement)
+    return frozenset(found)
+
+
+def _same_scope(block: Block) -> Iterator[Statement]:
+    """The statements of a block and of the blocks inside it that share its scope."""
+    stack = list(reversed(block))
+    while stack:
+        statement = stack.pop()
+        yield statement
+        recovery = recovery_of(statement)
+        inner = [] if isinstance(statement, Foreach) else list(_bodies(statement))
+        if recovery is not None:
+            inner += [handler.body for handler in recovery.handlers]
+            inner += [] if recovery.final is None else [recovery.final]
+        for one in reversed(inner):
+            stack.extend(reversed(one))

@@ -1,0 +1,441 @@
+"""Verifies a plan of version 2: every call of its tree is judged with the labels that its data can have.
+
+In: a plan with a tree, a policy, the labels of the run's inputs. Out: a verdict of the same form as for
+version 1. Time is about linear in the size of the plan, with sub-plans counted wherever they are called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from itertools import islice
+from typing import NamedTuple, overload
+
+from callsheet.diagnostics import Span
+from callsheet.ir import Plan
+from callsheet.ir.expression import Expression
+from callsheet.ir.gc_pause import gc_paused
+from callsheet.ir.labels import Label, join
+from callsheet.ir.plan import filled_parameters
+from callsheet.ir.tree import Act, Block, Invoke, Say, Statement, Tree, Word, all_statements, statements
+from callsheet.passes.verify.persisted_labels import NOTHING_LEFT, PersistedLabels
+from callsheet.passes.verify.scripts import MadeCalls, untrusted_scripts
+from callsheet.passes.verify.verdict import StepLabels, Verdict, Violation
+from callsheet.passes.verify_tree.calls import Record
+from callsheet.passes.verify_tree.interpreter import Interpreter
+from callsheet.policy.builtins import ANSWERS, fold
+from callsheet.policy.calls import Argument, CallView, Duty, Hole, Objection, Obligation, Rule
+from callsheet.policy.expression_labels import Says
+from callsheet.policy.judge import Judge, judge_of
+from callsheet.policy.links import images
+from callsheet.policy.model import Implicit, Policy
+from callsheet.policy.rules import answers
+from callsheet.policy.rules.base import Notes
+from callsheet.policy.rules.opened_files import DECLARE, seen_by
+
+MOST_EXPANDED = 10_000
+"""The number of statements that a plan may have with its sub-plans written in place."""
+MOST_BITS = 16
+"""The number of bits that may leak to an observer of the plan's actions."""
+_LARGE = 1_000
+_MOST_PATHS = 50
+_AT_ONCE = 256
+_UNTRUSTED_RULES = frozenset({Rule.CONTROL, Rule.EXECUTABLE, Rule.REPLAN})
+_CONTROL_RULES = frozenset({Rule.IMPLICIT, Rule.CONSEQUENTIAL})
+_FLOW_RULES = _UNTRUSTED_RULES | {Rule.FLOW, Rule.ANSWER}
+_IMAGE_HINT = "show it unconditionally, or answer with text"
+_BEGINNINGS = ("!", "![x]", "<img ")
+"""Prefixes that turn a following link or address into an image."""
+
+
+class _Found(NamedTuple):
+    """An objection to a record, and the place that it concerns."""
+
+    record: Record
+    objection: Objection
+    span: Span | None = None
+
+
+def verify_tree(
+    plan: Plan,
+    policy: Policy | Judge,
+    *,
+    inputs: Mapping[str, Label] | None = None,
+    parameters: Mapping[str, Sequence[str]] | None = None,
+    can_ask: bool = False,
+    left: PersistedLabels = NOTHING_LEFT,
+) -> Verdict:
+    """Prove that no run of a plan of version 2 violates the policy, or report the violations.
+
+    The arguments are those of `passes.verify.verify`. Raises ValueError if the policy has an invalid pattern
+    or host.
+    """
+    tree = plan.tree
+    assert tree is not None
+    judge = policy if isinstance(policy, Judge) else judge_of(policy)
+    with gc_paused(len(plan.steps) >= _LARGE):
+        violations = list(_structural(tree, judge))
+        if any(violation.rule is Rule.STRUCTURE and violation.step is None for violation in violations):
+            return Verdict(tuple(violations))
+        made = _interpreted(tree, judge, inputs or {}, parameters or {}, left, every_bit=False)
+        bits = 0 if judge.policy.implicit is Implicit.STRICT else len(made.bits)
+        if bits > MOST_BITS:
+            made = _interpreted(tree, judge, inputs or {}, parameters or {}, left, every_bit=True)
+        collected = _Collected(judge, can_ask)
+        records = iter(made.records.values())
+        while some := tuple(islice(records, _AT_ONCE)):
+            collected.take(some)
+        collected.found += _scripts(made, judge, left)
+        violations += _unset(made, tree)
+        violations += _violations(made, judge, collected.found, bits)
+    return Verdict(tuple(violations), tuple(collected.obligations), _Explained(made))
+
+
+def _interpreted(
+    tree: Tree,
+    judge: Judge,
+    inputs: Mapping[str, Label],
+    parameters: Mapping[str, Sequence[str]],
+    left: PersistedLabels,
+    *,
+    every_bit: bool,
+) -> Interpreter:
+    known = {fold(name): tuple(names) for name, names in parameters.items()}
+
+    @cache
+    def names(tool: str) -> tuple[str, ...]:
+        traits = judge.traits(tool)
+        return known.get(fold(tool), ()) or (traits.parameters if traits is not None else ())
+
+    made = Interpreter(tree, judge, inputs, names, left, every_bit=every_bit)
+    made.run()
+    return made
+
+
+# ------------------------------------------------------------ what the rules say
+
+
+class _Collected:
+    """The objections and obligations collected for the plan so far."""
+
+    def __init__(self, judge: Judge, can_ask: bool) -> None:
+        self.judge = judge
+        self.can_ask = can_ask
+        self.found: list[_Found] = []
+        self.obligations: dict[Obligation, None] = {}
+
+    def take(self, records: Sequence[Record]) -> None:
+        """Judge the calls of these records; their texts are searched in one pass."""
+        judged = [record for record in records if record.tool != "NOTE"]
+        clear = self.judge.clear_tools(call for record in judged for call in record.calls)
+        for record in records:
+            if record.tool == "NOTE":
+                self._note(record)
+                continue
+            for call in record.calls:
+                notes = self.judge.notes(call, is_clear=call.tool in clear)
+                if notes is not None:
+                    self._take(record, call, notes)
+            if record.prepared.tool in ANSWERS:
+                self.found += (_Found(record, one) for one in _images(self.judge, record))
+            if record.failure is not None:
+                self._withhold(record, record.failure)
+
+    def _take(self, record: Record, call: CallView, notes: Notes) -> None:
+        for objection in notes.objections:
+            self.found.append(_Found(record, objection, _span(record, objection)))
+        for why in notes.approvals:
+            if self.can_ask:
+                self.obligations[Obligation(Duty.APPROVE, call.step, why, call.tool)] = None
+            else:
+                message = f"{why}, and is not approved"
+                objection = Objection(Rule.CONSEQUENTIAL, message, None, "approve the step")
+                self.found.append(_Found(record, objection))
+        self.obligations.update(dict.fromkeys(notes.obligations))
+
+    def _note(self, record: Record) -> None:
+        """A remark, or the message of a failure: it is withheld from those whom its label does not allow, but
+        an address that the plan makes of data is refused.
+        """
+        for call in record.calls:
+            for objection in self.judge.judge(call).objections:
+                if objection.rule is Rule.ANSWER and answers.links_data(self.judge.setting, call):
+                    self.found.append(_Found(record, objection, _span(record, objection)))
+                    continue
+                why = f"its message is withheld: {objection.message}"
+                self.obligations[Obligation(Duty.VERIFY_AGAIN, call.step, why)] = None
+
+    def _withhold(self, record: Record, label: Label) -> None:
+        """An obligation to withhold the words of a failure that ends the run, if they may be too private."""
+        if label.is_public:
+            return
+        error = Argument("0", ("failed: ", Hole("error", label)), label)
+        id_ = record.statement.id
+        for objection in self.judge.judge(CallView(id_, "TERMINATE", (error,), record.pc)).objections:
+            why = f"its error is withheld where it fails: {objection.message}"
+            self.obligations[Obligation(Duty.VERIFY_AGAIN, id_, why, record.tool)] = None
+
+
+def _images(judge: Judge, record: Record) -> Iterator[Objection]:
+    """An objection to an answer that shows an image or not depending on private data."""
+    telling = Says.IMAGE | Says.BEGINNING
+    shown = [(name, one) for name, one in record.values if not one.presence.is_public and one.says & telling]
+    if not shown:
+        return
+    revealed = join(value.presence for _, value in shown)
+    may_hold = any(value.says & Says.IMAGE and not value.shapes for _, value in shown)
+    for call in record.calls:
+        is_whole = may_hold or answers.leaks_through_image(
+            judge.setting, call.behind(revealed, repeats=False)
+        )
+        if is_whole or _completes_image(judge, call, revealed):
+            name = shown[0][0]
+            what = "the answer" if name.isdigit() else name
+            message = f"whether {what} holds an image from outside tells its host about private data"
+            yield Objection(Rule.ANSWER, message, None, _IMAGE_HINT)
+            return
+
+
+def _completes_image(judge: Judge, call: CallView, revealed: Label) -> bool:
+    """Whether the answer's own text forms an image if its data is the beginning of one."""
+    parts = answers.parts_of(call)
+    own = "".join(part if isinstance(part, str) else "" for part in parts)
+    if not answers.leads_outside(judge.setting, own, revealed):
+        return False
+    return any(
+        images("".join(part if isinstance(part, str) else part.text or begun for part in parts))
+        for begun in _BEGINNINGS
+    )
+
+
+def _scripts(made: Interpreter, judge: Judge, left: PersistedLabels) -> list[_Found]:
+    """Objections to programs that may execute untrusted content, and to copies of it."""
+    records = sorted(
+        (record for record in made.records.values() if isinstance(record.statement, Act)),
+        key=lambda record: record.order,
+    )
+
+    def comes_before(writer: int, runner: int) -> bool:
+        one, other = records[writer], records[runner]
+        return other.again or writer <= runner or (one.beside is not None and one.beside == other.beside)
+
+    calls = MadeCalls(
+        setting=judge.setting,
+        prepared=[record.prepared for record in records],
+        accesses=[record.access for record in records],
+        ids=[record.statement.id for record in records],
+        calls=lambda number: records[number].calls,
+        comes_before=comes_before,
+        is_revisited=lambda number: records[number].again,
+        left=left,
+    )
+    return [
+        _Found(records[number], objection)
+        for number, objection in untrusted_scripts(calls, range(len(records)))
+    ]
+
+
+# ------------------------------------------------------------ violations
+
+
+def _violations(
+    made: Interpreter, judge: Judge, findings: Iterable[_Found], bits: int
+) -> Iterator[Violation]:
+    """The violations without duplicates, the first `_MOST_PATHS` of them with their data flow."""
+    known: set[tuple[str, Objection]] = set()
+    for record, objection, span in findings:
+        id_ = record.statement.id
+        if (id_, objection) in known:
+            continue
+        known.add((id_, objection))
+        flow = _flow(made, record, objection) if len(known) <= _MOST_PATHS else ()
+        help_ = objection.help
+        if bits > MOST_BITS and objection.rule is Rule.IMPLICIT:
+            help_ = (
+                f"{bits} statements depend on whether private data is empty or an error, and the plan may "
+                f"reveal {MOST_BITS} such bits: use fewer, or do this earlier"
+            )
+        yield Violation(
+            id_,
+            objection.rule,
+            objection.message,
+            objection.argument,
+            flow,
+            _hint(made, judge, flow, help_),
+            span or record.statement.span,
+        )
+
+
+def _flow(made: Interpreter, record: Record, objection: Objection) -> tuple[str, ...]:
+    """The path of the offending data, from where it enters to the sink."""
+    id_ = record.statement.id
+    if objection.rule in _CONTROL_RULES:
+        is_guilty = _is_untrusted if objection.rule is Rule.CONSEQUENTIAL else _is_private
+        path = made.origins.path(record.why, is_guilty)
+        return (*path, f"{id_} whether it is called") if path else ()
+    if objection.rule not in _FLOW_RULES:
+        return ()
+    is_guilty = _is_untrusted if objection.rule in _UNTRUSTED_RULES else _is_private
+    argument = objection.argument
+    own = [origin for name, value in record.values if name == argument for origin in value.origins]
+    every = [origin for _, value in record.values for origin in value.origins]
+    path = made.origins.path(own, is_guilty) or made.origins.path(every, is_guilty)
+    path = path or made.origins.path(record.why, is_guilty)
+    if not path:
+        return ()
+    place = "the text" if argument is None or argument.isdigit() else argument
+    end = () if objection.reaches is None else (objection.reaches,)
+    return (*path, f"{id_} {place}", *end)
+
+
+def _hint(made: Interpreter, judge: Judge, flow: tuple[str, ...], help_: str | None) -> str | None:
+    """The suggested fix; for data left by an earlier run, it also says how to inspect the labels."""
+    came_in = flow[0].split()[0] if flow else None
+    record = next((one for one in made.records.values() if one.statement.id == came_in), None)
+    if record is None:
+        return help_
+    traits, tool = record.prepared.traits, record.prepared.tool
+    reads_all = traits is not None and traits.runs_code
+    if reads_all and any(seen_by(judge.setting, tool, call).is_whole for call in record.calls):
+        message = f"the program of {came_in} may read the whole workspace: {DECLARE}"
+    elif record.reads_left:
+        message = f"{came_in} reads data that an earlier run has left: `callsheet labels list` shows it"
+    else:
+        return help_
+    return message if help_ is None else f"{help_}; {message}"
+
+
+def _is_private(label: Label) -> bool:
+    return not label.is_public
+
+
+def _is_untrusted(label: Label) -> bool:
+    return label.untrusted
+
+
+def _span(record: Record, objection: Objection) -> Span | None:
+    """The span of the argument that an objection names; None for the whole statement."""
+    statement = record.statement
+    if objection.argument is None:
+        return None
+    if isinstance(statement, Act):
+        names = tuple(name for name, _ in statement.named)
+        filled = filled_parameters((), names, len(statement.positional))
+        named: list[tuple[str, Expression]] = [
+            *zip(filled, statement.positional, strict=False),
+            *statement.named,
+        ]
+    elif isinstance(statement, Say):
+        named = [(str(number), value) for number, value in enumerate(statement.values)]
+    else:
+        return None
+    return next((value.span for name, value in named if name == objection.argument), None)
+
+
+# ------------------------------------------------------------ structure
+
+
+def _structural(tree: Tree, judge: Judge) -> Iterator[Violation]:
+    """The violations that are independent of any data."""
+    yield from _plans(tree)
+    most = judge.policy.max_steps
+    counted = [one for one in all_statements(tree) if isinstance(one, Act) or _ends(one)]
+    if most is not None and len(counted) > most:
+        message = f"the plan has {len(counted)} steps, but the policy allows {most}"
+        hint = "split it into two plans, or raise the limit: [budgets] max_steps"
+        yield Violation(counted[most].id, Rule.LIMIT, message, help=hint, span=counted[most].span)
+    for statement in all_statements(tree):
+        if isinstance(statement, Act) and len(statement.named) > 1:
+            names = [name.casefold() for name, _ in statement.named]
+            for name in sorted({name for name in names if names.count(name) > 1}):
+                message = f"the argument {name} is given twice"
+                yield Violation(statement.id, Rule.STRUCTURE, message, name, span=statement.span)
+
+
+def _ends(statement: Statement) -> bool:
+    return isinstance(statement, Say) and statement.word in (Word.RESPOND, Word.TERMINATE, Word.REPLAN)
+
+
+def _plans(tree: Tree) -> Iterator[Violation]:
+    """Sub-plans that do not exist, call each other in a circle, end the run, or are too many."""
+    sizes: dict[str, int] = {}
+    plans = {plan.name: plan for plan in tree.plans}
+
+    def size(name: str, above: tuple[str, ...]) -> int | None:
+        if name in above:
+            return None
+        if name not in sizes:
+            total = counted(plans[name].body, (*above, name))
+            if total is None:
+                return None
+            sizes[name] = total
+        return sizes[name]
+
+    def counted(block: Block, above: tuple[str, ...]) -> int | None:
+        total = 0
+        for statement in statements(block):
+            total += 1
+            if isinstance(statement, Invoke) and statement.plan in plans:
+                inner = size(statement.plan, above)
+                if inner is None:
+                    return None
+                total += inner
+        return total
+
+    for statement in all_statements(tree):
+        if isinstance(statement, Invoke) and statement.plan not in plans:
+            message = f"there is no sub-plan {statement.plan}"
+            yield Violation(statement.id, Rule.STRUCTURE, message, span=statement.span)
+    for plan in tree.plans:
+        if size(plan.name, ()) is None:
+            yield Violation(None, Rule.STRUCTURE, f"the sub-plan {plan.name} calls itself", span=plan.span)
+            return
+        for statement in statements(plan.body):
+            if _ends(statement):
+                message = "a sub-plan cannot end the run"
+                hint = "RETURN a value, and end the run in the main plan"
+                yield Violation(statement.id, Rule.STRUCTURE, message, help=hint, span=statement.span)
+    total = counted(tree.body, ())
+    if total is not None and total > MOST_EXPANDED:
+        message = (
+            f"with its sub-plans written in place the plan has {total} statements, {MOST_EXPANDED} at most"
+        )
+        yield Violation(None, Rule.STRUCTURE, message, help="call fewer sub-plans, or loop over a list")
+
+
+def _unset(made: Interpreter, tree: Tree) -> Iterator[Violation]:
+    """Statements that read a variable which nothing sets."""
+    if not made.unset:
+        return
+    spans = {statement.id: statement.span for statement in all_statements(tree)}
+    for (_, id_), name in made.unset.items():
+        yield Violation(id_, Rule.STRUCTURE, f"${name} is never set", span=spans.get(id_))
+
+
+class _Explained(Sequence[StepLabels]):
+    """The labels of the calls, in the order of the text; each is made when it is asked for."""
+
+    __slots__ = ("_records",)
+
+    def __init__(self, made: Interpreter) -> None:
+        self._records = [record for record in made.records.values() if record.tool != "NOTE"]
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    @overload
+    def __getitem__(self, index: int) -> StepLabels: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[StepLabels, ...]: ...
+    def __getitem__(self, index: int | slice) -> StepLabels | tuple[StepLabels, ...]:
+        if isinstance(index, slice):
+            return tuple(_labels_of(record) for record in self._records[index])
+        return _labels_of(self._records[index])
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
+
+def _labels_of(record: Record) -> StepLabels:
+    reads = tuple((name, value.label) for name, value in record.values)
+    return StepLabels(record.statement.id, reads, record.pc, record.result)

@@ -1,0 +1,763 @@
+"""The labels of pure code: what a policy knows of the value of an expression, before a run and during it.
+
+In: an expression, and what is known of the variables it reads. Out: its label, how the plan composes it, and
+which of its failures test content. The proof and the monitor share these rules. Only constructors and paths
+with literal keys narrow a label; everything else gives the join of all it reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from enum import IntFlag
+from itertools import product
+from typing import NamedTuple, assert_never
+
+from callsheet.ir.expr import Literal
+from callsheet.ir.expression import (
+    Binary,
+    BinaryOp,
+    Bound,
+    Call,
+    Coalesce,
+    Compared,
+    Comparison,
+    Comprehension,
+    Conditional,
+    Display,
+    Expression,
+    Field,
+    Index,
+    Kind,
+    Lambda,
+    Logic,
+    Method,
+    Slice,
+    Text,
+    Unary,
+    UnaryOp,
+    Variable,
+    nodes,
+    target_names,
+    variables_in,
+)
+from callsheet.ir.expression import (
+    Hole as Gap,
+)
+from callsheet.ir.expression import Mapping as Dict
+from callsheet.ir.labels import LITERAL, Label, join
+from callsheet.policy.calls import Argument, Hole, Part
+from callsheet.policy.judge import Judge
+from callsheet.policy.links import hosts_named, hosts_spoken, images, is_active
+from callsheet.policy.rules.base import own_texts, pairs
+
+MOST_SHAPES = 16
+"""How many ways of composing one value are told apart."""
+MOST_ITEMS = 100
+"""How many items of a list that the plan writes are told apart."""
+_MOST_CHOICES = 128
+_MOST_ORIGINS = 8
+
+
+class Says(IntFlag):
+    """What texts that the plan itself writes may be in a value."""
+
+    NOTHING = 0
+    ADDRESS = 1
+    """One with the address of a host that the policy does not know."""
+    IMAGE = 2
+    """One with an image of a host that the policy does not know."""
+    BEGINNING = 4
+    """One that makes an image of what follows it."""
+
+
+class Labelled(NamedTuple):
+    """What is known of a value.
+
+    `label` is that of its content. `presence` is the label of what decides whether it is there and of which
+    form it is, beyond the one bit that the data itself is. `shapes` are the ways in which the plan composes
+    it, none if it is one piece of data. `origins` are numbers of values that it is made of.
+    """
+
+    label: Label = LITERAL
+    presence: Label = LITERAL
+    shapes: tuple[Argument, ...] = ()
+    origins: tuple[int, ...] = ()
+    says: Says = Says.NOTHING
+
+
+NOTHING = Labelled()
+
+
+class Decision(NamedTuple):
+    """What a condition reveals: its label, and whether it lets a single bit of private data through."""
+
+    label: Label
+    reveals_bit: bool
+    origins: tuple[int, ...] = ()
+
+
+def raised(value: Labelled, label: Label) -> Labelled:
+    """The value where a decision of this label led: everything in it, its texts too, may tell of it."""
+    if label is LITERAL or (
+        label.flows_to(value.label) and label.flows_to(value.presence) and not value.shapes
+    ):
+        return value
+    shapes = tuple(_raised_shape(shape, label) for shape in value.shapes)
+    return value._replace(label=value.label.join(label), presence=value.presence.join(label), shapes=shapes)
+
+
+def _raised_shape(shape: Argument, label: Label) -> Argument:
+    parts = tuple(
+        Hole("", label, part) if isinstance(part, str) else part._replace(label=part.label.join(label))
+        for part in shape.parts
+    )
+    items = tuple(_raised_shape(item, label) for item in shape.items)
+    return Argument(shape.name, parts, shape.label.join(label), items)
+
+
+def origins_of(values: Iterable[Labelled]) -> tuple[int, ...]:
+    """The origins of all these values, each once, the first few of them."""
+    found = dict.fromkeys(origin for value in values for origin in value.origins)
+    return tuple(found)[:_MOST_ORIGINS]
+
+
+_SAME_BITS = frozenset({"failed", "is_empty", "not_empty"})
+"""Functions that only test whether a value is there."""
+_NO_TEXT = frozenset(
+    {
+        *("len", "sum", "any", "all", "round", "abs", "int", "float", "bool", "range", "date", "datetime"),
+        *("duration", "now", "today", "count", "endswith", "startswith", "find", "rfind", "index", "rindex"),
+        *("isalnum", "isalpha", "isascii", "isdecimal", "isdigit", "isidentifier", "islower", "isnumeric"),
+        *("isprintable", "isspace", "istitle", "isupper", "issubset", "issuperset", "isdisjoint", "weekday"),
+        *("isoweekday", "timestamp", "total_seconds", "toordinal", *_SAME_BITS),
+    }
+)
+"""Functions and methods whose result is a truth value, a number or a time: no text of the plan is in it."""
+_KEEPING = frozenset(
+    {"len", "sum", "sorted", "list", "tuple", "reversed", "enumerate", "str", "bool", "abs", "round", "set"}
+    | {"lower", "upper", "strip", "lstrip", "rstrip", "copy", "keys", "values", "items", "casefold", "title"}
+    | {"zip", "any", "all", "min", "max", "isoformat"}
+)
+"""Functions and methods that are there, and of the same form, whenever what they are given is."""
+_CONVERSIONS = frozenset(
+    {"int", "float", "date", "datetime", "duration", "json", "range", "dict", "index", "rindex", "strftime"}
+    | {"zfill", "center", "ljust", "rjust", "timestamp", "astimezone", "round"}
+)
+"""Functions and methods that fail for some contents."""
+_PATTERNS = frozenset({"match", "find_all"})
+
+
+_ONE_WAY: Mapping[str, Labelled] = {}
+
+
+class ExpressionLabels:
+    """Evaluates expressions on labels; `content`, `reads`, `can_fail` collect over all evaluations.
+
+    `variable` gives what is known of a variable, `clock` the label of the time, `literal` that of the plan's
+    own texts.
+    """
+
+    __slots__ = (
+        "_bound",
+        "_clock",
+        "_judge",
+        "_literal",
+        "_variable",
+        "can_fail",
+        "content",
+        "fails_by_content",
+        "reads",
+    )
+
+    def __init__(
+        self,
+        judge: Judge,
+        variable: Callable[[str], Labelled],
+        clock: Callable[[], Label] = lambda: LITERAL,
+        literal: Label | None = None,
+    ) -> None:
+        self._judge = judge
+        self._variable: Callable[[str], Labelled] = variable
+        self._clock = clock
+        self._literal = judge.policy.planner if literal is None else literal
+        self._bound: dict[str, Labelled] = {}
+        self.content: Label = LITERAL
+        """The label of what decides whether an evaluation fails by a test of content."""
+        self.reads: Label = LITERAL
+        """The join of everything that is read."""
+        self.can_fail = False
+        """Whether an evaluation may fail at all."""
+        self.fails_by_content = False
+        """Whether it may fail by a test of content, or by what the plan itself composes."""
+
+    # ------------------------------------------------------------ values
+
+    def value(self, node: Expression) -> Labelled:
+        """What is known of the value of an expression; alternatives of what it reads stay apart."""
+        ways = self._choices(node)
+        if ways is None:
+            return self._of(node)
+        results = [self._under(way, node) for way in ways]
+        joined = results[0]
+        for result in results[1:]:
+            joined = self.joined(joined, result, most=MOST_ITEMS)
+        return joined
+
+    def arguments(
+        self, named: Iterable[tuple[str, Expression]]
+    ) -> list[tuple[tuple[Argument, ...], tuple[Labelled, ...]]]:
+        """The ways in which the arguments of a call may be composed, each with what is known of them."""
+        pairs_ = tuple(named)
+        whole = Display(Kind.TUPLE, tuple(value for _, value in pairs_))
+        ways = self._choices(whole)
+        made: list[tuple[tuple[Argument, ...], tuple[Labelled, ...]]] = []
+        each = (
+            tuple(self._under(way, v) for _, v in pairs_) for way in ((_ONE_WAY,) if ways is None else ways)
+        )
+        for values in (apart for one in each for apart in _apart(one)):
+            arguments = tuple(
+                self.argument(name, value, dotted(node))
+                for (name, node), value in zip(pairs_, values, strict=True)
+            )
+            made.append((arguments, values))
+        return made
+
+    def argument(self, name: str, value: Labelled, shown: str) -> Argument:
+        """A value as an argument of this name; `shown` is what a message calls it."""
+        shape = one_shape(value)
+        if shape is not None:
+            return named_shape(shape, name)
+        value = self.forgotten(value)
+        return Argument(name, (Hole(shown, value.label),), value.label)
+
+    def _choices(self, node: Expression) -> list[Mapping[str, Labelled]] | None:
+        """The combinations of alternatives of what an expression reads; None if there is only one."""
+        options: dict[str, tuple[Labelled, ...]] = {}
+        count = 1
+        for name in variables_in(node):
+            value = self._variable(name)
+            if len(value.shapes) > 1:
+                count *= len(value.shapes)
+                options[name] = tuple(_alone(value, shape) for shape in value.shapes)
+        if not options or count > _MOST_CHOICES:
+            return None
+        return [dict(zip(options, chosen, strict=True)) for chosen in product(*options.values())]
+
+    def _under(self, way: Mapping[str, Labelled], node: Expression) -> Labelled:
+        if not way:
+            return self._of(node)
+        variable = self._variable
+
+        def chosen(name: str) -> Labelled:
+            return way[name] if name in way else variable(name)
+
+        self._variable = chosen
+        try:
+            return self._of(node)
+        finally:
+            self._variable = variable
+
+    def forgotten(self, value: Labelled) -> Labelled:
+        """The value as one piece of data: if it may be an address with data in it, nobody may be shown it."""
+        if not value.shapes:
+            return value
+        label = value.label
+        for shape in value.shapes:
+            label = label.join(self._judge.of_items(shape._replace(label=value.label)))
+        return value._replace(label=label, shapes=())
+
+    def joined(self, one: Labelled, other: Labelled, *, most: int = MOST_SHAPES) -> Labelled:
+        """What is known of a value that is either of both."""
+        if one is other:
+            return one
+        label, presence = one.label.join(other.label), one.presence.join(other.presence)
+        origins, says = origins_of((one, other)), one.says | other.says
+        if one.shapes and other.shapes:
+            shapes = tuple(dict.fromkeys((*one.shapes, *other.shapes)))
+            if len(shapes) <= most:
+                return Labelled(label, presence, shapes, origins, says)
+        label = self.forgotten(one).label.join(self.forgotten(other).label)
+        return Labelled(label, presence, (), origins, says)
+
+    # ------------------------------------------------------------ conditions
+
+    def decision(self, condition: Expression, *, counts_bits: bool) -> Decision:
+        """What a condition reveals; with `counts_bits` a test of presence counts like one of content."""
+        contents: list[Expression] = []
+        presence: list[Variable] = []
+        _split(condition, contents, presence)
+        values = [self.value(one) for one in contents]
+        tested = [self._variable(one.name) for one in presence]
+        label = join(value.label for value in values)
+        for value in tested:
+            label = label.join(value.label if counts_bits else value.presence)
+            self.reads = self.reads.join(value.label)
+        reveals = not counts_bits and any(not is_shown(value.label, label) for value in tested)
+        return Decision(label, reveals, origins_of((*values, *tested)))
+
+    # ------------------------------------------------------------ nodes
+
+    def _of(self, node: Expression) -> Labelled:  # noqa: PLR0911, PLR0912 - a case for each kind of node
+        match node:
+            case Literal():
+                return Labelled(
+                    self._literal,
+                    LITERAL,
+                    (Argument("", (_text_of(node),), self._literal),),
+                    (),
+                    self._says(node),
+                )
+            case Variable(name=name):
+                value = self._variable(name)
+                self.reads = self.reads.join(value.label)
+                return value
+            case Bound(name=name):
+                return self._bound.get(name, NOTHING)
+            case Field(target=target, name=name, is_optional=is_optional):
+                return self._path(target, name, is_optional=is_optional)
+            case Index(target=target, index=Literal(value=(str() | int()) as key), is_optional=is_optional):
+                return self._path(target, key, is_optional=is_optional)
+            case Index(target=target, index=index):
+                return self._computed(node, (self._of(target), self._of(index)), fails=True)
+            case Slice():
+                parts = (node.target, node.start, node.stop, node.step)
+                return self._computed(node, [self._of(one) for one in parts if one is not None], keeps=True)
+            case Unary(op=op, operand=operand):
+                value = self._of(operand)
+                return self._plain((value,), is_typed=op is not UnaryOp.NOT)
+            case Binary():
+                return self._binary(node)
+            case Compared(first=first, rest=rest):
+                values = (self._of(first), *(self._of(one) for _, one in rest))
+                is_typed = any(op not in (Comparison.IS, Comparison.IS_NOT) for op, _ in rest)
+                return self._plain(values, is_typed=is_typed)
+            case Logic(operands=operands):
+                values = tuple(self._of(one) for one in operands)
+                return self._computed(node, values)._replace(
+                    says=_says_any(values), presence=join(value.label for value in values)
+                )
+            case Conditional(condition=condition, then=then, otherwise=otherwise):
+                decided = self.forgotten(self._of(condition)).label
+                return raised(self.joined(self._of(then), self._of(otherwise)), decided)
+            case Coalesce(left=left, right=right):
+                could, by = self.can_fail, self.fails_by_content
+                content = self.content
+                first = self._of(left)
+                self.can_fail, self.fails_by_content = could, by
+                self.content = content
+                second = self._of(right)
+                return raised(self.joined(first, second), first.label)
+            case Text():
+                return self._text(node)
+            case Display():
+                return self._display(node)
+            case Dict():
+                return self._mapping(node)
+            case Comprehension():
+                return self._comprehension(node)
+            case Lambda(body=body):
+                return self._of(body)
+            case Call():
+                return self._call(node)
+            case Method(target=target, arguments=arguments, named=named):
+                values = (
+                    self._of(target),
+                    *(self._of(one) for one in arguments),
+                    *(self._of(one) for _, one in named),
+                )
+                fails = node.name in _CONVERSIONS or not node.name.islower()
+                return self._computed(node, values, fails=fails, keeps=node.name in _KEEPING, of=node.name)
+        assert_never(node)
+
+    def _plain(self, values: Iterable[Labelled], *, is_typed: bool = True) -> Labelled:
+        """A truth value or a number made of these values."""
+        values = tuple(values)
+        if is_typed:
+            self._typed(values)
+        label = join(self.forgotten(value).label if value.shapes else value.label for value in values)
+        return Labelled(label, LITERAL, (), origins_of(values))
+
+    def _typed(self, values: tuple[Labelled, ...]) -> None:
+        """An operation that fails for values of other types, which depends on what decides their types."""
+        self.can_fail = True
+        self.content = self.content.join(join(value.presence for value in values))
+        if all(value.shapes and not any(map(_has_data, value.shapes)) for value in values):
+            self.fails_by_content = True
+
+    def _binary(self, node: Binary) -> Labelled:
+        left, right = self._of(node.left), self._of(node.right)
+        values = (left, right)
+        if node.op is BinaryOp.ADD:
+            added = self._added(left, right)
+            if added is not None:
+                self._typed(values)
+                return added
+        is_division = node.op in (BinaryOp.DIVIDE, BinaryOp.FLOOR, BinaryOp.REMAINDER)
+        if (is_division and not _is_number(node.right)) or node.op is BinaryOp.POWER:
+            self._fails(values)
+        return self._computed(node, values, keeps=True)
+
+    def _added(self, left: Labelled, right: Labelled) -> Labelled | None:
+        """Two texts or lists one behind the other, if the plan composes one of them."""
+        one, other = one_shape(left), one_shape(right)
+        if one is None and other is None:
+            return None
+        first = one if one is not None else Argument("", (Hole("", left.label),), left.label)
+        second = other if other is not None else Argument("", (Hole("", right.label),), right.label)
+        label = left.label.join(right.label)
+        if first.items or second.items:
+            if not (first.items and second.items) or pairs(first) or pairs(second):
+                return None
+            shape = Argument("", (), label, (*first.items, *second.items))
+        else:
+            shape = Argument("", _merged((*first.parts, *second.parts)), label)
+        return Labelled(
+            label,
+            left.presence.join(right.presence),
+            (shape,),
+            origins_of((left, right)),
+            left.says | right.says,
+        )
+
+    def _fails(self, values: Iterable[Labelled]) -> None:
+        """The evaluation may fail by the content of these values."""
+        self.can_fail = self.fails_by_content = True
+        self.content = self.content.join(join(value.label for value in values))
+
+    def _computed(
+        self,
+        node: Expression,
+        values: Iterable[Labelled],
+        *,
+        fails: bool = False,
+        keeps: bool = False,
+        of: str = "",
+    ) -> Labelled:
+        """A value that is computed of these: the join of all, at its limit an address that leaks data."""
+        values = tuple(values)
+        if fails:
+            self._fails(values)
+        else:
+            self._typed(values)
+        known = [self.forgotten(value) for value in values]
+        label = self._literal.join(join(value.label for value in known)) if known else self._literal
+        presence = join((value.presence if keeps else value.label) for value in values)
+        if of in _NO_TEXT:
+            return Labelled(
+                join(value.label for value in values),
+                presence if not keeps else LITERAL,
+                (),
+                origins_of(values),
+            )
+        if not label.is_public and self._may_link(node, values, label):
+            label = self._judge.unshown(label)
+        return Labelled(label, presence, (), origins_of(values), _says_any(values))
+
+    def _may_link(self, node: Expression, values: tuple[Labelled, ...], label: Label) -> bool:
+        """Whether texts of the plan in a computation may make an address of the data."""
+        own = [one.value for one in nodes(node) if isinstance(one, Literal) and isinstance(one.value, str)]
+        own += [
+            part
+            for one in nodes(node)
+            if isinstance(one, Text)
+            for part in one.parts
+            if isinstance(part, str)
+        ]
+        own += [text for value in values for shape in value.shapes for text in own_texts(shape)]
+        own = [text for text in own if text]
+        if not own:
+            return False
+        if len(own) > 1:
+            own += ["".join(own), "".join(reversed(own))]
+        return any(self.text_may_link(text, label) for text in own)
+
+    def text_may_link(self, text: str, label: Label) -> bool:
+        """Whether a text names a host that may not have data of this label, or loads something."""
+        if images(text) or is_active(text):
+            return True
+        audiences = self._judge.setting.audiences
+        return any(host is None or not label.may_reach(audiences.of_host(host)) for host in hosts_named(text))
+
+    def _path(self, target: Expression, key: str | int, *, is_optional: bool) -> Labelled:
+        """A path with a literal key, which narrows to what the plan put there."""
+        value = self._of(target)
+        members: list[Argument] = []
+        for shape in value.shapes:
+            member = _member(shape, key)
+            if member is None:
+                if not _has_data(shape) or shape.items:
+                    self.fails_by_content = self.fails_by_content or not is_optional
+                members = []
+                break
+            members.append(member)
+        if not is_optional:
+            self.can_fail = True
+            self.content = self.content.join(value.presence)
+        if members and len(members) == len(value.shapes):
+            label = join(member.label for member in members)
+            shapes = tuple(dict.fromkeys(members))
+            if len(shapes) == 1 and _is_hole(shapes[0]):
+                shapes = ()
+            return Labelled(label, value.presence, shapes, value.origins, value.says)
+        presence = value.label if is_optional else value.presence
+        known = self.forgotten(value)
+        return Labelled(known.label, presence, (), value.origins, value.says)
+
+    def _text(self, node: Text) -> Labelled:
+        parts: list[Part] = []
+        values: list[Labelled] = []
+        label = LITERAL
+        says = Says.NOTHING
+        for part in node.parts:
+            if isinstance(part, str):
+                parts.append(part)
+                label = label.join(self._literal)
+                says |= self._says_text(part)
+                continue
+            value = self._of(part.expression)
+            values.append(value)
+            self.can_fail = True  # a null in a text
+            self.content = self.content.join(value.presence)
+            shape = one_shape(value) if part.format is None else None
+            if shape is not None and not shape.items:
+                parts += shape.parts
+            else:
+                value = self.forgotten(value)
+                parts.append(Hole(_gap_name(part), value.label))
+            label = label.join(value.label)
+        shape = Argument("", _merged(parts), label)
+        presence = join(value.presence for value in values)
+        return Labelled(label, presence, (shape,), origins_of(values), says | _says_any(values))
+
+    def _display(self, node: Display) -> Labelled:
+        values = tuple(self._of(one) for one in node.items)
+        if node.kind is Kind.SET or len(values) > MOST_ITEMS:
+            return self._computed(node, values, keeps=True)
+        items = tuple(
+            self.argument("", value, dotted(one)) for one, value in zip(node.items, values, strict=True)
+        )
+        label = self._literal.join(join(item.label for item in items))
+        shape = Argument("", () if items else ("[]",), label, items)
+        presence = join(value.presence for value in values)  # of what is inside, for those who take it out
+        return Labelled(label, presence, (shape,), origins_of(values), _says_any(values))
+
+    def _mapping(self, node: Dict) -> Labelled:
+        keys = [key.value for key, _ in node.items if isinstance(key, Literal) and isinstance(key.value, str)]
+        values = tuple(self._of(value) for _, value in node.items)
+        if len(set(keys)) < len(node.items) or len(values) > MOST_ITEMS:
+            return self._computed(node, (*values, *(self._of(key) for key, _ in node.items)), keeps=True)
+        items: list[Argument] = []
+        for key, (_, one), value in zip(keys, node.items, values, strict=True):
+            items.append(Argument(key, (key,), self._literal))
+            items.append(self.argument(key, value, dotted(one)))
+        label = self._literal.join(join(item.label for item in items))
+        shape = Argument("", () if items else ("{}",), label, tuple(items))
+        presence = join(value.presence for value in values)  # of what is inside, for those who take it out
+        return Labelled(label, presence, (shape,), origins_of(values), _says_any(values))
+
+    def items_of(self, source: Labelled) -> Labelled:
+        """What is known of one item of a list."""
+        shape = one_shape(source)
+        if shape is not None and shape.items and pairs(shape) is None and len(shape.items) <= MOST_ITEMS:
+            return Labelled(
+                source.label, source.presence, tuple(dict.fromkeys(shape.items)), source.origins, source.says
+            )
+        return self.forgotten(source)
+
+    def _comprehension(self, node: Comprehension) -> Labelled:
+        before = dict(self._bound)
+        sources: list[Labelled] = []
+        conditions: list[Labelled] = []
+        for clause in node.clauses:
+            source = self._of(clause.source)
+            sources.append(source)
+            item = self.forgotten(source)
+            self._bound.update(dict.fromkeys(target_names(clause.target), item))
+            conditions += [self._of(one) for one in clause.conditions]
+        elements = [self._of(one) for one in (node.key, node.element) if one is not None]
+        self._bound = before
+        values = (*sources, *conditions, *elements)
+        self._typed(tuple(sources))
+        label = join(self.forgotten(value).label for value in values)
+        presence = join((join(value.presence for value in sources), join(c.label for c in conditions)))
+        if node.key is not None or node.kind is Kind.SET:
+            presence = presence.join(label)
+        return Labelled(self._literal.join(label), presence, (), origins_of(values), _says_any(values))
+
+    def _call(self, node: Call) -> Labelled:
+        name = node.function.lower()
+        if name in ("now", "today"):
+            return Labelled(self._clock())
+        if name in _SAME_BITS:
+            values = tuple(self._of(one) for one in node.arguments)
+            return Labelled(join(value.label for value in values), LITERAL, (), origins_of(values))
+        arguments = list(node.arguments)
+        values = [self._of(one) for one in arguments]
+        for _, one in node.named:
+            if isinstance(one, Lambda):
+                item = join(value.label for value in values)
+                before = dict(self._bound)
+                self._bound.update({parameter: Labelled(item) for parameter in one.parameters})
+                values.append(self._of(one.body))
+                self._bound = before
+            else:
+                values.append(self._of(one))
+        fails = name in _CONVERSIONS
+        if name in _PATTERNS and not (arguments and isinstance(arguments[0], Literal)):
+            fails = True
+        if name == "str" and len(values) == 1 and not node.named:
+            shape = one_shape(values[0])
+            if shape is not None and not shape.items:
+                return values[0]
+        return self._computed(node, values, fails=fails, keeps=name in _KEEPING, of=name)
+
+    # ------------------------------------------------------------ texts of the plan
+
+    def _says(self, node: Literal) -> Says:
+        return self._says_text(node.value) if isinstance(node.value, str) else Says.NOTHING
+
+    def _says_text(self, text: str) -> Says:
+        says = Says.NOTHING
+        of_host = self._judge.setting.audiences.of_host
+        if "/" in text and any(host is None or not of_host(host) for host in hosts_spoken(text)):
+            says |= Says.ADDRESS
+        if images(text) and any(host is None or not of_host(host) for host in hosts_named(text)):
+            says |= Says.IMAGE
+        if "![" in text or "<i" in text.casefold() or text.endswith("!"):
+            says |= Says.BEGINNING
+        return says
+
+
+def _apart(values: tuple[Labelled, ...]) -> list[tuple[Labelled, ...]]:
+    """The combinations of the ways in which these values may be composed, if there are not too many."""
+    count = 1
+    for value in values:
+        count *= max(1, len(value.shapes))
+    if count == 1 or count > _MOST_CHOICES:
+        return [values]
+    options = [[_alone(one, shape) for shape in one.shapes] if one.shapes else [one] for one in values]
+    return list(product(*options))
+
+
+def one_shape(value: Labelled) -> Argument | None:
+    """The only way in which the plan composes a value; None if it is data or there are several."""
+    return value.shapes[0] if len(value.shapes) == 1 else None
+
+
+def named_shape(shape: Argument, name: str) -> Argument:
+    """A composed value as an argument of this name, in which the items of a list have the name too."""
+    if not shape.items:
+        return shape._replace(name=name)
+    if pairs(shape) is not None:
+        items = tuple(
+            item._replace(name=name) if number % 2 == 0 else named_shape(item, item.name)
+            for number, item in enumerate(shape.items)
+        )
+    else:
+        items = tuple(named_shape(item, name) for item in shape.items)
+    return Argument(name, (), shape.label, items)
+
+
+def dotted(node: Expression) -> str:
+    """How a message calls the value of an expression: a path as it is written, else its variables."""
+    match node:
+        case Variable(name=name) | Bound(name=name):
+            return name
+        case Field(target=target, name=name):
+            return f"{dotted(target)}.{name}"
+        case Index(target=target, index=Literal(value=key)):
+            return f"{dotted(target)}.{key}"
+        case _:
+            return ", $".join(variables_in(node)) or "a value"
+
+
+def _gap_name(gap: Gap) -> str:
+    return dotted(gap.expression)
+
+
+def _text_of(node: Literal) -> str:
+    value = node.value
+    if isinstance(value, str):
+        return value
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def _alone(value: Labelled, shape: Argument) -> Labelled:
+    """The value if it is composed in this way; a piece of data is no shape."""
+    return value._replace(shapes=(shape,))
+
+
+def _member(shape: Argument, key: str | int) -> Argument | None:
+    if not shape.items:
+        return None
+    values = pairs(shape)
+    if values is not None:
+        return next((value for value in values if value.name == str(key)), None)
+    if isinstance(key, int) and -len(shape.items) <= key < len(shape.items):
+        return shape.items[key]
+    return None
+
+
+def _has_data(shape: Argument) -> bool:
+    """Whether a composed value has data in it that is not known."""
+    if shape.items:
+        return any(map(_has_data, shape.items))
+    return any(isinstance(part, Hole) and part.text is None for part in shape.parts)
+
+
+def _is_hole(shape: Argument) -> bool:
+    return (
+        not shape.items
+        and len(shape.parts) == 1
+        and isinstance(shape.parts[0], Hole)
+        and shape.parts[0].text is None
+    )
+
+
+def _merged(parts: Iterable[Part]) -> tuple[Part, ...]:
+    merged: list[Part] = []
+    for part in parts:
+        if part == "":
+            continue
+        if isinstance(part, str) and merged and isinstance(merged[-1], str):
+            merged[-1] += part
+        else:
+            merged.append(part)
+    return tuple(merged) or ("",)
+
+
+def _is_number(node: Expression) -> bool:
+    return isinstance(node, Literal) and isinstance(node.value, int | float) and node.value != 0
+
+
+def _says_any(values: Iterable[Labelled]) -> Says:
+    says = Says.NOTHING
+    for value in values:
+        says |= value.says
+    return says
+
+
+def _split(condition: Expression, contents: list[Expression], presence: list[Variable]) -> None:
+    match condition:
+        case Unary(op=UnaryOp.NOT, operand=operand):
+            _split(operand, contents, presence)
+        case Logic(operands=operands):
+            for operand in operands:
+                _split(operand, contents, presence)
+        case Compared(
+            first=Variable() as tested, rest=((Comparison.IS | Comparison.IS_NOT, Literal(value=None)),)
+        ):
+            presence.append(tested)
+        case Call(function=function, arguments=(Variable() as tested,)) if function.lower() in _SAME_BITS:
+            presence.append(tested)
+        case _:
+            contents.append(condition)
+
+
+def is_shown(data: Label, shown: Label) -> bool:
+    """Whether the label of what is shown has the readers of the data, so that no bit is let through."""
+    return data.is_public or data.as_told().readers == shown.as_told().readers
