@@ -174,7 +174,7 @@ def absent(value: dict[Any, Any], key: Any) -> ExpressionFailed:
 def at(value: Any, index: Any) -> Any:
     """`value[index]`. Raises ExpressionFailed."""
     kind = type_of(value)
-    if kind is dict:
+    if kind is dict or kind is FailureRecord:
         try:
             return value[index]
         except KeyError:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from itertools import count
 from typing import assert_never
 
+from callsheet import lazy
 from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.expressions import format_expression
 from callsheet.ir import step as flat
@@ -93,6 +94,8 @@ OWN_FACTS: Mapping[str, ToolFacts] = {COMPUTE: ToolFacts(Effect.PURE), CLOCK: To
 
 _LEAVING = frozenset({Word.RESPOND, Word.TERMINATE, Word.RETURN})
 _CLOCKS = frozenset({"now", "today"})
+_CLOCK_IN_CODE = lazy.pattern(r"\b(?:now|utcnow|today)\b")
+"""What pure code asks for the time with; code that only says such a word gets a time that it does not use."""
 
 
 def compile_tree(plan: Plan, facts: Mapping[str, ToolFacts]) -> Program:
@@ -381,11 +384,14 @@ class _Compiler:
         return code
 
     def compute(self, one: Compute, scope: _Scope, remedy: RemedyCode | None) -> None:
+        has_clock = _CLOCK_IN_CODE.search(one.source) is not None
+        if has_clock:
+            scope.operations.append(ClockOp(self.clock_code(one.id)))
         code = self.code(one.id, COMPUTE, one.recovery)
         compile_call(code, flat.Call(COMPUTE), self.names)
         names = tuple((name, scope.read(name)) for name in one.names)
         into = tuple((name, self.written(name, scope)) for name in one.into)
-        scope.operations.append(ComputeOp(code, one.source, names, into, remedy))
+        scope.operations.append(ComputeOp(code, one.source, names, into, remedy, has_clock))
 
     def written(self, name: str, scope: _Scope) -> int:
         """The slot of an output of COMPUTE: that of an outer variable if there is one."""

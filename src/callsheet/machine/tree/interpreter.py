@@ -331,7 +331,13 @@ class TreeRun:
         self._count(run, act, visit)
         run.notify(NoteKind.STARTED, visit)
         values = {name: tagged(act.slots[slot]) for name, slot in op.names}
-        args = {"source": op.source, "inputs": values, "outputs": [name for name, _ in op.into]}
+        args: dict[str, Any] = {
+            "source": op.source,
+            "inputs": values,
+            "outputs": [name for name, _ in op.into],
+        }
+        if op.has_clock:
+            args["now"] = act.now.isoformat()
         self._emit(run, act, op, visit, args, [], out)
         return WAITING
 

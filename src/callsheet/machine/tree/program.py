@@ -82,6 +82,8 @@ class ComputeOp:
     names: tuple[tuple[str, int], ...]
     into: tuple[tuple[str, int], ...]
     remedy: RemedyCode | None
+    has_clock: bool = False
+    """Whether it is given the time."""
 
 
 @dataclass(slots=True)
