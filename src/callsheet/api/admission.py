@@ -224,6 +224,8 @@ def prepare(
     """
     plan, policy = request.plan, request.policy
     _check_names(request)
+    if plan.tree is not None:
+        _refuse_errors(_wrong_inputs(request), request.source)
     wrong = any(d.is_error for d in request.findings)
     left = None if policy is None else equipment.left()
     admitted = None if cache is None or wrong else cache.get(request, equipment, left)
@@ -250,6 +252,15 @@ def prepare(
     )
     diagnostics = (*request.findings, *admitted.diagnostics, *of_request)
     return Prepared(plan, launch, equipment.known, diagnostics, request.done, equipment.workspace)
+
+
+def _wrong_inputs(request: Request) -> tuple[Diagnostic, ...]:
+    """What is missing, unknown or of another type among the inputs of a plan of version 2."""
+    if request.plan.tree is None:
+        return ()
+    from callsheet.ir.inputs import read_inputs  # noqa: PLC0415 - only for version 2
+
+    return read_inputs(request.plan.tree, request.inputs).diagnostics
 
 
 def examine(request: Request, equipment: Equipment) -> tuple[Diagnostic, ...]:

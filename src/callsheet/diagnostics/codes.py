@@ -429,6 +429,7 @@ CODES: dict[str, Code] = _table(
     RUN035="an input that is missing",
     RUN036="an input that the plan does not have",
     RUN037="an input of the wrong type",
+    RUN038="a statement that cannot run yet",
     RUN061="a conversation that has exhausted its budget",
     RUN040="an invalid assumed result",
     SEC001="sealed values without a key",

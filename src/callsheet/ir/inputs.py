@@ -281,6 +281,19 @@ class InputValues:
     diagnostics: tuple[Diagnostic, ...] = ()
 
 
+def takes_text(kind: Type) -> bool:
+    """Whether any text is a value of a type, or one of its literals is a text."""
+    match kind:
+        case Basic.STR:
+            return True
+        case OneOf(values=values):
+            return any(isinstance(value, str) for value in values)
+        case Maybe(of=inner):
+            return takes_text(inner)
+        case _:
+            return False
+
+
 def read_inputs(tree: Tree, given: Mapping[str, Any], texts: Mapping[str, str] | None = None) -> InputValues:
     """The values of all inputs of a plan, those with a default and optional ones included.
 

@@ -400,6 +400,24 @@ def parse_variables(assignments: Iterable[str], option: str = "--var") -> dict[s
     return values
 
 
+def as_declared(plan: Plan | None, inputs: dict[str, Any], assignments: Iterable[str]) -> dict[str, Any]:
+    """The variables as the inputs of a plan of version 2 want them: where one is a text, as it was typed.
+
+    `assignments` are those of `parse_variables`, which reads `id=7` as a number.
+    """
+    if plan is None or plan.tree is None:
+        return inputs
+    from callsheet.ir.inputs import takes_text  # noqa: PLC0415 - only for version 2
+
+    typed = {
+        name.strip().removeprefix("$"): raw for name, _, raw in (one.partition("=") for one in assignments)
+    }
+    texts = {
+        one.name: typed[one.name] for one in plan.tree.inputs if one.name in typed and takes_text(one.type)
+    }
+    return inputs | texts
+
+
 def parse_name(option: str, text: str) -> str:
     """The name of a variable without `$`. Raises CallsheetError (CFG011) for an invalid name."""
     name = text.strip().removeprefix("$")

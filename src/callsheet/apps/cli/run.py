@@ -18,7 +18,7 @@ from callsheet.apps.cli import journals, limit_options, live_export, options
 from callsheet.apps.cli.dry_run import Assumptions, DryRunRules, assumptions, print_dry_run
 from callsheet.apps.cli.engines.engine_options import Engine, engine
 from callsheet.apps.cli.exit_status import Exit
-from callsheet.apps.cli.options import ProgressMode, parse_variables
+from callsheet.apps.cli.options import ProgressMode, as_declared, parse_variables
 from callsheet.apps.cli.output import print_diagnostics, to_stderr
 from callsheet.apps.cli.progress import Progress, choose_progress
 from callsheet.apps.operations.library import bound, origin_note, other_tools
@@ -439,6 +439,7 @@ def _make_job(
         done, recorded = read_state(start.state, text.require())
         inputs = recorded | inputs
     inputs = bound(text, inputs, arguments.variables)
+    inputs = as_declared(text.plan, inputs, arguments.variables)
     plan = require_plan(text, setup, inputs)
     options.check_approved(plan, start.approved)
     return Job(

@@ -99,7 +99,7 @@ _CLOCK_IN_CODE = lazy.pattern(r"\b(?:now|utcnow|today)\b")
 
 
 def compile_tree(plan: Plan, facts: Mapping[str, ToolFacts]) -> Program:
-    """Compile a plan of version 2. Raises CallsheetError (RUN035) for what the machine does not do yet."""
+    """Compile a plan of version 2. Raises CallsheetError (RUN038) for what the machine does not do yet."""
     assert plan.tree is not None
     maker = _Compiler(plan, plan.tree, facts)
     main = _Scope()
@@ -224,7 +224,7 @@ class _Compiler:
                 operations.append(BreakOp(one.word, slot, head))
             case Word.REPLAN:
                 raise CallsheetError.single(
-                    "RUN035",
+                    "RUN038",
                     f"{one.id}: RE-PLAN in a plan of version 2 cannot run yet",
                     help="end the plan with @RESPOND, and compile the next one from its answer",
                 )
@@ -400,7 +400,7 @@ class _Compiler:
     def invoke(self, one: Invoke, scope: _Scope) -> None:
         plan = self.tree.plan(one.plan)
         if plan is None:
-            raise CallsheetError.single("RUN035", f"{one.id}: there is no sub-plan {one.plan}")
+            raise CallsheetError.single("RUN038", f"{one.id}: there is no sub-plan {one.plan}")
         inner, slots = self.sub_plan(plan)
         given = dict(one.named)
         arguments = tuple(
