@@ -29,7 +29,7 @@ from callsheet.ir import (
 )
 from callsheet.ir.expr import in_texts, names_in, refs_of
 from callsheet.ir.gc_pause import gc_paused
-from callsheet.ir.plan import filled_parameters
+from callsheet.ir.plan import filled_parameters, flat
 from callsheet.machine.agents.allowance import names_its_tools, tools_named
 from callsheet.machine.closures import (
     Eval,
@@ -68,6 +68,7 @@ def compile_plan(
     decide which of the ready steps of a graph starts first. If two steps share an id, a jump finds the first.
     Raises CallsheetError (RUN001) for a graph that cannot be run: a cycle, an unknown or duplicate index.
     """
+    flat(plan, "the machine that runs plans")
     with gc_paused(len(plan.steps) >= _LARGE):
         return _compile(plan, facts or {}, ranks)
 

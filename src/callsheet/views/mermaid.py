@@ -10,6 +10,7 @@ from itertools import pairwise
 from callsheet.ir import SAYING, Ending, OnFail, Order, Plan, Step
 from callsheet.ir.flow import turns_of
 from callsheet.ir.graphs import Precedence
+from callsheet.ir.plan import flat
 from callsheet.views.columns import cut, fitted
 from callsheet.views.describe import (
     describe_action,
@@ -46,6 +47,7 @@ def mermaid(plan: Plan) -> str:
     graph TD
         S1(["S1: @RESPOND ('hi')"])
     """
+    flat(plan, "drawing a plan")
     if not plan.steps:
         return 'graph TD\n    empty["Empty plan"]'
     if plan.order is Order.DAG:

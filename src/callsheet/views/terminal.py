@@ -9,6 +9,7 @@ from typing import NamedTuple
 from callsheet.ir import Order, Plan, Step
 from callsheet.ir.flow import feeders
 from callsheet.ir.graphs import UNORDERED, Precedence
+from callsheet.ir.plan import flat
 from callsheet.views.columns import CUT, cut, pad, printable, width
 from callsheet.views.describe import (
     describe_action,
@@ -215,6 +216,7 @@ def terminal_graph(
     """
     if not plan.steps:
         return "(empty plan)"
+    flat(plan, "drawing a plan")
     if plan.order is Order.DAG:
         return terminal_levels(plan, status, ansi=ansi, columns=columns)
     known = status or {}

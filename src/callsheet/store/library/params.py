@@ -17,6 +17,7 @@ from callsheet import lazy
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, did_you_mean
 from callsheet.ir import JSON, DictExpr, ListExpr, Literal, Plan, Value
 from callsheet.ir.flow import flow_of, uses_of
+from callsheet.ir.plan import flat
 
 _SPEC = lazy.pattern(
     r"\s*\$?(?P<name>[A-Za-z_][A-Za-z0-9_]*)\s*(?::\s*(?P<kind>[A-Za-z]+)\s*)?(?:=(?P<default>.*))?",
@@ -180,6 +181,7 @@ def _parts(spec: str) -> Iterator[str]:
 
 def free_variables(plan: Plan) -> tuple[str, ...]:
     """The variables that a plan reads but does not set, in the order of the text."""
+    flat(plan, "the library of plans")
     known = {*flow_of(plan).definitions, *(name for name, _ in plan.variables)}
     return tuple(name for name in _read_names(plan) if name not in known)
 
