@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from callsheet import lazy
 from callsheet.api.requirements import agent_steps
@@ -22,6 +22,9 @@ from callsheet.ports import asking
 from callsheet.ports.tools import Registry, Tool
 from callsheet.ports.transforms import ORIGIN, fault_of_literal, literal_check
 
+if TYPE_CHECKING:
+    from callsheet.ir.tree import Tree
+
 _NO_TARGET = frozenset({"CHK012", "CHK060"})
 _OF_ONE_STEP = frozenset(
     {"CHK013", "CHK016", "CHK040", "CHK041", "CHK042", "CHK043", "CHK044", "CHK045", "CHK061", "TOL003"}
@@ -30,6 +33,7 @@ _LABEL = lazy.pattern(r"^[ \t]*([A-Za-z_][A-Za-z0-9_-]*)[ \t]*:", re.MULTILINE)
 _INDEX = lazy.pattern(r"""["']?index["']?[ \t]*:[ \t]*["']?([^"',}\n]+)""")
 _UNKNOWN_TOOL = "CHK040"
 _CANNOT_WORK = "CHK045"
+_NO_COMPILER = "RE-PLAN needs a language model"
 _ESCAPED = frozenset('"/$\b\f\n\r\t')
 """Characters that a raw string cannot contain, or that an escape sequence may represent."""
 
@@ -116,8 +120,11 @@ def idle_rules(plan: Plan, approve: Iterable[str], limited: Iterable[str] = ()) 
 def idle_inputs(plan: Plan, inputs: Iterable[str]) -> tuple[Diagnostic, ...]:
     """RUN033 for each variable that is given to a run but that no step reads.
 
-    A plan with RE-PLAN or an agent may use variables that it does not name.
+    A plan with RE-PLAN or an agent may use variables that it does not name. A plan of version 2 declares its
+    inputs, and takes no others (`read_inputs`).
     """
+    if plan.tree is not None:
+        return ()
     if any(step.is_open for step in plan.steps):
         return ()
     read = {use.ref.name for number, step in enumerate(plan.steps) for use in uses_of(step, number)}
@@ -179,7 +186,9 @@ def _new_signature(tool: Tool) -> ToolSignature:
     if tool.spec.origin == asking.ORIGIN:
         check_literal = asking.check_literal
     spec = tool.spec
-    return ToolSignature.from_schema(spec.parameters, spec.effect, check_literal, gives_list=spec.gives_list)
+    return ToolSignature.from_schema(
+        spec.parameters, spec.effect, check_literal, gives_list=spec.gives_list, result=spec.result
+    )
 
 
 def _explained(
@@ -247,11 +256,23 @@ def _what_cannot_run(plan: Plan, providers: Providers) -> Iterator[Diagnostic]:
             span = step.action.span or step.span
             message = f"{what}, which is not available here; the step will fail"
             yield Diagnostic("RUN010", Severity.WARNING, message, span, step=step.id)
+    if plan.tree is not None and not providers.compiler:
+        yield from _new_plans(plan.tree)
+
+
+def _new_plans(tree: Tree) -> Iterator[Diagnostic]:
+    """RUN010 for each RE-PLAN of a plan of version 2, where it may stand."""
+    from callsheet.ir.tree import Say, Word  # noqa: PLC0415 - a plan of version 1 does without
+
+    for one in tree.body:
+        if isinstance(one, Say) and one.word is Word.REPLAN:
+            message = f"{_NO_COMPILER}, which is not available here; the step will fail"
+            yield Diagnostic("RUN010", Severity.WARNING, message, one.span, step=one.id)
 
 
 def _lacking(step: Step, providers: Providers) -> str | None:
     if step.course.ends is Ending.NEW_PLAN:
-        return None if providers.compiler else "RE-PLAN needs a language model"
+        return None if providers.compiler else _NO_COMPILER
     call = step.call
     if call is not None and call.kind is CallKind.MODEL and not providers.model:
         return f"@{call.tool} needs a language model"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
-from callsheet.diagnostics import Severity
+from callsheet.diagnostics import Severity, Span
 from callsheet.ir import (
     SAYING,
     Call,
@@ -20,7 +20,15 @@ from callsheet.ir import (
     word_of,
 )
 from callsheet.ir.expr import refs_of
-from callsheet.passes.finding import OPERATIONS, Finding, Operation, Subject, Suggestion, ToolSignature
+from callsheet.passes.finding import (
+    OPERATIONS,
+    Finding,
+    Operation,
+    Subject,
+    Suggest,
+    Suggestion,
+    ToolSignature,
+)
 from callsheet.passes.schema import Fit, Misfit, Wrong, is_judged, literal_json, may_take, misfits, wanted
 from callsheet.policy.paths import PathRefused, workspace_path
 
@@ -141,18 +149,19 @@ def calls(subject: Subject) -> Iterator[Finding]:
             continue
         operation = OPERATIONS.get(call.tool)
         if operation is not None:
-            yield from _operation(subject, number, call, operation)
+            yield from operation_findings(subject.suggest, number, call, operation)
         elif subject.tools is not None:
             signature = subject.tools.get(call.tool)
             if signature is not None:
-                yield from _tool(subject, number, call, signature)
+                yield from tool_findings(subject.suggest, number, call, signature)
                 yield from _whole_lists(number, call, signature, lists)
             elif call.kind is CallKind.TOOL:
-                yield _unknown_tool(subject, number, call)
+                yield unknown_tool(subject.suggest, subject.tools, number, call)
 
 
-def _unknown_tool(subject: Subject, number: int, call: Call) -> Finding:
-    help_ = subject.suggest(call.tool, subject.tools or (), "@")
+def unknown_tool(suggest: Suggest, tools: Iterable[str], number: int, call: Call) -> Finding:
+    """CHK040 for a call of a tool that is none of those known."""
+    help_ = suggest(call.tool, tools, "@")
     return Finding(
         "CHK040",
         Severity.ERROR,
@@ -167,24 +176,25 @@ def _unknown_tool(subject: Subject, number: int, call: Call) -> Finding:
 # ---------------------------------------------------------------- tools
 
 
-def _tool(subject: Subject, number: int, call: Call, signature: ToolSignature) -> Iterator[Finding]:
+def tool_findings(suggest: Suggest, number: int, call: Call, signature: ToolSignature) -> Iterator[Finding]:
+    """CHK041 to CHK045 for a call of a tool whose signature is known."""
     free, arguments = _arguments(call, signature)
     if len(call.positional) > len(free) and signature.is_open is not True:
         yield _too_many(number, call, signature)
     for name, value in call.named:
         if name not in signature.parameters and signature.is_open is not True:
-            yield _unknown_argument(subject, number, call, signature, name, value)
+            yield _unknown_argument(suggest, number, call, signature, name, value)
     missing = signature.required - {name for name, _ in arguments}
     for name in sorted(missing):
         yield _missing_argument(number, call, Severity.ERROR, name)
     found = [
-        one for name, value in arguments for one in _argument(subject, number, call, signature, name, value)
+        one for name, value in arguments for one in _argument(suggest, number, call, signature, name, value)
     ]
     yield from found
     if not missing and not found and is_judged(signature.schema):
         together = DictExpr(tuple(arguments))
         for misfit in misfits(together, signature.schema, signature.schema):
-            yield _misfit_calls(subject, number, call, "", misfit)
+            yield _misfit_calls(suggest, number, call, "", misfit)
 
 
 def _arguments(call: Call, signature: ToolSignature) -> tuple[list[str], list[tuple[str, Value]]]:
@@ -231,11 +241,11 @@ def _whole_lists(
 
 
 def _argument(
-    subject: Subject, number: int, call: Call, signature: ToolSignature, name: str, value: Value
+    suggest: Suggest, number: int, call: Call, signature: ToolSignature, name: str, value: Value
 ) -> Iterator[Finding]:
     wrong = list(misfits(value, signature.schema_of(name), signature.schema))
     for misfit in wrong:
-        yield _misfit_calls(subject, number, call, name, misfit)
+        yield _misfit_calls(suggest, number, call, name, misfit)
     if not wrong and signature.check_literal is not None:
         known, literal = literal_json(value)
         refused = signature.check_literal(name, literal) if known else None
@@ -250,7 +260,7 @@ def _argument(
             )
 
 
-def _misfit_calls(subject: Subject, number: int, call: Call, name: str, misfit: Misfit) -> Finding:
+def _misfit_calls(suggest: Suggest, number: int, call: Call, name: str, misfit: Misfit) -> Finding:
     """A misfit inside an argument, reported with the code used for the same fault of an argument itself.
 
     Without a `name` the value is that of all arguments together.
@@ -266,7 +276,7 @@ def _misfit_calls(subject: Subject, number: int, call: Call, name: str, misfit: 
             help_ = f'add "{place.rpartition(".")[2]}": … to it'
         case Wrong.UNKNOWN:
             message, code = f"@{call.tool} has no argument {place}", "CHK041"
-            near = subject.suggest(place.rpartition(".")[2], misfit.known)
+            near = suggest(place.rpartition(".")[2], misfit.known)
             help_ = near or ("it takes " + ", ".join(misfit.known) if misfit.known else "it takes none")
     severity = Severity.ERROR if misfit.fit is Fit.NO else Severity.WARNING
     return Finding(code, severity, message, number, span, help_, (call.tool, place))
@@ -286,10 +296,10 @@ def _too_many(number: int, call: Call, signature: ToolSignature) -> Finding:
 
 
 def _unknown_argument(
-    subject: Subject, number: int, call: Call, signature: ToolSignature, name: str, value: Value
+    suggest: Suggest, number: int, call: Call, signature: ToolSignature, name: str, value: Value
 ) -> Finding:
     known = signature.parameters
-    near = subject.suggest(name, known)
+    near = suggest(name, known)
     return Finding(
         "CHK041",
         Severity.ERROR if signature.is_open is False else Severity.WARNING,
@@ -316,7 +326,8 @@ def _missing_argument(number: int, call: Call, severity: Severity, name: str) ->
 # ---------------------------------------------------------------- operations
 
 
-def _operation(subject: Subject, number: int, call: Call, operation: Operation) -> Iterator[Finding]:
+def operation_findings(suggest: Suggest, number: int, call: Call, operation: Operation) -> Iterator[Finding]:
+    """CHK041, CHK042 and CHK046 for a call of a model or agent operation."""
     given = {name for name, _ in call.named}
     own = operation.names
     if operation.needs_data and not call.positional and given <= {*own} - {"context"} and not _reads(call):
@@ -331,7 +342,7 @@ def _operation(subject: Subject, number: int, call: Call, operation: Operation) 
         )
     for name, value in call.named:
         if name not in own and name != "context":
-            yield _told_argument(subject, number, call, name, value, own)
+            yield _told_argument(suggest, number, call, name, value, own)
     for name in operation.required:
         if name not in given:
             yield _missing_argument(number, call, Severity.ERROR, name)
@@ -345,10 +356,10 @@ def _reads(call: Call) -> bool:
 
 
 def _told_argument(
-    subject: Subject, number: int, call: Call, name: str, value: Value, known: tuple[str, ...]
+    suggest: Suggest, number: int, call: Call, name: str, value: Value, known: tuple[str, ...]
 ) -> Finding:
     """CHK041 for a named argument that the operation does not define; the model still receives it."""
-    near = subject.suggest(name, known)
+    near = suggest(name, known)
     return Finding(
         "CHK041",
         Severity.WARNING if near else Severity.HINT,
@@ -367,46 +378,50 @@ CODE_ARGUMENTS: Mapping[str, str] = {"EXEC_CODE": "code", "SHELL_EXEC": "code", 
 def data_in_code(subject: Subject) -> Iterator[Finding]:
     """CHK050 for each call whose code argument contains a variable (the first one is named)."""
     for number, step in enumerate(subject.plan.steps):
-        call = step.call
-        if call is None or call.tool not in CODE_ARGUMENTS:
-            continue
-        name = CODE_ARGUMENTS[call.tool]
-        value = dict(call.named).get(name)
-        if value is None and call.positional:
-            value = call.positional[0]
-        ref = None if value is None or isinstance(value, Literal) else next(refs_of(value), None)
-        if ref is not None:
-            yield Finding(
-                "CHK050",
-                Severity.WARNING,
-                f"${ref.name} becomes part of the {name} that @{call.tool} runs",
-                number,
-                ref.span or step.action.span,
-                "whoever controls that data controls the code: pass it in a file, or use @SELECT, @CALC, "
-                "@FORMAT",
-                (ref.name,),
-            )
+        if step.call is not None and step.call.tool in CODE_ARGUMENTS:
+            yield from code_findings(number, step.call, step.action.span)
+
+
+def code_findings(number: int, call: Call, span: Span | None) -> Iterator[Finding]:
+    """CHK050 for a call of a tool that runs code, given into that code a variable; `span` is the step's."""
+    name = CODE_ARGUMENTS[call.tool]
+    value = dict(call.named).get(name)
+    if value is None and call.positional:
+        value = call.positional[0]
+    ref = None if value is None or isinstance(value, Literal) else next(refs_of(value), None)
+    if ref is not None:
+        yield Finding(
+            "CHK050",
+            Severity.WARNING,
+            f"${ref.name} becomes part of the {name} that @{call.tool} runs",
+            number,
+            ref.span or span,
+            "whoever controls that data controls the code: pass it in a file, or use @SELECT, @CALC, @FORMAT",
+            (ref.name,),
+        )
 
 
 def files_outside(subject: Subject) -> Iterator[Finding]:
     """CHK045 for each path that a program is declared to read and that leads out of the workspace."""
     for number, step in enumerate(subject.plan.steps):
-        call = step.call
-        if call is None or call.tool not in ("EXEC_CODE", "SHELL_EXEC"):
-            continue
-        reads = dict(call.named).get("reads")
-        for path in reads.items if isinstance(reads, ListExpr) else ():
-            if isinstance(path, Literal) and isinstance(path.value, str):
-                why = _outside(path.value)
-                if why is not None:
-                    yield Finding(
-                        "CHK045",
-                        Severity.ERROR,
-                        f"a program cannot read {path.value!r}: {why}",
-                        number,
-                        path.span or call.span,
-                        "name files, folders and globs of the workspace",
-                    )
+        if step.call is not None:
+            yield from file_findings(number, step.call)
+
+
+def file_findings(number: int, call: Call) -> Iterator[Finding]:
+    """CHK045 for each path that the program of a call is declared to read and that leads out."""
+    reads = dict(call.named).get("reads") if call.tool in ("EXEC_CODE", "SHELL_EXEC") else None
+    for path in reads.items if isinstance(reads, ListExpr) else ():
+        why = _outside(path.value) if isinstance(path, Literal) and isinstance(path.value, str) else None
+        if why is not None and isinstance(path, Literal):
+            yield Finding(
+                "CHK045",
+                Severity.ERROR,
+                f"a program cannot read {path.value!r}: {why}",
+                number,
+                path.span or call.span,
+                "name files, folders and globs of the workspace",
+            )
 
 
 def _outside(path: str) -> str | None:

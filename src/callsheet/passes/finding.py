@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, Protocol, TypeAlias, cast
 
 from callsheet.diagnostics import Diagnostic, Severity, Span, WordFix, did_you_mean
 from callsheet.ir import JSON, Effect, Plan
@@ -20,7 +20,8 @@ class ToolSignature:
 
     `parameters` are the names that positional arguments fill, in order; `schema` is the JSON schema of
     the arguments' object. `check_literal` validates literal arguments beyond what a schema can express
-    (whether a query parses, say). `gives_list` means that every result is a list.
+    (whether a query parses, say). `gives_list` means that every result is a list; `result` is the JSON schema
+    that the tool declares for its results, None without one.
     """
 
     parameters: tuple[str, ...] = ()
@@ -29,6 +30,7 @@ class ToolSignature:
     schema: Mapping[str, Any] = field(default_factory=dict[str, Any])
     check_literal: LiteralCheck | None = None
     gives_list: bool = False
+    result: Mapping[str, Any] | None = None
 
     @classmethod
     def from_schema(
@@ -38,6 +40,7 @@ class ToolSignature:
         check_literal: LiteralCheck | None = None,
         *,
         gives_list: bool = False,
+        result: Mapping[str, Any] | None = None,
     ) -> ToolSignature:
         """The signature declared by a JSON schema of the arguments; malformed parts are ignored.
 
@@ -53,6 +56,7 @@ class ToolSignature:
             schema=schema,
             check_literal=check_literal,
             gives_list=gives_list,
+            result=result,
         )
 
     def schema_of(self, name: str) -> Mapping[str, Any]:
@@ -166,6 +170,32 @@ class Finding:
         )
 
 
+class Suggest(Protocol):
+    """Makes a "did you mean" about a word out of known ones; None without a near one."""
+
+    def __call__(self, word: str, known: Iterable[str], mark: str = "") -> Suggestion | None:
+        """The suggestion, with `mark` before each name."""
+        ...
+
+
+class Advisor:
+    """Makes suggestions, a bounded number of them, since each is a comparison with all known names."""
+
+    def __init__(self) -> None:
+        self._made = 0
+
+    def suggest(self, word: str, known: Iterable[str], mark: str = "") -> Suggestion | None:
+        """A "did you mean" with `mark` before each name; None if nothing is near, or after many of them."""
+        self._made += 1
+        if self._made > _MOST_SUGGESTIONS:
+            return None
+        suggestions = did_you_mean(word, known)
+        if not suggestions:
+            return None
+        words = "did you mean " + " or ".join(mark + name for name in suggestions) + "?"
+        return Suggestion(words, WordFix(word, suggestions))
+
+
 @dataclass(slots=True)
 class Subject:
     """The plan being checked, with its control flow, its input variables and the known tools.
@@ -180,7 +210,7 @@ class Subject:
     given: dict[str, None] = field(init=False)
     """The variables that have a value before the first step, in a deterministic order."""
     _uses: list[Use] | None = field(default=None, init=False)
-    _suggestions: int = field(default=0, init=False)
+    _advisor: Advisor = field(default_factory=Advisor, init=False)
 
     def __post_init__(self) -> None:
         names = [name for name, _ in self.plan.variables]
@@ -194,19 +224,10 @@ class Subject:
             self._uses = [use for number, step in steps for use in uses_of(step, number)]
         return self._uses
 
-    def suggest(self, word: str, known: Iterable[str], mark: str = "") -> Suggestion | None:
-        """A "did you mean" with `mark` before each name; None if nothing is near, or after many of them.
-
-        The number of suggestions per plan is bounded, since each is a comparison with all known names.
-        """
-        self._suggestions += 1
-        if self._suggestions > _MOST_SUGGESTIONS:
-            return None
-        suggestions = did_you_mean(word, known)
-        if not suggestions:
-            return None
-        words = "did you mean " + " or ".join(mark + name for name in suggestions) + "?"
-        return Suggestion(words, WordFix(word, suggestions))
+    @property
+    def suggest(self) -> Suggest:
+        """Makes a "did you mean" about a word (`Advisor.suggest`)."""
+        return self._advisor.suggest
 
 
 PLACES = {

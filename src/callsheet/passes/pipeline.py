@@ -130,7 +130,8 @@ def check(
 ) -> tuple[Diagnostic, ...]:
     """The findings as diagnostics; empty for a good plan. See `findings` for the arguments.
 
-    A diagnostic of severity error means that the plan must not run. Does not raise for any plan.
+    A diagnostic of severity error means that the plan must not run. Does not raise for any plan. A plan of
+    version 2 has checks of its own (`passes.structured`), and declares its inputs itself.
 
     >>> from callsheet.ir import Plan, Ref, Respond, Step
     >>> [d.code for d in check(Plan((Step("S1", Respond((Ref("x"),))),)))]
@@ -138,4 +139,8 @@ def check(
     >>> check(Plan((Step("S1", Respond((Ref("x"),))),)), inputs={"x"})
     ()
     """
+    if plan.tree is not None:
+        from callsheet.passes.structured import check_tree  # noqa: PLC0415 - a plan of version 1 does without
+
+        return check_tree(plan.tree, tools=tools)
     return tuple(f.diagnostic(plan) for f in findings(plan, tools=tools, inputs=inputs))

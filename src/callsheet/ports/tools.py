@@ -50,6 +50,8 @@ class ToolSpec:
     refusal: Diagnostic | None = None
     gives_list: bool = False
     """Whether its declared results are lists."""
+    result: Mapping[str, Any] | None = None
+    """The JSON schema of its results as plans see them; None where none is declared."""
 
     @property
     def parameter_names(self) -> tuple[str, ...]:

@@ -10,7 +10,6 @@ from itertools import pairwise
 from callsheet.ir import SAYING, Ending, OnFail, Order, Plan, Step
 from callsheet.ir.flow import turns_of
 from callsheet.ir.graphs import Precedence
-from callsheet.ir.plan import flat
 from callsheet.views.columns import cut, fitted
 from callsheet.views.describe import (
     describe_action,
@@ -47,7 +46,10 @@ def mermaid(plan: Plan) -> str:
     graph TD
         S1(["S1: @RESPOND ('hi')"])
     """
-    flat(plan, "drawing a plan")
+    if plan.tree is not None:
+        from callsheet.views.tree import tree_mermaid  # noqa: PLC0415 - only for version 2
+
+        return tree_mermaid(plan.tree)
     if not plan.steps:
         return 'graph TD\n    empty["Empty plan"]'
     if plan.order is Order.DAG:

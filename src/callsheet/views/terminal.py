@@ -9,7 +9,6 @@ from typing import NamedTuple
 from callsheet.ir import Order, Plan, Step
 from callsheet.ir.flow import feeders
 from callsheet.ir.graphs import UNORDERED, Precedence
-from callsheet.ir.plan import flat
 from callsheet.views.columns import CUT, cut, pad, printable, width
 from callsheet.views.describe import (
     describe_action,
@@ -214,9 +213,12 @@ def terminal_graph(
     >>> print(terminal_graph(Plan((Step("S1", Respond((Literal("hi"),))),)), {"S1": "done"}))
     ● S1  @RESPOND ("hi")
     """
+    if plan.tree is not None:
+        from callsheet.views.tree import outline_text  # noqa: PLC0415 - only for version 2
+
+        return outline_text(plan.tree, {} if status is None else status, ansi=ansi, columns=columns)
     if not plan.steps:
         return "(empty plan)"
-    flat(plan, "drawing a plan")
     if plan.order is Order.DAG:
         return terminal_levels(plan, status, ansi=ansi, columns=columns)
     known = status or {}

@@ -17,12 +17,9 @@ from callsheet.frontends.micro import format_micro
 from callsheet.frontends.spelling import Syntax, read_plan_text
 from callsheet.ir.diff import diff_plans
 from callsheet.ir.flow import flow_of
-from callsheet.machine.compiling import compile_plan
 from callsheet.machine.forecasting import foresee
 from callsheet.runtime.edits import with_arguments, with_steps
 from callsheet.views.lanes import layout_of
-from callsheet.views.mermaid import mermaid
-from callsheet.views.terminal import terminal_graph
 
 TEXT = """# ltp: 2
 S1: @READ_FILE (path="a.txt") > $a
@@ -73,7 +70,7 @@ def test_the_reader_of_version_1_names_the_versions() -> None:
 @pytest.mark.parametrize(
     "use",
     [
-        flow_of, compile_plan, foresee, mermaid, terminal_graph, layout_of, to_dag, format_dag, format_micro,
+        flow_of, foresee, layout_of, to_dag, format_dag, format_micro,
         format_plan,
         lambda plan: diff_plans(plan, plan),
         lambda plan: with_steps(plan, {}),

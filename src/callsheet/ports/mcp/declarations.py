@@ -145,6 +145,7 @@ def spec_of(config: McpServerConfig, declaration: Mapping[str, Any]) -> ToolSpec
         is_declared=given in config.effects,
         on_in_doubt=rule.on_in_doubt,
         gives_list=_gives_list(declaration.get("outputSchema")),
+        result=_result_schema(declaration.get("outputSchema")),
     )
 
 
@@ -162,6 +163,25 @@ def _gives_list(schema: object) -> bool:
         return False
     result: Any = cast("dict[str, Any]", properties)["result"]
     return isinstance(result, dict) and cast("dict[str, Any]", result).get("type") == "array"
+
+
+def _result_schema(schema: object) -> Mapping[str, Any] | None:
+    """The schema of a result as plans see it: without the wrapper around what is no object.
+
+    >>> _result_schema({"properties": {"result": {"type": "array"}}})
+    {'type': 'array'}
+    """
+    if not isinstance(schema, dict):
+        return None
+    given = cast("dict[str, Any]", schema)
+    properties: Any = given.get("properties")
+    if not isinstance(properties, dict) or list(cast("dict[str, Any]", properties)) != ["result"]:
+        return given
+    inner: Any = cast("dict[str, Any]", properties)["result"]
+    if not isinstance(inner, dict):
+        return None
+    whole = {name: given[name] for name in ("$defs", "definitions") if name in given}
+    return {**cast("dict[str, Any]", inner), **whole}
 
 
 def _seen_by_plans(schema: dict[str, Any], rule: ToolRule) -> dict[str, Any]:

@@ -1,0 +1,45 @@
+"""The checks of version 2: names and what is set, words and their places, types, calls, sub-plans.
+
+`check_tree` gives all diagnostics of a plan; nothing is run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from callsheet.diagnostics import Diagnostic
+from callsheet.ir.gc_pause import gc_paused
+from callsheet.ir.scopes import scopes_of
+from callsheet.ir.tree import Tree, all_statements
+from callsheet.passes.finding import ToolSignature
+from callsheet.passes.structured import placement
+from callsheet.passes.structured.calls import Calls
+from callsheet.passes.structured.flow import Flow
+from callsheet.passes.structured.report import Report
+
+__all__ = ["check_tree"]
+
+_LARGE = 1_000
+
+
+def check_tree(tree: Tree, *, tools: Mapping[str, ToolSignature] | None = None) -> tuple[Diagnostic, ...]:
+    """All findings about a plan of version 2, in the order of the text; empty for a good plan.
+
+    `tools` is the catalogue by canonical name, or None. A diagnostic of severity error means that the plan
+    must not run. Where two statements have one id only that is told, since the other checks go by ids.
+    """
+    every = list(all_statements(tree))
+    order = {one.id: number for number, one in enumerate(every)}
+    with gc_paused(len(every) >= _LARGE):
+        report = Report()
+        if len(order) < len(every):
+            placement.repeated_ids(every, report)
+            return tuple(report.found)
+        placement.repeated_names(tree, report)
+        placement.unknown_types(tree, every, report)
+        placement.sub_plans(tree, every, report)
+        placement.misplaced_words(tree, report)
+        scopes = scopes_of(tree)
+        beside = placement.members(every, scopes, report)
+        Flow(tree, scopes, report, Calls(tools).check, beside).run()
+        return report.sorted(order)

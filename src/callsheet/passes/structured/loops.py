@@ -1,0 +1,205 @@
+"""Goes through loops: what an item or round sees, and what holds after the last one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from callsheet.ir.tree import Foreach, Recovery, Repeat, statements, variables_set
+from callsheet.passes.structured import operations as of
+from callsheet.passes.structured.recovery import recovered
+from callsheet.passes.structured.shapes import (
+    ANY,
+    NOTHING,
+    NULL,
+    Shape,
+    Special,
+    families,
+    is_within,
+    join,
+    list_of,
+    may_be,
+    of_type,
+    text,
+    widened,
+)
+from callsheet.passes.structured.state import YIELDED, Changes, Holding, Loop
+
+if TYPE_CHECKING:
+    from callsheet.passes.structured.flow import Flow
+
+_MOST_DEPTH = 4
+"""How deep loops nest that are gone through a second time with what they change."""
+
+
+def foreach(flow: Flow, one: Foreach) -> None:
+    """Go through a ?FOREACH."""
+    typer = flow.typer(one)
+    source = typer.data(one.source)
+    item = typer.items(one.source, source, "be gone through")
+    if families(source) == {of.TEXT}:
+        message = "?FOREACH goes through a list, and this is a text"
+        help_ = 'take it apart: $text.splitlines(), $text.split(",")'
+        flow.report.add("CHK123", message, one, span=one.source.span, help=help_)
+        item = ANY
+    if one.limit is not None:
+        limit = typer.data(one.limit)
+        typer.expect(one.limit, limit, of.NUM, "LIMIT takes a number")
+    if one.most is not None and one.most < 1:
+        flow.report.add("CHK045", "MAX must be at least 1", one)
+    typed_into(flow, one, one.recovery, items_of(flow, one, item))
+
+
+def typed_into(flow: Flow, one: Foreach, recovery: Recovery | None, item: Shape) -> None:
+    """The list of a loop is stored, with what its recovery says."""
+    into = one.into
+    shape = list_of(item)
+    if into is not None and into.type is not None:
+        wanted = of_type(into.type, flow.named)
+        if not may_be(wanted, shape):
+            message = f"${into.name} is declared as {text(wanted)}, and the loop gives {text(shape)}"
+            flow.report.add("CHK031", message, one, span=into.span, help="declare what the loop gives")
+        shape = wanted
+
+    def store(shape: Shape) -> None:
+        if into is not None:
+            flow.make(into.name, shape, one, into.span)
+
+    recovered(flow, one, recovery, lambda: store(shape), lambda other: store(join(shape, other)))
+
+
+def items_of(flow: Flow, one: Foreach, item: Shape) -> Shape:
+    """Go through the body of a loop; gives what its items yield."""
+    body = flow.scopes.items[one.id]
+    outer = flow.scope
+    yielded = NOTHING
+
+    def run() -> list[Changes]:
+        nonlocal yielded
+        mark = flow.state.mark()
+        loop = Loop(mark)
+        flow.loops.append(loop)
+        flow.scope = body
+        flow.state.set(YIELDED, None)
+        flow.make(one.var, item if item.kinds else ANY, one)
+        flow.block(one.body)
+        if not flow.state.is_dead:
+            loop.ends.append(flow.state.changes(mark))
+        flow.state.undo(mark)
+        flow.state.is_dead = False
+        flow.loops.pop()
+        flow.scope = outer
+        broken = [changes[YIELDED] for changes in loop.breaks]
+        given = (holding.shape for holding in broken if holding is not None)
+        yielded = join(*map(_yielded_by, loop.ends), *given)
+        return [_only(changes, body.sets) for changes in (*loop.ends, *loop.breaks)]
+
+    outcomes = rounds(flow, body.sets, run)
+    flow.state.merge([{}, *outcomes])
+    return yielded
+
+
+def repeat(flow: Flow, one: Repeat) -> None:
+    """Go through the rounds of a ?REPEAT."""
+    typer = flow.typer(one)
+    if one.most is not None:
+        typer.expect(one.most, typer.data(one.most), of.NUM, "max takes a number of rounds")
+    if one.every is not None:
+        every = typer.no_null(one.every, typer.data(one.every), "be waited for")
+        if families(every) and not families(every) & {of.NUM, of.SPAN, of.TEXT, of.UNKNOWN}:
+            flow.report.add("CHK123", 'every takes a wait such as "10s"', one, span=one.every.span)
+    names = dict.fromkeys(name for inner in statements(one.body) for name in variables_set(inner))
+    after: list[Changes] = []
+
+    def run() -> list[Changes]:
+        after.clear()
+        mark = flow.state.mark()
+        loop = Loop(mark)
+        flow.loops.append(loop)
+        if one.while_ is not None:
+            tests = flow.typer(one)
+            tests.data(one.while_)
+            inner = flow.state.mark()
+            flow.learn(tests.tests(one.while_, truth=False))
+            after.append(flow.state.changes(mark))
+            flow.state.undo(inner)
+            flow.learn(tests.tests(one.while_, truth=True))
+        flow.block(one.body)
+        if not flow.state.is_dead:
+            loop.ends.append(flow.state.changes(mark))
+        flow.state.undo(mark)
+        flow.state.is_dead = False
+        flow.loops.pop()
+        if loop.ends:
+            flow.state.merge(loop.ends)
+            whole = flow.state.changes(mark)
+            if one.until is not None:
+                tests = flow.typer(one)
+                tests.data(one.until)
+                flow.learn(tests.tests(one.until, truth=True))
+            elif one.while_ is not None:
+                tests = flow.typer(one)
+                flow.learn(tests.tests(one.while_, truth=False))
+            after.append(flow.state.changes(mark))
+            flow.state.undo(mark)
+            after.extend(loop.breaks)
+            return [whole]
+        after.extend(loop.breaks)
+        return []
+
+    rounds(flow, names, run)
+    flow.state.merge(list(after))
+
+
+def rounds(flow: Flow, names: Iterable[str], run: Callable[[], list[Changes]]) -> list[Changes]:
+    """Go through a loop whose later rounds see what earlier ones have set of these variables.
+
+    What they hold is taken to be of the shape that it has before; where a round changes that, the
+    findings are dropped, and the loop is gone through again with this not known.
+    """
+    mark = flow.state.mark()
+    kept = {name: held for name in names if (held := flow.state.get(name)) is not None}
+    for name, held in kept.items():
+        flow.state.set(name, Holding(widened(held.shape), held.always))
+        if flow.depth >= _MOST_DEPTH:
+            forget(flow, name)
+    found, told = flow.report.mark(), len(flow.told)
+    flow.depth += 1
+    made = run()
+    changed = [
+        name
+        for one in made
+        for name, holding in one.items()
+        if holding is not None
+        and (known := flow.state.get(name)) is not None
+        and not is_within(known.shape, holding.shape)
+    ]
+    if changed and flow.depth <= _MOST_DEPTH:
+        flow.report.forget(found)
+        while len(flow.told) > told:
+            flow.told.popitem()
+        for name in changed:
+            forget(flow, name)
+        made = run()
+    flow.depth -= 1
+    flow.state.undo(mark)
+    return made
+
+
+def forget(flow: Flow, name: str) -> None:
+    """Nothing is known any more of what a variable holds."""
+    held = flow.state.get(name)
+    if held is not None:
+        failed = [Special.FAILURE] if held.shape.may_fail else []
+        flow.state.set(name, Holding(Shape((*ANY.kinds, *failed)), held.always))
+
+
+def _yielded_by(changes: Changes) -> Shape:
+    holding = changes.get(YIELDED)
+    if holding is None:
+        return NULL
+    return holding.shape if holding.always else join(holding.shape, NULL)
+
+
+def _only(changes: Changes, names: Mapping[str, None]) -> Changes:
+    return {name: holding for name, holding in changes.items() if name in names}

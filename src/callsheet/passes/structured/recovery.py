@@ -1,0 +1,111 @@
+"""The ways in which a plan goes on after a failure, and what is set on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, assert_never
+
+from callsheet.ir.tree import Block, GoOn, Leave, Parallel, Recovery, Repeat, Skip, Statement, Try, Use
+from callsheet.passes.structured.shapes import FAILURE, NOTHING, Shape, widened
+from callsheet.passes.structured.state import Changes, Holding, joined
+
+if TYPE_CHECKING:
+    from callsheet.passes.structured.flow import Flow
+
+
+def recovered(
+    flow: Flow,
+    one: Statement,
+    recovery: Recovery | None,
+    run: Callable[[], None],
+    store: Callable[[Shape], None],
+) -> None:
+    """Go through what `run` does and the ways in which its failure is handled.
+
+    `store` stores in place of the result what may be that or a value of the given shape.
+    """
+    if recovery is None:
+        run()
+        return
+    mark = flow.state.mark()
+    run()
+    outcomes: list[Changes] = []
+    is_dead = flow.state.is_dead
+    is_block = isinstance(one, Parallel | Try | Repeat)
+    during = flow.state.every(mark) if is_block else {}
+    before: Changes = {name: joined(held) for name, held in during.items()}
+    done = flow.state.undo(mark)
+    if not is_dead:
+        outcomes.append(done)
+    flow.state.is_dead = False
+    instead = remedy(flow, one, recovery, store, before, mark)
+    if instead is not None:
+        outcomes.append(instead)
+        if not is_block:
+            outcomes = [instead]
+    for handler in recovery.handlers:
+        flow.state.apply(before)
+        around = flow.state.get(handler.binds)
+        flow.state.set(handler.binds, Holding(FAILURE))
+        flow.block(handler.body)
+        for name, held in flow.state.every(mark).items():
+            if name != handler.binds:
+                before[name] = joined([before.get(name, held[0]), *held])
+        flow.state.set(handler.binds, around)
+        made = flow.state.undo(mark)
+        if not flow.state.is_dead:
+            outcomes.append(made)
+        flow.state.is_dead = False
+    flow.state.merge(outcomes)
+    if recovery.final is not None:
+        final(flow, recovery.final, before, mark)
+
+
+def remedy(
+    flow: Flow,
+    one: Statement,
+    recovery: Recovery,
+    store: Callable[[Shape], None],
+    before: Changes,
+    mark: int,
+) -> Changes | None:
+    """What has changed where a remedy is taken; None where it goes nowhere."""
+    remedy = recovery.remedy
+    match remedy:
+        case None:
+            return None
+        case Use(value=value):
+            flow.state.apply(before)
+            shape = flow.typer(one).data(value)
+            flow.state.undo(mark)
+            store(widened(shape))
+        case GoOn():
+            flow.state.apply(before)
+            store(FAILURE)
+        case Skip():
+            store(NOTHING)
+        case Leave(values=values):
+            flow.state.apply(before)
+            typer = flow.typer(one)
+            for value in values:
+                typer.no_null(value, typer.data(value), "stand in a text")
+            flow.state.undo(mark)
+            return None
+        case _:
+            assert_never(remedy)
+    return flow.state.undo(mark)
+
+
+def final(flow: Flow, final: Block, before: Changes, mark: int) -> None:
+    """FINALLY, which sees what was set before, and runs on all ways."""
+    was_dead = flow.state.is_dead
+    after = flow.state.undo(mark)
+    flow.state.is_dead = False
+    flow.state.apply(before)
+    inner = flow.state.mark()
+    flow.block(final)
+    made = flow.state.undo(inner)
+    flow.state.undo(mark)
+    flow.state.apply(after)
+    flow.state.apply(made)
+    flow.state.is_dead = flow.state.is_dead or was_dead

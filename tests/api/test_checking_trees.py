@@ -1,0 +1,67 @@
+"""`check_plan` of a plan of version 2: the registry's tools, their schemas, and what cannot run."""
+
+from typing import Any
+
+import pytest
+
+from callsheet.api.checking import ALL_PROVIDERS, check_plan, idle_inputs
+from callsheet.frontends.expressions import read_expression
+from callsheet.ir.tree import Act, Into, Say, Statement, Tree, Word, plan_of_tree, with_ids
+from callsheet.ports.mcp.declarations import spec_of
+from callsheet.ports.mcp.servers import McpServerConfig, StdioServer
+from callsheet.ports.tools import Registry, Tool
+
+TICKET = {"type": "object", "properties": {"id": {"type": "integer"}, "title": {"type": "string"}}}
+RESULTS: dict[str, Any] = {
+    "get_ticket": TICKET,
+    "list_tickets": {
+        "properties": {"result": {"type": "array", "items": {"$ref": "#/$defs/Ticket"}}},
+        "$defs": {"Ticket": TICKET},
+    },
+}
+
+
+async def _handler(*_: Any) -> None: ...
+
+
+def _registry() -> Registry:
+    config = McpServerConfig("desk", StdioServer("desk"))
+    registry = Registry()
+    for name, schema in RESULTS.items():
+        declared = {"name": name, "inputSchema": {"type": "object"}, "outputSchema": schema}
+        registry.add(Tool(spec_of(config, declared), _handler))
+    return registry
+
+
+def _respond(text: str) -> Say:
+    return Say("", Word.RESPOND, (read_expression(text).expression,))
+
+
+def _codes(*body: Statement, providers: Any = ALL_PROVIDERS) -> list[str]:
+    plan = plan_of_tree(with_ids(Tree(body)))
+    return [one.code for one in check_plan(plan, _registry(), providers=providers)]
+
+
+@pytest.mark.parametrize(
+    ("tool", "answer", "codes"),
+    [
+        ("GET_TICKET", "$t.title", []),
+        ("GET_TICKET", "$t.titel", ["CHK120"]),
+        ("LIST_TICKETS", "[x.title for x in $t]", []),
+        ("LIST_TICKETS", "[x.titel for x in $t]", ["CHK120"]),
+        ("LIST_TICKETS", "$t.title", ["CHK120"]),
+        ("LIST_TICKET", "$t", ["CHK040"]),
+    ],
+)
+def test_fields_are_those_of_the_output_schemas_of_servers(tool: str, answer: str, codes: list[str]) -> None:
+    assert _codes(Act("", tool, into=Into("t")), _respond(answer)) == codes
+
+
+def test_a_new_plan_needs_a_model() -> None:
+    body = (Say("", Word.REPLAN, (read_expression("'why'").expression,)),)
+    assert _codes(*body) == []
+    assert _codes(*body, providers=ALL_PROVIDERS._replace(compiler=False)) == ["RUN010"]
+
+
+def test_values_for_a_tree_are_judged_as_its_inputs() -> None:
+    assert idle_inputs(plan_of_tree(with_ids(Tree((_respond("1"),)))), ["x"]) == ()
