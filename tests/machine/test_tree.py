@@ -77,7 +77,7 @@ def test_plan_without_respond_answers_null() -> None:
 
 
 def test_inputs_have_their_types_and_defaults() -> None:
-    text = 'INPUT $day: date\nINPUT $n: int = 3\n@RESPOND ([$day.year, $n])'
+    text = "INPUT $day: date\nINPUT $n: int = 3\n@RESPOND ([$day.year, $n])"
     assert done(text, day="2024-05-06") == [2024, 3]
 
 
@@ -192,7 +192,9 @@ def _denied(text: str) -> Result:
 
 
 def test_retried_block_is_another_delivery() -> None:
-    one = bench("TRY {\n  S1: @READ (x=1) > $a\n  S2: @WRITE (x=$a)\n} ON_FAIL @RETRY(1, delay=0)\n@RESPOND ($a)")
+    one = bench(
+        "TRY {\n  S1: @READ (x=1) > $a\n  S2: @WRITE (x=$a)\n} ON_FAIL @RETRY(1, delay=0)\n@RESPOND ($a)"
+    )
     one.ok("S1.1", 1)
     one.fail("S2.1", "no")
     (key,) = one.keys
@@ -298,7 +300,9 @@ def test_repeat_until_counts_rounds_in_keys() -> None:
 
 
 def test_repeat_while_waits_between_rounds() -> None:
-    text = 'LET $n = 0\nS1: ?REPEAT (max=5, every="10s") WHILE ($n < 2) {\n  SET $n = $n + 1\n}\n@RESPOND ($n)'
+    text = (
+        'LET $n = 0\nS1: ?REPEAT (max=5, every="10s") WHILE ($n < 2) {\n  SET $n = $n + 1\n}\n@RESPOND ($n)'
+    )
     one = bench(text)
     (wait,) = one.waiting.values()
     assert isinstance(wait, Sleep)
@@ -364,7 +368,9 @@ def test_failure_of_a_sub_plan_is_that_of_its_call() -> None:
 
 
 def test_result_of_a_sub_plan_has_its_type() -> None:
-    assert failed('PLAN f () -> int {\n  RETURN ("x")\n}\nS1: CALL f () > $a\n@RESPOND ($a)').startswith("CAST: ")
+    assert failed('PLAN f () -> int {\n  RETURN ("x")\n}\nS1: CALL f () > $a\n@RESPOND ($a)').startswith(
+        "CAST: "
+    )
 
 
 # ---------------------------------------------------------------- clock, pure code, limits
@@ -380,7 +386,9 @@ def test_statement_has_one_recorded_time() -> None:
 
 
 def test_values_of_pure_code_keep_their_types() -> None:
-    one = bench('LET $a = {1: "x"}\nS1: COMPUTE (reads=[$a]) > $b """\nb = (1, {2})\n"""\n@RESPOND (len($b[1]))')
+    one = bench(
+        'LET $a = {1: "x"}\nS1: COMPUTE (reads=[$a]) > $b """\nb = (1, {2})\n"""\n@RESPOND (len($b[1]))'
+    )
     (asked,) = one.waiting.values()
     assert isinstance(asked, CallTool)
     assert asked.args["inputs"] == {"a": {"$": ["dict", [[1, "x"]]]}}

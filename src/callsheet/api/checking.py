@@ -80,6 +80,8 @@ def check_readable(
     Reports only what the unread steps cannot change: tools and their arguments, repeated ids, and jumps to
     a step whose label does not occur in the `lost` text either.
     """
+    if plan.tree is not None:
+        return ()
     pattern = _LABEL if plan.order is Order.TEXT else _INDEX
     labels = {match[1] for match in pattern.finditer(lost)}
     steps = {step.id: step for step in plan.steps}

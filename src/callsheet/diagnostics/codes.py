@@ -1,11 +1,11 @@
 """The table of diagnostic codes; each has a page in `pages/` with an example and the repair.
 
-Areas: API the HTTP API, LTP text and MIC Micro-CLI (0xx errors, 1xx loose spellings, 2xx errors of version 2 only), DAG JSON plans,
-GRM flat plans of models, CHK what the checks find in a plan, CMP what can keep a goal from becoming a plan,
-TOL tools and servers, RUN what can end a run, JRN the journal, CFG configuration and usage, AGT agents,
-PLN the plan library and its planner, PYT Python plans, MDL models, POL policies (0xx the file, 1xx what they refuse), SEC
-secrets and the keys that they are sealed with, TRC runs given to tools that show traces, MCP callsheet as an
-MCP server, LSP editors, TMP runs on Temporal.
+Areas: API the HTTP API, LTP text and MIC Micro-CLI (0xx errors, 1xx loose spellings, 2xx version 2),
+DAG JSON plans, GRM flat plans of models, CHK what the checks find in a plan, CMP what can keep a goal from
+becoming a plan, TOL tools and servers, RUN what can end a run, JRN the journal, CFG configuration and usage,
+AGT agents, PLN the plan library and its planner, PYT Python plans, MDL models, POL policies (0xx the file,
+1xx what they refuse), SEC secrets and the keys that they are sealed with, TRC runs given to tools that show
+traces, MCP callsheet as an MCP server, LSP editors, TMP runs on Temporal.
 The rules of LCTL (P01 to D09) have a table of their own, `trace.lctl.rules.table`.
 """
 
@@ -277,6 +277,7 @@ CODES: dict[str, Code] = _table(
     CFG020="a syntax that was guessed",
     CFG021="a working folder that was deleted",
     CFG022="too many open files",
+    CFG023="a plan of version 2 where only version 1 is known",
     CFG100="a tools file that cannot be read",
     CFG101="a tools file that is not Python",
     CFG102="a tools file that fails on import",

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from callsheet import lazy
 from callsheet.diagnostics import Diagnostic, Severity, Span
 from callsheet.frontends.ltp import format_plan, parse
-from callsheet.frontends.ltp.words import CONTROL_SPELLINGS
-from callsheet.frontends.structured.lines import is_structured
+from callsheet.frontends.ltp.words import CONTROL_SPELLINGS, is_structured
 from callsheet.frontends.values import ParseResult
 from callsheet.frontends.values.reader import LABEL
 from callsheet.ir import Plan
@@ -205,6 +204,8 @@ def convert_to(
     `parameters` are the parameters of tools by canonical name, since a JSON plan names every
     argument. Also returns remarks on the conversion. Raises CallsheetError as `format_as` does.
     """
+    if plan.tree is not None:
+        return format_as(syntax, plan), ()
     from callsheet.frontends.dag import to_dag, to_text_order  # noqa: PLC0415 - only to convert
     from callsheet.frontends.dag.convert import NO_PARAMETERS  # noqa: PLC0415 - as above
 

@@ -26,7 +26,7 @@ from callsheet.ir.expr import (
     Value,
 )
 from callsheet.ir.operations import CallKind, call_kind, canonical_tool_name, executor_name
-from callsheet.ir.plan import Order, Plan
+from callsheet.ir.plan import Order, Plan, flat
 from callsheet.ir.step import (
     SAYING,
     Action,
@@ -92,6 +92,7 @@ __all__ = [
     "call_kind",
     "canonical_tool_name",
     "executor_name",
+    "flat",
     "plan_from_json",
     "plan_hash",
     "plan_to_json",

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 
 from callsheet.ir.expr import DictExpr, ListExpr, Literal, Ref, Template, Value, refs_of
 from callsheet.ir.graphs import dominator_tree
-from callsheet.ir.plan import Plan
+from callsheet.ir.plan import Plan, flat
 from callsheet.ir.step import Course, Onward, Place, Step
 
 
@@ -124,6 +124,7 @@ def flow_of(plan: Plan) -> Flow:
     >>> flow.successors
     [[1], [2], [], [0]]
     """
+    flat(plan, "the analysis of the order of steps")
     ids: list[str] = []
     groups: list[int | None] = []
     turning: list[int] = []

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from callsheet.diagnostics import CallsheetError
 from callsheet.ir.expr import Value
 from callsheet.ir.operations import CallKind
 from callsheet.ir.step import Step
@@ -51,6 +52,24 @@ class Plan:
     def step(self, step_id: str) -> Step | None:
         """The first step with this id, or None."""
         return next((s for s in self.steps if s.id == step_id), None)
+
+
+def flat(plan: Plan, what: str) -> Plan:
+    """The plan, if it is a list of steps and no tree of blocks: one of version 1.
+
+    Whoever goes through `steps` asks for it. Raises CallsheetError (CFG023) that says, with `what`, what
+    cannot be done with a plan of version 2.
+
+    >>> flat(Plan(()), "drawing a plan").order.value
+    'text'
+    """
+    if plan.tree is None:
+        return plan
+    raise CallsheetError.single(
+        "CFG023",
+        f"{what} does not know the blocks of version 2 yet",
+        help="the plan begins with # ltp: 2; a plan of version 1 is a list of steps",
+    )
 
 
 _TOOLS = frozenset({CallKind.TOOL, CallKind.TRANSFORM, CallKind.HUMAN})

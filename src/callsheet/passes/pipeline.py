@@ -9,6 +9,7 @@ from callsheet.diagnostics import Diagnostic, Severity
 from callsheet.ir import Order, Plan
 from callsheet.ir.flow import Flow, flow_of
 from callsheet.ir.gc_pause import gc_paused
+from callsheet.ir.plan import flat
 from callsheet.passes.calls import (
     calls,
     data_in_code,
@@ -94,6 +95,7 @@ def findings(
     `tools` is the catalogue by canonical name, or None; `inputs` are the names, without `$`, of the
     variables that the run will be given. Linear in the size of the plan, or nearly so.
     """
+    flat(plan, "the check of plans")
     with gc_paused(len(plan.steps) >= _LARGE):
         subject = Subject(plan, flow_of(plan), frozenset(inputs), tools)
         return _by_step(subject, PASSES)

@@ -16,6 +16,7 @@ from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, 
 from callsheet.frontends.dag import format_dag, parse_dag
 from callsheet.frontends.ltp import parse
 from callsheet.ir import JSON, DictExpr, ListExpr, Literal, Order, Plan, Step, Value
+from callsheet.ir.plan import flat
 from callsheet.ir.strict_json import NotJson, read_json
 from callsheet.machine import Edited
 from callsheet.machine.keys import parse_key
@@ -221,6 +222,7 @@ def with_arguments(plan: Plan, given: Mapping[tuple[str, str], JSON]) -> Plan:
     A positional argument is named by its index, from 0. Raises JournalError (JRN084) for an unknown step, or
     one that calls no tool; an unknown name adds an argument.
     """
+    flat(plan, "the edit of a step")
     for (step, name), value in given.items():
         plan = _with_step(plan, step, lambda old, n=name, v=value: _with_argument(old, n, v))
     return plan
@@ -231,6 +233,7 @@ def with_steps(plan: Plan, given: Mapping[str, str]) -> Plan:
 
     Raises JournalError (JRN084) for an unknown step, CallsheetError for a text that is not a step.
     """
+    flat(plan, "the edit of a step")
     for step, text in given.items():
         read = _read_object if plan.order is Order.DAG else _read_line
         plan = _with_step(plan, step, lambda old, t=text, p=plan, r=read: r(p, old, t))

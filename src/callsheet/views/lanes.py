@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from callsheet.ir import Order, Plan, Step, word_of
 from callsheet.ir.flow import feeders, flow_of
 from callsheet.ir.graphs import Precedence
+from callsheet.ir.plan import flat
 from callsheet.views.columns import printable
 from callsheet.views.describe import (
     describe_action,
@@ -72,6 +73,7 @@ def layout_of(plan: Plan) -> Layout:
     """
     if not plan.steps:
         return Layout(0, 0, 0, 0, (), ())
+    flat(plan, "drawing a plan")
     if plan.order is Order.DAG:
         order = Precedence.of(plan)
         places = _positions(_sorted_levels(order), len(plan.steps))

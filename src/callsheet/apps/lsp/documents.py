@@ -82,6 +82,8 @@ def analyse(document: PlanDocument, context: AnalysisContext) -> Analysis:
         not_asked = context.tools.not_queried_for(document.partial, context.setup)
         more = check_readable(document.partial, unparsed_text, registry, not_asked=not_asked)
         return Analysis((*document.diagnostics, *more), Knowledge(specs))
+    if plan.tree is not None:
+        return Analysis((*document.diagnostics, *_checked_tree(plan, context)), Knowledge(specs))
     diagnostics = (*document.diagnostics, *_checked(plan, context))
     proof = _proved(plan, context) if context.policy is not None else None
     if proof is None:
@@ -96,6 +98,14 @@ def _checked(plan: Plan, context: AnalysisContext) -> tuple[Diagnostic, ...]:
     not_asked = context.tools.not_queried_for(plan, setup)
     diagnostics = check_plan(plan, registry, context.inputs, not_asked=not_asked, providers=context.providers)
     return (*diagnostics, *wrong_tools(plan, registry, setup.agents, not_asked=not_asked))
+
+
+def _checked_tree(plan: Plan, context: AnalysisContext) -> tuple[Diagnostic, ...]:
+    """What is found in a plan of version 2, or that it cannot be checked."""
+    try:
+        return _checked(plan, context)
+    except CallsheetError as error:
+        return error.diagnostics
 
 
 def _proved(plan: Plan, context: AnalysisContext) -> Proof:

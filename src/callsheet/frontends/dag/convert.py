@@ -47,7 +47,7 @@ from callsheet.ir import (
 )
 from callsheet.ir.expr import in_texts, refs_of, template
 from callsheet.ir.graphs import UNORDERED, Precedence
-from callsheet.ir.plan import filled_parameters
+from callsheet.ir.plan import filled_parameters, flat
 
 _LABEL = re.compile(LABEL)
 _INPUTS = (CallKind.MODEL, CallKind.AGENT)
@@ -79,6 +79,7 @@ def to_dag(plan: Plan, parameters: Parameters = NO_PARAMETERS) -> Converted:
     >>> [(step.id, step.depends_on) for step in made.steps]
     [('S1', ()), ('S2', ('S1',))]
     """
+    flat(plan, "a graph of dependencies")
     if plan.order is Order.DAG:
         return Converted(plan, ())
     steps: list[Step] = []
@@ -264,6 +265,7 @@ def to_text_order(plan: Plan) -> Converted:
     step uses an error as a value. Raises CallsheetError (LTP070) with every step that text order
     cannot express.
     """
+    flat(plan, "the order by dependencies")
     if plan.order is Order.TEXT:
         return Converted(plan, ())
     order = Precedence.of(plan)

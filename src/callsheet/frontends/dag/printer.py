@@ -38,6 +38,7 @@ from callsheet.ir import (
 )
 from callsheet.ir.expr import refs_of
 from callsheet.ir.operations import CONTROL_WORDS
+from callsheet.ir.plan import flat
 
 _LINE = 100
 _INDENT = "  "
@@ -77,6 +78,7 @@ def format_dag(plan: Plan) -> str:
 
 def plan_data(plan: Plan) -> dict[str, JSON]:
     """The plan as the data of its JSON text. Raises CallsheetError as `format_dag` does."""
+    flat(plan, "the JSON form of dependencies")
     if plan.order is not Order.DAG:
         raise refuse("a plan of text order", "convert it first: callsheet fmt --to dag")
     out: dict[str, JSON] = {}

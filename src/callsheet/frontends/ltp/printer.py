@@ -35,6 +35,7 @@ from callsheet.ir import (
     Terminate,
     Value,
 )
+from callsheet.ir.plan import flat
 
 _LABEL = lazy.pattern(LABEL)
 _TOOL = lazy.pattern(r"[A-Z0-9_]+")
@@ -54,6 +55,7 @@ def format_plan(plan: Plan) -> str:
     S1: @RESPOND
     PLAN_END
     """
+    flat(plan, "version 1 of the language")
     if not plan.steps:
         raise refuse("a plan without steps", "add a step")
     lines = [f"# ltp: {VERSION}", *about_lines(plan, refuse), "PLAN_START"]

@@ -197,3 +197,28 @@ def _cover(reader: Reader, error: Diagnostic, known_errors: int) -> None:
         end -= 1
     if "\n" in text[span.start : end]:
         reader.diagnostics[-1] = replace(error, span=Span(span.start, end))
+
+
+VERSION_2 = 2
+"""The version of the language that is a tree of blocks (`frontends.structured`)."""
+
+_HEADER = lazy.pattern(rf"^\ufeff?[ \t]*#[ \t]*ltp:[ \t]*{VERSION_2}[ \t\r]*$", re.MULTILINE)
+_BEGINNING = lazy.pattern(r"^[ \t]*PLAN_START\b", re.MULTILINE)
+
+
+def header_of(text: str) -> re.Match[str] | None:
+    """The line `# ltp: 2`, if it opens the plan of the text; what precedes it is no part of a plan."""
+    found = _HEADER.search(text) if "ltp:" in text else None
+    if found is None:
+        return None
+    before = STEP_LINE.search(text, 0, found.start()) or _BEGINNING.search(text, 0, found.start())
+    return None if before is not None else found
+
+
+def is_structured(text: str) -> bool:
+    """Whether a text says that it is version 2 of the language.
+
+    >>> is_structured("# ltp: 2\\nLET $x = 1"), is_structured("S1: @A\\n# ltp: 2")
+    (True, False)
+    """
+    return header_of(text) is not None

@@ -43,6 +43,7 @@ from callsheet.ir import (
     Terminate,
     Value,
 )
+from callsheet.ir.plan import flat
 
 _TOOL = lazy.pattern(r"[A-Z0-9_]+")
 _PLAIN_TOOL = lazy.pattern(r"[A-Z][A-Z0-9_]*")
@@ -62,6 +63,7 @@ def format_micro(plan: Plan) -> str:
     memory_stats
     respond
     """
+    flat(plan, "Micro-CLI")
     if not plan.steps:
         raise _refuse("a plan without steps", "add a step")
     lines = list(about_lines(plan, _refuse))

@@ -39,6 +39,8 @@ from callsheet.frontends.structured.statements import (
 from callsheet.frontends.values.reader import Stop, shown
 from callsheet.frontends.values.reader import replace as replace_text
 from callsheet.ir import canonical_tool_name
+from callsheet.ir.expr import Literal
+from callsheet.ir.expression import Expression
 from callsheet.ir.tree import (
     Act,
     Block,
@@ -134,6 +136,7 @@ class BlockReader(Cursor):
     def one(self, comments: list[str], *, is_main: bool) -> Statement | None:
         """The statement at the position with its line; None after an error or a declaration."""
         start, nesting = self.pos, self.nesting
+        self.head = start
         try:
             if self.text[start] == "}":
                 self.pos += 1
@@ -158,8 +161,10 @@ class BlockReader(Cursor):
         """Go on behind a statement that cannot be read; what is in its blocks is read for its errors."""
         while True:
             head = self.head
+            if self.is_stopped:
+                break
             self.pos = end = statement_end(self.text, head)
-            if self.is_stopped or not opens_block(self.text, head, end):
+            if not opens_block(self.text, head, end):
                 break
             brace = self.text.rfind("{", head, end)
             self.block(span_of((brace, brace + 1)), [])
@@ -212,7 +217,9 @@ class BlockReader(Cursor):
                 )
             )
         self.head = self.pos
-        if word != ">":
+        if word.upper() in {"ELIF", "ELSEIF"}:
+            self.pos += len(word)
+        elif word != ">":
             self.takes(word.upper())
         return word.upper()
 
@@ -364,6 +371,19 @@ class BlockReader(Cursor):
     def reader_of(self, word: str) -> StatementReader | None:
         """Who reads the statement that a word begins, behind the word."""
         return _READERS.get(word)
+
+    def condition(self, of: str) -> Expression:
+        """The condition of a block, which is read even if its condition cannot be."""
+        start = self.pos
+        try:
+            return self.one_value(of)
+        except Stop:
+            self.depth = 0
+            end = statement_end(self.text, self.head)
+            if not opens_block(self.text, self.head, end):
+                raise
+            self.pos = self.text.rfind("{", self.head, end)
+            return Literal(None, span_of((start, self.pos)))
 
     def free_name(self, name: str) -> str:
         """A variable's name that the text does not have: this one, or this one with a number."""

@@ -330,7 +330,6 @@ class Cursor(Reader):
     def _alternatives(self) -> Type:
         """A type, or literals with `|` between them."""
         char = self.skip()
-        start = self.pos
         if char == "(":
             self.open()
             kind = self.type()
@@ -348,7 +347,7 @@ class Cursor(Reader):
             if other is None:
                 message = "only texts, whole numbers, True and False stand on both sides of |"
                 raise self.error(
-                    "LTP208", message, start, self.pos + 1, help="any JSON value is the type json"
+                    "LTP208", message, self.pos, self.pos + 1, help="any JSON value is the type json"
                 )
             values.append(other)
         after = self.pos

@@ -12,8 +12,9 @@ from dataclasses import replace
 from callsheet import lazy
 from callsheet.diagnostics import Diagnostic, Severity, Source
 from callsheet.diagnostics.diagnostic import span_of
+from callsheet.frontends.ltp.words import VERSION_2, header_of
 from callsheet.frontends.structured.blocks import BlockReader
-from callsheet.frontends.structured.lines import DECLARATIONS, VERSION, header_of
+from callsheet.frontends.structured.lines import DECLARATIONS
 from callsheet.frontends.unseen import hidden_characters
 from callsheet.frontends.values.reader import ParseResult, Stop, shown
 from callsheet.frontends.values.reader import replace as replace_text
@@ -109,7 +110,7 @@ class Document(BlockReader):
             return len(text)
         start, end = header.start(), len(text)
         before = [line for line in text[self.pos : start].splitlines() if line.strip()]
-        fence = next((f for f in reversed(list(_FENCE.finditer(text, 0, start))) if f is not None), None)
+        fence = _FENCE.search(text, 0, start)
         if any(not line.lstrip().startswith("#") for line in before):
             at = self.pos
             self.loose("LTP103", "this is not part of the plan and is ignored", at, start, "")
@@ -137,9 +138,9 @@ class Document(BlockReader):
                 continue
             name, content = found.groups()
             if name == "ltp":
-                if content.strip() != str(VERSION):
+                if content.strip() != str(VERSION_2):
                     message = f"version {shown(content)!r} of the language is unknown"
-                    self.error("LTP003", message, start, self.pos, help=f"write # ltp: {VERSION} once")
+                    self.error("LTP003", message, start, self.pos, help=f"write # ltp: {VERSION_2} once")
             else:
                 self.meta[name] = f"{self.meta[name]}\n{content}" if name in self.meta else content
         return comments

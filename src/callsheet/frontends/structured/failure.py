@@ -36,6 +36,7 @@ def read_recovery(reader: BlockReader, comments: list[str]) -> Recovery | None:
             break
         if word == "FINALLY":
             return Recovery(again, remedy, tuple(handlers), reader.inner("FINALLY", comments))
+        reader.skip()
         start = reader.pos
         if reader.word().upper().lstrip("@") == "RETRY":
             if again is not None:
@@ -88,6 +89,8 @@ def read_handler(reader: BlockReader, start: int, comments: list[str]) -> Handle
     while reader.word().upper() != "AS":
         reader.skip()
         found = _KIND.match(reader.text, reader.pos)
+        if found is not None and found[0].upper() == "GOTO":
+            raise no_remedy(reader, found[0], found.end())
         if found is None or found[0].upper() in RESERVED_KINDS:
             raise no_remedy(reader)
         kinds.append(found[0])

@@ -41,7 +41,7 @@ _REPEAT: Final = "write ?REPEAT (max=30) { … } UNTIL (condition), or ?REPEAT (
 
 def read_if(reader: BlockReader, own: str, start: int, comments: list[str]) -> If:
     """`?IF (condition) { … } ELSE IF (condition) { … } ELSE { … }`, or `?IF (condition) THEN statement`."""
-    condition = reader.one_value("?IF")
+    condition = reader.condition("?IF")
     reader.head_comments(start, comments)
     at = reader.pos
     if reader.takes("THEN"):
@@ -56,7 +56,7 @@ def read_if(reader: BlockReader, own: str, start: int, comments: list[str]) -> I
             reader.loose("LTP106", f"{word} is written ELSE IF", begin - len(word), begin, "ELSE IF")
         if word != "ELSE" or reader.word().upper().lstrip("?") == "IF":
             reader.pos += len(reader.word()) if word == "ELSE" else 0
-            inner = reader.one_value("ELSE IF")
+            inner = reader.condition("ELSE IF")
             reader.head_comments(begin, comments)
             at = reader.pos
             made.append(Branch(inner, reader.inner("ELSE IF (condition)", comments), span_of((begin, at))))
@@ -164,6 +164,7 @@ def _short_loop(reader: BlockReader, loop: Foreach, start: int, comments: list[s
 
 def read_repeat(reader: BlockReader, own: str, start: int, comments: list[str]) -> Repeat:
     """`?REPEAT (max=n) { … } UNTIL (condition)`, or with WHILE before the block."""
+    reader.skip()
     at = reader.pos
     values, named = reader.arguments("?REPEAT")
     options = dict(named)

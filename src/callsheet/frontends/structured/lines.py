@@ -8,11 +8,8 @@ from typing import Final
 
 from callsheet import lazy
 from callsheet.diagnostics import Span
-from callsheet.frontends.values.reader import NAME, STEP_LINE, comment_text
+from callsheet.frontends.values.reader import NAME, comment_text
 from callsheet.ir.tree import Word
-
-VERSION: Final = 2
-"""The version of the language that the header names."""
 
 ID: Final = r"[A-Za-z_][A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]+)*"
 """The id of a statement, as a pattern: dots join the names of what it stands in."""
@@ -39,7 +36,7 @@ WORDS: Final = frozenset(
 )
 """The words that begin a line of version 2, without `@` and `?`."""
 
-RESERVED_KINDS: Final = REMEDIES | {"AS", "ON_FAIL", "FINALLY", "RETRY"}
+RESERVED_KINDS: Final = REMEDIES | {"AS", "GOTO", "ON_FAIL", "FINALLY", "RETRY"}
 """What no failure can be of the kind of, since it means something else after ON_FAIL."""
 
 _WORD = "|".join(sorted((re.escape(word) for word in WORDS), key=len, reverse=True))
@@ -50,9 +47,6 @@ STATEMENT_LINE: Final = lazy.pattern(
 )
 """A line at which reading resumes after an error, even inside open brackets."""
 
-_HEADER = lazy.pattern(rf"^[ \t]*#[ \t]*ltp:[ \t]*{VERSION}[ \t\r]*$", re.MULTILINE)
-_BEGINNING = lazy.pattern(r"^[ \t]*PLAN_START\b", re.MULTILINE)
-
 _TEXT = r"\"\"\"(?:[^\\]|\\.)*?\"\"\"|'''(?:[^\\]|\\.)*?'''|\"(?:[^\"\\\n]|\\.)*\"?|'(?:[^'\\\n]|\\.)*'?"
 _TOKEN: Final = lazy.pattern(rf"(?P<text>{_TEXT})|(?P<comment>#[^\n]*)|[()\[\]{{}}\n]", re.DOTALL)
 _BLOCK_HEAD: Final = lazy.pattern(
@@ -61,24 +55,6 @@ _BLOCK_HEAD: Final = lazy.pattern(
     re.IGNORECASE,
 )
 VARIABLE: Final = lazy.pattern(rf"\$({NAME})")
-
-
-def header_of(text: str) -> re.Match[str] | None:
-    """The line `# ltp: 2`, if it opens the plan of the text; what precedes it is no part of a plan."""
-    found = _HEADER.search(text) if "ltp:" in text else None
-    if found is None:
-        return None
-    before = STEP_LINE.search(text, 0, found.start()) or _BEGINNING.search(text, 0, found.start())
-    return None if before is not None else found
-
-
-def is_structured(text: str) -> bool:
-    """Whether a text says that it is version 2 of the language.
-
-    >>> is_structured("# ltp: 2\\nLET $x = 1"), is_structured("S1: @A\\n# ltp: 2")
-    (True, False)
-    """
-    return header_of(text) is not None
 
 
 def comments_in(text: str, start: int, end: int) -> Iterator[str]:

@@ -13,8 +13,9 @@ from typing import Final, assert_never
 from callsheet import lazy
 from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.expressions import format_expression
+from callsheet.frontends.ltp.words import VERSION_2
 from callsheet.frontends.structured.failure import is_kind
-from callsheet.frontends.structured.lines import ID, VERSION
+from callsheet.frontends.structured.lines import ID
 from callsheet.frontends.values.printer import LINES, about_texts, comment_lines, is_name, refuse
 from callsheet.ir import JSON, Plan
 from callsheet.ir.expr import Literal
@@ -71,7 +72,7 @@ def format_structured(plan: Plan) -> str:
     tree = plan.tree
     if tree is None:
         raise refuse("a plan of version 1 as version 2", "callsheet upgrade writes it as version 2")
-    lines = [f"# ltp: {VERSION}", *about_texts(plan, refuse)]
+    lines = [f"# ltp: {VERSION_2}", *about_texts(plan, refuse)]
     for name, record in tree.types:
         lines.append(f"TYPE {_name(name)} = {type_text(record)}")
     for one in tree.inputs:

@@ -118,9 +118,10 @@ def _read_source(reader: BlockReader) -> str:
     at = _fence_end(reader, quotes, opening, is_block=line is not None)
     if at < 0:
         help_ = f"end it with {quotes} on a line of its own"
-        raise reader.error(
-            "LTP020", "the source of COMPUTE is not closed", start, reader.line_end(start), help=help_
-        )
+        message = "the source of COMPUTE is not closed"
+        stop = reader.error("LTP020", message, start, reader.line_end(start), help=help_)
+        reader.stop()  # what follows is the source, and nobody can tell where it ends
+        raise stop
     reader.pos = at + len(quotes)
     if line is None:
         return reader.text[opening:at]

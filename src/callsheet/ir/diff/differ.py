@@ -12,7 +12,7 @@ from callsheet.ir.canon import on_fail_to_json
 from callsheet.ir.diff.matching import Matching, condition_key, encode, match_steps, staying, value_key
 from callsheet.ir.expr import Condition, Value
 from callsheet.ir.gc_pause import gc_paused
-from callsheet.ir.plan import Plan
+from callsheet.ir.plan import Plan, flat
 from callsheet.ir.step import (
     Action,
     Foreach,
@@ -300,6 +300,8 @@ def diff_plans(old: Plan, new: Plan) -> PlanDiff:
     >>> [(c.part.value, c.name, c.old.value, c.new.value) for c in diff_plans(old, new).steps[0].changes]
     [('argument', 1, 'a', 'b')]
     """
+    for plan in (old, new):
+        flat(plan, "comparing plans")
     with gc_paused(len(old.steps) + len(new.steps) >= _LARGE):
         return _diff(old, new)
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from callsheet.ir import Call, Effect, Goto, Order, Plan, Replan, Respond, Step, Terminate
 from callsheet.ir.flow import Place, uses_of
+from callsheet.ir.plan import flat
 from callsheet.machine.compiling import compile_plan
 from callsheet.machine.program import NOWHERE, Kind, Program, StepCode, ToolFacts
 
@@ -264,7 +265,7 @@ def schedule_of(
     `asks_first` says for a tool whether its calls need an approval. In a graph each step waits for its
     dependencies. Raises CallsheetError (RUN001) for a graph that cannot be run.
     """
-    program = compile_plan(plan, facts)
+    program = compile_plan(flat(plan, "the schedule of steps"), facts)
     if plan.order is Order.DAG:
         return [
             StepSchedule(

@@ -16,6 +16,7 @@ from callsheet.ir import JSON, Order, Plan
 from callsheet.ir.flow import uses_of
 from callsheet.ir.gc_pause import gc_paused
 from callsheet.ir.graphs import strong_components
+from callsheet.ir.plan import flat
 from callsheet.machine.closures import compile_value
 from callsheet.machine.forecasting.assembling import Observations, Units, assemble, units_of
 from callsheet.machine.forecasting.forecast import Begun, Forecast, Standing
@@ -48,6 +49,7 @@ def foresee(
     READ path=a
     SEND text=<READ result.title>
     """
+    flat(plan, "the forecast of a run")
     with gc_paused(len(plan.steps) >= _LARGE):
         return _PlanInterpreter(plan, inputs or {}, knowledge or Knowledge()).forecast()
 

@@ -35,6 +35,7 @@ from callsheet.ir.expr import refs_of
 from callsheet.ir.flow import Flow, flow_of
 from callsheet.ir.graphs import NONE, Precedence
 from callsheet.ir.labels import LITERAL, Label
+from callsheet.ir.plan import flat
 from callsheet.passes.verify.call_views import ViewContext, call_views, literal_text, tool_of
 from callsheet.passes.verify.persisted_labels import NOTHING_LEFT, PersistedLabels
 from callsheet.passes.verify.places import CODE, NOTHING, Access, access_of
@@ -349,7 +350,7 @@ def subject_of(
     left: PersistedLabels = NOTHING_LEFT,
 ) -> Subject:
     """Prepare a plan for the analysis, from its start or from where a run in progress stands."""
-    plain = flow_of(plan)
+    plain = flow_of(flat(plan, "the proof under a policy"))
     loose = _with_empty_answers(plain)
     flow = entered_at(loose, position)
     decided = flow

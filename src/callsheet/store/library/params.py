@@ -179,7 +179,9 @@ def _parts(spec: str) -> Iterator[str]:
 
 
 def free_variables(plan: Plan) -> tuple[str, ...]:
-    """The variables that a plan reads but does not set, in the order of the text."""
+    """The variables that a plan reads but does not set, in the order of the text; in version 2 its inputs."""
+    if plan.tree is not None:
+        return tuple(one.name for one in plan.tree.inputs if one.is_required)
     known = {*flow_of(plan).definitions, *(name for name, _ in plan.variables)}
     return tuple(name for name in _read_names(plan) if name not in known)
 
@@ -189,7 +191,7 @@ def fitted(params: Iterable[Param], plan: Plan) -> tuple[Param, ...]:
 
     Raises CallsheetError (PLN022) for one that the plan never reads.
     """
-    read, initial = _read_names(plan), dict(plan.variables)
+    read, initial = _read_names(plan), _initial_values(plan)
     params_fitted: list[Param] = []
     for param in params:
         if param.name not in read:
@@ -205,13 +207,19 @@ def fitted(params: Iterable[Param], plan: Plan) -> tuple[Param, ...]:
         if param.has_default or param.name not in initial:
             params_fitted.append(param)
         else:
-            params_fitted.append(
-                Param(param.name, param.kind, _json_of(initial[param.name]), has_default=True)
-            )
+            params_fitted.append(Param(param.name, param.kind, initial[param.name], has_default=True))
     return tuple(params_fitted)
 
 
+def _initial_values(plan: Plan) -> dict[str, JSON]:
+    if plan.tree is not None:
+        return {one.name: one.default for one in plan.tree.inputs if not one.is_required}
+    return {name: _json_of(value) for name, value in plan.variables}
+
+
 def _read_names(plan: Plan) -> tuple[str, ...]:
+    if plan.tree is not None:
+        return tuple(one.name for one in plan.tree.inputs)
     uses = (use for number, step in enumerate(plan.steps) for use in uses_of(step, number))
     return tuple(dict.fromkeys(use.ref.name for use in uses))
 

@@ -63,11 +63,13 @@ def open_document(
     """
     reading = read_plan_text(text, name, syntax, variables=inputs)
     result = reading.result
+    # the names and steps of blocks are not known here yet: an editor shows the errors, and formats
+    partial = result.partial if result.partial.tree is None else Plan(())
     return PlanDocument(
         result.source,
         syntax or reading.syntax or Syntax.LTP,
         result.plan,
-        result.partial,
+        partial,
         result.diagnostics,
         result.lost,
         inputs,
