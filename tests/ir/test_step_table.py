@@ -58,6 +58,7 @@ def _imports_kinds(tree: ast.AST) -> bool:
     return any(
         isinstance(node, ast.ImportFrom)
         and (node.module or "").startswith("callsheet.ir")
+        and node.module not in ("callsheet.ir.expression", "callsheet.ir.tree")  # other nodes of these names
         and any(name.name in KINDS or name.name in ("Step", "OnFail", "Plan") for name in node.names)
         for node in ast.walk(tree)
     )

@@ -294,6 +294,10 @@ def facts_of(
     facts = {name: _facts(tool.spec, on_in_doubt) for name, tool in tools if tool is not None}
     if on_in_doubt is OnInDoubt.FAIL:  # nobody declares an agent's effect: `retry` does not apply to it
         facts.update((call.tool, ToolFacts(on_in_doubt=on_in_doubt)) for _, call in agent_steps(plan))
+    if plan.tree is not None:
+        from callsheet.machine.tree.compiling import OWN_FACTS  # noqa: PLC0415 - only for version 2
+
+        facts.update(OWN_FACTS)
     return facts | loops_of(plan, registry, agents)
 
 

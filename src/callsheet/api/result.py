@@ -221,6 +221,8 @@ class RunResult(MaskedRepr):
     """
     diagnostics: tuple[Diagnostic, ...] = field(default=(), compare=False, repr=False)
     """The warnings and hints about the plan when this call started the run; empty for a resumed run."""
+    answer: JSON = None
+    """The answer of a plan of version 2 as data; `response` is it as text."""
 
     @property
     def outcome(self) -> Outcome:
@@ -290,6 +292,7 @@ class RunResult(MaskedRepr):
             usage=outcome.usage,
             steps=steps,
             failed_steps=result.failed_steps,
+            answer=result.answer,
         )
 
     @property

@@ -200,7 +200,9 @@ class Masker:
         if error is not None:  # it may contain data of the call that failed
             error = hidden(error) if result.secret and objection is None else mask_text(error, self._finder)
         response = mask_text(result.response, self._finder.without_shapes())
-        return replace(result, response=response, variables=variables, error=error, objection=objection)
+        answer = mask_value(result.answer, self._finder.without_shapes())
+        changed = replace(result, response=response, variables=variables, error=error, objection=objection)
+        return replace(changed, answer=answer)
 
     def _variables(self, variables: Mapping[str, JSON], secret: frozenset[str]) -> dict[str, JSON]:
         if self._shows_all:

@@ -17,6 +17,7 @@ from callsheet import lazy
 from callsheet.diagnostics import Diagnostic, Severity, Span
 from callsheet.frontends.ltp import format_plan, parse
 from callsheet.frontends.ltp.words import CONTROL_SPELLINGS
+from callsheet.frontends.structured.lines import is_structured
 from callsheet.frontends.values import ParseResult
 from callsheet.frontends.values.reader import LABEL
 from callsheet.ir import Plan
@@ -97,6 +98,8 @@ def read_plan_text(
     names = tuple(variables)
     if syntax is None and is_json(text):
         syntax = Syntax.DAG
+    if syntax is None and is_structured(text):
+        syntax = Syntax.LTP
     if syntax is None:
         look = look_of(text)
         if look.syntax is None:
@@ -122,6 +125,10 @@ def read_as(
     """Parse a text in one syntax; a JSON plan that does not begin like JSON is parsed as YAML."""
     match syntax:
         case Syntax.LTP:
+            if is_structured(text):
+                from callsheet.frontends.structured import read_structured  # noqa: PLC0415 - as below
+
+                return read_structured(text, name, strict=strict)
             return parse(text, name, strict=strict)
         case Syntax.MICRO:
             from callsheet.frontends.micro import parse_micro  # noqa: PLC0415 - as each plan has one syntax
@@ -175,6 +182,10 @@ def format_as(syntax: Syntax, plan: Plan) -> str:
     """
     match syntax:
         case Syntax.LTP:
+            if plan.tree is not None:
+                from callsheet.frontends.structured import format_structured  # noqa: PLC0415 - as below
+
+                return format_structured(plan)
             return format_plan(plan)
         case Syntax.MICRO:
             from callsheet.frontends.micro import format_micro  # noqa: PLC0415 - as each plan has one syntax

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -97,7 +98,7 @@ def _literal_text(value: str | int | bool) -> str:
         return "True" if value else "False"
     if isinstance(value, int):
         return str(value)
-    return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return json.dumps(value, ensure_ascii=False)
 
 
 _FORMATS = {Basic.DATE: "date", Basic.DATETIME: "date-time", Basic.DURATION: "duration"}

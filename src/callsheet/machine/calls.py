@@ -16,7 +16,7 @@ from callsheet.machine.commands import (
     Sleep,
 )
 from callsheet.machine.doubt import call_of
-from callsheet.machine.frames import Attempt
+from callsheet.machine.frames import Attempt, Wait
 from callsheet.machine.notes import NoteKind
 from callsheet.machine.program import Kind, StepCode
 from callsheet.machine.questions import headline
@@ -133,7 +133,7 @@ def retry(run: Run, attempt: Attempt, error: str, out: list[Command]) -> None:
     """Make the next attempt of a failed call, after a wait if there is one."""
     before = attempt.key
     attempt.number += 1
-    attempt.key = f"{attempt.frame.prefix}{attempt.index}.{attempt.number}"
+    attempt.key = attempt.frame.key(attempt.index, attempt.number)
     if run.monitor is not None:
         run.monitor.renamed(before, attempt.key)
     run.notify_of(NoteKind.RETRYING, attempt, error)
@@ -146,8 +146,10 @@ def retry(run: Run, attempt: Attempt, error: str, out: list[Command]) -> None:
 
 
 def pause_of(run: Run, attempt: Attempt) -> Sleep:
-    """The wait before a further attempt."""
+    """The wait before a further attempt, or the timer that it is."""
     code = attempt.code
+    if isinstance(attempt, Wait):
+        return Sleep(attempt.key, code.id, attempt.seconds)
     return Sleep(attempt.key, code.id, run.limits.pause(attempt.number - 1, code.delay, code.backoff))
 
 

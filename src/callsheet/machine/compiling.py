@@ -69,6 +69,10 @@ def compile_plan(
     Raises CallsheetError (RUN001) for a graph that cannot be run: a cycle, an unknown or duplicate index.
     """
     with gc_paused(len(plan.steps) >= _LARGE):
+        if plan.tree is not None:
+            from callsheet.machine.tree.compiling import compile_tree  # noqa: PLC0415 - only for version 2
+
+            return compile_tree(plan, facts or {})
         return _compile(plan, facts or {}, ranks)
 
 
@@ -200,7 +204,7 @@ def _references_in_texts(step: Step, names: Names) -> tuple[tuple[str, Eval], ..
 def _compile_action(code: StepCode, step: Step, names: Names) -> None:
     match step.action:
         case Call() as call:
-            _compile_call(code, call, names)
+            compile_call(code, call, names)
         case Respond(values=values):
             code.kind, code.inputs = Kind.RESPOND, names.all_of(values)
         case Terminate(values=values):
@@ -212,7 +216,8 @@ def _compile_action(code: StepCode, step: Step, names: Names) -> None:
             code.target = names.number_of.get(target, NOWHERE)
 
 
-def _compile_call(code: StepCode, call: Call, names: Names) -> None:
+def compile_call(code: StepCode, call: Call, names: Names) -> None:
+    """Compile a call into the code of its step: what executes it, its effect, its arguments."""
     code.tool = call.tool
     kind = call.kind
     fact = _ASKING if kind is CallKind.HUMAN else names.facts.get(call.tool, _UNKNOWN)

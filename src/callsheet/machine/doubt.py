@@ -12,6 +12,8 @@ from callsheet.machine.frames import Attempt
 
 MOST_REDELIVERIES = 3
 """How often one call is made again without a person's decision."""
+DOUBT = "DOUBT"
+"""The kind of the failure of a call in doubt that was decided to have failed; no plan catches it."""
 FAILED_BY_A_PERSON = "it is not known whether the call took place; it was decided to fail it"
 FAILED_BY_POLICY = "it is not known whether the call took place; the policy is to fail it"
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from callsheet.machine.agents.actions import CallOutcome
 from callsheet.machine.agents.talk import QUESTION, InnerCall, Talk
 from callsheet.machine.agents.turns import Ended, Solved, observed, take_answer
 from callsheet.machine.calls import deliver_again, emit, give_back, launch, may_retry, retry
 from callsheet.machine.commands import Ask, Command, Probe
-from callsheet.machine.doubt import FAILED_BY_A_PERSON, FAILED_BY_POLICY, may_redeliver, next_about
+from callsheet.machine.doubt import DOUBT, FAILED_BY_A_PERSON, FAILED_BY_POLICY, may_redeliver, next_about
 from callsheet.machine.events import (
     Answered,
     Decided,
@@ -21,7 +21,7 @@ from callsheet.machine.events import (
     TookPlace,
     Verdict,
 )
-from callsheet.machine.frames import Attempt, Group, HeldResult, Plain
+from callsheet.machine.frames import Attempt, Frame, Group, HeldResult, Plain, TreeFrame
 from callsheet.machine.notes import NoteKind
 from callsheet.machine.order import (
     advance,
@@ -31,7 +31,7 @@ from callsheet.machine.order import (
     settle,
     store_plain_result,
 )
-from callsheet.machine.program import Kind
+from callsheet.machine.program import IN_TREE, Kind
 from callsheet.machine.questions import Approval, Asked, Question, describe_answer, unanswered
 from callsheet.machine.replanning import not_planned
 from callsheet.machine.run import Run, failure
@@ -40,6 +40,7 @@ from callsheet.policy.calls import Rule
 
 if TYPE_CHECKING:
     from callsheet.machine.monitor.monitor import Monitor
+    from callsheet.machine.tree.activations import Activation
 
 
 def succeeded(run: Run, event: Succeeded, out: list[Command]) -> None:
@@ -51,6 +52,10 @@ def succeeded(run: Run, event: Succeeded, out: list[Command]) -> None:
         return
     code, _, place, frame = call
     monitor = run.monitor
+    if place == IN_TREE:
+        _succeeded_in_tree(run, cast("Activation", frame), call, event, out)
+        return
+    frame = cast("Frame | None", frame)
     if monitor is not None:
         if frame is not None or label is not None:
             _framed_succeeded(run, call, event, out)
@@ -81,6 +86,19 @@ def succeeded(run: Run, event: Succeeded, out: list[Command]) -> None:
     else:
         run.pc = code.number + 1
         advance(run, out)
+
+
+def _succeeded_in_tree(run: Run, act: Activation, call: Plain, event: Succeeded, out: list[Command]) -> None:
+    """A plain call of a plan tree has given its value."""
+    _, value, remarks, spent, _, _ = event
+    if run.observer is not None or run.monitor is not None or remarks or spent is not None:
+        _framed_succeeded(run, call, event, out)
+        return
+    if type(value) in SIZED:
+        run.budget.measure(value)
+    tree = run.tree
+    assert tree is not None
+    tree.succeeded(run, act, value, out)
 
 
 def _member_ended(run: Run, group: Group, step: str, out: list[Command]) -> None:
@@ -164,6 +182,10 @@ def failed(run: Run, event: Failed, out: list[Command]) -> None:
         fail(run, attempt, event.error, out)
 
 
+_KINDS = {CallOutcome.REFUSED: "DENIED", CallOutcome.LOST: DOUBT}
+"""The kinds of failure of calls in a plan tree that are none of their tools."""
+
+
 def fail(
     run: Run, attempt: Attempt, error: str, out: list[Command], outcome: CallOutcome = CallOutcome.FAILED
 ) -> None:
@@ -178,6 +200,8 @@ def fail(
         return
     frame, code = attempt.frame, attempt.code
     frame.failed |= {attempt.index}
+    if isinstance(frame, TreeFrame):
+        frame.kind = _KINDS.get(outcome, "")
     if code.leads_on:
         frame.stopped = True
     elif code.kind is Kind.REPLAN:
@@ -222,7 +246,7 @@ def note_beside(run: Run, attempt: Attempt, event: Succeeded | Failed | PlanComp
     frame = attempt.frame
     if frame.code.kind is Kind.REPLAN:
         run.budget.count_repairs(event.key, event.spent)
-    run.note_beside(attempt.code.id, event, "" if frame.items is None else f"item {attempt.index + 1}: ")
+    run.note_beside(frame.name, event, "" if frame.items is None else f"item {attempt.index + 1}: ")
 
 
 def doubted(run: Run, event: Doubted, out: list[Command]) -> None:
@@ -251,7 +275,7 @@ def decided(run: Run, event: Decided, out: list[Command]) -> None:
     attempt.is_probing = False
     if event.by:
         outcome = "had taken place" if isinstance(event.decision, TookPlace) else "had not taken place"
-        run.notify(NoteKind.FACT, attempt.code.id, f"{event.by}: the call {outcome}")
+        run.notify(NoteKind.FACT, attempt.frame.name, f"{event.by}: the call {outcome}")
     match event.decision:
         case Decision.RETRY if event.by and not may_redeliver(attempt):
             pass  # probes found repeatedly that it did not take place: a person has to decide

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
 from callsheet.ir import JSON
 from callsheet.ir.labels import Label
 from callsheet.machine.budget import Refusal
 from callsheet.machine.program import Program, StepCode
 from callsheet.machine.result import Status
+
+if TYPE_CHECKING:
+    from callsheet.machine.tree.activations import Activation
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,7 @@ class End(NamedTuple):
     error: str | None = None
     ended_at: str | None = None
     refusal: Refusal | None = None
+    answer: JSON = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +60,10 @@ class Skipped:
 SKIPPED = Skipped()
 
 
-Plain: TypeAlias = "tuple[StepCode, dict[str, Any], int, Frame | None]"
+Plain: TypeAlias = "tuple[StepCode, dict[str, Any], int, Frame | Activation | None]"
 """A first attempt of a tool call, before anything but success happens to it: code, arguments, index, frame.
+
+In a plan tree it has IN_TREE for the index, and its activation.
 
 The index is that of the item in the frame; without a frame, the position in the open group (NOWHERE outside
 of one). It saves making a frame and an attempt for most calls: `Run.call` makes them, from this and the key,
@@ -110,6 +116,40 @@ class Frame:
         self.control: Control | None = None
         return self
 
+    def key(self, index: int, number: int) -> str:
+        """The key of an attempt for an item."""
+        return f"{self.prefix}{index}.{number}"
+
+    @property
+    def name(self) -> str:
+        """The name of the visit in notes: the id of its step."""
+        return self.code.id
+
+
+class TreeFrame(Frame):
+    """A call or a timer of a plan tree: `act` is the activation that waits for it, `visit` its place.
+
+    `kind` is the kind of its failure, "" for that of a tool.
+    """
+
+    __slots__ = ("act", "kind", "visit")
+
+    def of(self, code: StepCode, act: Activation, visit: str) -> Self:
+        """Initialise the frame of a call at a place."""
+        self.begin(code, f"{visit}.", grouped=False)
+        self.act, self.visit, self.kind = act, visit, ""
+        self.ran, self.open = True, 1
+        return self
+
+    def key(self, index: int, number: int) -> str:
+        """The key of an attempt: the path has its item."""
+        return f"{self.prefix}{number}"
+
+    @property
+    def name(self) -> str:
+        """Its place in the tree."""
+        return self.visit
+
 
 class HeldResult(NamedTuple):
     """A result that counts only once a person has approved it, and why."""
@@ -157,6 +197,18 @@ class Attempt:
     def code(self) -> StepCode:
         """The code of the step or tool that is called."""
         return self.frame.code
+
+
+class Wait(Attempt):
+    """A timer of a plan tree."""
+
+    __slots__ = ("seconds",)
+
+    def of(self, frame: TreeFrame, seconds: float) -> Self:
+        """Initialise the timer of a place."""
+        self.begin(frame, 0, frame.key(0, 1), {}, [])
+        self.seconds = seconds
+        return self
 
 
 class Group:

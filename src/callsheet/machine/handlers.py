@@ -40,7 +40,7 @@ from callsheet.machine.events import (
     TimerFired,
     TimeUp,
 )
-from callsheet.machine.frames import End, NewPlan
+from callsheet.machine.frames import End, NewPlan, Wait
 from callsheet.machine.limits import AUTO
 from callsheet.machine.order import advance, settle
 from callsheet.machine.questions import Approval
@@ -54,7 +54,10 @@ def _started(run: Run, event: Started, out: list[Command]) -> None:
         return
     run.is_started = True
     run.scope.set_initial()
-    run.scope.take_over(event.inputs)
+    if run.tree is None:
+        run.scope.take_over(event.inputs)
+    else:
+        run.tree.set_inputs(run, event.inputs)
     if run.monitor is not None:
         run.monitor.label_inputs(event.inputs)
     advance(run, out)
@@ -62,7 +65,10 @@ def _started(run: Run, event: Started, out: list[Command]) -> None:
 
 def _woken(run: Run, event: TimerFired, out: list[Command]) -> None:
     attempt = run.asleep.pop(event.key, None)
-    if attempt is not None:
+    if isinstance(attempt, Wait):
+        assert run.tree is not None
+        run.tree.woken(run, attempt, out)
+    elif attempt is not None:
         emit(run, attempt, out)
 
 
@@ -143,8 +149,9 @@ def refuse(run: Run, refused: RefusedByPolicy, out: list[Command]) -> None:
 def _break_off(run: Run, end: End, out: list[Command], objection: PolicyRefusal | None = None) -> None:
     """End the run and drop all open calls; calls that were reserved but not issued are given back."""
     for attempt in run.asleep.values():
-        give_back(run, attempt)
-        run.budget.retries -= 1
+        if not isinstance(attempt, Wait):
+            give_back(run, attempt)
+            run.budget.retries -= 1
     for attempt, asked in run.asking.open():
         if isinstance(asked, Approval) and not asked.answer:
             give_back(run, attempt)

@@ -1,5 +1,10 @@
 """Builds and parses the keys of calls, `[rN/]step[@visit].item.attempt[/tN[cM]]`.
 
+The key of a call in a plan tree names the path to it, as `S2[4]/S7[#3]/S5.1`: item 4 of S2, round 3 of S7,
+step S5, attempt 1. A segment is the id of a FOREACH with its item, of a REPEAT with its round, of a CALL, or
+of a block with its attempt (`S6~2`). The number of the attempt is all that follows its last dot, while other
+keys have two numbers there.
+
 In a turn-by-turn operation, `/t2` is the question to the model in the second turn, and `/t2c1` the first call
 that its answer asks for. A step id that would be ambiguous in a key (JSON plans may name a step `r2/x` or
 `a@3`) is escaped with `%25`, `%2F` and `%40` for `%`, `/` and `@`.
@@ -15,6 +20,8 @@ from callsheet import lazy
 
 _AMBIGUOUS = lazy.pattern(r"[@%]|^r[0-9]+/")
 _ESCAPES = {"%": "%25", "/": "%2F", "@": "%40"}
+_TREE_AMBIGUOUS = lazy.pattern(r"[%/\[\]~]|\.[0-9]+$")
+_TREE_ESCAPES = {**_ESCAPES, "[": "%5B", "]": "%5D", "~": "%7E"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +61,45 @@ def name_in_key(step: str) -> str:
     return "".join(_ESCAPES.get(char, char) for char in step)
 
 
+def segment(step: str) -> str:
+    """The id of a statement in a plan tree, escaped for use in keys.
+
+    >>> segment("triage.issues"), segment("a.2"), segment("a/b")
+    ('triage.issues', 'a%2E2', 'a%2Fb')
+    """
+    if _TREE_AMBIGUOUS.search(step) is None:
+        return step
+    made = "".join(_TREE_ESCAPES.get(char, char) for char in step)
+    head, dot, tail = made.rpartition(".")
+    return f"{head}%2E{tail}" if dot and tail.isdigit() else made
+
+
 def _step_named(name: str) -> str:
     if "%" not in name:
         return name
-    return name.replace("%40", "@").replace("%2F", "/").replace("%25", "%")
+    for char, escaped in {**_TREE_ESCAPES, ".": "%2E"}.items():
+        if char != "%":
+            name = name.replace(escaped, char)
+    return name.replace("%25", "%")
+
+
+def is_of_tree(key: str) -> bool:
+    """Whether a key is that of a call in a plan tree.
+
+    >>> is_of_tree("S3.0.1"), is_of_tree("S2[4]/S5.1"), is_of_tree("triage.issues.1")
+    (False, True, True)
+    """
+    parts = key.rsplit(".", 2)
+    return len(parts) < 3 or not parts[1].isdigit()
+
+
+def place_in_tree(key: str) -> str:
+    """The path of a call in a plan tree, without the attempt.
+
+    >>> place_in_tree("S2[4]/S5.1/t2c1")
+    'S2[4]/S5'
+    """
+    return key.rpartition(".")[0]
 
 
 def step_of(key: str) -> str:
@@ -74,8 +116,10 @@ def visit_of(key: str) -> str:
 
     >>> visit_of("r2/S3@4.7.2")
     'r2/S3@4'
+    >>> visit_of("S2[4]/S5.1")
+    'S2[4]/S5'
     """
-    return key.rsplit(".", 2)[0]
+    return place_in_tree(key) if is_of_tree(key) else key.rsplit(".", 2)[0]
 
 
 def item_of(key: str) -> str:
@@ -94,7 +138,12 @@ def place_of_key(key: str) -> tuple[str, int, int]:
     ('S3', 7, 2)
     >>> place_of_key("S3.7.2/t4c1")
     ('S3', 7, 2)
+    >>> place_of_key("S2[4]/S5.2")
+    ('S5', 0, 2)
     """
+    if is_of_tree(key):
+        parsed = parse_key(key)
+        return parsed.step, 0, parsed.attempt
     place, index, attempt = key.rsplit(".", 2)
     if not place.isalnum() and ("/" in place or "@" in place or "%" in place):
         place = parse_key(key).step
@@ -115,8 +164,14 @@ def parse_key(key: str) -> Key:
     'r2/x'
     >>> parse_key("S3.0.1/t2c1")
     Key(generation=0, step='S3', visit=1, index=0, attempt=1, turn=2, call=1)
+    >>> parse_key("S2[4]/S5.3").step, parse_key("S2[4]/S5.3").attempt
+    ('S5', 3)
     """
-    place, index, attempt = key.rsplit(".", 2)
+    if is_of_tree(key):
+        place, _, attempt = key.rpartition(".")
+        place, index = place.rpartition("/")[2], "0"
+    else:
+        place, index, attempt = key.rsplit(".", 2)
     attempt, _, within = attempt.partition("/")
     turn, _, call = within[1:].partition("c")
     generation = 0

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from callsheet.ir import JSON
 from callsheet.machine.ahead import Turn
 from callsheet.machine.calls import open_commands
 from callsheet.machine.commands import Awaited, Command
 from callsheet.machine.endings import succeeded
 from callsheet.machine.events import Edited, Event, LimitsChanged, Reopened, Succeeded
+from callsheet.machine.frames import Frame
 from callsheet.machine.handlers import HANDLERS, refuse
 from callsheet.machine.limits import Limits
 from callsheet.machine.notes import Note, NoteKind
@@ -113,7 +113,7 @@ class Machine(Run):
         group = self.group
         attempt = next(iter(self.attempts.values()), None) or next(iter(self.inner.values()), None)
         frame = attempt[3] if isinstance(attempt, tuple) else None if attempt is None else attempt.frame
-        items = None if frame is None or group is not None else frame.items
+        items = frame.items if isinstance(frame, Frame) and group is None else None
         return Turn(
             self.pc,
             self.pc + 1 if group is None else group.end,
@@ -136,10 +136,6 @@ class Machine(Run):
     def steps_executed(self) -> int:
         """How many steps have been executed, over all plans of the run."""
         return self.budget.steps
-
-    def variables(self) -> dict[str, JSON]:
-        """The variables that are set now, by name."""
-        return self.scope.to_dict()
 
     def usage(self) -> Usage:
         """What the run has used so far, except elapsed time, which only drivers know."""
@@ -166,9 +162,10 @@ class Machine(Run):
     def state(self) -> Run | None:
         """The state to take a snapshot of: this machine itself.
 
-        None before the start, in a pause, after the end, and if the schedule was changed from `auto`.
+        None before the start, in a pause, after the end, if the schedule was changed from `auto`, and for a
+        plan tree, whose runs are replayed from their first event.
         """
-        if self.ahead is not None and not self.ahead.is_looking:
+        if self.tree is not None or (self.ahead is not None and not self.ahead.is_looking):
             return None
         return self if self.is_started and not self.is_paused and self.result is None else None
 

@@ -63,6 +63,8 @@ class NoteKind(StrEnum):
     """A reference inside a text had no value."""
     FACT = "fact"
     """How an outcome was made."""
+    SAID = "said"
+    """What a NOTE of the plan says."""
     ASKED = "asked"
     """A person is asked; the step waits for the answer."""
     ANSWERED = "answered"
@@ -96,6 +98,7 @@ _describe(NoteKind.EDITED, "edited")
 _describe(NoteKind.CUT, "warning", is_remark=True)
 _describe(NoteKind.EMPTY, "warning", is_remark=True)
 _describe(NoteKind.FACT, is_remark=True)
+_describe(NoteKind.SAID, "note")
 _describe(NoteKind.ASKED, "asks", StepState.WAITING)
 _describe(NoteKind.ANSWERED, "answer", StepState.RUNNING)
 _describe(NoteKind.ENDED)

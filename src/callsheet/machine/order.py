@@ -156,6 +156,9 @@ def advance(run: Run, out: list[Command]) -> None:
     if run.schedule is not None:
         _start_ready(run, run.schedule, out)
         return
+    if run.tree is not None:
+        run.tree.advance(run, out)
+        return
     steps = run.program.steps
     while run.result is None:
         if run.units_left <= 0:
@@ -194,6 +197,9 @@ def settle(run: Run, attempt: Attempt, value: JSON, out: list[Command]) -> None:
     if frame.items is not None:
         item_ended(run, frame, attempt.index, value, out)
         return
+    if run.tree is not None:
+        run.tree.settled(run, attempt, value, out)
+        return
     frame.open -= 1
     frame.value = value
     complete(run, frame, out)
@@ -213,6 +219,9 @@ def item_ended(run: Run, frame: Frame, index: int, value: JSON, out: list[Comman
 
 def catch_up(run: Run, out: list[Command]) -> None:
     """Continue the work that a pause interrupted."""
+    if run.tree is not None:
+        run.tree.catch_up(run, out)
+        return
     frame, group = run.unfilled, run.group
     run.unfilled, run.is_paused = None, False
     if frame is not None:

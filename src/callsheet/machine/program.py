@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from enum import IntEnum
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from callsheet.ir import (
     Cast,
@@ -30,6 +30,9 @@ from callsheet.machine.closures import (
 )
 from callsheet.machine.graph import Graph
 from callsheet.machine.keys import name_in_key
+
+if TYPE_CHECKING:
+    from callsheet.machine.tree.program import TreeProgram
 
 CallForm: TypeAlias = "tuple[Hashable, ...]"
 Written: TypeAlias = "tuple[tuple[str, Value], ...]"
@@ -75,6 +78,8 @@ _MOST_KEPT = 32
 """The size of `cache.kept`; a program runs under a handful of policies, so overflowing it is rare."""
 NOWHERE = -1
 """Stands for no step or no slot."""
+IN_TREE = -2
+"""The place of a call of a plan tree: its activation knows it."""
 FIRST = "0.1"
 """The end of the key of a visit's first call: item 0, attempt 1."""
 
@@ -257,6 +262,8 @@ class Program(NamedTuple):
     """Cached results for all runs of the program; see `cached`."""
     graph: Graph | None = None
     """The dependencies, in a plan that is a graph."""
+    tree: TreeProgram | None = None
+    """The operations, in a plan of version 2; `steps` are then the codes of its calls."""
 
     def cached(self, key: object, make: Callable[[], _T]) -> _T:
         """The result of `make`, cached under `key` for all runs of the program.

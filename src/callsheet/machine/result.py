@@ -133,6 +133,8 @@ class Result:
     Handled is a failure that ends the plan or leads elsewhere by ON_FAIL. In the order in which they failed;
     in a graph, all steps that failed; after a RE-PLAN, steps of the last plan.
     """
+    answer: JSON = None
+    """The answer of a plan of version 2 as data; `response` is it as text."""
 
     @property
     def outcome(self) -> Outcome:
@@ -154,6 +156,7 @@ class Result:
             self.usage._replace(seconds=seconds),
             self.secret,
             self.failed_steps,
+            self.answer,
         )
 
 
@@ -165,7 +168,7 @@ class _Unfinished(Result):
 
 
 def result_of(
-    end: tuple[Status, str, bool, str | None, str | None, Refusal | None],
+    end: tuple[Status, str, bool, str | None, str | None, Refusal | None, JSON],
     variables: dict[str, JSON],
     steps_executed: int,
     objection: PolicyRefusal | None,
@@ -175,7 +178,10 @@ def result_of(
 ) -> Result:
     """The result of a run that has ended so; every run makes one, and of a short run that is felt."""
     result: Any = _new(_Unfinished)
-    result.status, result.response, result.terminated, result.error, result.ended_at, result.refusal = end
+    # fmt: off
+    (result.status, result.response, result.terminated, result.error, result.ended_at, result.refusal,
+     result.answer) = end
+    # fmt: on
     result.variables = variables
     result.steps_executed = steps_executed
     result.objection = objection

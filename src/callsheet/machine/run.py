@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from itertools import compress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from callsheet.ir import JSON
 from callsheet.machine.agents.talk import InnerCall
@@ -20,10 +20,10 @@ from callsheet.machine.closures import compile_value
 from callsheet.machine.commands import Command, Finish
 from callsheet.machine.decision_log import DecisionLog, Decisions
 from callsheet.machine.events import Failed, PlanCompiled, Succeeded
-from callsheet.machine.frames import Attempt, End, Frame, Group, Kept, Plain
+from callsheet.machine.frames import Attempt, End, Frame, Group, Kept, Plain, TreeFrame
 from callsheet.machine.limits import AUTO, Limits
 from callsheet.machine.notes import CallPlace, Note, NoteKind
-from callsheet.machine.program import FIRST, NOWHERE, Kind, Program, StepCode
+from callsheet.machine.program import FIRST, IN_TREE, NOWHERE, Kind, Program, StepCode
 from callsheet.machine.progress import Planning
 from callsheet.machine.remarks import Cut, describe_remark
 from callsheet.machine.result import PolicyRefusal, Result, Status, result_of
@@ -32,6 +32,8 @@ from callsheet.machine.schedule import Schedule
 if TYPE_CHECKING:
     from callsheet.machine.monitor.enforcement import Enforcement
     from callsheet.machine.monitor.monitor import Monitor
+    from callsheet.machine.tree.activations import Activation
+    from callsheet.machine.tree.interpreter import TreeRun
 
 
 class Variables:
@@ -151,6 +153,7 @@ class Run:
         "schedule",
         "scope",
         "slots",
+        "tree",
         "unfilled",
         "units_left",
         "visits",
@@ -209,6 +212,12 @@ class Run:
         self.group: Group | None = None
         tools = [code.tool for code in program.steps] if program.graph is not None else []
         self.schedule = None if program.graph is None else Schedule(program.graph, tools)
+        self.tree: TreeRun | None = None
+        """The activations of a plan of version 2; the position of other plans is in `pc`."""
+        if program.tree is not None:
+            from callsheet.machine.tree.interpreter import TreeRun  # noqa: PLC0415 - only for version 2
+
+            self.tree = TreeRun(program.tree, self.slots)
         self.ahead = self.may_run_ahead() if self.limits.schedule == AUTO else None
 
     def use_decision_log(self, decision_log: DecisionLog) -> None:
@@ -238,7 +247,9 @@ class Run:
 
     def may_run_ahead(self) -> Ahead | None:
         """The state for running ahead; None under a policy, since any earlier call may end the run."""
-        return None if self.monitor is not None else Ahead.of(self.program, self.gated)
+        return (
+            None if self.monitor is not None or self.tree is not None else Ahead.of(self.program, self.gated)
+        )
 
     def take_over(self, other: Run) -> None:
         """Take over the state of another run of the same program and limits; its objects are shared."""
@@ -288,7 +299,10 @@ class Run:
     def unfolded(self, key: str, call: Plain) -> Attempt:
         """The Attempt, with its frame, that a plain call stands for."""
         code, args, place, of_items = call
-        if of_items is not None:
+        if place == IN_TREE:
+            frame = TreeFrame().of(code, cast("Activation", of_items), key.rpartition(".")[0])
+            return Attempt().begin(frame, 0, key, args, [])
+        if isinstance(of_items, Frame):
             return Attempt().begin(of_items, place, key, args, [])
         grouped = place != NOWHERE or self.schedule is not None
         frame = Frame().begin(code, key.removesuffix(FIRST), grouped)
@@ -344,7 +358,7 @@ class Run:
             at = CallPlace(attempt.index + 1, len(frame.items), attempt.number, attempts)
         elif attempts > 1:
             at = CallPlace(0, 0, attempt.number, attempts)
-        self.notify(kind, attempt.code.id, text, at)
+        self.notify(kind, frame.name, text, at)
 
     def shown(self, step: str, text: str, as_shown: str) -> str:
         """The text to show to a person, `as_shown`; the observer is told if links were disabled in it."""
@@ -355,7 +369,7 @@ class Run:
     def note_apart(self, attempt: Attempt, written: Mapping[str, Any]) -> None:
         """Tell the observer if links were disabled in the `written` arguments of a call."""
         if attempt.args is not written and attempt.args != written:
-            self.notify(NoteKind.FACT, attempt.code.id, _APART)
+            self.notify(NoteKind.FACT, attempt.frame.name, _APART)
 
     def _has_secrets(self, step: str) -> bool:
         return self.monitor is not None and self.monitor.holds_secrets_of(step)
@@ -397,11 +411,20 @@ class Run:
                 self.last = value  # a plan without an answer of its own answers with it
         self.edit(edits, notifies=True)
 
+    def variables(self) -> dict[str, JSON]:
+        """The variables that are set now, by name; those of a plan tree are the main plan's, as JSON data."""
+        values = self.scope.to_dict()
+        if self.tree is None:
+            return values
+        from callsheet.machine.tree.wire import plain  # noqa: PLC0415 - only for version 2
+
+        return {name: plain(value) for name, value in values.items()}
+
     def finish(self, end: End, out: list[Command], objection: PolicyRefusal | None = None) -> None:
         """End the run; `objection` is its policy's, if that is the reason."""
         if self.ahead is not None:
             self.ahead.drop(self.budget)
-        variables, budget = self.scope.to_dict(), self.budget
+        variables, budget = self.variables(), self.budget
         secret = _NO_NAMES if self.monitor is None else self.monitor.secret_variables()
         failed, usage = self._failed(), budget.usage()
         self.result = final = result_of(end, variables, budget.steps, objection, usage, secret, failed)

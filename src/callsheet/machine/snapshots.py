@@ -307,7 +307,7 @@ def _control_to_json(control: Control | None) -> list[Any] | None:
         case Jump(number=number, target=target):
             return ["jump", number, target]
         case End():
-            return ["end", *control]
+            return ["end", *control[:-1]]  # only a plan tree has an answer, and it has no snapshots
         case NewPlan():
             raise ValueError("a new plan is missing in the data")
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON, Plan, plan_hash
 from callsheet.machine import AgentTurn, Ask, Command, Fact, RunAgent, Sleep, Status, to_text
+from callsheet.machine.keys import visit_of
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.runtime.answers import PendingAsk, pending, readable
 from callsheet.runtime.asking import People, Respondents
@@ -229,7 +230,7 @@ class _Briefings:
         return solve
 
     async def _hand_off(self, context: CallContext, command: RunAgent | AgentTurn) -> Handoff | None:
-        label = context.key.rsplit(".", 2)[0]
+        label = visit_of(context.key)
         if label not in self._handoffs:
             self._handoffs[label] = await asyncio.to_thread(self._briefing, context.run_id, label)
         handoff = self._handoffs[label]

@@ -111,6 +111,8 @@ class Ports:
     """Follows the calls while they are made, for a display."""
 
 
+PLAN_TOOLS = frozenset({"callsheet.clock", "callsheet.compute"})
+"""What plans of version 2 ask for beside tools; no plan can call them by name."""
 _log = logging.getLogger("callsheet.tools")
 
 _new = object.__new__
@@ -308,6 +310,10 @@ class Gateway:
 
     def _find(self, tool: str, *, as_data: bool = False) -> Route:
         route = self._ports.route(tool)
+        if route is None and tool in PLAN_TOOLS:
+            from callsheet.runtime.plan_tools import plan_tool  # noqa: PLC0415 - only for version 2
+
+            route = Route(plan_tool(tool, self), is_builtin=True)
         if route is None:
             raise ToolFailed(f"no tool is called @{tool}")
         if tool in self._slots:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from callsheet.ir import JSON, Action, Plan, Step
+from callsheet.machine.keys import place_in_tree
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.store.events import CallPart, Event, EventType
 from callsheet.store.folded import Folded
@@ -140,6 +141,8 @@ class Visits:
         self._next_plan = ""
         self._generation = 0
         self._steps: dict[str, tuple[int, Step]] = {}
+        self._is_tree = False
+        """Whether the plan in force is a tree: a visit is then named by its path, as `S2[4]/S5`."""
         self._counts: dict[str, int] = {}
         if plan is not None:
             self._number_steps(plan)
@@ -168,18 +171,19 @@ class Visits:
     def sees(self, event: Event) -> None:
         """Take the next event, before the machine does."""
         self.at(self._time.of(event), event.epoch)
-        kind = event.type
+        kind, key = event.type, event.key or ""
         if kind.part is CallPart.NONE or event.step is None:
             return
+        step = place_in_tree(key) if self._is_tree else event.step
         if kind is EventType.INTENT:
-            self.leaves(event.step, event.key or "")
+            self.leaves(step, key)
         elif kind.answers:
             if kind is EventType.PLAN:
                 self._next_plan = str((event.body or {})["plan"])
-            visit = self._open.get(event.step)
+            visit = self._open.get(step)
             if visit is not None and event.index is not None:
                 (visit.failed_at.add if kind is EventType.ERR else visit.failed_at.discard)(event.index)
-            self.answer(event.step, event.key or "")
+            self.answer(step, key)
 
     def at(self, now: float, epoch: int = 0) -> None:
         """Set the time of what follows."""
@@ -189,7 +193,7 @@ class Visits:
         """A call leaves."""
         visit = self._open.get(step)
         if visit is None:
-            if step in self._steps or not self.plans:
+            if step in self._steps or not self.plans or self._is_tree:
                 return
             visit = self.early[step] = self._begin(step)  # a new plan is asked for, as a graph has failed
         if visit.left is None:
@@ -233,6 +237,8 @@ class Visits:
                 return self._replanned(step, note)
             case NoteKind.EDITED:
                 return self._told(Visit("edit", self.now, self.now, outcome="ok", detail="set by hand"), note)
+            case NoteKind.SAID:
+                return self._told(Visit(step, self.now, self.now, outcome="ok", detail=note.detail), note)
             case NoteKind.ASKED | NoteKind.ENDED | NoteKind.BEFORE:
                 return self.last.get(step)
             case _:
@@ -243,6 +249,7 @@ class Visits:
 
     def _number_steps(self, plan: Plan) -> None:
         self._steps = {}
+        self._is_tree = plan.tree is not None
         for number, step in enumerate(plan.steps):
             self._steps.setdefault(step.id, (number, step))
 
@@ -250,7 +257,8 @@ class Visits:
         """The visit of a step that is under way, or a new one."""
         visit = self._open.get(step)
         if visit is None:
-            number, definition = self._steps.get(step, (NO_STEP, None))
+            own = step.rpartition("/")[2] if self._is_tree else step
+            number, definition = self._steps.get(own, (NO_STEP, None))
             visit = Visit(step, self.now, definition=definition, plan=self._generation, number=number)
             visit.epoch = self.epoch
             self._open[step] = visit

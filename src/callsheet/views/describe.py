@@ -27,6 +27,7 @@ from callsheet.ir import (
     NotEmpty,
     OnFail,
     Or,
+    Plan,
     Ref,
     Replan,
     Respond,
@@ -274,3 +275,31 @@ def describe_step(step: Step) -> str:
     if step.on_fail is not None:
         text += f" ON_FAIL {describe_failure(step.on_fail)}"
     return text
+
+
+class ActionTexts:
+    """What each step of a plan does, in one line, by its name in notes: its id, or in a tree its path.
+
+    Once a new plan is in force, its steps may have the same ids and do something else: `forget`.
+    """
+
+    def __init__(self, plan: Plan | None, most: int = 80) -> None:
+        self._texts: dict[str, str] = {}
+        self._is_tree = plan is not None and plan.tree is not None
+        if plan is None:
+            return
+        if plan.tree is None:
+            self._texts = {step.id: cut(describe_action(step.action), most) for step in plan.steps}
+            return
+        from callsheet.ir.tree import all_statements  # noqa: PLC0415 - only for version 2
+        from callsheet.views.tree import describe_statement  # noqa: PLC0415 - as above
+
+        self._texts = {one.id: cut(describe_statement(one), most) for one in all_statements(plan.tree)}
+
+    def of(self, step: str) -> str:
+        """What a step does; "" if that is not known."""
+        return self._texts.get(step.rpartition("/")[2] if self._is_tree else step, "")
+
+    def forget(self) -> None:
+        """Another plan is in force."""
+        self._texts = {}

@@ -46,6 +46,10 @@ def mermaid(plan: Plan) -> str:
     graph TD
         S1(["S1: @RESPOND ('hi')"])
     """
+    if plan.tree is not None:
+        from callsheet.views.tree import tree_mermaid  # noqa: PLC0415 - only for version 2
+
+        return tree_mermaid(plan.tree)
     if not plan.steps:
         return 'graph TD\n    empty["Empty plan"]'
     if plan.order is Order.DAG:

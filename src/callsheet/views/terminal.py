@@ -213,6 +213,10 @@ def terminal_graph(
     >>> print(terminal_graph(Plan((Step("S1", Respond((Literal("hi"),))),)), {"S1": "done"}))
     ● S1  @RESPOND ("hi")
     """
+    if plan.tree is not None:
+        from callsheet.views.tree import outline_text  # noqa: PLC0415 - only for version 2
+
+        return outline_text(plan.tree, {} if status is None else status, ansi=ansi, columns=columns)
     if not plan.steps:
         return "(empty plan)"
     if plan.order is Order.DAG:

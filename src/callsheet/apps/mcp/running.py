@@ -36,7 +36,7 @@ from callsheet.machine import Status
 from callsheet.machine.notes import Note, NoteKind, StepOutcome
 from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.forking import Forking, NeedsConsent
-from callsheet.views.describe import describe_action
+from callsheet.views.describe import ActionTexts
 
 Answer: TypeAlias = "Reply | InputRequiredResult"
 _log = logging.getLogger("callsheet.mcp")
@@ -54,7 +54,7 @@ class Progress:
     """
 
     def __init__(self, plan: Plan | None = None, reported: int = 0) -> None:
-        self._plan, self._actions = plan, _actions(plan)
+        self._plan, self._actions = plan, ActionTexts(plan)
         self._ended, self._reported = 0, reported
         self._updates: asyncio.Queue[tuple[int, str] | None] = asyncio.Queue()
 
@@ -62,7 +62,7 @@ class Progress:
         """Queue a notification for a finished step; a resumed run repeats the notes from its start."""
         is_graph = self._plan is not None and self._plan.order is Order.DAG
         if note.kind is NoteKind.REPLANNED and not is_graph:
-            self._actions = {}  # the new plan has other steps with the same ids
+            self._actions.forget()
         outcome = note.outcome
         if outcome is None or not note.step:
             return
@@ -70,7 +70,7 @@ class Progress:
         self._ended += 1
         if self._ended > self._reported and self._updates.qsize() < _MOST_WAITING:
             self._reported = self._ended
-            action = self._actions.get(note.step, "")
+            action = self._actions.of(note.step)
             self._updates.put_nowait((self._ended, f"{note.step} {word}: {action}".removesuffix(": ")))
 
     @property
@@ -80,11 +80,11 @@ class Progress:
 
     def restart(self) -> None:
         """Reset the count, because a resumed run repeats its notes."""
-        self._ended, self._actions = 0, _actions(self._plan)
+        self._ended, self._actions = 0, ActionTexts(self._plan)
 
     def set_plan(self, plan: Plan) -> None:
         """Report the steps of another plan from now on."""
-        self._plan, self._actions = plan, _actions(plan)
+        self._plan, self._actions = plan, ActionTexts(plan)
 
     @asynccontextmanager
     async def reporting(self, caller: ClientRequest) -> AsyncGenerator[None]:
@@ -105,10 +105,6 @@ class Progress:
                 await caller.report_progress(ended, total if ended <= total else None, message)
             except Exception as error:  # notifications are best effort
                 _log.debug("the client cannot be notified of progress: %s", error)
-
-
-def _actions(plan: Plan | None) -> dict[str, str]:
-    return {} if plan is None else {step.id: describe_action(step.action) for step in plan.steps}
 
 
 # ---------------------------------------------------------------- starting

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from callsheet import lazy
 from callsheet.apps.operations.runs import INTERRUPTED, shown_outcome
 from callsheet.apps.rendering.runs import (
     count_events,
@@ -17,7 +18,7 @@ from callsheet.apps.rendering.runs import (
 from callsheet.apps.rendering.values import format_seconds, iso, preview
 from callsheet.machine.remarks import RESULT, TRACEBACK
 from callsheet.views.columns import cut, pad, printable, printable_lines
-from callsheet.views.describe import describe_action
+from callsheet.views.describe import ActionTexts, describe_action
 
 if TYPE_CHECKING:
     from callsheet.apps.operations.runs import RunDetails
@@ -26,6 +27,11 @@ if TYPE_CHECKING:
 
 _ACTION_WIDTH = 36
 _MOST_REMARKS = 3
+_MOST_STEP = 28
+_MOST_VISITS = 60
+"""From this many visits on, the items and rounds of a tree are folded."""
+_LATER = lazy.pattern(r"\[(?:[3-9]|[1-9][0-9]+|#[4-9]|#[1-9][0-9]+)\]")
+"""An item but the first three, or a round but these."""
 _MOST_TURNS = 40
 _MOST_ANSWERS = 3
 _MARKS = {"ok": "✓", "failed": "✗", "skipped": "–", "running": "…", "stopped": "✗"}
@@ -52,11 +58,18 @@ def run_detail_lines(details: RunDetails, hint: str = "") -> Iterator[str]:
     yield ""
     waiting_words = {call.step: "in doubt" for call in details.in_doubt}
     waiting_words |= {ask.step: "asks" for ask in details.asks if not ask.is_answered}
-    for visit in account.steps:
+    plan = account.folded.machine.program.plan
+    statements = None if plan.tree is None else ActionTexts(plan, _ACTION_WIDTH)
+    shown, folded = (account.steps, 0) if statements is None else _unfolded(account.steps)
+    width = min(max((len(visit.step) for visit in shown), default=0), _MOST_STEP)
+    for visit in shown:
         action = "" if visit.action is None else describe_action(visit.action)
-        yield _step_line(visit, cut(action, _ACTION_WIDTH), _mark_and_word(visit, waiting_words), now)
+        action = cut(action, _ACTION_WIDTH) if statements is None else statements.of(visit.step)
+        yield _step_line(visit, action, _mark_and_word(visit, waiting_words), now, width)
         for turn in _turns(visit):
             yield f"      {turn}"
+    if folded:
+        yield f"  and {folded:,} more steps of items and rounds, which are done (--json has them all)"
     for warning in (*account.warnings, *_remarks(account)):
         yield f"warning: {warning}"
     yield from _results_and_tracebacks(account)
@@ -86,7 +99,18 @@ def _mark_and_word(visit: Visit, waiting_words: Mapping[str, str]) -> tuple[str,
     return _MARKS[visit.outcome], visit.outcome
 
 
-def _step_line(visit: Visit, action: str, state: tuple[str, str], now: float | None) -> str:
+def _unfolded(visits: list[Visit]) -> tuple[list[Visit], int]:
+    """The visits of a tree to show, and how many are left out.
+
+    Of a long run, the steps of all but the first items and rounds are left out where they went well.
+    """
+    if len(visits) <= _MOST_VISITS:
+        return visits, 0
+    shown = [visit for visit in visits if visit.outcome != "ok" or not _LATER.search(visit.step)]
+    return shown, len(visits) - len(shown)
+
+
+def _step_line(visit: Visit, action: str, state: tuple[str, str], now: float | None, width: int = 6) -> str:
     """The line of a visit; one that is under way has taken its time up to `now`."""
     ended = now if visit.ended is None and visit.outcome == "running" else visit.ended
     is_timed = ended is not None and ended >= visit.started and visit.outcome != "skipped"
@@ -97,7 +121,7 @@ def _step_line(visit: Visit, action: str, state: tuple[str, str], now: float | N
     beside = _beside(visit)
     extra = f"  [{preview(beside, 160)}]" if beside else ""
     mark, outcome = state
-    head = f"  {mark} {visit.step:<6} {outcome:<8} {took:>9}"
+    head = f"  {mark} {visit.step:<{max(width, 6)}} {outcome:<8} {took:>9}"
     return f"{head}  {pad(action, _ACTION_WIDTH)}  {message}{extra}".rstrip()
 
 

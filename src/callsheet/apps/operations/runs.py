@@ -114,6 +114,7 @@ class OutcomeResult(TypedDict):
     status: StatusWord
     outcome: OutcomeWord
     response: Annotated[str | None, "the answer of the plan"]
+    answer: Annotated[Any, "the answer of a plan of version 2 as data; `response` is it as text"]
     variables: Object | None
     steps_executed: Count | None
     terminated: bool | None
@@ -170,6 +171,7 @@ RunDetailsResult = TypedDict(
         "waiting": list[AskRow],
         "variables": Object,
         "response": str | None,
+        "answer": Annotated[Any, "the answer of a plan of version 2 as data; `response` is it as text"],
         "error": str | None,
         "terminated": bool | None,
         "ended_at": Annotated[str | None, "the id of a step"],
@@ -225,6 +227,7 @@ def outcome_json(
         "status": open_status if result is None else str(result.status),
         "outcome": open_status if result is None else str(result.outcome),
         "response": None if result is None else result.response,
+        "answer": None if result is None else result.answer,
         "variables": variables if variables is None else dict(variables),
         "steps_executed": None if result is None else result.steps_executed,
         "terminated": None if result is None else result.terminated,
@@ -467,6 +470,7 @@ def run_details_json(details: RunDetails) -> RunDetailsResult:
         "waiting": [ask_json(ask) for ask in details.asks],
         "variables": folded.machine.variables(),
         "response": None if result is None else result.response,
+        "answer": None if result is None else result.answer,
         "error": None if result is None else result.error,
         "terminated": None if result is None else result.terminated,
         "ended_at": None if result is None else result.ended_at,

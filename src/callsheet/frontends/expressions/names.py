@@ -8,7 +8,7 @@ FUNCTIONS: Final = frozenset(
     {
         *("len", "sum", "min", "max", "sorted", "any", "all", "zip", "enumerate", "range", "reversed"),
         *("round", "abs", "int", "float", "str", "bool", "list", "tuple", "dict", "set"),
-        *("date", "datetime", "duration", "now", "today", "match", "find_all", "json"),
+        *("date", "datetime", "duration", "now", "today", "match", "find_all", "json", "FAILED", "IS_EMPTY"),
     }
 )
 """The functions of expressions."""

@@ -73,10 +73,13 @@ class Reading(NamedTuple):
     end: int
 
 
-def read_expression(text: str, start: int = 0, end: int | None = None, *, is_whole: bool = True) -> Reading:
+def read_expression(
+    text: str, start: int = 0, end: int | None = None, *, is_whole: bool = True, in_brackets: bool = False
+) -> Reading:
     """Parse the expression at `start`.
 
-    `is_whole` demands that it reaches to `end` (blanks and comments aside). Raises NotAnExpression.
+    `is_whole` demands that it reaches to `end` (blanks and comments aside); `in_brackets` says that it stands
+    inside brackets, where it may go on in the next line. Raises NotAnExpression.
 
     >>> read_expression("$a.size + 1").expression
     ... # doctest: +NORMALIZE_WHITESPACE
@@ -84,6 +87,7 @@ def read_expression(text: str, start: int = 0, end: int | None = None, *, is_who
            right=Literal(value=1))
     """
     parser = _Parser(text, start, len(text) if end is None else end)
+    parser.brackets = int(in_brackets)
     found = parser.resolved(parser.expression(), frozenset())
     at = parser.pos
     while text[at - 1].isspace():
@@ -110,6 +114,8 @@ _STRING: Final = re.compile(r"([rRfFbBuU]{0,2})(\"\"\"|'''|\"|')")
 _OPTIONAL: Final = re.compile(r"\?(?!\?)")
 _COMPARISONS: Final = {"==", "!=", "<", "<=", ">", ">="}
 _OPERATOR: Final = re.compile(r"\*\*|//|\?\?|==|!=|<=|>=|<>|&&|\|\||[-+*/%|&^<>!=]")
+WRONG_OPERATORS: Final = {"&&": "and", "||": "or", "<>": "!=", "=": "==", "!": "not "}
+"""Operators of other languages, and what they are here."""
 _ESCAPE: Final = re.compile(
     r"\\(?:u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|(\r\n|.))",
     re.DOTALL,
@@ -180,7 +186,7 @@ class _Parser:
         if not char or char == "\n":
             self.fail("a value is missing here", at, at)
         operator = self.operator()
-        instead = {"&&": "and", "||": "or", "<>": "!=", "=": "==", "!": "not "}.get(operator)
+        instead = WRONG_OPERATORS.get(operator)
         if instead is not None:
             self.fail(f"{operator} is written {instead.strip()} here", at, at + len(operator))
         if char == "?":
@@ -189,6 +195,8 @@ class _Parser:
 
     def expect(self, char: str, why: str) -> None:
         if self.skip() != char:
+            if self.operator() in WRONG_OPERATORS:
+                self.unexpected()
             self.fail(f"{char} is missing {why}", min(self.pos, self.end))
         self.pos += 1
 

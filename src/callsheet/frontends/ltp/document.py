@@ -242,7 +242,7 @@ class Document:
                     f"version {shown(content)!r} of the language is unknown",
                     start,
                     end,
-                    help=f"this callsheet reads version {VERSION}: # ltp: {VERSION}",
+                    help="the versions are 1 and 2: # ltp: 2",
                 )
             return True
         self.meta[name] = f"{self.meta[name]}\n{content}" if name in self.meta else content

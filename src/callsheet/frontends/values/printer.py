@@ -290,6 +290,11 @@ def about_lines(plan: Plan, refuse: Refusal) -> Iterator[str]:
         raise refuse("a plan whose steps are ordered by their dependencies", "write it as a JSON DAG plan")
     if plan.variables:
         raise refuse("initial variables", "give them to the run, or set them in a first step")
+    yield from about_texts(plan, refuse)
+
+
+def about_texts(plan: Plan, refuse: Refusal) -> Iterator[str]:
+    """The comment lines with the id, title and goal of a plan in any order."""
     for name, text in (("id", plan.id), ("title", plan.title), ("goal", plan.goal)):
         if text is None:
             continue

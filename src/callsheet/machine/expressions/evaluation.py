@@ -72,6 +72,8 @@ class Compiled:
     function: Callable[[Slots, Environment], Any]
     cost: int
     """The number of its nodes: the work of evaluating each of them once."""
+    span: Span | None = None
+    """The place of a failure that does not say it itself."""
 
     def __call__(self, slots: Slots, env: Environment) -> Any:
         """The value. Raises ExpressionFailed, with the span of the part that failed."""
@@ -80,7 +82,7 @@ class Compiled:
             return self.function(slots, env)
         except ExpressionFailed as failure:
             if failure.span is None:
-                failure.span = _place(failure.__traceback__)
+                failure.span = _place(failure.__traceback__) or self.span
             raise
         except _EXPECTED as error:
             raise _failure(error) from None
@@ -88,6 +90,9 @@ class Compiled:
 
 def compile_expression(node: Expression, slot_of: SlotOf) -> Compiled:
     """The function of an expression; `slot_of` gives the slot of a variable's name."""
+    plain = _plain_path(node, slot_of)
+    if plain is not None:
+        return plain
     made = _Maker(slot_of).value(node)
     body = ast.Return(made)
     parameters = ast.arguments(
@@ -98,6 +103,39 @@ def compile_expression(node: Expression, slot_of: SlotOf) -> Compiled:
     code = compile(module, _FILE, "exec", dont_inherit=True)
     inner = next(one for one in code.co_consts if isinstance(one, CodeType))
     return Compiled(FunctionType(inner, _HELPERS), sum(1 for _ in nodes(node)))
+
+
+def _plain_path(node: Expression, slot_of: SlotOf) -> Compiled | None:
+    """A path of fields and literal indexes from a variable, as a closure: by far the most frequent form."""
+    steps: list[tuple[Callable[[Any, Any], Any], Any]] = []
+    at = node
+    while True:
+        match at:
+            case Field(target=target, name=name, is_optional=False):
+                steps.append((of.field, name))
+            case Index(target=target, index=Literal(value=value), is_optional=False):
+                steps.append((of.at, value))
+            case Variable(name=name) if steps:
+                return Compiled(_path_function(slot_of(name), steps[::-1]), len(steps) + 1, node.span)
+            case _:
+                return None
+        at = target
+
+
+def _path_function(
+    slot: int, steps: list[tuple[Callable[[Any, Any], Any], Any]]
+) -> Callable[[Slots, Environment], Any]:
+    (first, name), *more = steps
+    if not more:
+        return lambda slots, _: first(slots[slot], name)
+
+    def follow(slots: Slots, _: Environment) -> Any:
+        value = first(slots[slot], name)
+        for step, key in more:
+            value = step(value, key)
+        return value
+
+    return follow
 
 
 _FILE: Final = "<expression>"

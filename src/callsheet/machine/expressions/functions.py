@@ -22,6 +22,7 @@ from callsheet.machine.expressions.values import (
     Environment,
     ExpressionFailed,
     FailureKind,
+    FailureRecord,
     fields_of,
     limited,
     ordered,
@@ -149,7 +150,7 @@ _FIELDS: Final[dict[type, frozenset[str]]] = {
 def field(value: Any, name: str) -> Any:
     """`value.name`: a key of a dict, or a part of a date or duration. Raises ExpressionFailed."""
     kind = type_of(value)
-    if kind is dict:
+    if kind is dict or kind is FailureRecord:
         try:
             return value[name]
         except KeyError:
@@ -207,7 +208,7 @@ CUT: Final = Cut()
 
 def field_or_cut(value: Any, name: str) -> Any:
     """`value.name?`: CUT where the value is null or has no such field."""
-    if value is None or (type(value) is dict and name not in value):
+    if value is None or (_is(value, (dict,)) and name not in value):
         return CUT
     found = field(value, name)
     return CUT if found is None else found
@@ -521,7 +522,17 @@ def _float(env: Environment, value: Any = 0.0) -> float:
     return float(value)
 
 
+def _failed(env: Environment, value: Any) -> bool:
+    return isinstance(value, FailureRecord)
+
+
+def _is_empty(env: Environment, value: Any) -> bool:
+    return value is None or (isinstance(value, Sized) and len(value) == 0)
+
+
 FUNCTIONS: Final[dict[str, Function]] = {
+    "FAILED": _failed,
+    "IS_EMPTY": _is_empty,
     "len": _len,
     "sum": _sum,
     "min": _extreme("min", min),

@@ -50,6 +50,10 @@ class ExpressionFailed(Exception):
         self.span: Span | None = None
 
 
+class FailureRecord(dict[str, Any]):
+    """A failure as a value, as `$error` and ON_FAIL CONTINUE give it: its fields can be read, but no more."""
+
+
 @dataclass(slots=True)
 class Environment:
     """What an evaluation has beside the variables: the statement's clock, and the work that is left.
@@ -208,6 +212,11 @@ def to_json(value: Any) -> Any:
         return value.isoformat()
     if isinstance(value, timedelta):
         return value.total_seconds()
+    if isinstance(value, FailureRecord):
+        raise ExpressionFailed(
+            FailureKind.TYPE,
+            f"{value.get('step')} has failed, and its failure is used as data; test it with FAILED(…)",
+        )
     raise ExpressionFailed(FailureKind.TYPE, f"a {type_name(value)} is nothing that JSON has; write list(…)")
 
 

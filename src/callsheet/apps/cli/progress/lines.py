@@ -13,8 +13,7 @@ from callsheet.apps.rendering.values import format_seconds, preview
 from callsheet.ir import Order, Plan
 from callsheet.machine.notes import CallPlace, Note, NoteKind, StepOutcome
 from callsheet.machine.result import Status
-from callsheet.views.columns import cut
-from callsheet.views.describe import describe_action
+from callsheet.views.describe import ActionTexts
 
 NEW_PLAN = ""
 """The key of the note about a new plan; later notes belong to its steps."""
@@ -110,7 +109,7 @@ class PlainLines:
     """Prints a line on standard error for each note: step, label, message, duration."""
 
     def __init__(self, plan: Plan) -> None:
-        self._actions = {step.id: cut(describe_action(step.action), 80) for step in plan.steps}
+        self._actions = ActionTexts(plan)
         self._is_graph = plan.order is Order.DAG
         self._throttle = LineThrottle()
         self._since: dict[str, float] = {}
@@ -127,7 +126,7 @@ class PlainLines:
         for step in self._since:
             at = done[step].at
             started = Note(NoteKind.STARTED, step, at=CallPlace(items=at.items) if at and at.items else None)
-            action = action_of(started, self._actions.get(step, ""))
+            action = action_of(started, self._actions.of(step))
             self._print(step, NoteKind.STARTED.label, action, None)
 
     def show(self, note: Note, took: float | None, ago: float = 0.0) -> None:
@@ -136,7 +135,7 @@ class PlainLines:
         word = label_of(note)
         if word is not None:
             begins = note.kind in (NoteKind.STARTED, NoteKind.EARLY)
-            words = action_of(note, self._actions.get(note.step, "")) if begins else message_of(note)
+            words = action_of(note, self._actions.of(note.step)) if begins else message_of(note)
             self._print(note.step, word, words, took)
         if note.kind is NoteKind.REPLANNED:
             self._forget()
@@ -172,7 +171,7 @@ class PlainLines:
     def _forget(self) -> None:
         """Steps of the new plan may have the same ids and other actions; those of a graph have new ids."""
         if not self._is_graph:
-            self._actions = {}
+            self._actions.forget()
 
 
 class JsonLines:

@@ -226,10 +226,10 @@ class LinePlayback:
 
     def __init__(self, plan: Plan, *, as_json: bool) -> None:
         from callsheet.ir import Order  # noqa: PLC0415 - not for --help
-        from callsheet.views.describe import describe_action  # noqa: PLC0415 - as above
+        from callsheet.views.describe import ActionTexts  # noqa: PLC0415 - as above
 
         self._as_json = as_json
-        self._actions = {step.id: describe_action(step.action) for step in plan.steps}
+        self._actions = ActionTexts(plan)
         self._is_graph = plan.order is Order.DAG
 
     def before(self, moment: Moment) -> None:
@@ -244,9 +244,9 @@ class LinePlayback:
             if self._as_json:
                 print_text(json.dumps(_json(moment, played, at), ensure_ascii=True))
                 continue
-            line = _line(moment, played, self._actions.get(played.note.step, ""))
+            line = _line(moment, played, self._actions.of(played.note.step))
             if played.note.kind == "replanned" and not self._is_graph:
-                self._actions = {}  # steps of the new plan may have the same ids and other actions
+                self._actions.forget()
             if line:
                 print_text(f"{moment.event.seq:>6}  +{format_seconds(max(0.0, at)):<9}  {line}")
 

@@ -1,0 +1,328 @@
+"""Reads a whole text of version 2: its head, its declarations, its statements, and what surrounds them.
+
+In: a text and a name for it. Out: a `ParseResult`; no text makes it raise.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import replace
+
+from callsheet import lazy
+from callsheet.diagnostics import Diagnostic, Severity, Source
+from callsheet.diagnostics.diagnostic import span_of
+from callsheet.frontends.structured.blocks import BlockReader
+from callsheet.frontends.structured.lines import DECLARATIONS, VERSION, header_of
+from callsheet.frontends.unseen import hidden_characters
+from callsheet.frontends.values.reader import ParseResult, Stop, shown
+from callsheet.frontends.values.reader import replace as replace_text
+from callsheet.ir.gc_pause import gc_paused
+from callsheet.ir.tree import Input, Origin, SubPlan, Tree, all_statements, plan_of_tree, with_ids
+from callsheet.ir.types import Record, Type
+
+_META = lazy.pattern(r"(ltp|id|title|goal):(?: |$)(.*)", re.DOTALL)
+_FENCE = lazy.pattern(r"^[ \t]*(?:```|~~~)[^\n`]*$", re.MULTILINE)
+_MARKER = lazy.pattern(r"^[ \t]*PLAN_(?:START|END)\b[ \t\r]*(?=$|#)", re.MULTILINE)
+_LARGE = 20_000
+"""From this many characters on the cyclic garbage collector is paused."""
+
+
+def read_structured(text: str, name: str = "<plan>", *, strict: bool = False) -> ParseResult:
+    """Parses a text of version 2. `name` is its name in diagnostics; `strict` makes loose spellings errors.
+
+    >>> result = read_structured("# ltp: 2\\nLET $x = 1\\n@RESPOND ($x + 1)")
+    >>> [type(one).__name__ for one in result.plan.tree.body], result.diagnostics
+    (['Let', 'Say'], ())
+    """
+    with gc_paused(len(text) >= _LARGE):
+        return _read(text, name, strict)
+
+
+def _read(text: str, name: str, strict: bool) -> ParseResult:
+    document = Document(text)
+    tree = document.read()
+    diagnostics = document.diagnostics
+    diagnostics.extend(hidden_characters(text))
+    if not document.found and not any(d.is_error for d in diagnostics):
+        help_ = "a step is written S1: @TOOL (arguments) > $result"
+        diagnostics.append(
+            Diagnostic(
+                "LTP001", Severity.ERROR, "no step was found in this text", span_of((0, len(text))), help_
+            )
+        )
+    if strict:
+        diagnostics = [_strict(d) for d in diagnostics]
+    meta = document.meta
+    partial = plan_of_tree(
+        with_ids(tree),
+        id=meta.get("id"),
+        title=meta.get("title"),
+        goal=meta.get("goal"),
+        comments=tuple(document.comments),
+    )
+    plan = None if any(d.is_error for d in diagnostics) else partial
+    diagnostics.sort(key=lambda d: d.span.start if d.span else -1)
+    return ParseResult(plan, partial, tuple(diagnostics), Source(name, text), tuple(document.lost))
+
+
+def _strict(diagnostic: Diagnostic) -> Diagnostic:
+    is_loose = diagnostic.severity is Severity.HINT and diagnostic.code.startswith("LTP1")
+    return replace(diagnostic, severity=Severity.ERROR) if is_loose else diagnostic
+
+
+class Document(BlockReader):
+    """The parser of one text and what it has found besides statements."""
+
+    __slots__ = ("found", "inputs", "meta", "plans", "result", "types")
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text, 1 if text.startswith("\ufeff") else 0)
+        self.meta: dict[str, str] = {}
+        self.types: dict[str, Record] = {}
+        self.inputs: list[Input] = []
+        self.plans: list[SubPlan] = []
+        self.result: Type | None = None
+        self.found = False
+        """Whether there is a statement, right or wrong."""
+
+    def read(self) -> Tree:
+        """Parse the text; its statements have the ids that are written."""
+        end = self._surroundings()
+        whole = self.text
+        comments = self._head()
+        self.text = whole[:end]  # offsets stay those of the whole text
+        body = self.block(None, [], comments)
+        self.text = whole
+        self.found = self.found or bool(body) or bool(self.plans) or self.errors > 0
+        tree = Tree(body, tuple(self.inputs), tuple(self.types.items()), tuple(self.plans), self.result)
+        self._check_ids(tree)
+        return tree
+
+    # ------------------------------------------------------------ the head, and prose
+
+    def _surroundings(self) -> int:
+        """Skip what is before the header and cut what is behind a closing fence; gives the plan's end."""
+        text = self.text
+        header = header_of(text)
+        if header is None:
+            return len(text)
+        start, end = header.start(), len(text)
+        before = [line for line in text[self.pos : start].splitlines() if line.strip()]
+        fence = next((f for f in reversed(list(_FENCE.finditer(text, 0, start))) if f is not None), None)
+        if any(not line.lstrip().startswith("#") for line in before):
+            at = self.pos
+            self.loose("LTP103", "this is not part of the plan and is ignored", at, start, "")
+            self.pos = start
+        if fence is not None:
+            close = _FENCE.search(text, header.end())
+            if close is not None:
+                end = close.start()
+                self.loose("LTP103", "this is not part of the plan and is ignored", end, len(text), "")
+        return end
+
+    def _head(self) -> list[str]:
+        """Read the comments before the plan; those that say nothing about it are given."""
+        comments: list[str] = []
+        while (char := self.skip()) in {"\n", "#"}:
+            if char == "\n":
+                self.pos += 1
+                continue
+            start = self.pos
+            self.pos = self.line_end(start)
+            line = self.text[start + 1 : self.pos].removesuffix("\r").removeprefix(" ")
+            found = _META.match(line)
+            if found is None:
+                comments.append(line.rstrip())
+                continue
+            name, content = found.groups()
+            if name == "ltp":
+                if content.strip() != str(VERSION):
+                    message = f"version {shown(content)!r} of the language is unknown"
+                    self.error("LTP003", message, start, self.pos, help=f"write # ltp: {VERSION} once")
+            else:
+                self.meta[name] = f"{self.meta[name]}\n{content}" if name in self.meta else content
+        return comments
+
+    # ------------------------------------------------------------ declarations
+
+    def statement_word(self) -> str:
+        """The word of a declaration at the position, in capitals; "" if none is there."""
+        word = self.word()
+        after = self.text[self.pos + len(word) : self.pos + len(word) + 1]
+        return word.upper() if word.upper() in DECLARATIONS and after in {" ", "\t"} else ""
+
+    def declares(self, comments: list[str], *, is_main: bool) -> bool:
+        """Read a declaration or a plan marker at the position; whether there was one."""
+        self.head = self.pos
+        self.found = True
+        marker = _MARKER.match(self.text, self.pos)
+        if marker is not None:
+            self.loose("LTP122", "version 2 needs no plan markers", *marker.span(), "")
+            self.pos = marker.end()
+            return True
+        word = self.statement_word()
+        if not word:
+            return False
+        start = self.pos
+        if not is_main:
+            help_ = "move it before the first step of the plan"
+            raise self.error(
+                "LTP210", f"{word} stands outside all blocks", start, start + len(word), help=help_
+            )
+        self.takes(word)
+        match word:
+            case "INPUT":
+                self._input(start, comments)
+            case "TYPE":
+                self._type(start, comments)
+            case "PLAN":
+                self._plan(start, comments)
+            case "USE":
+                self._use(start, comments)
+            case _:
+                self.result = self.type()
+                self._end(start, comments)
+        return True
+
+    def _end(self, start: int, comments: list[str]) -> str | None:
+        """The remark at the end of a declaration, which its line must reach."""
+        self.head_comments(start, comments)
+        remark = self.remark()
+        char = self.skip()
+        if char not in {"", "\n"}:
+            raise self.too_much(char)
+        return remark
+
+    def _input(self, start: int, comments: list[str]) -> None:
+        one = self._parameter()
+        help_ = self._end(start, comments)
+        one = replace(one, help=help_, comments=tuple(comments), span=self.since(start))
+        comments.clear()
+        if any(other.name == one.name for other in self.inputs):
+            raise self._twice(f"the input ${one.name}", start)
+        self.inputs.append(one)
+
+    def _parameter(self) -> Input:
+        """`$name: type = default`, perhaps with SECRET before it."""
+        is_secret = self.takes("SECRET")
+        start = self.pos
+        name = self.variable("for the input")
+        if self.skip() != ":":
+            end = self.pos
+            fix = replace_text("write : str", end, end, ": str")
+            help_ = "write INPUT $name: type, such as str, int, list[str] or json"
+            raise self.error("LTP209", f"the input ${name} has no type", start, end, help=help_, fix=fix)
+        self.pos += 1
+        kind = self.type()
+        if self.skip() != "=":
+            return Input(name, kind, is_secret=is_secret, span=self.since(start))
+        self.pos += 1
+        default = self.constant(f"the default of ${name}")
+        return Input(name, kind, default, is_required=False, is_secret=is_secret, span=self.since(start))
+
+    def _type(self, start: int, comments: list[str]) -> None:
+        name = self.name("the type")
+        if self.skip() != "=":
+            raise self.error("LTP209", "= is missing", help="write TYPE Ticket = {id: int, title: str?}")
+        self.pos += 1
+        record = self.record()
+        remark = self._end(start, comments)
+        if remark is not None:
+            comments.append(remark)
+        if name in self.types:
+            raise self._twice(f"the type {name}", start)
+        self.types[name] = record
+
+    def _plan(self, start: int, comments: list[str]) -> None:
+        name = self.name("the plan")
+        inputs = self._parameters(name)
+        result = None
+        if self.text.startswith("->", self.pos) or self.skip() == "-":
+            self.expect("-", "before the type of the result")
+            self.expect(">", "before the type of the result")
+            result = self.type()
+        self.head_comments(self.pos, comments)
+        body = self.inner(f"PLAN {name} (…)", comments)
+        remark = self._end(self.pos, [])
+        if remark is not None:
+            comments.append(remark)
+        self._add_plan(SubPlan(name, inputs, body, result, None, tuple(comments), self.since(start)), start)
+        comments.clear()
+
+    def _parameters(self, plan: str) -> tuple[Input, ...]:
+        """The inputs of a sub-plan in parentheses; the comment behind one is its help."""
+        if self.skip() != "(":
+            help_ = f"write PLAN {plan} ($name: type) -> type {{"
+            raise self.error("LTP209", f"the inputs of the plan {plan} are missing", help=help_)
+        self.open()
+        inputs: list[Input] = []
+        while self.skip() != ")":
+            waiting = tuple(self.comments)
+            self.comments.clear()
+            start = self.pos
+            one = self._parameter()
+            if any(other.name == one.name for other in inputs):
+                raise self._twice(f"the input ${one.name}", start)
+            self.depth -= 1
+            has_comma = self.skip() == ","
+            self.pos += has_comma
+            help_ = self.remark()
+            self.depth += 1
+            inputs.append(replace(one, help=help_, comments=waiting))
+            if not has_comma and self.skip() != ")":
+                self.expect(")", f"at the end of the inputs of the plan {plan}")
+        self.pos += 1
+        self.depth -= 1
+        self.skip()
+        return tuple(inputs)
+
+    def _use(self, start: int, comments: list[str]) -> None:
+        name = self.name("the plan that is used")
+        if not self.takes("FROM"):
+            help_ = f'write USE {name} FROM "{name}.ltp", or USE {name} FROM LIBRARY "{name}@3"'
+            raise self.error("LTP209", "FROM is missing", help=help_)
+        is_library = self.takes("LIBRARY")
+        reference = self.constant("the place of the plan")
+        if not isinstance(reference, str) or not reference:
+            raise self.error("LTP209", "the place of the plan is a text", start, self.pos)
+        remark = self._end(start, comments)
+        if remark is not None:
+            comments.append(remark)
+        origin = Origin(reference, is_library)
+        self._add_plan(SubPlan(name, (), (), None, origin, tuple(comments), self.since(start)), start)
+        comments.clear()
+
+    def _add_plan(self, plan: SubPlan, start: int) -> None:
+        if any(other.name == plan.name for other in self.plans):
+            raise self._twice(f"the plan {plan.name}", start)
+        self.plans.append(plan)
+
+    def _twice(self, what: str, start: int) -> Stop:
+        return self.error("LTP217", f"{what} is declared twice", start, max(start, self.line_end(start)))
+
+    def _check_ids(self, tree: Tree) -> None:
+        """Report each id that is used again."""
+        written = [one for one in all_statements(tree) if one.id]
+        counts = Counter(one.id for one in written)
+        if len(counts) == len(written):
+            return
+        seen: set[str] = set()
+        for one in sorted(written, key=lambda each: each.span.start if each.span else 0):
+            if one.id in seen:
+                at = one.span.start if one.span else 0
+                free = self._free_id(one.id, counts)
+                counts[free] += 1
+                fix = replace_text(f"write {free}", at, at + len(one.id), free)
+                message = f"the id {one.id} is used twice"
+                self.error(
+                    "LTP206", message, at, at + len(one.id), help="ids are unique in the whole plan", fix=fix
+                )
+            seen.add(one.id)
+
+    def _free_id(self, own: str, taken: Counter[str]) -> str:
+        stem = own.rstrip("0123456789") or own
+        number = 1
+        while f"{stem}{number}" in taken:
+            number += 1
+        return f"{stem}{number}"

@@ -1,0 +1,161 @@
+"""Reads what a statement says about its failure: ON_FAIL with its remedies and blocks, and FINALLY.
+
+In: a reader behind the statement. Out: a `Recovery`, or `Stop` after a diagnostic.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from callsheet import lazy
+from callsheet.diagnostics import did_you_mean
+from callsheet.frontends.structured.lines import REMEDIES, RESERVED_KINDS
+from callsheet.frontends.values.reader import NAME, Stop, replace, shown
+from callsheet.ir.expr import Literal
+from callsheet.ir.tree import Again, GoOn, Handler, Leave, Recovery, Remedy, Skip, Use
+
+if TYPE_CHECKING:
+    from callsheet.frontends.structured.blocks import BlockReader
+
+_KIND = lazy.pattern(NAME)
+
+
+def is_kind(word: str) -> bool:
+    """Whether a failure may be of this kind."""
+    return _KIND.fullmatch(word) is not None and word.upper() not in RESERVED_KINDS
+
+
+def read_recovery(reader: BlockReader, comments: list[str]) -> Recovery | None:
+    """What is said about the failure of the statement before the position; None if nothing is."""
+    again: Again | None = None
+    remedy: Remedy | None = None
+    handlers: list[Handler] = []
+    while True:
+        word = reader.goes_on("ON_FAIL", "FINALLY")
+        if not word:
+            break
+        if word == "FINALLY":
+            return Recovery(again, remedy, tuple(handlers), reader.inner("FINALLY", comments))
+        start = reader.pos
+        if reader.word().upper().lstrip("@") == "RETRY":
+            if again is not None:
+                raise reader.error("LTP060", "@RETRY is given once")
+            again = read_retry(reader)
+            if reader.at_line_end() or reader.word().upper() in {"ON_FAIL", "FINALLY"}:
+                continue
+        made = read_remedy(reader, comments)
+        if not isinstance(made, Handler):
+            reader.head_comments(start, comments)
+        if remedy is not None or (handlers and not isinstance(made, Handler)):
+            help_ = "a statement has one of CONTINUE, USE, SKIP and TERMINATE, or blocks"
+            raise reader.error(
+                "LTP060", "what a failure leads to is said once", start, reader.pos, help=help_
+            )
+        if isinstance(made, Handler):
+            handlers.append(made)
+        else:
+            remedy = made
+    return None if again is remedy is None and not handlers else Recovery(again, remedy, tuple(handlers))
+
+
+def read_remedy(reader: BlockReader, comments: list[str]) -> Remedy | Handler:
+    """What follows ON_FAIL, apart from @RETRY."""
+    start = reader.pos
+    if reader.skip() == "{":
+        return Handler((), reader.inner("ON_FAIL", comments), span=reader.since(start))
+    word = reader.word()
+    bare = word.upper().lstrip("@")
+    if bare in REMEDIES:
+        if word != bare:
+            code = "LTP105" if word.upper() == bare else "LTP106"
+            reader.loose(code, f"{word} is written {bare}", reader.pos, reader.pos + len(word), bare)
+        reader.pos += len(word)
+        match bare:
+            case "CONTINUE":
+                return GoOn()
+            case "SKIP":
+                return Skip()
+            case "USE":
+                return Use(reader.one_value("USE"))
+            case _:
+                return Leave(reader.values("TERMINATE"))
+    return read_handler(reader, start, comments)
+
+
+def read_handler(reader: BlockReader, start: int, comments: list[str]) -> Handler:
+    """`KIND, KIND AS $name { … }`."""
+    kinds: list[str] = []
+    while reader.word().upper() != "AS":
+        reader.skip()
+        found = _KIND.match(reader.text, reader.pos)
+        if found is None or found[0].upper() in RESERVED_KINDS:
+            raise no_remedy(reader)
+        kinds.append(found[0])
+        reader.pos = found.end()
+        if reader.skip() != ",":
+            break
+        reader.pos += 1
+    binds = reader.variable("for the failure after AS") if reader.takes("AS") else "error"
+    if kinds and reader.skip() != "{" and len(kinds) == 1:
+        raise no_remedy(reader, kinds[0], reader.pos)
+    body = reader.inner("ON_FAIL KIND", comments)
+    return Handler(tuple(kinds), body, binds, reader.since(start))
+
+
+def no_remedy(reader: BlockReader, word: str | None = None, end: int | None = None) -> Stop:
+    """The error for what cannot follow ON_FAIL."""
+    help_ = "write @RETRY(3), CONTINUE, USE (value), SKIP, TERMINATE (…), or a block: ON_FAIL {"
+    if word is None or end is None:
+        return reader.error("LTP060", "expected what to do after ON_FAIL", help=help_)
+    start = reader.text.rfind(word, 0, end)
+    stop = start + len(word)
+    if word.upper() == "GOTO":
+        return reader.error(
+            "LTP213", "version 2 has no GOTO", start, stop, help="write a block: ON_FAIL { … }"
+        )
+    meant = did_you_mean(word.upper(), ("RETRY", "CONTINUE", "USE", "SKIP", "TERMINATE"), 1)
+    if not meant:
+        return reader.error(
+            "LTP060", f"{shown(word)} after ON_FAIL is not followed by {{", start, stop, help=help_
+        )
+    right = {"RETRY": "@RETRY"}.get(meant[0], meant[0])
+    fix = replace(f"write {right}", start, stop, right)
+    return reader.error(
+        "LTP060",
+        f"{shown(word)} cannot follow ON_FAIL",
+        start,
+        stop,
+        help=f"did you mean {right}?",
+        fix=fix,
+    )
+
+
+def read_retry(reader: BlockReader) -> Again:
+    """`@RETRY(count, delay=…, backoff=…)` at the position."""
+    start = reader.pos
+    word = reader.word()
+    if word != "@RETRY":
+        reader.loose("LTP106", f"{word} is written @RETRY", start, start + len(word), "@RETRY")
+    reader.pos += len(word)
+    at = reader.pos
+    values, named = reader.arguments("@RETRY")
+    help_ = "write @RETRY(3), or @RETRY(3, delay=2, backoff=2)"
+    numbers: dict[str, float] = {}
+    pairs = [*(("count", value) for value in values), *named]
+    for name, value in pairs:
+        number = value.value if isinstance(value, Literal) else None
+        is_whole = type(number) is int
+        if (
+            name not in {"count", "delay", "backoff"}
+            or name in numbers
+            or not (is_whole or type(number) is float)
+        ):
+            raise reader.error("LTP061", "these are not the numbers of a retry", at, reader.pos, help=help_)
+        numbers[name] = cast("float", number)
+    count = numbers.get("count")
+    if type(count) is not int or not 0 <= count < 10**9 or min(numbers.values()) < 0:
+        raise reader.error(
+            "LTP061", "a retry has a whole number of attempts", at, max(at, reader.pos), help=help_
+        )
+    delay, backoff = numbers.get("delay"), numbers.get("backoff")
+    return Again(count, None if delay is None else float(delay), None if backoff is None else float(backoff))

@@ -1,0 +1,138 @@
+"""The lines of version 2: its words, where a statement begins, and where reading resumes after an error."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from callsheet import lazy
+from callsheet.diagnostics import Span
+from callsheet.frontends.values.reader import NAME, STEP_LINE, comment_text
+from callsheet.ir.tree import Word
+
+VERSION: Final = 2
+"""The version of the language that the header names."""
+
+ID: Final = r"[A-Za-z_][A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]+)*"
+"""The id of a statement, as a pattern: dots join the names of what it stands in."""
+
+SIMPLE: Final = {word.value.removeprefix("@"): word for word in Word}
+"""The statements of one word by that word, without the `@` of RESPOND."""
+
+BLOCKS: Final = frozenset({"?IF", "?FOREACH", "?REPEAT", "TRY", "@PARALLEL"})
+"""The words that open a block."""
+
+DECLARATIONS: Final = frozenset({"INPUT", "TYPE", "PLAN", "USE", "RESULT"})
+"""The words of declarations, which stand outside all blocks."""
+
+CONTINUATIONS: Final = frozenset({"ELSE", "ON_FAIL", "FINALLY", "UNTIL"})
+"""The words that go on behind the `}` of a block."""
+
+REMEDIES: Final = frozenset({"CONTINUE", "USE", "SKIP", "TERMINATE"})
+"""The words after ON_FAIL that are no kinds of failure."""
+
+_OTHERS: Final = frozenset({"LET", "SET", "REQUIRE", "CALL", "COMPUTE", "GOTO"})
+
+WORDS: Final = frozenset(
+    {*SIMPLE, *(word.lstrip("?@") for word in BLOCKS), *DECLARATIONS, *CONTINUATIONS, *_OTHERS}
+)
+"""The words that begin a line of version 2, without `@` and `?`."""
+
+RESERVED_KINDS: Final = REMEDIES | {"AS", "ON_FAIL", "FINALLY", "RETRY"}
+"""What no failure can be of the kind of, since it means something else after ON_FAIL."""
+
+_WORD = "|".join(sorted((re.escape(word) for word in WORDS), key=len, reverse=True))
+STATEMENT_LINE: Final = lazy.pattern(
+    rf"^[ \t]*(?:{ID}[ \t]*:[ \t]*(?=[@?A-Z])|@[A-Za-z]|\?(?:IF|FOREACH|REPEAT)\b"
+    rf"|(?:{_WORD})(?:[ \t]+[$({{A-Za-z]|[ \t\r]*(?:$|#))|\}}[ \t]*(?:ELSE|ON_FAIL|FINALLY|UNTIL)\b)",
+    re.MULTILINE,
+)
+"""A line at which reading resumes after an error, even inside open brackets."""
+
+_HEADER = lazy.pattern(rf"^[ \t]*#[ \t]*ltp:[ \t]*{VERSION}[ \t\r]*$", re.MULTILINE)
+_BEGINNING = lazy.pattern(r"^[ \t]*PLAN_START\b", re.MULTILINE)
+
+_TEXT = r"\"\"\"(?:[^\\]|\\.)*?\"\"\"|'''(?:[^\\]|\\.)*?'''|\"(?:[^\"\\\n]|\\.)*\"?|'(?:[^'\\\n]|\\.)*'?"
+_TOKEN: Final = lazy.pattern(rf"(?P<text>{_TEXT})|(?P<comment>#[^\n]*)|[()\[\]{{}}\n]", re.DOTALL)
+_BLOCK_HEAD: Final = lazy.pattern(
+    rf"[ \t]*(?:{ID}[ \t]*:[ \t]*)?(?:\?|TRY\b|@?PARALLEL\b|PLAN\b|\}}|(?:IF|FOREACH|REPEAT|ELSE)\b)"
+    r"|[^\n]*\b(?:ON_FAIL|FINALLY)\b",
+    re.IGNORECASE,
+)
+VARIABLE: Final = lazy.pattern(rf"\$({NAME})")
+
+
+def header_of(text: str) -> re.Match[str] | None:
+    """The line `# ltp: 2`, if it opens the plan of the text; what precedes it is no part of a plan."""
+    found = _HEADER.search(text) if "ltp:" in text else None
+    if found is None:
+        return None
+    before = STEP_LINE.search(text, 0, found.start()) or _BEGINNING.search(text, 0, found.start())
+    return None if before is not None else found
+
+
+def is_structured(text: str) -> bool:
+    """Whether a text says that it is version 2 of the language.
+
+    >>> is_structured("# ltp: 2\\nLET $x = 1"), is_structured("S1: @A\\n# ltp: 2")
+    (True, False)
+    """
+    return header_of(text) is not None
+
+
+def comments_in(text: str, start: int, end: int) -> Iterator[str]:
+    """The comments inside a statement, in the order of the text."""
+    if text.find("#", start, end) < 0:
+        return
+    for token in _TOKEN.finditer(text, start, end):
+        if token["comment"] is not None:
+            yield comment_text(token["comment"])
+
+
+def statement_end(text: str, start: int) -> int:
+    """Where a statement that cannot be read ends: at the end of the line on which its brackets close.
+
+    A later line that begins like a statement ends it in any case, as does the `}` of the block around it.
+    """
+    open_brackets: list[str] = []
+    for token in _TOKEN.finditer(text, start):
+        mark, at = token[0], token.start()
+        if mark == "\n":
+            if not open_brackets or STATEMENT_LINE.match(text, at + 1) or opens_block(text, start, at):
+                return at
+        elif mark in "([{":
+            open_brackets.append(mark)
+        elif mark == "}" and "{" not in open_brackets and text.find("\n", start, at) >= 0:
+            return text.rfind("\n", start, at)
+        elif mark in ")]}":
+            if open_brackets:
+                open_brackets.pop()
+        elif token["text"] is not None and "\n" in mark and STATEMENT_LINE.search(mark):
+            return text.find("\n", at)
+    return len(text)
+
+
+def opens_block(text: str, start: int, end: int) -> bool:
+    """Whether the line `start:end`, of a statement that cannot be read, opens a block at its end."""
+    line = text[start:end]
+    for token in _TOKEN.finditer(line):
+        if token["comment"] is not None:
+            line = line[: token.start()]
+            break
+    return line.rstrip().endswith("{") and _BLOCK_HEAD.match(line) is not None
+
+
+def next_statement(text: str, at: int) -> int:
+    """The offset of the next line that begins like a statement, the end of the text if there is none."""
+    line = text.find("\n", at)
+    found = None if line < 0 else STATEMENT_LINE.search(text, line + 1)
+    return len(text) if found is None else found.start()
+
+
+def gap_before(text: str, at: int) -> Span:
+    """The blanks and line ends before a place."""
+    start = at
+    while start and text[start - 1] in " \t\r\n":
+        start -= 1
+    return Span(start, at)

@@ -1,0 +1,220 @@
+"""Reads the statements of one line: calls, LET and SET, REQUIRE, COMPUTE, and those of one word.
+
+In: a reader behind the word, the id, where the line begins, and the comments so far, to which those inside
+the statement are added. Out: the statement, or `Stop` after a diagnostic.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from callsheet import lazy
+from callsheet.frontends.structured.failure import is_kind, read_recovery
+from callsheet.frontends.values.reader import replace as replace_text
+from callsheet.frontends.values.reader import shown
+from callsheet.frontends.values.strings import raw_lines
+from callsheet.ir import canonical_tool_name
+from callsheet.ir.expr import Literal
+from callsheet.ir.expression import Expression
+from callsheet.ir.tree import Act, Assign, Compute, Invoke, Let, Require, Say, Word
+
+if TYPE_CHECKING:
+    from callsheet.frontends.structured.blocks import BlockReader
+
+_TOOL = lazy.pattern(r"@([A-Za-z0-9_]+)(?![-.\w])")
+_RUN = lazy.pattern(r"@[^\s(){}\"'$>,]*")
+_FENCE = lazy.pattern(r"(\"{3,}|'{3,})")
+_LINE_END = lazy.pattern(r"[ \t\r]*\n")
+_WORD_ONLY: Final = frozenset({Word.BREAK, Word.CONTINUE})
+_ONE_VALUE: Final = frozenset({Word.YIELD, Word.NOTE, Word.WAIT})
+
+
+def read_act(reader: BlockReader, own: str, start: int, comments: list[str]) -> Act:
+    """`@TOOL (arguments) > $x ON_FAIL …`; the tool's name is at the position."""
+    found = _TOOL.match(reader.text, reader.pos)
+    if found is None:
+        run = _RUN.match(reader.text, reader.pos)
+        end = reader.pos + 1 if run is None else run.end()
+        written = reader.text[reader.pos : end]
+        plain = canonical_tool_name(written)
+        can_fix = written.isascii() and bool(plain.strip("_"))
+        fix = replace_text(f"write @{plain}", reader.pos, end, f"@{plain}") if can_fix else None
+        raise reader.error("LTP013", f"{shown(written)} is not a tool name", reader.pos, end, fix=fix)
+    tool = found[1].upper()
+    if found[1] != tool:
+        message = f"the name of a tool is written in capitals: @{tool}"
+        reader.loose("LTP105", message, *found.span(), f"@{tool}")
+    reader.pos = found.end()
+    positional, named = reader.arguments(f"@{tool}")
+    reader.head_comments(start, comments)
+    into = reader.into()
+    recovery = read_recovery(reader, comments)
+    return Act(own, tool, positional, named, into, recovery, is_named=bool(own), span=reader.since(start))
+
+
+def read_invoke(reader: BlockReader, own: str, start: int, comments: list[str]) -> Invoke:
+    """`CALL plan (name=value) > $x ON_FAIL …`."""
+    plan = reader.name("the plan that is called")
+    at = reader.pos
+    positional, named = reader.arguments(f"CALL {plan}")
+    if positional:
+        help_ = f"write CALL {plan} (name=value)"
+        raise reader.error("LTP023", "the arguments of CALL have names", at, reader.pos, help=help_)
+    reader.head_comments(start, comments)
+    into = reader.into()
+    recovery = read_recovery(reader, comments)
+    return Invoke(own, plan, named, into, recovery, bool(own), span=reader.since(start))
+
+
+def read_compute(reader: BlockReader, own: str, start: int, comments: list[str]) -> Compute:
+    """`COMPUTE (reads=[$a]) > $b` and its source."""
+    names: tuple[str, ...] = ()
+    if reader.skip() == "(":
+        names = _read_names(reader)
+    reader.head_comments(start, comments)
+    into: list[str] = []
+    if reader.skip() == ">":
+        reader.pos += 1
+        into.append(reader.variable("for a result after >"))
+        while reader.skip() == ",":
+            reader.pos += 1
+            into.append(reader.variable("for a result after the comma"))
+    source = _read_source(reader)
+    recovery = read_recovery(reader, comments)
+    return Compute(own, source, names, tuple(into), recovery, bool(own), span=reader.since(start))
+
+
+def _read_names(reader: BlockReader) -> tuple[str, ...]:
+    """`(reads=[$a, $b])` at the position."""
+    reader.open()
+    names: list[str] = []
+    if reader.skip() != ")":
+        if not reader.takes_name("reads"):
+            raise reader.error("LTP216", "COMPUTE says what it reads", help="write COMPUTE (reads=[$a, $b])")
+        reader.expect("=", "after reads")
+        reader.expect("[", "after reads=")
+        while reader.skip() != "]":
+            names.append(reader.variable("that the source reads"))
+            if reader.skip() != ",":
+                break
+            reader.pos += 1
+        reader.expect("]", "at the end of the variables that the source reads")
+    reader.expect(")", "at the end of COMPUTE (reads=[…])")
+    reader.depth -= 1
+    return tuple(names)
+
+
+def _read_source(reader: BlockReader) -> str:
+    """The source of a COMPUTE: raw, between three or more quotes, and as many again."""
+    reader.skip()
+    start = reader.pos
+    fence = _FENCE.match(reader.text, start)
+    if fence is None:
+        help_ = 'write the Python source between """ and """, on lines of its own'
+        raise reader.error("LTP216", "the source of COMPUTE is missing", help=help_)
+    quotes = fence[1]
+    opening = fence.end()
+    line = _LINE_END.match(reader.text, opening)
+    at = _fence_end(reader, quotes, opening, is_block=line is not None)
+    if at < 0:
+        help_ = f"end it with {quotes} on a line of its own"
+        raise reader.error(
+            "LTP020", "the source of COMPUTE is not closed", start, reader.line_end(start), help=help_
+        )
+    reader.pos = at + len(quotes)
+    if line is None:
+        return reader.text[opening:at]
+    last = reader.line_start(at)
+    inside = reader.text[line.end() : max(line.end(), last - 1)].removesuffix("\r")
+    return raw_lines(f"\n{inside}", reader.text[last:at])[1:]
+
+
+def _fence_end(reader: BlockReader, quotes: str, opening: int, *, is_block: bool) -> int:
+    """Where the closing quotes of a source begin, -1 if there are none."""
+    at = opening
+    while (at := reader.text.find(quotes, at)) >= 0:
+        after = at + len(quotes)
+        if is_block:
+            is_own_line = not reader.text[reader.line_start(at) : at].strip(" \t")
+            if is_own_line and not reader.text.startswith(quotes[0], after):
+                return at
+        else:
+            return at if "\n" not in reader.text[opening:at] else -1
+        at = after
+        while reader.text.startswith(quotes[0], at):
+            at += 1
+    return -1
+
+
+def read_let(reader: BlockReader, own: str, start: int, comments: list[str]) -> Let:
+    """`LET $x: type = value`."""
+    name = reader.variable("after LET")
+    kind = None
+    if reader.skip() == ":":
+        reader.pos += 1
+        kind = reader.type()
+    value = _assigned(reader, "LET", start, comments)
+    return Let(own, name, value, kind, span=reader.since(start))
+
+
+def read_assign(reader: BlockReader, own: str, start: int, comments: list[str]) -> Assign:
+    """`SET $x = value`."""
+    name = reader.variable("after SET")
+    return Assign(own, name, _assigned(reader, "SET", start, comments), span=reader.since(start))
+
+
+def _assigned(reader: BlockReader, word: str, start: int, comments: list[str]) -> Expression:
+    if reader.skip() != "=":
+        raise reader.error("LTP211", f"= is missing: {word} $x = value")
+    reader.pos += 1
+    if reader.at_line_end():
+        raise reader.error("LTP211", f"{word} needs a value: {word} $x = value")
+    if reader.text.startswith("@", reader.pos):
+        help_ = "the result of a call is stored with >: @TOOL (…) > $x"
+        raise reader.error("LTP211", f"{word} takes an expression, which makes no call", help=help_)
+    value = reader.expression()
+    reader.head_comments(start, comments)
+    return value
+
+
+def read_require(reader: BlockReader, own: str, start: int, comments: list[str]) -> Require:
+    """`REQUIRE (condition) "message"`."""
+    condition = reader.one_value("REQUIRE")
+    message = None if reader.at_line_end() or reader.word() else reader.expression()
+    reader.head_comments(start, comments)
+    return Require(own, condition, message, span=reader.since(start))
+
+
+def read_say(word: Word, reader: BlockReader, own: str, start: int, comments: list[str]) -> Say:
+    """A statement of one word with its values."""
+    values: tuple[Expression, ...] = ()
+    kind = None
+    if word is Word.FAIL:
+        values, kind = _failure(reader)
+    elif word is Word.RETURN:
+        values = () if reader.at_line_end() else (reader.one_value("RETURN"),)
+    elif word in _ONE_VALUE:
+        values = (reader.one_value(word.value),)
+    elif word not in _WORD_ONLY:
+        values = reader.values(word.value)
+    reader.head_comments(start, comments)
+    return Say(own, word, values, kind, bool(own), span=reader.since(start))
+
+
+def _failure(reader: BlockReader) -> tuple[tuple[Expression, ...], str | None]:
+    """`("text", kind="own")` behind FAIL."""
+    if reader.skip() != "(":
+        return (reader.one_value("FAIL"),), None
+    at = reader.pos
+    values, named = reader.arguments("FAIL")
+    if len(values) != 1:
+        help_ = 'write FAIL ("what is wrong"), or FAIL ("what is wrong", kind="own")'
+        raise reader.error("LTP211", "FAIL takes one text", at, reader.pos, help=help_)
+    kind = None
+    for name, value in named:
+        own = value.value if isinstance(value, Literal) else None
+        if name != "kind" or not isinstance(own, str) or not is_kind(own):
+            help_ = 'kind="own" is a word in quotes: ASCII letters, digits, _'
+            raise reader.error("LTP211", "FAIL takes a text and a kind", at, reader.pos, help=help_)
+        kind = own
+    return values, kind

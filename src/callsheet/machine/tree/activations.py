@@ -1,0 +1,187 @@
+"""The state of a run of a plan tree: activations of bodies, with their places, variables and guards."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, NamedTuple, TypeAlias
+
+from callsheet.ir.tree import Failing, Word
+from callsheet.machine.expressions import Environment, ExpressionFailed, FailureKind
+from callsheet.machine.tree.program import Body, InvokeOp, LoopOp, ParallelOp
+
+KINDS: dict[FailureKind, Failing] = {
+    FailureKind.TYPE: Failing.TYPE,
+    FailureKind.VALUE: Failing.VALUE,
+    FailureKind.KEY: Failing.KEY,
+    FailureKind.INDEX: Failing.INDEX,
+    FailureKind.ATTRIBUTE: Failing.ATTRIBUTE,
+    FailureKind.ZERO: Failing.ZERO,
+    FailureKind.OVERFLOW: Failing.OVERFLOW,
+    FailureKind.LIMIT: Failing.LIMIT,
+}
+
+
+class Failure(NamedTuple):
+    """Why a statement failed: its kind, its own words, the full text, where, and after how many attempts."""
+
+    kind: str
+    message: str
+    step: str
+    error: str = ""
+    attempts: int = 1
+
+    @classmethod
+    def of(cls, failed: ExpressionFailed, step: str) -> Failure:
+        """The failure of an expression at a place."""
+        return cls(KINDS[failed.kind].value, failed.message, step)
+
+    @property
+    def text(self) -> str:
+        """The full text, with what is around the own words."""
+        return self.error or self.message
+
+
+class StatementFailed(Exception):
+    """Unwinds an operation whose statement has failed."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.text)
+        self.failure = failure
+
+
+class Leaving(NamedTuple):
+    """An early end on its way out: the word, its value, and for BREAK and CONTINUE of a REPEAT where to go.
+
+    `depth` is the number of guards that stay, `path` what keys begin with there.
+    """
+
+    word: Word
+    value: Any = None
+    to: int = -1
+    depth: int = 0
+    path: str = ""
+    step: str = ""
+    error: str = ""
+    """The failure that a TERMINATE answers, where it does."""
+
+
+Pending: TypeAlias = "Failure | Leaving | None"
+"""What goes on after a FINALLY block; None is the next statement."""
+
+
+class Guard(NamedTuple):
+    """What protects the statements of an activation: where a failure is caught, where FINALLY begins."""
+
+    at: int
+    catch: int
+    final: int
+    path: str
+    pending: int
+    """How many FINALLY blocks were under way when it began."""
+    attempt: int = 1
+
+
+class Ended(NamedTuple):
+    """How an activation ended: an early end or a failure, or neither."""
+
+    by: Failure | Leaving | None
+    value: Any = None
+
+
+class Activation:
+    """One execution of a body.
+
+    `path` is what the keys of its calls begin with; `parent` and `role` say whose body it is and what for,
+    `index` which item or member. `now` is the time of the current statement. `ended` is set at its end.
+    """
+
+    __slots__ = (
+        "body",
+        "ended",
+        "failure",
+        "guards",
+        "index",
+        "is_inner",
+        "now",
+        "parent",
+        "path",
+        "pc",
+        "pending",
+        "role",
+        "slots",
+        "yielded",
+    )
+
+    def __init__(
+        self,
+        body: Body,
+        slots: list[Any],
+        path: str = "",
+        parent: Activation | None = None,
+        role: Loop | Members | InvokeOp | None = None,
+        index: int = 0,
+        is_inner: bool = False,
+    ) -> None:
+        self.body = body
+        self.slots = slots
+        self.path = path
+        self.parent = parent
+        self.role = role
+        self.index = index
+        self.is_inner = is_inner
+        """Whether it is inside the item of a loop; its statements are not counted as steps."""
+        self.pc = 0
+        self.guards: list[Guard] = []
+        self.pending: list[Pending] = []
+        self.failure: tuple[Failure, Guard] | None = None
+        self.yielded: Any = None
+        self.now = _NO_TIME
+        self.ended: Ended | None = None
+
+
+_NO_TIME = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class _Missing:
+    """Stands for the result of an item that failed or did not run."""
+
+    __slots__ = ()
+
+
+MISSING = _Missing()
+
+
+class Loop:
+    """A FOREACH under way: `open` counts items under way, `leaving` is an early end of an item."""
+
+    __slots__ = (
+        "act", "failures", "is_paused", "is_stopped", "items", "leaving", "next", "op", "open", "path",
+        "results",
+    )  # fmt: skip
+
+    def __init__(self, act: Activation, op: LoopOp, items: list[Any], path: str) -> None:
+        self.act, self.op, self.items, self.path = act, op, items, path
+        self.next = self.open = 0
+        self.results: list[Any] = [MISSING] * len(items)
+        self.failures: dict[int, Failure] = {}
+        self.is_stopped = False
+        self.is_paused = False
+        """Whether the next items start only when the run goes on after a pause."""
+        self.leaving: Leaving | None = None
+
+
+class Members:
+    """A @PARALLEL block under way."""
+
+    __slots__ = ("act", "failures", "is_started", "op", "open")
+
+    def __init__(self, act: Activation, op: ParallelOp) -> None:
+        self.act, self.op = act, op
+        self.open = 0
+        self.is_started = False
+        self.failures: dict[int, Failure] = {}
+
+
+def new_environment() -> Environment:
+    """An environment for expressions, whose time and work are set before each statement."""
+    return Environment(_NO_TIME)

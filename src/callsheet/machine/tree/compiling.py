@@ -1,0 +1,541 @@
+"""Compiles a plan tree into bodies of operations: names into slots, expressions into functions.
+
+In: a `Tree`, and facts about the tools that it calls. Out: a `TreeProgram` with the codes of its calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import count
+from typing import assert_never
+
+from callsheet.diagnostics import CallsheetError
+from callsheet.frontends.expressions import format_expression
+from callsheet.ir import step as flat
+from callsheet.ir.effects import Effect
+from callsheet.ir.expr import Literal
+from callsheet.ir.expression import Call as FunctionCall
+from callsheet.ir.expression import Expression, Variable, nodes
+from callsheet.ir.operations import CallKind
+from callsheet.ir.plan import Plan, filled_parameters
+from callsheet.ir.tree import (
+    Act,
+    Assign,
+    Block,
+    Compute,
+    Foreach,
+    GoOn,
+    If,
+    Into,
+    Invoke,
+    Leave,
+    Let,
+    Parallel,
+    Recovery,
+    Repeat,
+    Require,
+    Say,
+    Skip,
+    Statement,
+    SubPlan,
+    Tree,
+    Try,
+    Use,
+    Word,
+    inner_blocks,
+    operands,
+    recovery_of,
+    statements,
+)
+from callsheet.ir.types import Basic
+from callsheet.machine.compiling import Names, compile_call, fact_of
+from callsheet.machine.expressions import compile_expression
+from callsheet.machine.keys import segment
+from callsheet.machine.program import NOWHERE, Kind, Program, StepCode, ToolFacts
+from callsheet.machine.tree.program import (
+    NONE,
+    Body,
+    BranchOp,
+    BreakOp,
+    CallOp,
+    CatchOp,
+    ClockOp,
+    ComputeOp,
+    Const,
+    EndFinalOp,
+    EnterOp,
+    GuardOp,
+    InvokeOp,
+    JumpOp,
+    LeaveRoundsOp,
+    LetOp,
+    LoopOp,
+    Operand,
+    Operation,
+    ParallelOp,
+    RemedyCode,
+    RequireOp,
+    RoundOp,
+    SayOp,
+    Store,
+    TreeProgram,
+    UnguardOp,
+    UntilOp,
+    YieldOp,
+)
+
+COMPUTE = "callsheet.compute"
+"""The tool that runs the pure Python of a COMPUTE; no plan can name it."""
+CLOCK = "callsheet.clock"
+"""The tool that tells the time; no plan can name it."""
+OWN_FACTS: Mapping[str, ToolFacts] = {COMPUTE: ToolFacts(Effect.PURE), CLOCK: ToolFacts(Effect.READ)}
+"""What a run must know of these tools."""
+
+_LEAVING = frozenset({Word.RESPOND, Word.TERMINATE, Word.RETURN})
+_CLOCKS = frozenset({"now", "today"})
+
+
+def compile_tree(plan: Plan, facts: Mapping[str, ToolFacts]) -> Program:
+    """Compile a plan of version 2. Raises CallsheetError (RUN035) for what the machine does not do yet."""
+    assert plan.tree is not None
+    maker = _Compiler(plan, plan.tree, facts)
+    main = _Scope()
+    inputs = tuple((main.own(one.name), one) for one in plan.tree.inputs)
+    maker.block(plan.tree.body, main)
+    program = TreeProgram(main.body, inputs, plan.tree.named_types, plan.tree.result)
+    slot_of = {name: slot for slot, name in enumerate(main.body.names)}
+    number_of = {code.id: code.number for code in maker.codes}
+    return Program(plan, tuple(maker.codes), number_of, slot_of, tuple(main.body.names), {}, None, program)
+
+
+class _Scope:
+    """The names of one body, and of the bodies around it that it can see."""
+
+    def __init__(self, outer: _Scope | None = None) -> None:
+        self.outer = outer
+        self.body = Body()
+        self.operations: list[Operation] = self.body.operations
+        """Where operations are added: those of a member of @PARALLEL are apart."""
+        self._slots: dict[str, int] = {}
+        self._captures: dict[int, int] = {}
+        self._returns: dict[int, int] = {}
+
+    def own(self, name: str) -> int:
+        """The slot of a variable that the body itself makes."""
+        slot = self._slots.get(name)
+        if slot is None:
+            slot = self._slots[name] = self.hidden(name)
+        return slot
+
+    def hidden(self, name: str = "") -> int:
+        """A new slot; without a name for the machine's own use."""
+        self.body.names.append(name or f"#{len(self.body.names)}")
+        return len(self.body.names) - 1
+
+    def find(self, name: str) -> int | None:
+        """The slot of a variable that is visible here; one from outside is captured."""
+        slot = self._slots.get(name)
+        if slot is None and self.outer is not None:
+            outside = self.outer.find(name)
+            if outside is not None:
+                slot = self.own(name)
+                self._captures[outside] = slot
+                self.body.captures = tuple(self._captures.items())
+        return slot
+
+    def read(self, name: str) -> int:
+        """The slot of a variable that is read here."""
+        slot = self.find(name)
+        return self.own(name) if slot is None else slot
+
+    def assign(self, name: str) -> int:
+        """The slot of a variable that SET changes here; it goes back to the body that has it."""
+        slot = self.read(name)
+        outside = next((out for out, inside in self._captures.items() if inside == slot), None)
+        if outside is not None and slot not in self._returns:
+            assert self.outer is not None
+            self.outer.assign(name)
+            self._returns[slot] = outside
+            self.body.returns = tuple(self._returns.items())
+        return slot
+
+
+def _no_slot(name: str) -> int:
+    raise AssertionError(name)  # the arguments of calls are compiled as expressions
+
+
+class _Repeat:
+    """A REPEAT around the statement that is compiled."""
+
+    def __init__(self, slot: int, head: int) -> None:
+        self.slot, self.head = slot, head
+
+
+class _Compiler:
+    def __init__(self, plan: Plan, tree: Tree, facts: Mapping[str, ToolFacts]) -> None:
+        self.tree = tree
+        self.facts = {**facts, **OWN_FACTS}
+        self.codes: list[StepCode] = []
+        self.listed = {step.id: step for step in plan.steps}
+        self.names = Names(_no_slot, {}, self.facts, None, count(NOWHERE - 1, -1), {})
+        self.bodies: dict[str, tuple[_Scope, tuple[int, ...]]] = {}
+        self.repeats: list[_Repeat | None] = []
+        """The REPEATs around the current place; None for the item of a FOREACH."""
+
+    # -------------------------------------------------------------- blocks
+
+    def block(self, block: Block, scope: _Scope) -> None:
+        for one in block:
+            if not isinstance(one, If | Repeat | Try | Foreach | Parallel) and _reads_clock(operands(one)):
+                scope.operations.append(ClockOp(self.clock_code(one.id)))
+            self.statement(one, scope)
+
+    def statement(self, one: Statement, scope: _Scope) -> None:
+        operations = scope.operations
+        match one:
+            case Act() | Compute() | Invoke() | Foreach() | Repeat() | Parallel() | Try():
+                self.guarded(one, one.recovery, scope)
+            case Let(id=id, name=name, value=value, type=type):
+                made = self.expression(value, scope)
+                operations.append(LetOp(id, scope.own(name), name, made, type))
+            case Assign(id=id, name=name, value=value):
+                made = self.expression(value, scope)
+                operations.append(LetOp(id, scope.assign(name), name, made))
+            case Require(id=id, condition=condition, message=message):
+                made = self.expression(condition, scope)
+                said = None if message is None else self.expression(message, scope)
+                operations.append(RequireOp(id, made, said, format_expression(condition)))
+            case Say():
+                self.say(one, scope)
+            case If():
+                self.branches(one, scope)
+            case _:
+                assert_never(one)
+
+    def say(self, one: Say, scope: _Scope) -> None:
+        operations = scope.operations
+        match one.word:
+            case Word.BREAK | Word.CONTINUE:
+                around = self.repeats[-1] if self.repeats else None
+                slot, head = (NONE, NONE) if around is None else (around.slot, around.head)
+                operations.append(BreakOp(one.word, slot, head))
+            case Word.REPLAN:
+                raise CallsheetError.single(
+                    "RUN035",
+                    f"{one.id}: RE-PLAN in a plan of version 2 cannot run yet",
+                    help="end the plan with @RESPOND, and compile the next one from its answer",
+                )
+            case Word.YIELD:
+                operations.append(YieldOp(one.id, self.expression(one.values[0], scope)))
+            case _:
+                values = tuple(self.expression(value, scope) for value in one.values)
+                operations.append(SayOp(one.id, one.word, values, one.kind or ""))
+
+    def branches(self, one: If, scope: _Scope) -> None:
+        operations = scope.operations
+        ends: list[JumpOp] = []
+        for number, branch in enumerate(one.branches):
+            self.clock(one.id, (branch.condition,), scope)
+            test = BranchOp(one.id, self.expression(branch.condition, scope), is_first=number == 0)
+            operations.append(test)
+            self.block(branch.body, scope)
+            if number + 1 < len(one.branches) or one.otherwise is not None:
+                operations.append(end := JumpOp())
+                ends.append(end)
+            test.otherwise = len(operations)
+        if one.otherwise is not None:
+            self.block(one.otherwise, scope)
+        for end in ends:
+            end.to = len(operations)
+
+    # -------------------------------------------------------------- failures
+
+    def guarded(self, one: Statement, recovery: Recovery | None, scope: _Scope) -> None:
+        """A statement that may say something about its failure."""
+        is_call = isinstance(one, Act | Compute)
+        if recovery is None or (is_call and not recovery.handlers and recovery.final is None):
+            self.plain(one, scope, self.remedy(recovery, scope) if is_call else None)
+            return
+        operations = scope.operations
+        skips = isinstance(one, Foreach) and isinstance(recovery.remedy, Skip)
+        if skips and recovery.again is None and not recovery.handlers and recovery.final is None:
+            self.plain(one, scope, None)
+            return
+        guard = GuardOp(one.id)
+        at = len(operations)
+        operations.append(guard)
+        self.plain(one, scope, None)
+        over = UnguardOp()
+        operations.append(over)
+        guard.catch = len(operations)
+        again = None if is_call else recovery.again
+        caught = CatchOp(
+            one.id,
+            at,
+            0 if again is None else again.count,
+            None if again is None else again.delay,
+            None if again is None else again.backoff,
+            self.remedy(recovery, scope),
+            (),
+            into=self.store(_into_of(one), scope),
+        )
+        operations.append(caught)
+        ends: list[UnguardOp | JumpOp | CatchOp | EndFinalOp] = [over, caught]
+        inner: list[GuardOp | UnguardOp | CatchOp] = [guard, over, caught]
+        handlers: list[tuple[frozenset[str], int, int]] = []
+        for handler in recovery.handlers:
+            slot = scope.own(handler.binds)
+            handlers.append((frozenset(handler.kinds), slot, len(operations)))
+            if recovery.final is None:
+                self.block(handler.body, scope)
+                operations.append(jump := JumpOp())
+                ends.append(jump)
+            else:
+                operations.append(around := GuardOp(one.id))
+                self.block(handler.body, scope)
+                operations.append(left := UnguardOp())
+                inner += [around, left]
+                ends.append(left)
+        caught.handlers = tuple(handlers)
+        if recovery.final is not None:
+            for each in inner:
+                each.final = len(operations)
+            self.block(recovery.final, scope)
+            operations.append(done := EndFinalOp())
+            ends.append(done)
+        for end in ends:
+            if isinstance(end, JumpOp):
+                end.to = len(operations)
+            else:
+                end.end = len(operations)
+
+    def remedy(self, recovery: Recovery | None, scope: _Scope) -> RemedyCode | None:
+        match None if recovery is None else recovery.remedy:
+            case None | Skip():
+                return None
+            case GoOn():
+                return RemedyCode("continue")
+            case Use(value=value):
+                return RemedyCode("use", (self.expression(value, scope),))
+            case Leave(values=values):
+                return RemedyCode("terminate", tuple(self.expression(each, scope) for each in values))
+        raise AssertionError(recovery)
+
+    # -------------------------------------------------------------- statements that may fail
+
+    def plain(self, one: Statement, scope: _Scope, remedy: RemedyCode | None) -> None:
+        match one:
+            case Act():
+                self.act(one, scope, remedy)
+            case Compute():
+                self.compute(one, scope, remedy)
+            case Invoke():
+                self.invoke(one, scope)
+            case Foreach():
+                self.foreach(one, scope)
+            case Repeat():
+                self.repeat(one, scope)
+            case Parallel():
+                self.parallel(one, scope)
+            case Try():
+                self.block(one.body, scope)
+            case Let() | Assign() | Require() | Say() | If():
+                raise AssertionError(one)
+
+    def act(self, one: Act, scope: _Scope, remedy: RemedyCode | None) -> None:
+        code = self.code(one.id, one.tool, one.recovery)
+        listed = self.listed[one.id].call
+        assert listed is not None
+        fact = fact_of(listed, self.facts)
+        is_plain = one.kind is CallKind.TOOL
+        compile_call(code, flat.Call(one.tool) if is_plain else listed, self.names)
+        positional, named = one.positional, one.named
+        if code.kind is not Kind.MODEL and code.kind is not Kind.AGENT:
+            given = {name for name, _ in named}
+            known = [] if not positional else filled_parameters(fact.parameters, given, len(positional))
+            known += [f"arg{i}" for i in range(len(known), len(positional))]
+            named = (*zip(known, positional, strict=True), *named)
+            positional = ()
+        code.is_plain = code.kind is Kind.TOOL
+        code.wants_data = one.into is not None and one.into.type not in (None, Basic.STR)
+        scope.operations.append(
+            CallOp(
+                code,
+                segment(one.id),
+                tuple(self.expression(value, scope) for value in positional),
+                tuple((name, self.expression(value, scope)) for name, value in named),
+                self.store(one.into, scope),
+                remedy,
+            )
+        )
+
+    def code(self, id_: str, tool: str, recovery: Recovery | None) -> StepCode:
+        code = StepCode(len(self.codes), flat.Step(id_, flat.Call(tool)))
+        code.tool = tool
+        if recovery is not None:
+            code.handles_failure = True
+            if recovery.again is not None:
+                again = recovery.again
+                code.retries, code.delay, code.backoff = again.count, again.delay, again.backoff
+        self.codes.append(code)
+        return code
+
+    def compute(self, one: Compute, scope: _Scope, remedy: RemedyCode | None) -> None:
+        code = self.code(one.id, COMPUTE, one.recovery)
+        compile_call(code, flat.Call(COMPUTE), self.names)
+        names = tuple((name, scope.read(name)) for name in one.names)
+        into = tuple((name, self.written(name, scope)) for name in one.into)
+        scope.operations.append(ComputeOp(code, one.source, names, into, remedy))
+
+    def written(self, name: str, scope: _Scope) -> int:
+        """The slot of an output of COMPUTE: that of an outer variable if there is one."""
+        return scope.own(name) if scope.find(name) is None else scope.assign(name)
+
+    def invoke(self, one: Invoke, scope: _Scope) -> None:
+        plan = self.tree.plan(one.plan)
+        if plan is None:
+            raise CallsheetError.single("RUN035", f"{one.id}: there is no sub-plan {one.plan}")
+        inner, slots = self.sub_plan(plan)
+        given = dict(one.named)
+        arguments = tuple(
+            (slot, self.expression(given[each.name], scope), each.type)
+            for slot, each in zip(slots, plan.inputs, strict=True)
+            if each.name in given
+        )
+        defaults = tuple(
+            (slot, each) for slot, each in zip(slots, plan.inputs, strict=True) if each.name not in given
+        )
+        scope.operations.append(
+            InvokeOp(
+                one.id, plan.name, inner.body, arguments, defaults, self.store(one.into, scope), plan.result
+            )
+        )
+
+    def sub_plan(self, plan: SubPlan) -> tuple[_Scope, tuple[int, ...]]:
+        made = self.bodies.get(plan.name)
+        if made is None:
+            scope = _Scope()
+            slots = tuple(scope.own(each.name) for each in plan.inputs)
+            made = self.bodies[plan.name] = scope, slots
+            around, self.repeats = self.repeats, []
+            self.block(plan.body, scope)
+            self.repeats = around
+        return made
+
+    def foreach(self, one: Foreach, scope: _Scope) -> None:
+        self.clock(one.id, (one.source, *(() if one.limit is None else (one.limit,))), scope)
+        source = self.expression(one.source, scope)
+        limit = None if one.limit is None else self.expression(one.limit, scope)
+        inner = _Scope(scope)
+        item = inner.own(one.var)
+        first = len(self.codes)
+        self.repeats.append(None)
+        self.block(one.body, inner)
+        self.repeats.pop()
+        one_by_one = one.in_order or bool(inner.body.returns) or _ends_early(one.body)
+        only_reads = all(code.concurrent for code in self.codes[first:]) and not _invokes(one.body)
+        recovery = one.recovery
+        scope.operations.append(
+            LoopOp(
+                one.id,
+                one.var,
+                source,
+                limit,
+                inner.body,
+                item,
+                self.store(one.into, scope),
+                one_by_one,
+                not one_by_one and (one.together or only_reads),
+                one.most,
+                recovery is not None and isinstance(recovery.remedy, Skip),
+            )
+        )
+
+    def repeat(self, one: Repeat, scope: _Scope) -> None:
+        operations = scope.operations
+        slot = scope.hidden()
+        most = None if one.most is None else self.expression(one.most, scope)
+        operations.append(EnterOp(one.id, slot, most))
+        top = len(operations)
+        self.clock(one.id, () if one.while_ is None else (one.while_,), scope)
+        while_ = None if one.while_ is None else self.expression(one.while_, scope)
+        head = RoundOp(one.id, slot, while_)
+        at = len(operations)
+        operations.append(head)
+        self.repeats.append(_Repeat(slot, at))
+        self.block(one.body, scope)
+        self.repeats.pop()
+        head.next = len(operations)
+        self.clock(one.id, () if one.until is None else (one.until,), scope)
+        until = None if one.until is None else self.expression(one.until, scope)
+        every = None if one.every is None else self.expression(one.every, scope)
+        operations.append(UntilOp(one.id, slot, until, every, top))
+        head.end = len(operations)
+        operations.append(LeaveRoundsOp(slot))
+
+    def parallel(self, one: Parallel, scope: _Scope) -> None:
+        members: list[Body] = []
+        around = scope.operations
+        self.repeats.append(None)
+        for member in one.members:
+            body = Body(names=scope.body.names)
+            scope.operations = body.operations
+            self.block((member,), scope)
+            members.append(body)
+        self.repeats.pop()
+        scope.operations = around
+        around.append(ParallelOp(one.id, tuple(members)))
+
+    # -------------------------------------------------------------- parts
+
+    def clock(self, id_: str, read: Iterable[Expression], scope: _Scope) -> None:
+        if _reads_clock(read):
+            scope.operations.append(ClockOp(self.clock_code(id_)))
+
+    def clock_code(self, id_: str) -> StepCode:
+        code = self.code(f"{id_}:clock", CLOCK, None)
+        compile_call(code, flat.Call(CLOCK), self.names)
+        return code
+
+    def expression(self, node: Expression, scope: _Scope) -> Operand:
+        match node:
+            case Literal(value=value):
+                return Const(value)
+            case Variable(name=name):
+                return scope.read(name)
+            case _:
+                return compile_expression(node, scope.read)
+
+    def store(self, into: Into | None, scope: _Scope) -> Store | None:
+        return None if into is None else Store(scope.own(into.name), into.name, into.type)
+
+
+def _into_of(one: Statement) -> Into | None:
+    return one.into if isinstance(one, Act | Invoke | Foreach) else None
+
+
+def _reads_clock(read: Iterable[Expression]) -> bool:
+    return any(
+        isinstance(node, FunctionCall) and node.function in _CLOCKS for one in read for node in nodes(one)
+    )
+
+
+def _ends_early(block: Block, in_loop: bool = False) -> bool:
+    """Whether a statement in the body of a loop may end the loop, or what is around it.
+
+    `in_loop` says that the block is inside another loop in that body, whose BREAK is its own.
+    """
+    for one in block:
+        if isinstance(one, Say) and (one.word in _LEAVING or (one.word is Word.BREAK and not in_loop)):
+            return True
+        recovery = recovery_of(one)
+        if recovery is not None and isinstance(recovery.remedy, Leave):
+            return True
+        within = in_loop or isinstance(one, Repeat | Foreach)
+        if any(_ends_early(inner, within) for inner in inner_blocks(one)):
+            return True
+    return False
+
+
+def _invokes(block: Block) -> bool:
+    return any(isinstance(one, Invoke) for one in statements(block))

@@ -1,0 +1,27 @@
+"""Runs pure Python code in workers without files, network or clock (the extra `callsheet[python]`)."""
+
+from callsheet.ports.python_code.interpreter import PythonCode, interpreter_version
+from callsheet.ports.python_code.outcomes import (
+    CodeLimits,
+    LimitReached,
+    NotUnderstood,
+    Outcome,
+    Outputs,
+    Raised,
+    WorkerDied,
+)
+from callsheet.ports.python_code.values import Kept, NotAValue
+
+__all__ = [
+    "CodeLimits",
+    "Kept",
+    "LimitReached",
+    "NotAValue",
+    "NotUnderstood",
+    "Outcome",
+    "Outputs",
+    "PythonCode",
+    "Raised",
+    "WorkerDied",
+    "interpreter_version",
+]

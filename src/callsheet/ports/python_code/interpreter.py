@@ -1,0 +1,256 @@
+"""The interpreter of pure code: a pool of Monty's worker processes, started on demand.
+
+In: a program (or its source), named values and the names that are wanted. Out: an `Outcome`; nothing that the
+code does is an exception here. Code never runs in this process, and its worker has no files, network,
+environment or clock: `now` is the time that it sees. Monty is pinned to one version, for which the tables of
+what code may say were made; it is imported with the first piece of code.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from importlib.metadata import PackageNotFoundError, version
+from threading import Lock
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self, cast
+
+from callsheet.diagnostics import CallsheetError
+from callsheet.frontends.pure_code import NOT_A_VALUE, RAISED, Fragment, Place, PureProgram, pure_program
+from callsheet.ports.python_code.outcomes import (
+    CodeLimits,
+    Limit,
+    LimitReached,
+    NotUnderstood,
+    Outcome,
+    Outputs,
+    Raised,
+    WorkerDied,
+)
+from callsheet.ports.python_code.values import NotAValue, given, taken
+
+if TYPE_CHECKING:
+    from pydantic_monty import Monty, MontyError, MontyRuntimeError, MontySession
+
+PINNED: Final = "1.4.0"
+"""The version of Monty that the extra `python` installs."""
+_PACKAGE: Final = "pydantic-monty"
+_GRACE: Final = 5.0
+"""Seconds after its time in which a worker has to stop by itself, before it is killed."""
+_LACKS: Final = "The monty"
+_BROKEN: Final = "Internal error in monty"
+"""What the interpreter says of code that it cannot run."""
+_MAIN: Final = "<python-input-1>"
+_EXTRA: Final = "pip install 'callsheet[python]'"
+
+
+def interpreter_version() -> str:
+    """The version of the interpreter, as it is recorded with a run; nothing is imported for it.
+
+    Raises CallsheetError (CFG232) if it is not installed, or another version than the pinned one is.
+    """
+    try:
+        installed = version(_PACKAGE)
+    except PackageNotFoundError:
+        message = f"pure Python code needs a package that is not installed ({_PACKAGE})"
+        raise CallsheetError.single("CFG232", message, help=_EXTRA) from None
+    if installed != PINNED:
+        message = f"pure Python code needs {_PACKAGE} {PINNED}, and {installed} is installed"
+        raise CallsheetError.single("CFG232", message, help=_EXTRA)
+    return f"monty {installed}"
+
+
+class PythonCode:
+    """Runs pieces of pure code, each in a session of its own; a context manager that ends its workers.
+
+    Its methods may be called from several threads. A worker that dies ends one piece of code; the next one
+    gets another worker.
+
+    >>> with PythonCode() as code:
+    ...     code.compute("y = [x * 2 for x in xs]", {"xs": [1, 2]}, ["y"]).values
+    {'y': [2, 4]}
+    """
+
+    def __init__(self, limits: CodeLimits | None = None, *, workers: int = 2) -> None:
+        """Keep at most `workers` processes; none is started before the first piece of code."""
+        self.limits = limits or CodeLimits()
+        self._workers = workers
+        self._pool: Monty | None = None
+        self._lock = Lock()
+        self._is_closed = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the workers, at once or when the code that runs in them ends; nothing runs here afterwards."""
+        with self._lock:
+            pool, self._pool, self._is_closed = self._pool, None, True
+        if pool is not None:
+            pool.__exit__(None, None, None)
+
+    def compute(
+        self,
+        source: str | Fragment | Iterable[Fragment] | PureProgram,
+        inputs: Mapping[str, Any],
+        outputs: Iterable[str],
+        *,
+        now: datetime | None = None,
+        limits: CodeLimits | None = None,
+    ) -> Outcome:
+        """Run code with the names in `inputs`, and give the values that `outputs` have afterwards.
+
+        A name that has none then is missing from the values. `now` is the clock of the code, one moment for
+        all of it; code that asks for the time without one fails. Places in the outcome are those of the file
+        (`Fragment.line`, `.column`). Blocks the thread.
+
+        Raises CodeRefused for source that pure code may not say, CallsheetError (CFG232) if the interpreter
+        is not installed.
+        """
+        program = source if isinstance(source, PureProgram) else pure_program(_fragments(source))
+        used = limits or self.limits
+        try:
+            taken_in = given(inputs)
+        except NotAValue as error:
+            return NotUnderstood(str(error), None, "give the code JSON data, dates or numbers")
+        text = _with_outputs(program.text, inputs if taken_in.has_kept else (), outputs)
+        return self._run(program, text, taken_in.values, now, used)
+
+    async def compute_async(
+        self,
+        source: str | Fragment | Iterable[Fragment] | PureProgram,
+        inputs: Mapping[str, Any],
+        outputs: Iterable[str],
+        *,
+        now: datetime | None = None,
+        limits: CodeLimits | None = None,
+    ) -> Outcome:
+        """`compute`, in a thread: the event loop goes on meanwhile."""
+        return await asyncio.to_thread(self.compute, source, inputs, outputs, now=now, limits=limits)
+
+    def _run(
+        self,
+        program: PureProgram,
+        text: str,
+        inputs: dict[str, Any],
+        now: datetime | None,
+        limits: CodeLimits,
+    ) -> Outcome:
+        from pydantic_monty import CollectString, MontyCrashedError, MontyError  # noqa: PLC0415
+
+        printed = CollectString(max_bytes=limits.printed)
+        try:
+            with self._session(limits, now) as session:
+                session.feed_run(program.helpers)
+                try:
+                    values = session.feed_run(text, inputs=inputs, print_callback=printed)
+                except MontyCrashedError:
+                    raise
+                except MontyError as error:
+                    return _failed(error, program, session, limits)
+        except MontyCrashedError as error:
+            if error.timed_out:
+                return LimitReached(Limit.TIME, _time_message(limits), None)
+            return WorkerDied(f"the process that ran the code ended: {error}")
+        return Outputs(cast("dict[str, Any]", taken(values)), printed.output)
+
+    def _session(self, limits: CodeLimits, now: datetime | None) -> MontySession:
+        """A session of its own for one piece of code. Raises CallsheetError if the interpreter is missing."""
+        clock = "call_host" if now is None else now
+        return self._opened().checkout(
+            script_name="plan.py",
+            limits={
+                "max_feed_duration_secs": limits.seconds,
+                "max_memory": limits.memory,
+                "max_recursion_depth": limits.depth,
+            },
+            assert_message_annotations=False,
+            os_policy={"datetime": clock, "sleep": "call_host", "random_start": "call_host"},
+        )
+
+    def _opened(self) -> Monty:
+        with self._lock:
+            if self._is_closed:
+                raise RuntimeError("this interpreter has been closed")
+            if self._pool is None:
+                interpreter_version()
+                from pydantic_monty import Monty  # noqa: PLC0415 - 20 ms, and only where code needs it
+
+                pool = Monty(max_processes=self._workers, feed_duration_limit_grace=_GRACE)
+                self._pool = pool.__enter__()
+            return self._pool
+
+
+def _fragments(source: str | Fragment | Iterable[Fragment]) -> Iterable[Fragment]:
+    if isinstance(source, str):
+        return (Fragment(source),)
+    return (source,) if isinstance(source, Fragment) else source
+
+
+def _with_outputs(text: str, kept: Iterable[str], outputs: Iterable[str]) -> str:
+    """The text, in whose first line objects are made of `kept` inputs, and whose value is its outputs."""
+    takes = "; ".join(f"{name} = _cs_take({name})" for name in kept)
+    lines = ["_cs_out = {}"]
+    for name in outputs:
+        lines.append(f"try: _cs_out[{name!r}] = _cs_give({name!r}, {name})\nexcept NameError: pass")
+    end = "\n".join([*lines, "_cs_out"])
+    return f"{takes}\n{text}\n{end}"
+
+
+def _failed(error: MontyError, program: PureProgram, session: MontySession, limits: CodeLimits) -> Outcome:
+    """What an error of the interpreter means: a limit, what it cannot do, or an exception of the program."""
+    from pydantic_monty import MontyRuntimeError  # noqa: PLC0415
+
+    raised = error.exception()
+    message = str(raised.args[0]) if len(raised.args) == 1 else str(raised)
+    if not isinstance(error, MontyRuntimeError):
+        return NotUnderstood(message, None, "write it in another way")
+    place = _place_of(error, program)
+    limit = _limit_of(raised, message, limits)
+    if limit is not None:
+        return LimitReached(*limit, place)
+    if message.startswith(NOT_A_VALUE):
+        name, _, kind = message.removeprefix(NOT_A_VALUE).partition(":")
+        what = f"{name} holds a {kind}, which cannot leave the piece of code that made it"
+        return NotUnderstood(what, None, "make it where it is used, or keep its data: a list, a dict, a text")
+    if isinstance(raised, NotImplementedError) and message.startswith(_LACKS):
+        return NotUnderstood(message, place, "write it in another way")
+    if message.startswith(_BROKEN):
+        return NotUnderstood(message, place, "write it in another way")
+    if message.startswith(RAISED):
+        kind, message, fields = session.feed_run(f"_cs_raised({message.removeprefix(RAISED)!r})")
+        return Raised(kind, message, program.classes[kind], place, cast("dict[str, Any]", taken(fields)))
+    bases = tuple(base.__name__ for base in type(raised).__mro__[:-1])
+    return Raised(type(raised).__name__, message, bases, place, {})
+
+
+def _limit_of(raised: BaseException, message: str, limits: CodeLimits) -> tuple[Limit, str] | None:
+    if isinstance(raised, TimeoutError) and "time limit exceeded" in message:
+        return Limit.TIME, _time_message(limits)
+    if isinstance(raised, RecursionError):
+        return Limit.DEPTH, f"more than {limits.depth} calls stand inside each other"
+    if isinstance(raised, MemoryError):
+        if message.endswith(f"> {limits.printed} bytes"):
+            return Limit.PRINTED, f"the code printed more than {limits.printed:,} bytes"
+        return Limit.MEMORY, f"the code needs more than {limits.memory >> 20} MiB of memory"
+    return None
+
+
+def _place_of(error: MontyRuntimeError, program: PureProgram) -> Place | None:
+    """Where in the file an error was raised: the innermost frame that is in the file."""
+    for frame in reversed(error.traceback()):
+        if frame.filename == _MAIN:
+            place = program.source_place(frame.line - 1, frame.column)
+            if place is not None:
+                return place
+    return None
+
+
+def _time_message(limits: CodeLimits) -> str:
+    return f"the code ran for more than {limits.seconds:g} seconds"

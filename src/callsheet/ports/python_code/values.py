@@ -1,0 +1,133 @@
+"""Values on their way into pure code and out of it; they keep their types.
+
+JSON data, tuples, sets, bytes, dates, times, durations, time zones and decimals go as they are. What belongs
+to the program's own world (an instance of its class, a Counter, a compiled pattern, a match) is carried as
+`Kept`: outside it is data that can be recorded, and the next piece of the program gets the object back.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Iterable, Mapping
+from datetime import date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from typing import Any, Final, NamedTuple, cast
+
+_MARK: Final = "\x00kept"
+_PLAIN: Final = (
+    type(None), bool, int, float, str, bytes, date, datetime, time, timedelta, timezone, Decimal,
+)  # fmt: skip
+_DEEPEST: Final = 400
+
+
+class Kept(NamedTuple):
+    """A value of the program's own world, as data: the name of its type, and what it is made from.
+
+    `kind` is `class` (parts: the name of the class, its fields), `Counter`, `defaultdict` (the name of its
+    factory, its items), `deque`, `OrderedDict`, `pattern` or `match`.
+    """
+
+    kind: str
+    parts: tuple[Any, ...]
+
+
+class NotAValue(Exception):
+    """A value that cannot go into pure code; the message names its type and the path to it."""
+
+
+class Given(NamedTuple):
+    """Named values as the interpreter takes them; `has_kept` says that objects have to be made from some."""
+
+    values: dict[str, Any]
+    has_kept: bool
+
+
+def given(inputs: Mapping[str, Any]) -> Given:
+    """Values on their way in; an object that two names share is shared inside too.
+
+    Raises NotAValue for one that code cannot have.
+    """
+    walk = _Walk()
+    values = {name: walk.convert(value, name, 0) for name, value in inputs.items()}
+    return Given(values, walk.found)
+
+
+class _Walk:
+    """Converts values; a container that occurs twice is converted once."""
+
+    def __init__(self) -> None:
+        self.found = False
+        self.done: dict[int, Any] = {}
+
+    def convert(self, value: Any, path: str, depth: int) -> Any:
+        kind = cast("type[Any]", type(value))
+        if kind in _PLAIN:
+            return value
+        known = self.done.get(id(value))
+        if known is not None:
+            return known
+        if depth > _DEEPEST:
+            raise NotAValue(f"{path[:60]}… is nested in more than {_DEEPEST} others")
+        if isinstance(value, Kept):
+            self.done[id(value)] = made = self._kept(value.kind, value.parts, path, depth)
+            return made
+        if isinstance(value, Mapping):
+            return self._mapping(cast("Mapping[Any, Any]", value), path, depth)
+        if isinstance(value, (list, tuple, set, frozenset)):
+            return self._sequence(cast("Iterable[Any]", value), path, depth)
+        if isinstance(value, deque):
+            items = cast("deque[Any]", value)
+            return self._kept("deque", (list(items), items.maxlen), path, depth)
+        if isinstance(value, re.Pattern):
+            pattern = cast("re.Pattern[Any]", value)
+            return self._kept("pattern", (pattern.pattern, pattern.flags), path, depth)
+        for plain in _PLAIN:  # an enumeration of texts, a subclass of int
+            if isinstance(value, plain):
+                return cast("Any", plain)(value) if plain in (int, float, str, bytes) else value
+        raise NotAValue(f"{path} is of type {kind.__name__}, which code cannot be given")
+
+    def _mapping(self, value: Mapping[Any, Any], path: str, depth: int) -> Any:
+        if isinstance(value, Counter):
+            return self._kept("Counter", (dict(value),), path, depth)
+        if isinstance(value, defaultdict):
+            factory = value.default_factory
+            name = None if factory is None else getattr(factory, "__name__", "")
+            return self._kept("defaultdict", (name, dict(value)), path, depth)
+        if isinstance(value, OrderedDict):
+            return self._kept("OrderedDict", (dict(value),), path, depth)
+        result: dict[Any, Any] = {}
+        self.done[id(value)] = result
+        for key, item in value.items():
+            result[self.convert(key, path, depth + 1)] = self.convert(item, f"{path}[{key!r}]", depth + 1)
+        return result
+
+    def _sequence(self, value: Iterable[Any], path: str, depth: int) -> Any:
+        if isinstance(value, list):
+            result: list[Any] = []
+            self.done[id(cast("Any", value))] = result
+            for at, item in enumerate(value):
+                result.append(self.convert(item, f"{path}[{at}]", depth + 1))
+            return result
+        items = [self.convert(item, f"{path}[{at}]", depth + 1) for at, item in enumerate(value)]
+        if isinstance(value, tuple):
+            return tuple(items)
+        return frozenset(items) if isinstance(value, frozenset) else set(items)
+
+    def _kept(self, kind: str, parts: tuple[Any, ...], path: str, depth: int) -> Any:
+        self.found = True
+        return (_MARK, kind, *(self.convert(part, path, depth + 1) for part in parts))
+
+
+def taken(value: Any) -> Any:
+    """A value that came out, with its `Kept` parts."""
+    if isinstance(value, tuple):
+        items = cast("tuple[Any, ...]", value)
+        if items and items[0] == _MARK:
+            return Kept(items[1], tuple(taken(part) for part in items[2:]))
+        return tuple(taken(item) for item in items)
+    if isinstance(value, list):
+        return [taken(item) for item in cast("list[Any]", value)]
+    if isinstance(value, dict):
+        return {taken(key): taken(item) for key, item in cast("dict[Any, Any]", value).items()}
+    return value

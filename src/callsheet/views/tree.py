@@ -1,0 +1,304 @@
+"""Renders a plan tree: as an indented outline for a terminal, and as a Mermaid flowchart with its blocks.
+
+Both say what a statement is with `describe_statement`, so their wording is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple, assert_never
+
+from callsheet.frontends.expressions import format_expression
+from callsheet.ir.expression import Expression
+from callsheet.ir.tree import (
+    Act,
+    Assign,
+    Block,
+    Compute,
+    Foreach,
+    GoOn,
+    If,
+    Into,
+    Invoke,
+    Leave,
+    Let,
+    Parallel,
+    Recovery,
+    Repeat,
+    Require,
+    Say,
+    Skip,
+    Statement,
+    Tree,
+    Try,
+    Use,
+    Word,
+    recovery_of,
+)
+from callsheet.views.columns import fitted
+from callsheet.views.mermaid import escape_label
+from callsheet.views.terminal import mark_of
+
+_MOST_EXPRESSION = 48
+_MOST_LINE = 100
+_LEAST_LINE = 24
+
+
+def describe_expression(node: Expression, most: int = _MOST_EXPRESSION) -> str:
+    """An expression as the plan writes it, on one line of at most `most` columns."""
+    return fitted(format_expression(node).replace("\n", " "), most)
+
+
+def describe_statement(statement: Statement) -> str:
+    """What a statement does, on one line, without its id and the blocks inside it.
+
+    >>> from callsheet.frontends.expressions import read_expression
+    >>> describe_statement(Let("", "n", read_expression("len($rows) + 1").expression))
+    'LET $n = len($rows) + 1'
+    """
+    return fitted(_described(statement) + _after(recovery_of(statement)), _MOST_LINE)
+
+
+def _described(statement: Statement) -> str:  # noqa: PLR0911 - a case for each statement
+    match statement:
+        case Act(tool=tool, positional=positional, named=named, into=into):
+            given = [describe_expression(value) for value in positional]
+            given += [f"{name}={describe_expression(value)}" for name, value in named]
+            return f"@{tool} ({', '.join(given)}){_into(into)}"
+        case Invoke(plan=plan, named=named, into=into):
+            given = [f"{name}={describe_expression(value)}" for name, value in named]
+            return f"CALL {plan} ({', '.join(given)}){_into(into)}"
+        case Compute(names=names, into=names_out):
+            reads = ", ".join(f"${name}" for name in names)
+            made = ", ".join(f"${name}" for name in names_out)
+            return f"COMPUTE ({reads}) > {made}" if made else f"COMPUTE ({reads})"
+        case Let(name=name, value=value):
+            return f"LET ${name} = {describe_expression(value)}"
+        case Assign(name=name, value=value):
+            return f"SET ${name} = {describe_expression(value)}"
+        case Require(condition=condition):
+            return f"REQUIRE ({describe_expression(condition)})"
+        case Say(word=word, values=values):
+            given = ", ".join(describe_expression(value) for value in values)
+            return f"{word.value} ({given})" if values else word.value
+        case If(branches=branches):
+            return f"?IF ({describe_expression(branches[0].condition)})"
+        case Foreach():
+            how = " IN ORDER" if statement.in_order else " TOGETHER" if statement.together else ""
+            at_once = f" MAX {statement.most}" if statement.most is not None else ""
+            source = describe_expression(statement.source)
+            return f"?FOREACH (${statement.var} IN {source}){how}{at_once}{_into(statement.into)}"
+        case Repeat(most=most, until=until, while_=while_):
+            bound = 'max="run"' if most is None else f"max={describe_expression(most)}"
+            if until is not None:
+                return f"?REPEAT ({bound}) UNTIL ({describe_expression(until)})"
+            test = "" if while_ is None else f" WHILE ({describe_expression(while_)})"
+            return f"?REPEAT ({bound}){test}"
+        case Try():
+            return "TRY"
+        case Parallel():
+            return "@PARALLEL"
+    assert_never(statement)
+
+
+def _into(into: Into | None) -> str:
+    return "" if into is None else f" > ${into.name}"
+
+
+def _after(recovery: Recovery | None) -> str:
+    if recovery is None:
+        return ""
+    text = "" if recovery.again is None else f" @RETRY({recovery.again.count})"
+    match recovery.remedy:
+        case None:
+            pass
+        case GoOn():
+            text += " CONTINUE"
+        case Skip():
+            text += " SKIP"
+        case Use(value=value):
+            text += f" USE ({describe_expression(value)})"
+        case Leave(values=values):
+            text += f" TERMINATE ({', '.join(map(describe_expression, values))})"
+        case _:
+            assert_never(recovery.remedy)
+    return f" ON_FAIL{text}" if text else ""
+
+
+class Entry(NamedTuple):
+    """A line of an outline: how deep it stands, the id of its statement if it has one, its text."""
+
+    depth: int
+    id: str
+    text: str
+
+
+def outline(tree: Tree) -> Iterator[Entry]:
+    """The lines of a plan: its inputs, its sub-plans, its statements, each block one deeper."""
+    for one in tree.inputs:
+        yield Entry(0, "", f"INPUT ${one.name}")
+    for plan in tree.plans:
+        yield Entry(0, "", f"PLAN {plan.name} ({', '.join('$' + each.name for each in plan.inputs)})")
+        yield from _outlined(plan.body, 1)
+    yield from _outlined(tree.body, 0)
+
+
+def _outlined(block: Block, depth: int) -> Iterator[Entry]:
+    for one in block:
+        yield Entry(depth, getattr(one, "id", "") if _is_named(one) else "", describe_statement(one))
+        for head, inner in _sections(one):
+            if head:
+                yield Entry(depth, "", head)
+            yield from _outlined(inner, depth + 1)
+
+
+def _is_named(statement: Statement) -> bool:
+    return not isinstance(statement, Let | Assign | Require) and statement.is_named
+
+
+def _sections(statement: Statement) -> Iterator[tuple[str, Block]]:
+    """The blocks inside a statement, each with the line that begins it; the first has none."""
+    match statement:
+        case If(branches=(first, *more), otherwise=otherwise):
+            yield "", first.body
+            for branch in more:
+                yield f"ELSE IF ({describe_expression(branch.condition)})", branch.body
+            if otherwise is not None:
+                yield "ELSE", otherwise
+        case Foreach(body=body) | Repeat(body=body) | Try(body=body):
+            yield "", body
+        case Parallel(members=members):
+            yield "", members
+        case _:
+            pass
+    recovery = recovery_of(statement)
+    if recovery is not None:
+        for handler in recovery.handlers:
+            kinds = f" {', '.join(handler.kinds)}" if handler.kinds else ""
+            yield f"ON_FAIL{kinds}", handler.body
+        if recovery.final is not None:
+            yield "FINALLY", recovery.final
+
+
+def outline_text(
+    tree: Tree, status: Mapping[str, str] | None = None, *, ansi: bool = False, columns: int = _MOST_LINE
+) -> str:
+    """The outline as text, with rules that show the blocks and, given a `status` by id, marks of progress."""
+    lines: list[str] = []
+    for depth, own, text in outline(tree):
+        head = f"{own}: " if own else ""
+        mark = "" if status is None else mark_of(status.get(own, ""), ansi) + " " if own else "  "
+        room = max(columns - 3 * depth - len(mark), _LEAST_LINE)
+        lines.append(mark + "│  " * depth + fitted(head + text, room))
+    return "\n".join(lines)
+
+
+# ---------------------------------------------------------------- Mermaid
+
+_From = tuple[tuple[str, str], ...]
+"""Nodes from which control comes, each with the label of its arrow."""
+
+
+@dataclass(slots=True)
+class _Chart:
+    lines: list[str] = field(default_factory=list[str])
+    arrows: list[str] = field(default_factory=list[str])
+    count: int = 0
+    indent: int = 1
+
+    def add(self, text: str) -> None:
+        self.lines.append("    " * self.indent + text)
+
+    def node(self, text: str, shape: str = "[]") -> str:
+        self.count += 1
+        name = f"n{self.count}"
+        opening, closing = shape[: len(shape) // 2], shape[len(shape) // 2 :]
+        self.add(f'{name}{opening}"{escape_label(text)}"{closing}')
+        return name
+
+    def lead(self, before: _From, to: str) -> None:
+        for source, label in before:
+            said = f"|{escape_label(label)}|" if label else ""
+            self.arrows.append(f"    {source} -->{said} {to}")
+
+    def block(self, block: Block, before: _From) -> _From:
+        for one in block:
+            before = self.statement(one, before)
+        return before
+
+    def inside(self, title: str, block: Block, before: _From) -> _From:
+        self.count += 1
+        self.add(f'subgraph b{self.count}["{escape_label(title)}"]')
+        self.indent += 1
+        after = self.block(block, before)
+        self.indent -= 1
+        self.add("end")
+        return after
+
+    def statement(self, one: Statement, before: _From) -> _From:
+        own = f"{one.id}: " if _is_named(one) else ""
+        text = own + describe_statement(one)
+        match one:
+            case If(branches=branches, otherwise=otherwise):
+                after: _From = ()
+                for number, branch in enumerate(branches):
+                    said = text if number == 0 else f"ELSE IF ({describe_expression(branch.condition)})"
+                    test = self.node(said, "{}")
+                    self.lead(before, test)
+                    after += self.block(branch.body, ((test, "yes"),))
+                    before = ((test, "no"),)
+                return after + (before if otherwise is None else self.block(otherwise, before))
+            case Foreach(body=body) | Repeat(body=body):
+                head = self.node(text, "{{}}")
+                self.lead(before, head)
+                word = "each item" if isinstance(one, Foreach) else "a round"
+                for source, _ in self.inside(one.id, body, ((head, word),)):
+                    self.arrows.append(f"    {source} -.-> {head}")
+                after = ((head, "then"),)
+            case Try(body=body):
+                first = self.count + 2
+                after = self.inside("TRY", body, before)
+                head = f"n{first}"
+            case Parallel(members=members):
+                head = self.node("@PARALLEL", "{{}}")
+                self.lead(before, head)
+                after = ()
+                for member in members:
+                    after += self.statement(member, ((head, ""),))
+            case Say(word=word):
+                head = self.node(text, "([])" if word in _ENDS else "[]")
+                self.lead(before, head)
+                after = () if word in _ENDS else ((head, ""),)
+            case Act() | Invoke() | Compute() | Let() | Assign() | Require():
+                head = self.node(text, "[[]]" if isinstance(one, Invoke) else "[]")
+                self.lead(before, head)
+                after = ((head, ""),)
+            case _:
+                assert_never(one)
+        return self.recovered(one, head, after)
+
+    def recovered(self, one: Statement, head: str, after: _From) -> _From:
+        recovery = recovery_of(one)
+        if recovery is None:
+            return after
+        for handler in recovery.handlers:
+            kinds = ", ".join(handler.kinds) or "fails"
+            after += self.block(handler.body, ((head, kinds),))
+        return after if recovery.final is None else self.inside("FINALLY", recovery.final, after)
+
+
+_ENDS = frozenset(
+    {Word.RESPOND, Word.TERMINATE, Word.RETURN, Word.FAIL, Word.BREAK, Word.CONTINUE, Word.REPLAN}
+)
+
+
+def tree_mermaid(tree: Tree) -> str:
+    """The plan as a Mermaid `graph TD`, without a code fence: blocks are subgraphs, sub-plans stand apart."""
+    chart = _Chart()
+    for plan in tree.plans:
+        chart.inside(f"PLAN {plan.name}", plan.body, ())
+    chart.block(tree.body, ())
+    if not chart.count:
+        return 'graph TD\n    empty["Empty plan"]'
+    return "\n".join(["graph TD", *chart.lines, *chart.arrows])

@@ -1,0 +1,476 @@
+"""Plans of version 2: blocks, failures, loops and sub-plans, event by event."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+from zlib import crc32
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.machine.driving import FACTS, Bench
+
+from callsheet.frontends.structured import read_structured
+from callsheet.ir import JSON, Plan
+from callsheet.machine import (
+    Answered,
+    CallTool,
+    Command,
+    Event,
+    Failed,
+    Finish,
+    Limits,
+    Machine,
+    Result,
+    Sleep,
+    Started,
+    Status,
+    Succeeded,
+    TimerFired,
+    compile_plan,
+)
+from callsheet.machine.events import Verdict
+from callsheet.machine.tree.compiling import OWN_FACTS
+
+
+def plan(text: str) -> Plan:
+    """The plan of a text without its header."""
+    return read_structured(f"# ltp: 2\n{text}").require()
+
+
+def bench(text: str, **inputs: JSON) -> Bench:
+    return Bench(plan(text), facts={**FACTS, **OWN_FACTS}, inputs=inputs)
+
+
+def done(text: str, **inputs: JSON) -> JSON:
+    """The answer of a plan that calls nothing."""
+    result = bench(text, **inputs).result
+    assert result.status is Status.DONE, result.error
+    return result.answer
+
+
+def failed(text: str, **inputs: JSON) -> str:
+    """The error of a plan that calls nothing."""
+    result = bench(text, **inputs).result
+    assert result.status is Status.FAILED
+    assert result.error is not None
+    return result.error
+
+
+# ---------------------------------------------------------------- values
+
+
+def test_answer_keeps_its_type_and_is_text_beside() -> None:
+    result = bench('LET $a = 2\n@RESPOND ({"n": $a + 1})').result
+    assert result.answer == {"n": 3}
+    assert result.response == '{"n": 3}'
+
+
+def test_several_values_are_answered_as_text() -> None:
+    assert done('@RESPOND ("a", 1)') == "a 1"
+
+
+def test_plan_without_respond_answers_null() -> None:
+    result = bench("LET $a = 1").result
+    assert (result.answer, result.response, result.variables) == (None, "", {"a": 1})
+
+
+def test_inputs_have_their_types_and_defaults() -> None:
+    text = 'INPUT $day: date\nINPUT $n: int = 3\n@RESPOND ([$day.year, $n])'
+    assert done(text, day="2024-05-06") == [2024, 3]
+
+
+def test_cast_checks_and_reads_json_text() -> None:
+    one = bench("S1: @READ (x=1) > $rows:list[int]\n@RESPOND (sum($rows))")
+    one.ok("S1.1", "[1, 2]")
+    assert one.result.answer == 3
+    two = bench("S1: @READ (x=1) > $rows:list[int]\n@RESPOND (sum($rows))")
+    two.ok("S1.1", ["a"])
+    assert two.result.error == 'CAST: $rows: [0]: "a" is no int'
+
+
+def test_absent_field_names_what_there_is() -> None:
+    one = bench("S1: @READ (x=1) > $row\n@RESPOND ($row.titel)")
+    one.ok("S1.1", {"title": "a", "id": 1})
+    assert one.result.error == "KEY: there is no field 'titel'; there is title, id"
+
+
+# ---------------------------------------------------------------- failures
+
+
+def test_failure_stops_the_plan() -> None:
+    one = bench('S1: @WRITE (x=1)\nS2: @WRITE (x=2)\n@RESPOND ("Paid.")')
+    one.fail("S1.1", "no money")
+    assert one.result.status is Status.FAILED
+    assert one.result.error == "TOOL: no money"
+    assert one.result.ended_at == "S1"
+
+
+def test_continue_stores_a_failure() -> None:
+    one = bench("S1: @WRITE (x=1) > $w ON_FAIL CONTINUE\n@RESPOND ([FAILED($w), $w.error, $w.kind])")
+    one.fail("S1.1", "no")
+    assert one.result.answer == [True, "no", "TOOL"]
+    assert one.result.failed_steps == ("S1",)
+    assert one.result.outcome == "done_with_failures"
+
+
+def test_failure_used_as_data_fails() -> None:
+    one = bench('S1: @WRITE (x=1) > $w ON_FAIL CONTINUE\nS2: @WRITE (x=$w)\n@RESPOND ("ok")')
+    one.fail("S1.1", "no")
+    assert one.result.error == "TYPE: S1 has failed, and its failure is used as data; test it with FAILED(…)"
+
+
+def test_use_takes_the_place_of_the_result() -> None:
+    one = bench("S1: @WRITE (x=1) > $w ON_FAIL USE (7)\n@RESPOND ($w)")
+    one.fail("S1.1", "no")
+    assert one.result.answer == 7
+    assert one.result.failed_steps == ()
+
+
+def test_arguments_that_have_no_value_are_the_failure_of_their_step() -> None:
+    assert done("LET $a = [1]\nS1: @WRITE (x=$a[3]) > $w ON_FAIL USE (0)\n@RESPOND ($w)") == 0
+
+
+def test_terminate_ends_as_failed() -> None:
+    one = bench('S1: @WRITE (x=1) ON_FAIL TERMINATE ("sorry")\n@RESPOND (1)')
+    one.fail("S1.1", "no")
+    assert (one.result.status, one.result.response, one.result.error) == (Status.FAILED, "sorry", "no")
+
+
+HANDLED = """
+S1: @WRITE (x=1) > $w ON_FAIL TIMEOUT {
+  S2: @WRITE (x="late")
+} ON_FAIL {
+  S3: @WRITE (x=$error.message)
+} FINALLY {
+  S4: @WRITE (x="at last")
+}
+@RESPOND ("on")
+"""
+
+
+def test_first_handler_that_fits_and_finally() -> None:
+    one = bench(HANDLED)
+    one.fail("S1.1", "broken")
+    assert (one.keys, one.args) == (["S3.1"], [{"x": "broken"}])
+    one.ok("S3.1")
+    assert one.keys == ["S4.1"]
+    one.ok("S4.1")
+    assert one.result.answer == "on"
+
+
+def test_finally_comes_after_success_and_after_a_failed_handler() -> None:
+    one = bench(HANDLED)
+    one.ok("S1.1")
+    assert one.keys == ["S4.1"]
+    two = bench(HANDLED)
+    two.fail("S1.1", "broken")
+    two.fail("S3.1", "too")
+    assert two.keys == ["S4.1"]
+    two.ok("S4.1")
+    assert two.result.error == "TOOL: too"
+
+
+def test_denial_is_caught_by_its_name_alone() -> None:
+    text = "S1: @WRITE (x=1) > $w ON_FAIL {tail}\n@RESPOND ($w ?? 0)"
+    for tail, error in (("CONTINUE", "DENIED"), ("USE (1)", "DENIED"), ("@RETRY(3)", "DENIED")):
+        assert _denied(text.replace("{tail}", tail)).error is not None, error
+    caught = _denied("S1: @WRITE (x=1) ON_FAIL DENIED {\n  LET $a = 1\n}\n@RESPOND (5)")
+    assert caught.answer == 5
+    uncaught = _denied("S1: @WRITE (x=1) ON_FAIL {\n  LET $a = 1\n}\n@RESPOND (5)")
+    assert uncaught.error == "DENIED: denied by ann"
+
+
+def _denied(text: str) -> Result:
+    machine = Machine(compile_plan(plan(text), FACTS), approve=["WRITE"])
+    (asked,) = machine.feed(Started({}))
+    assert not isinstance(asked, Finish)
+    machine.feed(Answered("S1.1", asked.asked.digest, Verdict.DENY, by="ann"))  # type: ignore[union-attr]
+    assert machine.result is not None
+    return machine.result
+
+
+def test_retried_block_is_another_delivery() -> None:
+    one = bench("TRY {\n  S1: @READ (x=1) > $a\n  S2: @WRITE (x=$a)\n} ON_FAIL @RETRY(1, delay=0)\n@RESPOND ($a)")
+    one.ok("S1.1", 1)
+    one.fail("S2.1", "no")
+    (key,) = one.keys
+    assert key.endswith("~2/S1.1")
+    one.ok(key, 2)
+    one.ok(one.keys[0])
+    assert one.result.answer == 2
+
+
+# ---------------------------------------------------------------- branches and loops
+
+
+@pytest.mark.parametrize(("n", "said"), [(0, "none"), (1, "one"), (5, "many")])
+def test_branches(n: int, said: str) -> None:
+    text = """
+INPUT $n: int
+?IF ($n == 0) {
+  LET $said = "none"
+} ELSE IF ($n == 1) {
+  LET $said = "one"
+} ELSE {
+  LET $said = "many"
+}
+@RESPOND ($said)
+"""
+    assert done(text, n=n) == said
+
+
+LOOP = "S1: ?FOREACH ($m IN [1, 2, 3]) {\n  S2: @READ (x=$m) > $r\n  YIELD ([$m, $r])\n} > $rows\n@RESPOND ($rows)"
+
+
+def test_items_that_only_read_run_side_by_side() -> None:
+    one = bench(LOOP)
+    assert one.keys == ["S1[0]/S2.1", "S1[1]/S2.1", "S1[2]/S2.1"]
+    for number in (2, 0, 1):
+        one.ok(f"S1[{number}]/S2.1", number)
+    assert one.result.answer == [[1, 0], [2, 1], [3, 2]]
+
+
+def test_items_that_write_run_one_after_another_unless_together() -> None:
+    assert bench(LOOP.replace("READ", "WRITE")).keys == ["S1[0]/S2.1"]
+    together = LOOP.replace("READ", "WRITE").replace("3]) {", "3]) TOGETHER MAX 2 {")
+    assert bench(together).keys == ["S1[0]/S2.1", "S1[1]/S2.1"]
+
+
+def test_loop_runs_all_items_then_fails() -> None:
+    one = bench(LOOP)
+    one.fail("S1[1]/S2.1", "gone")
+    one.ok("S1[0]/S2.1", 0)
+    assert one.machine.result is None
+    one.ok("S1[2]/S2.1", 0)
+    assert one.result.error == "TOOL: 1 of 3 items failed: [1] gone"
+
+
+def test_skip_leaves_failed_items_out() -> None:
+    one = bench(LOOP.replace("> $rows", "> $rows ON_FAIL SKIP"))
+    one.fail("S1[1]/S2.1", "gone")
+    one.ok("S1[0]/S2.1", 0)
+    one.ok("S1[2]/S2.1", 0)
+    assert one.result.answer == [[1, 0], [3, 0]]
+    assert one.result.failed_steps == ("S1",)
+
+
+def test_loop_in_order_stops_at_its_first_failure() -> None:
+    one = bench(LOOP.replace("3]) {", "3]) IN ORDER {"))
+    one.fail("S1[0]/S2.1", "gone")
+    assert one.result.error == "TOOL: 1 of 3 items failed: [0] gone"
+
+
+def test_set_makes_a_loop_run_in_order() -> None:
+    text = """
+LET $sum = 0
+?FOREACH ($m IN [1, 2, 3]) {
+  S2: @READ (x=$sum) > $r
+  SET $sum = $sum + $r
+}
+@RESPOND ($sum)
+"""
+    one = bench(text)
+    for expected in (0, 10, 20):
+        assert one.args == [{"x": expected}]
+        one.ok(one.keys[0], 10)
+    assert one.result.answer == 30
+
+
+def test_early_ends_in_a_loop_act_at_once() -> None:
+    body = "S1: ?FOREACH ($m IN [1, 2, 3]) {\n  ?IF ($m == 2) {\n    {end}\n  }\n  YIELD ($m)\n} > $rows\n@RESPOND ($rows)"
+    assert done(body.replace("{end}", "BREAK")) == [1, None]
+    assert done(body.replace("{end}", "CONTINUE")) == [1, None, 3]
+    assert done(body.replace("{end}", '@RESPOND ("early")')) == "early"
+
+
+def test_repeat_until_counts_rounds_in_keys() -> None:
+    text = 'S1: ?REPEAT (max=3) {\n  S2: @READ (x=1) > $job\n} UNTIL ($job != "running")\n@RESPOND ($job)'
+    one = bench(text)
+    one.ok("S1[#1]/S2.1", "running")
+    one.ok("S1[#2]/S2.1", "done")
+    assert one.result.answer == "done"
+    two = bench(text)
+    for number in (1, 2, 3):
+        two.ok(f"S1[#{number}]/S2.1", "running")
+    assert two.result.error == "ROUNDS: it is not over after 3 rounds"
+
+
+def test_repeat_while_waits_between_rounds() -> None:
+    text = 'LET $n = 0\nS1: ?REPEAT (max=5, every="10s") WHILE ($n < 2) {\n  SET $n = $n + 1\n}\n@RESPOND ($n)'
+    one = bench(text)
+    (wait,) = one.waiting.values()
+    assert isinstance(wait, Sleep)
+    assert wait.seconds == 10
+    one.fire(wait.key)
+    one.fire(one.keys[0])
+    assert one.result.answer == 2
+
+
+def test_wait_is_a_timer() -> None:
+    one = bench('WAIT ("90s")\n@RESPOND (1)')
+    (wait,) = one.waiting.values()
+    assert isinstance(wait, Sleep)
+    assert wait.seconds == 90
+    one.fire(wait.key)
+    assert one.result.answer == 1
+
+
+def test_members_of_a_group_start_together_and_all_end_before_a_failure() -> None:
+    one = bench("@PARALLEL {\n  S1: @WRITE (x=1) > $a\n  S2: @WRITE (x=2) > $b\n}\n@RESPOND ([$a, $b])")
+    assert one.keys == ["S1.1", "S2.1"]
+    one.fail("S1.1", "no")
+    assert one.machine.result is None
+    one.ok("S2.1")
+    assert one.result.error == "TOOL: no"
+
+
+# ---------------------------------------------------------------- sub-plans
+
+SUB_PLAN = """
+PLAN first ($rows: list[int]) -> int {
+  TRY {
+    ?FOREACH ($m IN $rows) {
+      S1: @READ (x=$m) > $is_it
+      ?IF ($is_it) {
+        RETURN ($m)
+      }
+    }
+  } FINALLY {
+    S2: @WRITE (x="end")
+  }
+  RETURN (0)
+}
+S9: CALL first (rows=[4, 5]) > $found
+@RESPOND ($found)
+"""
+
+
+def test_return_in_a_loop_leaves_the_sub_plan_through_finally() -> None:
+    one = bench(SUB_PLAN)
+    (key,) = one.keys
+    one.ok(key, True)
+    assert one.keys == ["S9/S2.1"]
+    one.ok("S9/S2.1")
+    assert one.result.answer == 4
+
+
+def test_failure_of_a_sub_plan_is_that_of_its_call() -> None:
+    one = bench(SUB_PLAN.replace("> $found", "> $found ON_FAIL USE (-1)"))
+    one.fail(one.keys[0], "no")
+    one.ok("S9/S2.1")
+    assert one.result.answer == -1
+
+
+def test_result_of_a_sub_plan_has_its_type() -> None:
+    assert failed('PLAN f () -> int {\n  RETURN ("x")\n}\nS1: CALL f () > $a\n@RESPOND ($a)').startswith("CAST: ")
+
+
+# ---------------------------------------------------------------- clock, pure code, limits
+
+
+def test_statement_has_one_recorded_time() -> None:
+    one = bench("LET $t = now()\n@RESPOND ($t)")
+    (asked,) = one.waiting.values()
+    assert isinstance(asked, CallTool)
+    assert asked.tool == "callsheet.clock"
+    one.ok(asked.key, "2026-03-02T09:00:00+00:00")
+    assert one.result.answer == datetime.fromisoformat("2026-03-02T09:00:00+00:00").isoformat()
+
+
+def test_values_of_pure_code_keep_their_types() -> None:
+    one = bench('LET $a = {1: "x"}\nS1: COMPUTE (reads=[$a]) > $b """\nb = (1, {2})\n"""\n@RESPOND (len($b[1]))')
+    (asked,) = one.waiting.values()
+    assert isinstance(asked, CallTool)
+    assert asked.args["inputs"] == {"a": {"$": ["dict", [[1, "x"]]]}}
+    one.ok("S1.1", {"b": {"$": ["tuple", [1, {"$": ["set", [2]]}]]}})
+    assert one.result.answer == 1
+
+
+def test_step_budget_bounds_a_repeat_without_a_bound() -> None:
+    text = 'LET $n = 0\n?REPEAT (max="run") WHILE (True) {\n  SET $n = $n + 1\n}\n@RESPOND ($n)'
+    machine = Machine(compile_plan(plan(text), FACTS), Limits(max_steps=20))
+    machine.feed(Started({}))
+    assert machine.result is not None
+    assert machine.result.refusal is not None
+    assert machine.result.refusal.budget == "max_steps"
+
+
+# ---------------------------------------------------------------- laws
+
+NESTED = """
+LET $log = []
+S1: ?FOREACH ($m IN [1, 2, 3]) {
+  S2: @READ (x=$m) > $r ON_FAIL USE (0)
+  S3: ?FOREACH ($k IN [10, 20]) TOGETHER {
+    TRY {
+      S4: @WRITE (x=$k + $r) > $w ON_FAIL @RETRY(1, delay=0)
+    } ON_FAIL {
+      LET $w = $error.message
+    }
+    YIELD ($w)
+  } > $ws
+  YIELD ({"m": $m, "ws": $ws})
+} > $rows ON_FAIL SKIP
+@PARALLEL {
+  S5: @READ (x=$rows) > $a
+  S6: ?REPEAT (max=3) {
+    S7: @READ (x=1) > $b
+  } UNTIL ($b == 1)
+}
+@RESPOND ([$rows, $a])
+"""
+
+
+class World:
+    """Answers calls by their keys, in an order drawn from a seed."""
+
+    def __init__(self, draw: Any) -> None:
+        self.draw = draw
+        self.events: list[Event] = []
+
+    def answer(self, command: Command) -> Event:
+        assert not isinstance(command, Finish)
+        if isinstance(command, Sleep):
+            return TimerFired(command.key)
+        if crc32(command.key.encode()) % 5 == 0:
+            return Failed(command.key, f"no {command.key}")
+        return Succeeded(command.key, len(command.key) % 3)
+
+
+@settings(max_examples=15)
+@given(st.data())
+def test_order_of_arrival_slices_and_replays_change_nothing(data: st.DataObject) -> None:
+    program = compile_plan(plan(NESTED), FACTS)
+    whole, sliced = Machine(program), Machine(program)
+    world = World(data.draw)
+    events: list[Event] = [Started({})]
+    open_calls: dict[str, Command] = {}
+    while True:
+        commands = whole.feed(events[-1])
+        slices = sliced.feed(events[-1], 1)
+        while sliced.is_paused:
+            slices += sliced.go_on(1)
+        assert slices == commands
+        if whole.result is not None:
+            break
+        open_calls |= {c.key: c for c in commands if not isinstance(c, Finish)}
+        key = data.draw(st.sampled_from(sorted(open_calls)))
+        events.append(world.answer(open_calls.pop(key)))
+    assert sliced.result == whole.result
+    in_text_order = Machine(program)
+    waiting = in_text_order.feed(Started({}))
+    while in_text_order.result is None:
+        command = waiting.pop(0)
+        waiting += [c for c in in_text_order.feed(world.answer(command)) if not isinstance(c, Finish)]
+    assert in_text_order.result == whole.result
+    for cut in range(1, len(events), 7):
+        again = Machine(program)
+        for event in events[:cut]:
+            again.feed(event)
+        before = again.open_commands()
+        for event in events[cut:]:
+            again.feed(event)
+        assert again.result == whole.result
+        assert all(key in before or cut > 1 for key in before)
