@@ -280,6 +280,31 @@ class InputValues:
     values: dict[str, Any] = field(default_factory=dict[str, Any])
     diagnostics: tuple[Diagnostic, ...] = ()
 
+    @property
+    def as_json(self) -> dict[str, Any]:
+        """The values as JSON, of which `read_inputs` makes the same values again: what a journal keeps.
+
+        >>> plan = Tree((), (Input("age", Basic.DURATION), Input("day", Basic.DATE)))
+        >>> read_inputs(plan, {}, {"age": "1h30m", "day": "2026-11-28"}).as_json
+        {'age': '5400s', 'day': '2026-11-28'}
+        """
+        return {name: _as_json(value) for name, value in self.values.items()}
+
+
+def _as_json(value: Any) -> Any:
+    match value:
+        case date():
+            return value.isoformat()
+        case timedelta():
+            text = f"{value.total_seconds():.6f}".rstrip("0").rstrip(".")
+            return f"{text}s"
+        case list():
+            return [_as_json(one) for one in cast("list[Any]", value)]
+        case dict():
+            return {name: _as_json(one) for name, one in cast("dict[str, Any]", value).items()}
+        case _:
+            return value
+
 
 def takes_text(kind: Type) -> bool:
     """Whether any text is a value of a type, or one of its literals is a text."""

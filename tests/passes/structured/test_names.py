@@ -49,19 +49,19 @@ GOOD: dict[str, tuple[Statement, ...]] = {
     "a branch that ends": (when("1 < 2", respond("1"), other=[let("x", "2")]), respond("$x")),
     "a branch without ELSE that ends": (
         call("T", into="x", fails=GO_ON),
-        when("$FAILED_x", respond("$x.error")),
+        when("FAILED($x)", respond("$x.error")),
         respond("$x"),
     ),
     "narrowed in both branches": (
         call("T", into="x", fails=GO_ON),
-        when("$FAILED_x", respond("$x.message"), other=[respond("$x")]),
+        when("FAILED($x)", respond("$x.message"), other=[respond("$x")]),
     ),
     "narrowed by and, or, not": (
         call("T", into="x", fails=GO_ON),
-        when("not $FAILED_x and $x.ok", respond("$x")),
-        when("$FAILED_x or $x.ok == 2", respond("1")),
+        when("not FAILED($x) and $x.ok", respond("$x")),
+        when("FAILED($x) or $x.ok == 2", respond("1")),
     ),
-    "REQUIRE narrows": (call("T", into="x", fails=GO_ON), require("not $FAILED_x"), respond("$x")),
+    "REQUIRE narrows": (call("T", into="x", fails=GO_ON), require("not FAILED($x)"), respond("$x")),
     "a loop's list": (each("m", "[1]", let("k", "$m"), give("$k"), into="l"), respond("$l")),
     "sibling loops": (each("m", "[1]", let("k", "$m")), each("m", "[2]", let("k", "$m")), respond("1")),
     "SET of an outer variable": (let("n", "0"), each("m", "[1]", put("n", "$n + $m")), respond("$n")),
@@ -143,7 +143,7 @@ BAD: dict[str, tuple[str, tuple[Statement, ...]]] = {
     "a failed loop's list": ("CHK103", (each("m", "[1]", call("T"), into="l", fails=GO_ON), respond("$l"))),
     "a failure after its test": (
         "CHK103",
-        (call("T", into="x", fails=GO_ON), when("$FAILED_x", say(Word.NOTE, "1")), respond("$x")),
+        (call("T", into="x", fails=GO_ON), when("FAILED($x)", say(Word.NOTE, "1")), respond("$x")),
     ),
     "never reached": ("CHK010", (respond("1"), call("T"))),
     "never reached after both branches": (

@@ -5,7 +5,7 @@ from typing import Any
 
 from callsheet.diagnostics import Diagnostic
 from callsheet.frontends.expressions import read_expression
-from callsheet.ir.expression import Bound, Call, Expression, Variable, mapped
+from callsheet.ir.expression import Expression
 from callsheet.ir.tree import (
     Act,
     Assign,
@@ -43,14 +43,8 @@ GO_ON, SKIP = Recovery(remedy=GoOn()), Recovery(remedy=Skip())
 
 
 def e(text: str) -> Expression:
-    """An expression; `FAILED_x` stands for FAILED($x), which the reader of expressions does not know."""
-    return _with_tests(read_expression(text).expression)
-
-
-def _with_tests(node: Expression) -> Expression:
-    if isinstance(node, Variable) and node.name.startswith("FAILED_"):
-        return Call("FAILED", (Variable(node.name.removeprefix("FAILED_")),))
-    return mapped(node, _with_tests)
+    """An expression."""
+    return read_expression(text).expression
 
 
 def let(name: str, value: str, type_: Type | None = None) -> Let:
@@ -171,6 +165,3 @@ def tool(result: Mapping[str, Any] | None = None, /, **parameters: Any) -> ToolS
     """A tool whose arguments have these schemas, all of them required."""
     schema = {"properties": parameters, "required": list(parameters), "additionalProperties": False}
     return ToolSignature.from_schema(schema, result=result)
-
-
-__all__ = ["Bound", "Word"]

@@ -271,9 +271,11 @@ FUNCTIONS: Final[Mapping[str, Signature]] = {
     "match": Signature(2, 2, _always(_MATCH), (frozenset({TEXT}),)),
     "find_all": Signature(2, 2, _always(list_of(ANY)), (frozenset({TEXT}),)),
     "json": Signature(1, 1, _always(ANY), (frozenset({TEXT}),)),
+    "pystr": Signature(1, 1, _always(STR)),
+    "pyrepr": Signature(1, 1, _always(STR)),
 }
 """The functions of `frontends.expressions.names`; others are not known."""
-NULL_TAKERS: Final = frozenset({"str", "bool", "min", "max", "any", "all"})
+NULL_TAKERS: Final = frozenset({"str", "pystr", "pyrepr", "bool", "min", "max", "any", "all"})
 """The functions that take null for a value."""
 
 

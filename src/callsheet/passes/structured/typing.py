@@ -7,6 +7,7 @@ report: CHK103 and CHK120 to CHK123. What is not known is not complained about.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Protocol, assert_never
 
 from callsheet.diagnostics import Severity, Span
@@ -113,11 +114,12 @@ class Typer:
         rest = shape.without(Special.NULL)
         has_value = bool(rest.kinds)
         shown = spelled(node)
+        path = spelled(replace(node, is_optional=False)) if isinstance(node, Field | Index) else shown
         self.add(
             "CHK122",
             f"{shown} {'may be' if has_value else 'is'} null, which cannot {where}",
             node,
-            f'say what stands for it: {shown} ?? "none"; or test it first: {shown} is not None',
+            f'say what stands for it: {path} ?? "none"; or test it first: {shown} is not None',
             Severity.WARNING if has_value else Severity.ERROR,
         )
         return rest if has_value else ANY
