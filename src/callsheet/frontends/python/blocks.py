@@ -12,6 +12,7 @@ from typing import TypeAlias, assert_never, cast
 
 from callsheet.diagnostics import Span
 from callsheet.frontends.python import core
+from callsheet.frontends.python.exceptions import DENIED, FAILURE_KINDS, TOOL_ERROR, exception_name
 from callsheet.frontends.python.expressions import Lowering, NotSimple, made_span
 from callsheet.frontends.python.kinds import ANY, FLAT, NUMBERS, Kinds
 from callsheet.frontends.python.program import Program
@@ -167,7 +168,9 @@ class Blocks:
         group = [*pending, *held]
         pending.clear()
         if group:
-            self.flush(group, needed, path, out, self.variables.before[id(one)])
+            self.flush(
+                group, needed, path, out, self.variables.before[id(one)], self.variables.caught[id(one)]
+            )
         return result
 
     def statement(  # noqa: PLR0912, PLR0915 - a case for each statement
@@ -322,7 +325,8 @@ class Blocks:
             stmt = ast.Assign([ast.Name(name, ast.Store())], one.test)
             made = core.Pure(ast.fix_missing_locations(ast.copy_location(stmt, one.test)))
             needed = self.variables.entry[id(one.body)] | {name} | self.variables.after[id(one)]
-            self.flush([made], needed, path, start, needed | self.variables.reads_of(one.test))
+            caught = self.variables.caught[id(one)]
+            self.flush([made], needed, path, start, needed | self.variables.reads_of(one.test), caught)
             leave = tree.Say("", tree.Word.BREAK, span=span)
             condition = ir.Unary(ir.UnaryOp.NOT, ir.Variable(name, span), span)
             start.append(tree.If("", (tree.Branch(condition, (leave,)),), is_named=False, span=span))
@@ -463,13 +467,53 @@ class Blocks:
         path: Path,
         out: list[tree.Statement],
         before: frozenset[str] | set[str] | None = None,
+        caught: frozenset[str] | None = None,
     ) -> None:
-        """Pure statements as LET and SET where their expressions allow it, else as one COMPUTE."""
-        if before is None:
-            before = self.variables.before[id(group[0])]
-        elif id(group[0]) in self.variables.before:
-            before = self.variables.before[id(group[0])]
+        """Pure statements as LET and SET where their expressions allow it, else as COMPUTE.
+
+        `needed` are the variables that are needed after them, `before` those that have a value before them,
+        `caught` those that handlers need if one of them fails.
+        """
+        first = id(group[0])
+        before = self.variables.before.get(first, before or frozenset())
+        caught = self.variables.caught.get(first, caught or frozenset()) & self.names
         self._check_sharing(group, before, path)
+        for part, rest in self._parts(group, caught):
+            later = self._reads_first([one.stmt for one in rest])
+            self._part(part, frozenset(needed) | later | caught, path, out, before, caught)
+            before = frozenset(before) | {name for one in part for name in names_bound(one.stmt)}
+
+    def _parts(
+        self, group: Sequence[core.Pure], caught: frozenset[str]
+    ) -> list[tuple[list[core.Pure], list[core.Pure]]]:
+        """Pure statements in parts, each with what follows it: a handler sees what was set before a failure."""
+        if not caught:
+            return [(list(group), [])]
+        made: list[list[core.Pure]] = [[]]
+        for one in group:
+            made[-1].append(one)
+            if self._writes(one.stmt) & caught:
+                made.append([])
+        parts = [part for part in made if part]
+        return [
+            (part, [one for each in parts[number + 1 :] for one in each]) for number, part in enumerate(parts)
+        ]
+
+    def _writes(self, stmt: ast.stmt) -> frozenset[str]:
+        """The variables that a statement sets or changes."""
+        changed = self.sharing.changed(stmt)
+        touched = {name for name in self.names if changed and self.sharing.reaches(name, changed)}
+        return frozenset((names_bound(stmt) & self.names) | touched)
+
+    def _part(
+        self,
+        group: Sequence[core.Pure],
+        needed: frozenset[str],
+        path: Path,
+        out: list[tree.Statement],
+        before: frozenset[str] | set[str],
+        caught: frozenset[str],
+    ) -> None:
         simple = [self._simple(one.stmt) for one in group]
         first = next((number for number, each in enumerate(simple) if each is None), len(group))
         last = max((number for number, each in enumerate(simple) if each is None), default=-1)
@@ -478,9 +522,10 @@ class Blocks:
             before = frozenset(before) | names_bound(group[number].stmt)
         if first <= last:
             later = self._reads_first([one.stmt for one in group[last + 1 :]])
-            self._compute(
-                [one.stmt for one in group[first : last + 1]], frozenset(needed) | later, path, out, before
-            )
+            body = [one.stmt for one in group[first : last + 1]]
+            is_whole = not isinstance(body[-1], (ast.For, ast.While, ast.If, ast.Try, ast.With, ast.Match))
+            keeps = caught & self._writes(body[-1]) if not is_whole else frozenset[str]()
+            self._compute(body, needed | later, path, out, before, keeps)
             for number in range(last + 1, len(group)):
                 self._lets(cast("list[_Made]", simple[number]), path, out)
 
@@ -609,7 +654,9 @@ class Blocks:
         path: Path,
         out: list[tree.Statement],
         before: frozenset[str] | set[str],
+        keeps: frozenset[str] = frozenset(),
     ) -> None:
+        """A COMPUTE; where it fails, `keeps` are set to what they are then, and it is a failure after that."""
         flow = PureFlow()
         done = flow.run(body)
         reads = set(self._with_captured(flow.exposed))
@@ -617,6 +664,8 @@ class Blocks:
         changed = [node for one in body for node in self.sharing.changed(one)]
         touched = {name for name in needed if name in self.names and self.sharing.reaches(name, changed)}
         outputs = sorted((bound | touched) & needed)
+        if keeps:
+            done = set()
         reads |= {name for name in outputs if name not in (done or set()) and name in before}
         start: list[str] = []
         for name, (owner, number) in self.relinked.items():
@@ -625,24 +674,48 @@ class Blocks:
                 reads = (reads - {name}) | {owner, number}
                 if owner not in outputs:
                     outputs.append(owner)
-        source, renamed = self._source(body, outputs, start, path)
+        renamed = {
+            name: self.fresh(name)
+            for name in outputs
+            if name in self.variables.scopes and not self._is_here(name, path)
+        }
+        stores = {name: _stored(held, name, body[-1]) for name, held in renamed.items()}
+        failed = self.fresh("failed") if keeps else None
+        if failed is None:
+            body = [*body, *stores.values()]
+        else:
+            body = _kept_after_failure(
+                [*body, *(one for name, one in stores.items() if name not in keeps)], failed
+            )
+            body += [one for name, one in stores.items() if name in keeps]
+        source = self._source(body, start)
         span = _around(self.text, body)
-        into = tuple(renamed.get(name, name) for name in outputs)
-        own = self.ids.make(self.function.name, self._compute_label(body, outputs))
-        out.append(tree.Compute(own, source, tuple(sorted(reads)), into, span=span))
-        for name in outputs:
-            if name in renamed:
-                out.append(tree.Assign("", name, ir.Variable(renamed[name], span), span=span))
+        into = [renamed.get(name, name) for name in outputs]
+        own = self.ids.make(self.function.name, self._compute_label(outputs))
+        names = (*into, failed) if failed is not None else tuple(into)
+        out.append(tree.Compute(own, source, tuple(sorted(reads)), names, span=span))
 
-    def _compute_label(self, body: Sequence[ast.stmt], outputs: Sequence[str]) -> str:
+        def assign(name: str) -> None:
+            out.append(tree.Assign("", name, ir.Variable(renamed[name], span), span=span))
+
+        if failed is not None:
+            for name in renamed:
+                if name in keeps:
+                    assign(name)
+            held = ir.Variable(failed, span)
+            test = ir.Compared(held, ((ir.Comparison.IS_NOT, Literal(None)),), span)
+            again = tree.Say("", tree.Word.FAIL, (held,), span=span)
+            out.append(tree.If("", (tree.Branch(test, (again,)),), is_named=False, span=span))
+        for name in renamed:
+            if name not in keeps:
+                assign(name)
+
+    def _compute_label(self, outputs: Sequence[str]) -> str:
         named = [name for name in outputs if not name.rpartition("_")[2].isdigit()]
-        del body
         return named[-1] if named else "compute"
 
-    def _source(
-        self, body: Sequence[ast.stmt], outputs: Sequence[str], start: Sequence[str], path: Path
-    ) -> tuple[str, dict[str, str]]:
-        """The text of a COMPUTE, with the definitions it needs, and the outputs that have other names in it."""
+    def _source(self, body: Sequence[ast.stmt], start: Sequence[str]) -> str:
+        """The text of a COMPUTE, with the definitions it needs."""
         wanted = names_read(*body)
         own = self.program.exceptions.own
         classes = {
@@ -653,15 +726,11 @@ class Blocks:
         needs_classes = classes if wanted & self.names else set[str]()
         found = self.program.definitions_for(wanted | needs_classes, self.local)
         parts = [ast.unparse(one) for one in dict.fromkeys(found.values())]
-        renamed = {
-            name: self.fresh(name)
-            for name in outputs
-            if name in self.variables.scopes and not self._is_here(name, path)
-        }
-        parts += start
-        parts += [ast.unparse(one) for one in body]
-        parts += [f"{held} = {name}" for name, held in renamed.items()]
-        return "\n".join(parts), renamed
+        reached = wanted | names_read(*found.values())
+        parts[:0] = [
+            f"class {name}(Exception):\n    pass" for name in (DENIED, TOOL_ERROR) if name in reached
+        ]
+        return "\n".join([*parts, *start, *(ast.unparse(one) for one in body)])
 
     # ------------------------------------------------------------ sharing
 
@@ -722,6 +791,35 @@ def _parsed(text: str, place: ast.AST) -> ast.expr:
     made = ast.parse(text, mode="eval").body
     for one in ast.walk(made):
         ast.copy_location(one, place)
+    return made
+
+
+def _stored(name: str, value: str, place: ast.stmt) -> ast.stmt:
+    made = ast.Assign([ast.Name(name, ast.Store())], ast.Name(value, ast.Load()))
+    return ast.fix_missing_locations(ast.copy_location(made, place))
+
+
+_KEPT = """
+{failed} = None
+try:
+    pass
+except Exception as _error:
+    _name = type(_error).__name__
+    {failed} = {{"kind": {kinds!r}.get(_name, _name), "message": str(_error), "step": ""}}
+"""
+
+
+def _kept_after_failure(body: Sequence[ast.stmt], failed: str) -> list[ast.stmt]:
+    """Statements whose failure is a value, so that what they have set until then is kept."""
+    kinds = {
+        exception_name(kind): kind for kind in FAILURE_KINDS if kind not in {"SCHEMA", "REQUIRE", "TIMEOUT"}
+    }
+    made = ast.parse(_KEPT.format(failed=failed, kinds=kinds)).body
+    for one in made:
+        for each in ast.walk(one):
+            ast.copy_location(each, body[0])
+    attempt = cast("ast.Try", made[1])
+    attempt.body = list(body)
     return made
 
 

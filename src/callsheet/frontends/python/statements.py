@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, cast
 
 from callsheet.frontends.python import core
-from callsheet.frontends.python.exceptions import TOOL_ERROR, kind_of
+from callsheet.frontends.python.exceptions import FAILURE_KINDS, TOOL_ERROR, exception_name, kind_of
 from callsheet.frontends.python.program import FORBIDDEN, Program, check_pure_function
 from callsheet.frontends.python.source import (
     Refused,
@@ -82,8 +82,8 @@ class Translator(Tasks):
         self.local_definitions: dict[str, ast.stmt] = {}
         self.local_helpers: dict[str, ast.AsyncFunctionDef] = {}
         self.semaphores: dict[str, int | None] = {}
-        self.caught: list[tuple[str, str]] = []
-        """The names of the exceptions that the handlers around the place have, and their variables."""
+        self.caught: list[tuple[str, str, tuple[str, ...]]] = []
+        """What the handlers around the place name their errors, their variables, and the kinds they catch."""
         self.flags: list[str | None] = []
         """For each loop around the place, the variable that says that it was left by break."""
         self.most: int | None = None
@@ -397,7 +397,7 @@ class Translator(Tasks):
         out.append(core.Pure(made))
 
     def _failure(self, name: str) -> str | None:
-        return next((held for known, held in reversed(self.caught) if known == name), None)
+        return next((held for known, held, _ in reversed(self.caught) if known == name), None)
 
     def _innermost(self) -> str | None:
         return self.caught[-1][1] if self.caught else None
@@ -525,7 +525,7 @@ class Translator(Tasks):
             kinds = self.program.exceptions.caught(names)
         binds = self.names.fresh("error")
         name = node.name or ""
-        self.caught.append((name, binds))
+        self.caught.append((name, binds, kinds))
         body = self.block(node.body)
         self.caught.pop()
         return core.Caught(kinds, binds, body, node)
@@ -545,7 +545,7 @@ class Translator(Tasks):
     def _needs_replacing(self, node: ast.AST) -> bool:
         if self.results or self.keeps_errors:
             return True
-        names = {name for name, _ in self.caught if name}
+        names = {name for name, _, _ in self.caught if name}
         return bool(names) and any(isinstance(one, ast.Name) and one.id in names for one in ast.walk(node))
 
     # ------------------------------------------------------------ match and with
@@ -1108,9 +1108,13 @@ class _Failures(ast.NodeTransformer):
         return ast.fix_missing_locations(ast.copy_location(ast.JoinedStr(parts), node))
 
     def _type(self, held: str, node: ast.AST) -> ast.expr:
-        table = {kind_of(name): name for name in ("TypeError", "ValueError", "KeyError", "IndexError",
-                 "AttributeError", "ZeroDivisionError", "OverflowError", "ToolError", "Denied")}  # fmt: skip
-        table |= {"TIMEOUT": "TimeoutError", "REQUIRE": "AssertionError"}
+        kinds = next(kinds for _, name, kinds in self.of.caught if name == held)
+        known_names = {one: exception_name(one) for one in kinds or FAILURE_KINDS}
+        if len(set(known_names.values())) == 1:
+            return ast.copy_location(ast.Constant(next(iter(known_names.values()))), node)
+        table = {one: name for one, name in known_names.items() if one != name}
+        if not table:
+            return self._field(held, "kind", node)
         kind = self._field(held, "kind", node)
         known = ast.Dict([ast.Constant(one) for one in table], [ast.Constant(one) for one in table.values()])
         made = ast.Call(ast.Attribute(known, "get", ast.Load()), [kind, kind], [])

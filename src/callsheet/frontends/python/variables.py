@@ -239,6 +239,8 @@ class Variables:
         self.after: dict[int, Set] = {}
         self.before: dict[int, Set] = {}
         self.inner: dict[int, Set] = {}
+        self.caught: dict[int, Set] = {}
+        """What handlers around a statement need, if it fails."""
         self.entry: dict[int, Set] = {}
         self.known: dict[int, Set] = {}
         self.exc, self.ret, self.brk, self.cont = _EMPTY, _EMPTY, _EMPTY, _EMPTY
@@ -307,6 +309,7 @@ class Variables:
     def _live(self, block: core.Block, out: Set) -> Set:
         for one in reversed(block):
             self.after[id(one)] = self.after.get(id(one), _EMPTY) | out
+            self.caught[id(one)] = self.caught.get(id(one), _EMPTY) | self.exc
             inner = self._inner(one, out) | self.exc
             self.inner[id(one)] = self.inner.get(id(one), _EMPTY) | inner
             out = inner | self.effect(one).reads
