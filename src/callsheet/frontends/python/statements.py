@@ -200,9 +200,18 @@ class Translator(Tasks):
             return self.outer.helper(name)
         return self.program.helpers.get(name)
 
+    def add_helper(self, like: ast.AsyncFunctionDef, made: ast.AsyncFunctionDef) -> None:
+        """Let a copy of an async function be called where that one can be."""
+        if like in self.local_helpers.values():
+            self.local_helpers[made.name] = made
+        elif self.outer is not None:
+            self.outer.add_helper(like, made)
+        else:
+            self.program.helpers[made.name] = made
+
     def is_variable(self, name: str) -> bool:
         """Whether a name is a variable of this function or of one around it."""
-        if name in self.bound or name in self.names.made:
+        if name in self.bound or (name in self.names.made and self.helper(name) is None):
             return True
         return self.outer is not None and self.outer.is_variable(name)
 
