@@ -14,7 +14,7 @@ from callsheet.diagnostics import Span
 from callsheet.frontends.python import core
 from callsheet.frontends.python.exceptions import DENIED, FAILURE_KINDS, TOOL_ERROR, exception_name
 from callsheet.frontends.python.expressions import Lowering, NotSimple, made_span
-from callsheet.frontends.python.kinds import ANY, FLAT, NUMBERS, Kinds
+from callsheet.frontends.python.kinds import ANY, FLAT, NUMBERS, OPAQUE, Kinds
 from callsheet.frontends.python.program import Program
 from callsheet.frontends.python.sharing import Node, Sharing, chain, find, sharing_of
 from callsheet.frontends.python.source import Refused, Text, dotted, names_bound, names_read
@@ -80,6 +80,7 @@ class Blocks:
             self.names |= bound_names(function.body)
             self.variables = Variables(function, self.names, extra)
         self.kinds = Kinds(function, self.all_definitions, program.resolved)
+        self.keys = _names_of_keys(function)
         self.sharing = Sharing(self.names, self.all_definitions, program.resolved, self.kinds)
         sharing_of(function, self.sharing, frozenset())
         self.lowering = Lowering(self.kinds, self.names, self.all_definitions, text.span, program.resolved)
@@ -104,13 +105,19 @@ class Blocks:
 
     def body(self) -> tree.Block:
         """The statements of the function."""
-        made = self.block(self.function.body, ())
-        return (*self._declared(0, ()), *made)
+        return self._declared(0, self.block(self.function.body, ()))
 
-    def _declared(self, place: int, path: Path) -> list[tree.Statement]:
-        names = self.variables.predeclared.get(place, [])
-        del path
-        return [tree.Let("", name, Literal(None)) for name in names]
+    def _declared(self, place: int, block: tree.Block) -> tree.Block:
+        """A scope's block, with a value for the variables that an inner loop sets before the block itself does."""
+        made: list[tree.Statement] = []
+        for name in self.variables.predeclared.get(place, []):
+            for one in block:
+                if not isinstance(one, tree.Assign) and name in tree.variables_set(one):
+                    break
+                if any(name in tree.variables_set(each) for each in tree.statements((one,))):
+                    made.append(tree.Let("", name, Literal(None)))
+                    break
+        return (*made, *block)
 
     # ------------------------------------------------------------ blocks
 
@@ -153,7 +160,12 @@ class Blocks:
             if each is None or (number < last and not isinstance(each, (Literal, ir.Variable))):
                 name = self.fresh("value")
                 value: ast.expr = node
-                if lower == self.lowering.source:
+                if (
+                    lower == self.lowering.source
+                    and self.program.resolved(getattr(node, "func", node)) == "itertools.groupby"
+                ):
+                    value = _grouped(node)
+                elif lower == self.lowering.source:
                     value = ast.copy_location(ast.Call(ast.Name("list", ast.Load()), [node], []), node)
                 target = ast.Name(name, ast.Store())
                 stmt = ast.fix_missing_locations(ast.copy_location(ast.Assign([target], value), node))
@@ -362,7 +374,7 @@ class Blocks:
         elif not here:
             name = self.fresh(one.target)
             start.append(self._write(one.target, ir.Variable(name, span), inner, span))
-        body = (*self._declared(id(one), inner), *start, *self.block(one.body, inner))
+        body = self._declared(id(one), (*start, *self.block(one.body, inner)))
         self.relinked.pop(one.target, None)
         stem = one.target.strip("_") if not one.target.rpartition("_")[2].isdigit() else ""
         stem = stem or "each"
@@ -517,6 +529,7 @@ class Blocks:
         simple = [self._simple(one.stmt) for one in group]
         first = next((number for number, each in enumerate(simple) if each is None), len(group))
         last = max((number for number, each in enumerate(simple) if each is None), default=-1)
+        first, last = self._with_references(group, first, last, before)
         for number in range(first):
             self._lets(cast("list[_Made]", simple[number]), path, out)
             before = frozenset(before) | names_bound(group[number].stmt)
@@ -528,6 +541,32 @@ class Blocks:
             self._compute(body, needed | later, path, out, before, keeps)
             for number in range(last + 1, len(group)):
                 self._lets(cast("list[_Made]", simple[number]), path, out)
+
+    def _with_references(
+        self, group: Sequence[core.Pure], first: int, last: int, before: frozenset[str] | set[str]
+    ) -> tuple[int, int]:
+        """What of a group has to be one COMPUTE, since a change in it is seen through a second name of it."""
+        for number, one in enumerate(group):
+            for node in self.sharing.changed(one.stmt):
+                bound = {name for each in group[:number] for name in names_bound(each.stmt)}
+                seen = [
+                    name
+                    for name in sorted((bound | set(before)) & self.names)
+                    if not self._is_flat(name) and self.sharing.reaches(name, (node,))
+                ]
+                if len(seen) < 2 and not self.sharing.is_doubled(node):
+                    continue
+                start = next(
+                    (at for at, each in enumerate(group) if names_bound(each.stmt) & set(seen)), number
+                )
+                first, last = min(first, start), max(last, number)
+        return first, last
+
+    def _is_flat(self, name: str) -> bool:
+        """Whether a variable has only values that nothing can change."""
+        return self.kinds.known.get(name) in FLAT or (
+            name in self.keys and self.kinds.known.get(name) != OPAQUE
+        )
 
     def _reads_first(self, body: Sequence[ast.stmt]) -> frozenset[str]:
         flow = PureFlow()
@@ -663,7 +702,9 @@ class Blocks:
         bound = {name for one in body for name in names_bound(one)} & self.names
         changed = [node for one in body for node in self.sharing.changed(one)]
         touched = {name for name in needed if name in self.names and self.sharing.reaches(name, changed)}
-        outputs = sorted((bound | touched) & needed)
+        outputs = sorted(
+            name for name in (bound | touched) & needed if name in (done or set()) or name in before
+        )
         if keeps:
             done = set()
         reads |= {name for name in outputs if name not in (done or set()) and name in before}
@@ -757,10 +798,13 @@ class Blocks:
         seen = sorted(
             name
             for name in before
-            if name in self.names
-            and self.kinds.known.get(name) not in FLAT
-            and self.sharing.reaches(name, (node,))
+            if name in self.names and not self._is_flat(name) and self.sharing.reaches(name, (node,))
         )
+        if len(seen) == 1 and self.sharing.is_doubled(node) and not self.sharing.is_top(seen[0], node):
+            raise Refused(
+                "PYT015", one.stmt, f"what is changed here may be in {seen[0]} more than once",
+                "make an object of its own for each: [dict(x) for …], copy.deepcopy(x)",
+            )  # fmt: skip
         if len(seen) < 2:
             return
         relinked = {name: owner for name, (owner, _) in self.relinked.items()}
@@ -794,9 +838,30 @@ def _parsed(text: str, place: ast.AST) -> ast.expr:
     return made
 
 
+def _grouped(node: ast.expr) -> ast.expr:
+    """What `groupby` gives, as a list of keys with the list of each group."""
+    made = cast("ast.ListComp", ast.parse("[(_key, list(_group)) for _key, _group in x]", mode="eval").body)
+    made.generators[0].iter = node
+    for one in ast.walk(made):
+        if not hasattr(one, "lineno") or one.lineno == 1:
+            ast.copy_location(one, node)
+    return made
+
+
 def _stored(name: str, value: str, place: ast.stmt) -> ast.stmt:
     made = ast.Assign([ast.Name(name, ast.Store())], ast.Name(value, ast.Load()))
     return ast.fix_missing_locations(ast.copy_location(made, place))
+
+
+def _names_of_keys(function: core.Function) -> frozenset[str]:
+    """Variables that are used as keys or indices: their values have a hash, so nothing changes them."""
+    found: set[str] = set()
+    for one in core.all_of(function.body):
+        for part in core.parts_of(one):
+            for node in ast.walk(part):
+                if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Name):
+                    found.add(node.slice.id)
+    return frozenset(found)
 
 
 _KEPT = """

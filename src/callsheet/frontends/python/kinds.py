@@ -16,7 +16,7 @@ from callsheet.frontends.python.source import dotted, own_nodes, parameters_of
 ANY, OPAQUE = "any", "opaque"
 NUMBERS: Final = frozenset({"int", "float", "bool", "number"})
 
-FLAT: Final = NUMBERS | {"str", "none", "date"}
+FLAT: Final = NUMBERS | {"str", "none", "date", "key"}
 """The kinds of values that nothing can change."""
 
 _BY_FUNCTION: Final[Mapping[str, str]] = {
@@ -172,6 +172,8 @@ class Kinds:
         kind = self.of(source)
         if kind in {"str"}:
             return "str"
+        if kind == "dict":
+            return "key"
         return OPAQUE if kind == OPAQUE and not self._counts(source) else ANY
 
     def _counts(self, node: ast.expr) -> bool:

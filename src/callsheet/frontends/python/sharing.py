@@ -98,11 +98,13 @@ _SHALLOW: Final = frozenset(
 class Node:
     """An object, or all objects inside one."""
 
-    __slots__ = ("content", "parent")
+    __slots__ = ("content", "fields", "parent")
 
-    def __init__(self) -> None:
+    def __init__(self, fields: list[Node] | None = None) -> None:
         self.parent: Node | None = None
         self.content: Node | None = None
+        self.fields = fields
+        """The parts of a tuple, as long as they are told apart."""
 
 
 def find(node: Node) -> Node:
@@ -118,16 +120,29 @@ def merge(one: Node, two: Node) -> Node:
     if first is second:
         return first
     second.parent = first
+    if first.fields is not None and second.fields is not None and len(first.fields) == len(second.fields):
+        for left, right in zip(first.fields, second.fields, strict=True):
+            merge(left, right)
+        return find(first)
+    parts = [*(first.fields or ()), *(second.fields or ())]
+    first.fields = None
     if first.content is None:
         first.content = second.content
     elif second.content is not None:
         merge(first.content, second.content)
+    for one in parts:
+        merge(inside(first), one)
     return find(first)
 
 
 def inside(node: Node) -> Node:
     """The objects inside one."""
     top = find(node)
+    if top.fields is not None:
+        parts, top.fields = top.fields, None
+        for one in parts:
+            merge(inside(top), one)
+        return inside(top)
     if top.content is None:
         top.content = Node()
     return find(top.content)
@@ -136,10 +151,15 @@ def inside(node: Node) -> Node:
 def chain(node: Node) -> list[Node]:
     """A node and all that is inside it."""
     made: list[Node] = []
-    at: Node | None = find(node)
-    while at is not None and at not in made:
+    todo = [node]
+    while todo:
+        at = find(todo.pop())
+        if at in made:
+            continue
         made.append(at)
-        at = None if at.content is None else find(at.content)
+        todo += at.fields or ()
+        if at.content is not None:
+            todo.append(at.content)
     return made
 
 
@@ -156,6 +176,8 @@ class Sharing:
         self.nodes = {name: Node() for name in variables}
         self.definitions, self.resolved, self.kinds = definitions, resolved, kinds
         self.frames: list[dict[str, Node]] = []
+        self.doubled: list[Node] = []
+        """Objects that one container may hold more than once."""
         self.summaries: dict[str, tuple[bool, bool]] = {}
 
     def node(self, name: str) -> Node:
@@ -169,6 +191,26 @@ class Sharing:
         """Whether a variable sees a change of one of these objects."""
         own = chain(self.node(name))
         return any(find(one) in own for one in changed)
+
+    def is_doubled(self, node: Node) -> bool:
+        """Whether one container may hold an object more than once."""
+        return any(find(one) is find(node) for one in self.doubled)
+
+    def is_top(self, name: str, node: Node) -> bool:
+        """Whether an object is that of a variable itself."""
+        return find(self.node(name)) is find(node)
+
+    def _double(self, node: ast.expr, own: set[str]) -> None:
+        """What a comprehension or a repetition puts into a container again and again."""
+        for one in own_nodes(node):
+            if (
+                isinstance(one, ast.Name)
+                and isinstance(one.ctx, ast.Load)
+                and one.id in self.nodes
+                and one.id not in own
+            ):
+                if self.kinds is None or self.kinds.known.get(one.id) not in FLAT:
+                    self.doubled += chain(self.node(one.id))
 
     # ------------------------------------------------------------ what expressions give
 
@@ -216,6 +258,8 @@ class Sharing:
                 for one in (left, right):
                     if not isinstance(one, (ast.Constant, ast.JoinedStr)):
                         merge(inside(made), inside(self.value(one)))
+                if isinstance(node.op, ast.Mult):
+                    self.doubled += chain(inside(made))
                 return made
             case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
                 return self._comprehension(node)
@@ -236,7 +280,10 @@ class Sharing:
                     frame[part.id] = Node()
             self.bind(one.target, self._item(one.iter, held))
         made = Node()
-        merge(inside(made), self.value(node.value if isinstance(node, ast.DictComp) else node.elt))
+        element = node.value if isinstance(node, ast.DictComp) else node.elt
+        if self.kinds is None or self.kinds.of(element) not in FLAT:
+            self._double(element, set(frame))
+        merge(inside(made), self.value(element))
         self.frames.pop()
         return made
 
@@ -283,6 +330,11 @@ class Sharing:
             return Node()
         if last == "deepcopy":
             return Node()
+        if last == "fromkeys" and len(given) == 2:
+            made = Node()
+            merge(inside(made), self.value(given[1]))
+            self.doubled += chain(inside(made))
+            return made
         if last in _SHALLOW:
             made = Node()
             for one in given:
@@ -329,6 +381,13 @@ class Sharing:
         match target:
             case ast.Name(id=name):
                 merge(self.node(name), value)
+            case ast.Tuple(elts=parts) if (
+                (fields := find(value).fields) is not None
+                and len(fields) == len(parts)
+                and not any(isinstance(one, ast.Starred) for one in parts)
+            ):
+                for one, each in zip(parts, fields, strict=True):
+                    self.bind(one, each)
             case ast.Tuple(elts=parts) | ast.List(elts=parts):
                 for one in parts:
                     inner = one.value if isinstance(one, ast.Starred) else one

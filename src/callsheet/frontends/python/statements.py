@@ -896,14 +896,15 @@ class Translator(Tasks):
 
     def check(self, root: ast.AST) -> None:
         """Raises Refused for what pure code may not say."""
+        inner = _bound_inside(root)
         for node in ast.walk(root):
             if isinstance(node, ast.Call):
-                self.check_call(node)
+                if not (isinstance(node.func, ast.Name) and node.func.id in inner):
+                    self.check_call(node)
             elif isinstance(node, ast.Attribute):
                 self._check_attribute(node)
             elif isinstance(node, (ast.Yield, ast.YieldFrom)):
                 self._check_yield(root, node)
-        inner = _bound_inside(root)
         called = {id(node.func) for node in ast.walk(root) if isinstance(node, ast.Call)}
         for name, node in _loads(root):
             if name != "getattr" or id(node) not in called:
@@ -960,6 +961,12 @@ class Translator(Tasks):
             raise Refused("PYT023", node, f"{resolved} is no part of a plan", f"write {rewrite}")
         if resolved is not None and resolved.startswith("asyncio."):
             part = resolved.removeprefix("asyncio.")
+            if part in {"create_task", "ensure_future"}:
+                raise Refused(
+                    "PYT020", node, "a task is started here, and awaited somewhere else",
+                    "await what runs side by side in one place:"
+                    " results = dict(zip(keys, await asyncio.gather(*[f(k) for k in keys])))",
+                )  # fmt: skip
             if part in {"Semaphore", "Lock", "BoundedSemaphore"}:
                 raise Refused(
                     "PYT020", node, f"asyncio.{part} stands where it is not understood",
