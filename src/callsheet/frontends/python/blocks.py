@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeAlias, assert_never, cast
+from typing import NamedTuple, TypeAlias, assert_never, cast
 
 from callsheet.diagnostics import Span
 from callsheet.frontends.python import core
@@ -46,6 +46,13 @@ class Ids:
         return own
 
 
+class Result(NamedTuple):
+    """What an async function returns: of which kind, and whether it is surely nothing that it was given."""
+
+    kind: str
+    is_fresh: bool
+
+
 class Blocks:
     """Makes the statements of one function."""
 
@@ -58,6 +65,7 @@ class Blocks:
         ids: Ids,
         fresh: Callable[[str], str],
         plan_names: Mapping[int, str],
+        results: dict[int, Result],
         *,
         is_main: bool,
     ) -> None:
@@ -69,7 +77,7 @@ class Blocks:
             text,
             ids,
         )
-        self.fresh, self.plan_names, self.is_main = fresh, plan_names, is_main
+        self.fresh, self.plan_names, self.is_main, self.results = fresh, plan_names, is_main, results
         names = bound_names(function.body) | set(function.parameters) | set(function.captured)
         self.names = frozenset(names - set(definitions))
         self.all_definitions = {**program.definitions, **definitions}
@@ -79,14 +87,39 @@ class Blocks:
             with_tests(function, self.variables, fresh)
             self.names |= bound_names(function.body)
             self.variables = Variables(function, self.names, extra)
-        self.kinds = Kinds(function, self.all_definitions, program.resolved)
+        self.kinds = Kinds(function, self.all_definitions, program.resolved, self._result_kind)
         self.keys = _names_of_keys(function)
         self.sharing = Sharing(self.names, self.all_definitions, program.resolved, self.kinds)
-        sharing_of(function, self.sharing, frozenset())
+        sharing_of(function, self.sharing, self._is_fresh)
         self.lowering = Lowering(self.kinds, self.names, self.all_definitions, text.span, program.resolved)
+        if not is_main:
+            results[id(function.node)] = self._result()
         self.shapes: dict[str, int] = {}
         self.relinked: dict[str, tuple[str, str]] = {}
         """Names of loops whose items are changed: the list that each is an item of, and its number there."""
+
+    def _result(self) -> Result:
+        """What the function returns."""
+        sharing = Sharing(self.names, self.all_definitions, self.program.resolved, self.kinds)
+        sharing_of(self.function, sharing, self._is_fresh)
+        given = [sharing.node(name) for name in (*self.function.parameters, *self.function.captured)]
+        values = [one.value for one in core.all_of(self.function.body) if isinstance(one, core.Return)]
+        is_fresh = all(
+            not any(find(node) in chain(each) for node in chain(sharing.value(one)) for each in given)
+            for one in values
+            if one is not None
+        )
+        return Result(self.kinds.returned(self.function), is_fresh)
+
+    def _result_kind(self, call: core.Call) -> str:
+        if call.helper is None:
+            return ANY
+        known = self.results.get(id(call.helper))
+        return ANY if known is None else known.kind
+
+    def _is_fresh(self, call: core.Call) -> bool:
+        known = self.results.get(id(call.helper))
+        return known is not None and (known.is_fresh or known.kind in FLAT)
 
     def _captured_by(self, name: str) -> frozenset[str]:
         """The variables that a local function reads, also through others."""
