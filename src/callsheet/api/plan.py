@@ -28,15 +28,15 @@ if TYPE_CHECKING:
     from callsheet.frontends.values import ParseResult
     from callsheet.ir.diff import PlanDiff
 
-Syntax: TypeAlias = Literal["auto", "ltp", "micro", "dag"]
-"""A syntax of plans; `auto` detects Micro-CLI and JSON plans, and reads everything else as LTP text.
+Syntax: TypeAlias = Literal["auto", "ltp", "micro", "dag", "python"]
+"""A syntax of plans; `auto` detects Micro-CLI, JSON plans and Python, and reads everything else as LTP text.
 
 `dag` is a JSON plan, written as JSON or YAML.
 """
 
 _OPTION = re.compile(r"--syntax (\w+)")
 _HINT = "give the path of a plan"
-_SUFFIXES: Mapping[str, Syntax] = {".ltp": "ltp", ".micro": "micro"}
+_SUFFIXES: Mapping[str, Syntax] = {".ltp": "ltp", ".micro": "micro", ".py": "python"}
 _YAML = (".yaml", ".yml")
 _FILES = (".ltp", ".micro", ".json", *_YAML)
 
@@ -96,7 +96,7 @@ class Plan:
         """Read a plan from a file.
 
         Without `syntax` the suffix decides: `.ltp`, `.micro`, `.json` (canonical JSON or a JSON plan),
-        `.yaml`, `.yml`; any other is read as `auto`. Raises PlanError: CFG012 if the file cannot be read,
+        `.yaml`, `.yml`, `.py`; any other is read as `auto`. Raises PlanError: CFG012 if the file cannot be read,
         else with all errors of the text.
         """
         place = wanted_path("path", path)
@@ -297,16 +297,16 @@ def parse(text: str, *, name: str = "<plan>", syntax: Syntax = "auto", inputs: C
 def _parse(text: str, name: str, syntax: Syntax, inputs: Collection[str]) -> ParseResult:
     wanted_list("inputs", inputs, "names of variables")
     match syntax:
-        case "ltp" | "micro" | "dag":
+        case "ltp" | "micro" | "dag" | "python":
             return read_as(Spelling(syntax), text, name, variables=inputs)
         case "auto":
             reading = read_plan_text(text, name, variables=inputs)
-            if reading.result.plan is not None or reading.syntax in (None, Spelling.DAG):
+            if reading.result.plan is not None or reading.syntax in (None, Spelling.DAG, Spelling.PYTHON):
                 return reading.result
             doubts = tuple(_in_words_of_python(each) for each in doubts_about(reading, text))
             return replace(reading.result, diagnostics=(*reading.result.diagnostics, *doubts))
         case _:
-            raise ValueError(f"syntax is {syntax!r}; it is one of 'auto', 'ltp', 'micro', 'dag'")
+            raise ValueError(f"syntax is {syntax!r}; it is one of 'auto', 'ltp', 'micro', 'dag', 'python'")
 
 
 def _in_words_of_python(doubt: Diagnostic) -> Diagnostic:

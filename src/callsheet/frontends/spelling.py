@@ -1,4 +1,4 @@
-"""Detects the syntax of a plan (LTP text, Micro-CLI or JSON) and parses it.
+"""Detects the syntax of a plan (LTP text, Micro-CLI, JSON or Python) and parses it.
 
 In: a text, and its syntax if that is known. Out: the result of the front end of that syntax. An unknown
 syntax is detected from the lines; if they are mixed, the syntax is taken in which the text is a plan.
@@ -14,7 +14,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from callsheet import lazy
-from callsheet.diagnostics import Diagnostic, Severity, Span
+from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Span
 from callsheet.frontends.ltp import format_plan, parse
 from callsheet.frontends.ltp.words import CONTROL_SPELLINGS, is_structured
 from callsheet.frontends.values import ParseResult
@@ -41,6 +41,7 @@ OUTSIDE_CODES = frozenset({"LTP005", "LTP103", "MIC102", "DAG012"})
 _LEFT_OUT = frozenset({"LTP005", "LTP103"})
 _NO_COMMAND, _WRONG_VERB, _PROSE = "MIC001", "MIC012", "MIC102"
 _QUOTE = lazy.pattern(r"[\"']")
+_ASYNC = lazy.pattern(r"^async[ \t]+def[ \t]+\w+[ \t]*\(", re.MULTILINE)
 
 
 class Syntax(StrEnum):
@@ -49,9 +50,15 @@ class Syntax(StrEnum):
     LTP = "ltp"
     MICRO = "micro"
     DAG = "dag"
+    PYTHON = "python"
 
 
-SYNTAX_NAMES = {Syntax.LTP: "LTP text", Syntax.MICRO: "Micro-CLI", Syntax.DAG: "a JSON plan"}
+SYNTAX_NAMES = {
+    Syntax.LTP: "LTP text",
+    Syntax.MICRO: "Micro-CLI",
+    Syntax.DAG: "a JSON plan",
+    Syntax.PYTHON: "Python",
+}
 """The names of the syntaxes in messages."""
 
 
@@ -99,6 +106,8 @@ def read_plan_text(
         syntax = Syntax.DAG
     if syntax is None and is_structured(text):
         syntax = Syntax.LTP
+    if syntax is None and is_python(text):
+        syntax = Syntax.PYTHON
     if syntax is None:
         look = look_of(text)
         if look.syntax is None:
@@ -137,11 +146,24 @@ def read_as(
             from callsheet.frontends.dag import parse_dag  # noqa: PLC0415 - as above
 
             return parse_dag(text, name, is_yaml=text.lstrip()[:1] not in ("{", "[", '"', ""))
+        case Syntax.PYTHON:
+            from callsheet.frontends.python import read_python  # noqa: PLC0415 - as above
+
+            return read_python(text, name)
 
 
 def is_json(text: str) -> bool:
     """Whether a text begins like a JSON object, as no line of the other syntaxes does."""
     return text.lstrip()[:1] == "{"
+
+
+def is_python(text: str) -> bool:
+    """Whether a text has an async function of Python, as no plan in another syntax does.
+
+    >>> is_python("async def main():\\n    return 1"), is_python('search "async def" > x')
+    (True, False)
+    """
+    return "async" in text and _ASYNC.search(text) is not None
 
 
 def doubts_about(reading: Reading, text: str, by_suffix: Syntax | None = None) -> tuple[Diagnostic, ...]:
@@ -159,7 +181,7 @@ def doubts_about(reading: Reading, text: str, by_suffix: Syntax | None = None) -
             'a step is written S1: @TOOL (arguments) > $result, a command search "words" > name',
         )
         return (nothing,)
-    if by_suffix is None and look_of(text).framed:
+    if reading.syntax is Syntax.PYTHON or (by_suffix is None and look_of(text).framed):
         return ()
     other = Syntax.MICRO if reading.syntax is Syntax.LTP else Syntax.LTP
     read, meant = SYNTAX_NAMES[reading.syntax], SYNTAX_NAMES[other]
@@ -194,6 +216,10 @@ def format_as(syntax: Syntax, plan: Plan) -> str:
             from callsheet.frontends.dag import format_dag  # noqa: PLC0415 - as above
 
             return format_dag(plan)
+        case Syntax.PYTHON:
+            raise CallsheetError.single(
+                "PYT070", "a plan is not written as Python", help="write it as LTP text: --to ltp"
+            )
 
 
 def convert_to(

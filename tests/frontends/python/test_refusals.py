@@ -10,14 +10,16 @@ from pathlib import Path
 import pytest
 
 import callsheet.frontends.python
+from callsheet.api.findings import PlanError
+from callsheet.api.plan import Plan
 from callsheet.diagnostics import CODES, explain, render_all
 from callsheet.frontends.python import Signature, read_python
 from tests.frontends.python.office import SIGNATURES
 from tests.frontends.python.test_programs import PROGRAMS
 
 PYT_CODES = [code for code in CODES if code.startswith("PYT")]
-WITHOUT_BAD_EXAMPLE = {"PYT002", "PYT008"}
-"""One needs a text of half a megabyte, the other a catalogue."""
+WITHOUT_BAD_EXAMPLE = {"PYT002", "PYT008", "PYT070"}
+"""One needs half a megabyte, one a catalogue, one is given when a plan is written."""
 
 
 def examples(code: str, kind: str) -> list[str]:
@@ -37,7 +39,8 @@ def test_bad_example_gives_code_and_good_example_nothing(code: str) -> None:
 
 def test_codes_of_front_end_and_pages_correspond() -> None:
     folder = Path(callsheet.frontends.python.__file__).parent
-    text = "".join(path.read_text(encoding="utf-8") for path in folder.glob("*.py"))
+    modules = [*folder.glob("*.py"), folder.parent / "spelling.py"]
+    text = "".join(path.read_text(encoding="utf-8") for path in modules)
     assert set(re.findall(r'"(PYT\d{3})"', text)) == set(PYT_CODES)
 
 
@@ -135,3 +138,15 @@ def test_unknown_tools_are_refused_only_with_a_catalogue() -> None:
     source = "async def main():\n    return await anything(x=1)"
     assert read_python(source).plan is not None
     assert read_python(source, tools={"something": Signature(("x",))}).plan is None
+
+
+def test_python_is_a_syntax_of_plans(tmp_path: Path) -> None:
+    source = "async def main():\n    return await score(1)\n"
+    file = tmp_path / "plan.py"
+    file.write_text(source, encoding="utf-8")
+    plans = [Plan.parse(source), Plan.parse(source, syntax="python"), Plan.load(file)]
+    assert [plan.ir.tree is not None for plan in plans] == [True] * 3
+    assert plans[0] == plans[1] == plans[2]
+    with pytest.raises(PlanError) as raised:
+        Plan.parse("async def main():\n    return score(1)")
+    assert [one.code for one in raised.value.diagnostics] == ["PYT007"]

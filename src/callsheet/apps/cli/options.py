@@ -64,10 +64,10 @@ def _syntax(_context: click.Context, _option: click.Parameter, value: str | None
 
 syntax = click.option(
     "--syntax",
-    type=click.Choice(["ltp", "micro", "dag"]),
+    type=click.Choice(["ltp", "micro", "dag", "python"]),
     callback=_syntax,
-    help="The syntax of plans; default: from the suffix of the file (.ltp, .micro, .json, .yaml), otherwise "
-    "from the text.",
+    help="The syntax of plans; default: from the suffix of the file (.ltp, .micro, .json, .yaml, .py), "
+    "otherwise from the text.",
 )
 variables = click.option(
     "--var",

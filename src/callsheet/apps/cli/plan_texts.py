@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 @click.option(
     "--to",
     "target",
-    type=click.Choice([str(syntax) for syntax in Syntax]),
+    type=click.Choice([str(syntax) for syntax in Syntax if syntax is not Syntax.PYTHON]),
     help="Print one PLAN in this syntax; no file is written.",
 )
 @options.syntax

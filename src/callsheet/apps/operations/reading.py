@@ -33,6 +33,7 @@ _SUFFIXES = {
     ".json": Syntax.DAG,
     ".yaml": Syntax.DAG,
     ".yml": Syntax.DAG,
+    ".py": Syntax.PYTHON,
 }
 _YAML = (".yaml", ".yml")
 _BARE_WORD = "MIC103"

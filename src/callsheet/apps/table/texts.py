@@ -79,7 +79,7 @@ Amount = Annotated[float, Field(ge=0, le=1e15)]
 AnyJson = Annotated[JsonValue, WithJsonSchema(ANY_JSON)]
 Values = Annotated[dict[Name, JsonValue], in_mcp("variables", kind=dict[str, Any])]
 SyntaxName = Annotated[
-    Literal["ltp", "micro", "dag"] | None,
+    Literal["ltp", "micro", "dag", "python"] | None,
     in_mcp(unset="auto", description="The syntax of the plan; auto: detected."),
 ]
 PolicyName = Annotated[

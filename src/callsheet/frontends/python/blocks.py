@@ -8,12 +8,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeAlias, assert_never, cast
+from typing import NamedTuple, TypeAlias, assert_never, cast
 
 from callsheet.diagnostics import Span
 from callsheet.frontends.python import core
+from callsheet.frontends.python.exceptions import DENIED, FAILURE_KINDS, TOOL_ERROR, exception_name
 from callsheet.frontends.python.expressions import Lowering, NotSimple, made_span
-from callsheet.frontends.python.kinds import ANY, FLAT, NUMBERS, Kinds
+from callsheet.frontends.python.kinds import ANY, FLAT, NUMBERS, OPAQUE, Kinds
 from callsheet.frontends.python.program import Program
 from callsheet.frontends.python.sharing import Node, Sharing, chain, find, sharing_of
 from callsheet.frontends.python.source import Refused, Text, dotted, names_bound, names_read
@@ -45,6 +46,13 @@ class Ids:
         return own
 
 
+class Result(NamedTuple):
+    """What an async function returns: of which kind, and whether it is surely nothing that it was given."""
+
+    kind: str
+    is_fresh: bool
+
+
 class Blocks:
     """Makes the statements of one function."""
 
@@ -57,6 +65,7 @@ class Blocks:
         ids: Ids,
         fresh: Callable[[str], str],
         plan_names: Mapping[int, str],
+        results: dict[int, Result],
         *,
         is_main: bool,
     ) -> None:
@@ -68,7 +77,7 @@ class Blocks:
             text,
             ids,
         )
-        self.fresh, self.plan_names, self.is_main = fresh, plan_names, is_main
+        self.fresh, self.plan_names, self.is_main, self.results = fresh, plan_names, is_main, results
         names = bound_names(function.body) | set(function.parameters) | set(function.captured)
         self.names = frozenset(names - set(definitions))
         self.all_definitions = {**program.definitions, **definitions}
@@ -78,13 +87,39 @@ class Blocks:
             with_tests(function, self.variables, fresh)
             self.names |= bound_names(function.body)
             self.variables = Variables(function, self.names, extra)
-        self.kinds = Kinds(function, self.all_definitions, program.resolved)
+        self.kinds = Kinds(function, self.all_definitions, program.resolved, self._result_kind)
+        self.keys = _names_of_keys(function)
         self.sharing = Sharing(self.names, self.all_definitions, program.resolved, self.kinds)
-        sharing_of(function, self.sharing, frozenset())
+        sharing_of(function, self.sharing, self._is_fresh)
         self.lowering = Lowering(self.kinds, self.names, self.all_definitions, text.span, program.resolved)
+        if not is_main:
+            results[id(function.node)] = self._result()
         self.shapes: dict[str, int] = {}
         self.relinked: dict[str, tuple[str, str]] = {}
         """Names of loops whose items are changed: the list that each is an item of, and its number there."""
+
+    def _result(self) -> Result:
+        """What the function returns."""
+        sharing = Sharing(self.names, self.all_definitions, self.program.resolved, self.kinds)
+        sharing_of(self.function, sharing, self._is_fresh)
+        given = [sharing.node(name) for name in (*self.function.parameters, *self.function.captured)]
+        values = [one.value for one in core.all_of(self.function.body) if isinstance(one, core.Return)]
+        is_fresh = all(
+            not any(find(node) in chain(each) for node in chain(sharing.value(one)) for each in given)
+            for one in values
+            if one is not None
+        )
+        return Result(self.kinds.returned(self.function), is_fresh)
+
+    def _result_kind(self, call: core.Call) -> str:
+        if call.helper is None:
+            return ANY
+        known = self.results.get(id(call.helper))
+        return ANY if known is None else known.kind
+
+    def _is_fresh(self, call: core.Call) -> bool:
+        known = self.results.get(id(call.helper))
+        return known is not None and (known.is_fresh or known.kind in FLAT)
 
     def _captured_by(self, name: str) -> frozenset[str]:
         """The variables that a local function reads, also through others."""
@@ -103,13 +138,19 @@ class Blocks:
 
     def body(self) -> tree.Block:
         """The statements of the function."""
-        made = self.block(self.function.body, ())
-        return (*self._declared(0, ()), *made)
+        return self._declared(0, self.block(self.function.body, ()))
 
-    def _declared(self, place: int, path: Path) -> list[tree.Statement]:
-        names = self.variables.predeclared.get(place, [])
-        del path
-        return [tree.Let("", name, Literal(None)) for name in names]
+    def _declared(self, place: int, block: tree.Block) -> tree.Block:
+        """A scope's block, with a value for the variables that an inner loop sets before the block itself does."""
+        made: list[tree.Statement] = []
+        for name in self.variables.predeclared.get(place, []):
+            for one in block:
+                if not isinstance(one, tree.Assign) and name in tree.variables_set(one):
+                    break
+                if any(name in tree.variables_set(each) for each in tree.statements((one,))):
+                    made.append(tree.Let("", name, Literal(None)))
+                    break
+        return (*made, *block)
 
     # ------------------------------------------------------------ blocks
 
@@ -152,7 +193,12 @@ class Blocks:
             if each is None or (number < last and not isinstance(each, (Literal, ir.Variable))):
                 name = self.fresh("value")
                 value: ast.expr = node
-                if lower == self.lowering.source:
+                if (
+                    lower == self.lowering.source
+                    and self.program.resolved(getattr(node, "func", node)) == "itertools.groupby"
+                ):
+                    value = _grouped(node)
+                elif lower == self.lowering.source:
                     value = ast.copy_location(ast.Call(ast.Name("list", ast.Load()), [node], []), node)
                 target = ast.Name(name, ast.Store())
                 stmt = ast.fix_missing_locations(ast.copy_location(ast.Assign([target], value), node))
@@ -167,7 +213,9 @@ class Blocks:
         group = [*pending, *held]
         pending.clear()
         if group:
-            self.flush(group, needed, path, out, self.variables.before[id(one)])
+            self.flush(
+                group, needed, path, out, self.variables.before[id(one)], self.variables.caught[id(one)]
+            )
         return result
 
     def statement(  # noqa: PLR0912, PLR0915 - a case for each statement
@@ -322,7 +370,8 @@ class Blocks:
             stmt = ast.Assign([ast.Name(name, ast.Store())], one.test)
             made = core.Pure(ast.fix_missing_locations(ast.copy_location(stmt, one.test)))
             needed = self.variables.entry[id(one.body)] | {name} | self.variables.after[id(one)]
-            self.flush([made], needed, path, start, needed | self.variables.reads_of(one.test))
+            caught = self.variables.caught[id(one)]
+            self.flush([made], needed, path, start, needed | self.variables.reads_of(one.test), caught)
             leave = tree.Say("", tree.Word.BREAK, span=span)
             condition = ir.Unary(ir.UnaryOp.NOT, ir.Variable(name, span), span)
             start.append(tree.If("", (tree.Branch(condition, (leave,)),), is_named=False, span=span))
@@ -358,7 +407,7 @@ class Blocks:
         elif not here:
             name = self.fresh(one.target)
             start.append(self._write(one.target, ir.Variable(name, span), inner, span))
-        body = (*self._declared(id(one), inner), *start, *self.block(one.body, inner))
+        body = self._declared(id(one), (*start, *self.block(one.body, inner)))
         self.relinked.pop(one.target, None)
         stem = one.target.strip("_") if not one.target.rpartition("_")[2].isdigit() else ""
         stem = stem or "each"
@@ -463,26 +512,94 @@ class Blocks:
         path: Path,
         out: list[tree.Statement],
         before: frozenset[str] | set[str] | None = None,
+        caught: frozenset[str] | None = None,
     ) -> None:
-        """Pure statements as LET and SET where their expressions allow it, else as one COMPUTE."""
-        if before is None:
-            before = self.variables.before[id(group[0])]
-        elif id(group[0]) in self.variables.before:
-            before = self.variables.before[id(group[0])]
+        """Pure statements as LET and SET where their expressions allow it, else as COMPUTE.
+
+        `needed` are the variables that are needed after them, `before` those that have a value before them,
+        `caught` those that handlers need if one of them fails.
+        """
+        first = id(group[0])
+        before = self.variables.before.get(first, before or frozenset())
+        caught = self.variables.caught.get(first, caught or frozenset()) & self.names
         self._check_sharing(group, before, path)
+        for part, rest in self._parts(group, caught):
+            later = self._reads_first([one.stmt for one in rest])
+            self._part(part, frozenset(needed) | later | caught, path, out, before, caught)
+            before = frozenset(before) | {name for one in part for name in names_bound(one.stmt)}
+
+    def _parts(
+        self, group: Sequence[core.Pure], caught: frozenset[str]
+    ) -> list[tuple[list[core.Pure], list[core.Pure]]]:
+        """Pure statements in parts, each with what follows it: a handler sees what was set before a failure."""
+        if not caught:
+            return [(list(group), [])]
+        made: list[list[core.Pure]] = [[]]
+        for one in group:
+            made[-1].append(one)
+            if self._writes(one.stmt) & caught:
+                made.append([])
+        parts = [part for part in made if part]
+        return [
+            (part, [one for each in parts[number + 1 :] for one in each]) for number, part in enumerate(parts)
+        ]
+
+    def _writes(self, stmt: ast.stmt) -> frozenset[str]:
+        """The variables that a statement sets or changes."""
+        changed = self.sharing.changed(stmt)
+        touched = {name for name in self.names if changed and self.sharing.reaches(name, changed)}
+        return frozenset((names_bound(stmt) & self.names) | touched)
+
+    def _part(
+        self,
+        group: Sequence[core.Pure],
+        needed: frozenset[str],
+        path: Path,
+        out: list[tree.Statement],
+        before: frozenset[str] | set[str],
+        caught: frozenset[str],
+    ) -> None:
         simple = [self._simple(one.stmt) for one in group]
         first = next((number for number, each in enumerate(simple) if each is None), len(group))
         last = max((number for number, each in enumerate(simple) if each is None), default=-1)
+        first, last = self._with_references(group, first, last, before)
         for number in range(first):
             self._lets(cast("list[_Made]", simple[number]), path, out)
             before = frozenset(before) | names_bound(group[number].stmt)
         if first <= last:
             later = self._reads_first([one.stmt for one in group[last + 1 :]])
-            self._compute(
-                [one.stmt for one in group[first : last + 1]], frozenset(needed) | later, path, out, before
-            )
+            body = [one.stmt for one in group[first : last + 1]]
+            is_whole = not isinstance(body[-1], (ast.For, ast.While, ast.If, ast.Try, ast.With, ast.Match))
+            keeps = caught & self._writes(body[-1]) if not is_whole else frozenset[str]()
+            self._compute(body, needed | later, path, out, before, keeps)
             for number in range(last + 1, len(group)):
                 self._lets(cast("list[_Made]", simple[number]), path, out)
+
+    def _with_references(
+        self, group: Sequence[core.Pure], first: int, last: int, before: frozenset[str] | set[str]
+    ) -> tuple[int, int]:
+        """What of a group has to be one COMPUTE, since a change in it is seen through a second name of it."""
+        for number, one in enumerate(group):
+            for node in self.sharing.changed(one.stmt):
+                bound = {name for each in group[:number] for name in names_bound(each.stmt)}
+                seen = [
+                    name
+                    for name in sorted((bound | set(before)) & self.names)
+                    if not self._is_flat(name) and self.sharing.reaches(name, (node,))
+                ]
+                if len(seen) < 2 and not self.sharing.is_doubled(node):
+                    continue
+                start = next(
+                    (at for at, each in enumerate(group) if names_bound(each.stmt) & set(seen)), number
+                )
+                first, last = min(first, start), max(last, number)
+        return first, last
+
+    def _is_flat(self, name: str) -> bool:
+        """Whether a variable has only values that nothing can change."""
+        return self.kinds.known.get(name) in FLAT or (
+            name in self.keys and self.kinds.known.get(name) != OPAQUE
+        )
 
     def _reads_first(self, body: Sequence[ast.stmt]) -> frozenset[str]:
         flow = PureFlow()
@@ -609,14 +726,20 @@ class Blocks:
         path: Path,
         out: list[tree.Statement],
         before: frozenset[str] | set[str],
+        keeps: frozenset[str] = frozenset(),
     ) -> None:
+        """A COMPUTE; where it fails, `keeps` are set to what they are then, and it is a failure after that."""
         flow = PureFlow()
         done = flow.run(body)
         reads = set(self._with_captured(flow.exposed))
         bound = {name for one in body for name in names_bound(one)} & self.names
         changed = [node for one in body for node in self.sharing.changed(one)]
         touched = {name for name in needed if name in self.names and self.sharing.reaches(name, changed)}
-        outputs = sorted((bound | touched) & needed)
+        outputs = sorted(
+            name for name in (bound | touched) & needed if name in (done or set()) or name in before
+        )
+        if keeps:
+            done = set()
         reads |= {name for name in outputs if name not in (done or set()) and name in before}
         start: list[str] = []
         for name, (owner, number) in self.relinked.items():
@@ -625,24 +748,48 @@ class Blocks:
                 reads = (reads - {name}) | {owner, number}
                 if owner not in outputs:
                     outputs.append(owner)
-        source, renamed = self._source(body, outputs, start, path)
+        renamed = {
+            name: self.fresh(name)
+            for name in outputs
+            if name in self.variables.scopes and not self._is_here(name, path)
+        }
+        stores = {name: _stored(held, name, body[-1]) for name, held in renamed.items()}
+        failed = self.fresh("failed") if keeps else None
+        if failed is None:
+            body = [*body, *stores.values()]
+        else:
+            body = _kept_after_failure(
+                [*body, *(one for name, one in stores.items() if name not in keeps)], failed
+            )
+            body += [one for name, one in stores.items() if name in keeps]
+        source = self._source(body, start)
         span = _around(self.text, body)
-        into = tuple(renamed.get(name, name) for name in outputs)
-        own = self.ids.make(self.function.name, self._compute_label(body, outputs))
-        out.append(tree.Compute(own, source, tuple(sorted(reads)), into, span=span))
-        for name in outputs:
-            if name in renamed:
-                out.append(tree.Assign("", name, ir.Variable(renamed[name], span), span=span))
+        into = [renamed.get(name, name) for name in outputs]
+        own = self.ids.make(self.function.name, self._compute_label(outputs))
+        names = (*into, failed) if failed is not None else tuple(into)
+        out.append(tree.Compute(own, source, tuple(sorted(reads)), names, span=span))
 
-    def _compute_label(self, body: Sequence[ast.stmt], outputs: Sequence[str]) -> str:
+        def assign(name: str) -> None:
+            out.append(tree.Assign("", name, ir.Variable(renamed[name], span), span=span))
+
+        if failed is not None:
+            for name in renamed:
+                if name in keeps:
+                    assign(name)
+            held = ir.Variable(failed, span)
+            test = ir.Compared(held, ((ir.Comparison.IS_NOT, Literal(None)),), span)
+            again = tree.Say("", tree.Word.FAIL, (held,), span=span)
+            out.append(tree.If("", (tree.Branch(test, (again,)),), is_named=False, span=span))
+        for name in renamed:
+            if name not in keeps:
+                assign(name)
+
+    def _compute_label(self, outputs: Sequence[str]) -> str:
         named = [name for name in outputs if not name.rpartition("_")[2].isdigit()]
-        del body
         return named[-1] if named else "compute"
 
-    def _source(
-        self, body: Sequence[ast.stmt], outputs: Sequence[str], start: Sequence[str], path: Path
-    ) -> tuple[str, dict[str, str]]:
-        """The text of a COMPUTE, with the definitions it needs, and the outputs that have other names in it."""
+    def _source(self, body: Sequence[ast.stmt], start: Sequence[str]) -> str:
+        """The text of a COMPUTE, with the definitions it needs."""
         wanted = names_read(*body)
         own = self.program.exceptions.own
         classes = {
@@ -653,15 +800,11 @@ class Blocks:
         needs_classes = classes if wanted & self.names else set[str]()
         found = self.program.definitions_for(wanted | needs_classes, self.local)
         parts = [ast.unparse(one) for one in dict.fromkeys(found.values())]
-        renamed = {
-            name: self.fresh(name)
-            for name in outputs
-            if name in self.variables.scopes and not self._is_here(name, path)
-        }
-        parts += start
-        parts += [ast.unparse(one) for one in body]
-        parts += [f"{held} = {name}" for name, held in renamed.items()]
-        return "\n".join(parts), renamed
+        reached = wanted | names_read(*found.values())
+        parts[:0] = [
+            f"class {name}(Exception):\n    pass" for name in (DENIED, TOOL_ERROR) if name in reached
+        ]
+        return "\n".join([*parts, *start, *(ast.unparse(one) for one in body)])
 
     # ------------------------------------------------------------ sharing
 
@@ -688,10 +831,13 @@ class Blocks:
         seen = sorted(
             name
             for name in before
-            if name in self.names
-            and self.kinds.known.get(name) not in FLAT
-            and self.sharing.reaches(name, (node,))
+            if name in self.names and not self._is_flat(name) and self.sharing.reaches(name, (node,))
         )
+        if len(seen) == 1 and self.sharing.is_doubled(node) and not self.sharing.is_top(seen[0], node):
+            raise Refused(
+                "PYT015", one.stmt, f"what is changed here may be in {seen[0]} more than once",
+                "make an object of its own for each: [dict(x) for …], copy.deepcopy(x)",
+            )  # fmt: skip
         if len(seen) < 2:
             return
         relinked = {name: owner for name, (owner, _) in self.relinked.items()}
@@ -722,6 +868,56 @@ def _parsed(text: str, place: ast.AST) -> ast.expr:
     made = ast.parse(text, mode="eval").body
     for one in ast.walk(made):
         ast.copy_location(one, place)
+    return made
+
+
+def _grouped(node: ast.expr) -> ast.expr:
+    """What `groupby` gives, as a list of keys with the list of each group."""
+    made = cast("ast.ListComp", ast.parse("[(_key, list(_group)) for _key, _group in x]", mode="eval").body)
+    made.generators[0].iter = node
+    for one in ast.walk(made):
+        if not hasattr(one, "lineno") or one.lineno == 1:
+            ast.copy_location(one, node)
+    return made
+
+
+def _stored(name: str, value: str, place: ast.stmt) -> ast.stmt:
+    made = ast.Assign([ast.Name(name, ast.Store())], ast.Name(value, ast.Load()))
+    return ast.fix_missing_locations(ast.copy_location(made, place))
+
+
+def _names_of_keys(function: core.Function) -> frozenset[str]:
+    """Variables that are used as keys or indices: their values have a hash, so nothing changes them."""
+    found: set[str] = set()
+    for one in core.all_of(function.body):
+        for part in core.parts_of(one):
+            for node in ast.walk(part):
+                if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Name):
+                    found.add(node.slice.id)
+    return frozenset(found)
+
+
+_KEPT = """
+{failed} = None
+try:
+    pass
+except Exception as _error:
+    _name = type(_error).__name__
+    {failed} = {{"kind": {kinds!r}.get(_name, _name), "message": str(_error), "step": ""}}
+"""
+
+
+def _kept_after_failure(body: Sequence[ast.stmt], failed: str) -> list[ast.stmt]:
+    """Statements whose failure is a value, so that what they have set until then is kept."""
+    kinds = {
+        exception_name(kind): kind for kind in FAILURE_KINDS if kind not in {"SCHEMA", "REQUIRE", "TIMEOUT"}
+    }
+    made = ast.parse(_KEPT.format(failed=failed, kinds=kinds)).body
+    for one in made:
+        for each in ast.walk(one):
+            ast.copy_location(each, body[0])
+    attempt = cast("ast.Try", made[1])
+    attempt.body = list(body)
     return made
 
 

@@ -33,6 +33,15 @@ _ALSO: Final[Mapping[str, tuple[str, ...]]] = {
 
 _NAMES: Final = {kind: name for name, kind in _KINDS.items()}
 
+_FAILURES: Final = {
+    Failing.TIMEOUT.value: "TimeoutError",
+    Failing.REQUIRE.value: "AssertionError",
+    Failing.SCHEMA.value: TOOL_ERROR,
+}
+
+FAILURE_KINDS: Final = (*_NAMES, *_FAILURES)
+"""The kinds of failure that have another name as an exception."""
+
 _BUILT_IN: Final[Mapping[str, type[BaseException]]] = {
     name: value
     for name, value in vars(builtins).items()
@@ -98,10 +107,10 @@ def kind_of(name: str) -> str:
     return _KINDS.get(name, name)
 
 
-def name_of(kind: str) -> str:
+def exception_name(kind: str) -> str:
     """The exception that a kind of failure stands for.
 
-    >>> name_of("KEY"), name_of("RuntimeError")
+    >>> exception_name("KEY"), exception_name("RuntimeError")
     ('KeyError', 'RuntimeError')
     """
-    return _NAMES.get(kind, {"TIMEOUT": "TimeoutError", "REQUIRE": "AssertionError"}.get(kind, kind))
+    return _NAMES.get(kind, _FAILURES.get(kind, kind))

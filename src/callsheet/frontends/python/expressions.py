@@ -235,7 +235,11 @@ class Lowering:
     def _field(self, node: ast.Attribute, value: ast.expr, attr: str, span: Span | None) -> Expression:
         if self.resolved(node) is not None or attr in METHOD_NAMES or not attr.isascii():
             raise NotSimple
-        if self._kind(value) not in {ANY, "dict", "date"} or attr in dir(dict) or attr.startswith("__"):
+        if (
+            self._kind(value) not in {ANY, "key", "dict", "date"}
+            or attr in dir(dict)
+            or attr.startswith("__")
+        ):
             raise NotSimple
         return ir.Field(self.lower(value), attr, False, span)
 
@@ -285,7 +289,7 @@ class Lowering:
             return True
         families = {"int": "number", "float": "number"}
         one, two = families.get(one, one), families.get(two, two)
-        return one == two and one not in {ANY, OPAQUE, "date", "set"}
+        return one == two and one not in {ANY, OPAQUE, "date", "set", "key"}
 
     def _text(self, parts: Sequence[ast.expr], span: Span | None) -> Expression:
         made: list[str | ir.Hole] = []

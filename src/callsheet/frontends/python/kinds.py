@@ -16,7 +16,7 @@ from callsheet.frontends.python.source import dotted, own_nodes, parameters_of
 ANY, OPAQUE = "any", "opaque"
 NUMBERS: Final = frozenset({"int", "float", "bool", "number"})
 
-FLAT: Final = NUMBERS | {"str", "none", "date"}
+FLAT: Final = NUMBERS | {"str", "none", "date", "key"}
 """The kinds of values that nothing can change."""
 
 _BY_FUNCTION: Final[Mapping[str, str]] = {
@@ -63,6 +63,18 @@ def join(one: str | None, two: str) -> str:
     return "number" if one in NUMBERS and two in NUMBERS else ANY
 
 
+def _may_end(block: core.Block) -> bool:
+    """Whether a block may end without a return or a raise."""
+    if not block:
+        return True
+    last = block[-1]
+    if isinstance(last, (core.Return, core.Fail)):
+        return False
+    if isinstance(last, core.Choice):
+        return _may_end(last.then) or _may_end(last.otherwise)
+    return True
+
+
 class Kinds:
     """The kinds of the variables of a function."""
 
@@ -71,8 +83,10 @@ class Kinds:
         function: core.Function,
         definitions: Mapping[str, ast.stmt],
         resolved: Callable[[ast.AST], str | None],
+        result: Callable[[core.Call], str],
     ) -> None:
-        self.definitions, self.resolved = definitions, resolved
+        """`result` gives the kind of what a call of an async function returns."""
+        self.definitions, self.resolved, self.result = definitions, resolved, result
         self.known: dict[str, str] = dict.fromkeys((*function.parameters, *function.captured), ANY)
         self.functions: dict[str, str] = {}
         self.errors = {
@@ -96,7 +110,7 @@ class Kinds:
             case core.Pure(stmt=stmt):
                 self._statement(stmt)
             case core.Call(into=str() as into):
-                self._is(into, ANY)
+                self._is(into, self.result(one))
             case core.Loop(target=target, source=source, into=into):
                 self._is(target, self.item(source))
                 if into:
@@ -150,6 +164,16 @@ class Kinds:
             case _:
                 pass
 
+    def returned(self, function: core.Function) -> str:
+        """The kind of what a function returns."""
+        made: str | None = None
+        for one in core.all_of(function.body):
+            if isinstance(one, core.Return):
+                made = join(made, "none" if one.value is None else self.of(one.value))
+        if made is not None and _may_end(function.body):
+            made = join(made, "none")
+        return made or "none"
+
     # ------------------------------------------------------------ expressions
 
     def item(self, source: ast.expr) -> str:
@@ -172,6 +196,8 @@ class Kinds:
         kind = self.of(source)
         if kind in {"str"}:
             return "str"
+        if kind == "dict":
+            return "key"
         return OPAQUE if kind == OPAQUE and not self._counts(source) else ANY
 
     def _counts(self, node: ast.expr) -> bool:

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from callsheet.diagnostics import Diagnostic, Span
 from callsheet.frontends.python import core
-from callsheet.frontends.python.blocks import Blocks, Ids
+from callsheet.frontends.python.blocks import Blocks, Ids, Result
 from callsheet.frontends.python.program import BINDINGS, Binding, Program, Signature, read_program
 from callsheet.frontends.python.recursion import Copies
 from callsheet.frontends.python.source import Refused, Text, dotted
@@ -88,6 +88,7 @@ class _Compiler:
         self.done: dict[int, tuple[core.Function, Translator]] = {}
         self.order: list[ast.AsyncFunctionDef] = []
         self.copies = Copies()
+        self.results: dict[int, Result] = {}
 
     def plan(self) -> Plan:
         """The plan of the main function."""
@@ -95,8 +96,8 @@ class _Compiler:
         self._check_definitions()
         main, translator = self._translate(program.main, None, ())
         inputs = tuple(self._input(one, main) for one in main.parameters)
-        body = self._blocks(main, translator, is_main=True)
         plans = tuple(self._sub_plan(*self.done[id(node)]) for node in self.order)
+        body = self._blocks(main, translator, is_main=True)
         made = tree.with_ids(tree.Tree(body, inputs, plans=plans, result=_type(main.node.returns)))
         goal = " ".join((program.about or "").split()) or None
         return tree.plan_of_tree(made, goal=goal)
@@ -176,6 +177,7 @@ class _Compiler:
             self.ids,
             self.names.fresh,
             self.plan_names,
+            self.results,
             is_main=is_main,
         )
         return made.body()

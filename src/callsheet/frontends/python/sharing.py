@@ -98,11 +98,15 @@ _SHALLOW: Final = frozenset(
 class Node:
     """An object, or all objects inside one."""
 
-    __slots__ = ("content", "parent")
+    __slots__ = ("content", "fields", "held", "parent")
 
-    def __init__(self) -> None:
+    def __init__(self, fields: list[Node] | None = None) -> None:
         self.parent: Node | None = None
         self.content: Node | None = None
+        self.fields = fields
+        """The parts of a tuple, as long as they are told apart."""
+        self.held: list[Node] = []
+        """What was put into it, as long as nothing is taken out of it."""
 
 
 def find(node: Node) -> Node:
@@ -118,28 +122,65 @@ def merge(one: Node, two: Node) -> Node:
     if first is second:
         return first
     second.parent = first
+    first.held += second.held
+    if first.fields is None and first.content is None:
+        first.fields, first.content = second.fields, second.content
+        return first
+    if second.fields is None and second.content is None:
+        return first
+    if first.fields is not None and second.fields is not None and len(first.fields) == len(second.fields):
+        for left, right in zip(first.fields, second.fields, strict=True):
+            merge(left, right)
+        return find(first)
+    parts = [*(first.fields or ()), *(second.fields or ())]
+    first.fields = None
     if first.content is None:
         first.content = second.content
     elif second.content is not None:
         merge(first.content, second.content)
+    for one in parts:
+        merge(inside(first), one)
     return find(first)
 
 
 def inside(node: Node) -> Node:
     """The objects inside one."""
     top = find(node)
+    if top.fields is not None:
+        parts, top.fields = top.fields, None
+        for one in parts:
+            merge(inside(top), one)
+        return inside(top)
     if top.content is None:
         top.content = Node()
+    while top.held:
+        merge(top.content, top.held.pop())
+        top = find(top)
+        if top.content is None:
+            return inside(top)
     return find(top.content)
+
+
+def put(node: Node, value: Node) -> None:
+    """Note that an object is put into another one."""
+    top = find(node)
+    if not any(find(one) is find(value) for one in top.held):
+        top.held.append(value)
 
 
 def chain(node: Node) -> list[Node]:
     """A node and all that is inside it."""
     made: list[Node] = []
-    at: Node | None = find(node)
-    while at is not None and at not in made:
+    todo = [node]
+    while todo:
+        at = find(todo.pop())
+        if at in made:
+            continue
         made.append(at)
-        at = None if at.content is None else find(at.content)
+        todo += at.fields or ()
+        todo += at.held
+        if at.content is not None:
+            todo.append(at.content)
     return made
 
 
@@ -156,6 +197,8 @@ class Sharing:
         self.nodes = {name: Node() for name in variables}
         self.definitions, self.resolved, self.kinds = definitions, resolved, kinds
         self.frames: list[dict[str, Node]] = []
+        self.doubled: list[Node] = []
+        """Objects that one container may hold more than once."""
         self.summaries: dict[str, tuple[bool, bool]] = {}
 
     def node(self, name: str) -> Node:
@@ -169,6 +212,26 @@ class Sharing:
         """Whether a variable sees a change of one of these objects."""
         own = chain(self.node(name))
         return any(find(one) in own for one in changed)
+
+    def is_doubled(self, node: Node) -> bool:
+        """Whether one container may hold an object more than once."""
+        return any(find(one) is find(node) for one in self.doubled)
+
+    def is_top(self, name: str, node: Node) -> bool:
+        """Whether an object is that of a variable itself."""
+        return find(self.node(name)) is find(node)
+
+    def _double(self, node: ast.expr, own: set[str]) -> None:
+        """What a comprehension or a repetition puts into a container again and again."""
+        for one in own_nodes(node):
+            if (
+                isinstance(one, ast.Name)
+                and isinstance(one.ctx, ast.Load)
+                and one.id in self.nodes
+                and one.id not in own
+            ):
+                if self.kinds is None or self.kinds.known.get(one.id) not in FLAT:
+                    self.doubled += chain(self.node(one.id))
 
     # ------------------------------------------------------------ what expressions give
 
@@ -202,20 +265,22 @@ class Sharing:
                 made = Node()
                 for one in parts:
                     if isinstance(one, ast.Starred):
-                        merge(inside(made), inside(self.value(one.value)))
+                        put(made, inside(self.value(one.value)))
                     else:
-                        merge(inside(made), self.value(one))
+                        put(made, self.value(one))
                 return made
             case ast.Dict(keys=keys, values=values):
                 made = Node()
                 for key, one in zip(keys, values, strict=True):
-                    merge(inside(made), inside(self.value(one)) if key is None else self.value(one))
+                    put(made, inside(self.value(one)) if key is None else self.value(one))
                 return made
             case ast.BinOp(left=left, right=right):
                 made = Node()
                 for one in (left, right):
                     if not isinstance(one, (ast.Constant, ast.JoinedStr)):
                         merge(inside(made), inside(self.value(one)))
+                if isinstance(node.op, ast.Mult):
+                    self.doubled += chain(inside(made))
                 return made
             case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
                 return self._comprehension(node)
@@ -236,26 +301,29 @@ class Sharing:
                     frame[part.id] = Node()
             self.bind(one.target, self._item(one.iter, held))
         made = Node()
-        merge(inside(made), self.value(node.value if isinstance(node, ast.DictComp) else node.elt))
+        element = node.value if isinstance(node, ast.DictComp) else node.elt
+        if self.kinds is None or self.kinds.of(element) not in FLAT:
+            self._double(element, set(frame))
+        put(made, self.value(element))
         self.frames.pop()
         return made
 
     def _item(self, source: ast.expr, held: Node) -> Node:
         """What a loop gets of a source: for `zip` and its like a tuple of the items."""
         name = dotted(source.func) if isinstance(source, ast.Call) else None
-        if isinstance(source, ast.Call) and name in {"zip", "enumerate"}:
-            made = Node()
-            for one in source.args:
-                merge(inside(made), inside(self.value(one)))
-            return made
-        if (
-            isinstance(source, ast.Call)
-            and isinstance(source.func, ast.Attribute)
-            and source.func.attr == "items"
-        ):
-            made = Node()
-            merge(inside(made), inside(self.value(source.func.value)))
-            return made
+        if isinstance(source, ast.Call):
+            given, func = source.args, source.func
+            if name == "zip" and not any(isinstance(one, ast.Starred) for one in given):
+                return Node([self._item(one, self.value(one)) for one in given])
+            if name == "enumerate" and given:
+                return Node([Node(), self._item(given[0], self.value(given[0]))])
+            if isinstance(func, ast.Attribute) and func.attr == "items":
+                return Node([Node(), inside(self.value(func.value))])
+            if name in {"list", "sorted", "reversed"} and len(given) == 1:
+                return self._item(given[0], self.value(given[0]))
+        if isinstance(source, ast.Name) and self.kinds is not None:
+            if self.kinds.known.get(source.id) == "dict":
+                return Node()
         return inside(held)
 
     def _call(self, node: ast.Call) -> Node:
@@ -283,6 +351,11 @@ class Sharing:
             return Node()
         if last == "deepcopy":
             return Node()
+        if last == "fromkeys" and len(given) == 2:
+            made = Node()
+            merge(inside(made), self.value(given[1]))
+            self.doubled += chain(inside(made))
+            return made
         if last in _SHALLOW:
             made = Node()
             for one in given:
@@ -329,6 +402,13 @@ class Sharing:
         match target:
             case ast.Name(id=name):
                 merge(self.node(name), value)
+            case ast.Tuple(elts=parts) if (
+                (fields := find(value).fields) is not None
+                and len(fields) == len(parts)
+                and not any(isinstance(one, ast.Starred) for one in parts)
+            ):
+                for one, each in zip(parts, fields, strict=True):
+                    self.bind(one, each)
             case ast.Tuple(elts=parts) | ast.List(elts=parts):
                 for one in parts:
                     inner = one.value if isinstance(one, ast.Starred) else one
@@ -339,7 +419,7 @@ class Sharing:
                     else:
                         self.bind(inner, inside(value))
             case ast.Subscript(value=holder) | ast.Attribute(value=holder):
-                merge(inside(self.value(holder)), value)
+                put(self.value(holder), value)
             case _:
                 pass
 
@@ -361,14 +441,14 @@ class Sharing:
                 case ast.AugAssign(target=target, value=value):
                     held = self.value(target)
                     if not isinstance(value, (ast.Constant, ast.JoinedStr)):
-                        merge(inside(held), inside(self.value(value)))
+                        put(held, inside(self.value(value)))
                 case ast.For(target=target, iter=source):
                     self.bind(target, self._item(source, self.value(source)))
                 case ast.Call(func=ast.Attribute(attr=method, value=holder)) if method in _STORES:
                     held = self.value(holder)
                     for one in node.args:
                         given = self.value(one)
-                        merge(inside(held), inside(given) if method in {"update", "extend"} else given)
+                        put(held, inside(given) if method in {"update", "extend"} else given)
                 case ast.NamedExpr():
                     self.value(node)
                 case ast.withitem(context_expr=value, optional_vars=ast.expr() as target):
@@ -475,19 +555,19 @@ def _may_be_container(node: ast.expr) -> bool:
     return True
 
 
-def sharing_of(function: core.Function, made: Sharing, fresh_helpers: frozenset[str]) -> None:
-    """Merge what the statements of a function make one object."""
+def sharing_of(function: core.Function, made: Sharing, is_fresh: Callable[[core.Call], bool]) -> None:
+    """Merge what the statements of a function make one object; `is_fresh` says so of the result of a call."""
     for _ in range(2):
         for one in core.all_of(function.body):
-            _take(one, made, fresh_helpers)
+            _take(one, made, is_fresh)
 
 
-def _take(one: core.Core, made: Sharing, fresh_helpers: frozenset[str]) -> None:
+def _take(one: core.Core, made: Sharing, is_fresh: Callable[[core.Call], bool]) -> None:
     for part in core.parts_of(one):
         made.take(part)
     match one:
-        case core.Call(into=str() as into, helper=ast.AsyncFunctionDef(), callee=callee, arguments=arguments):
-            if callee not in fresh_helpers:
+        case core.Call(into=str() as into, helper=ast.AsyncFunctionDef(), arguments=arguments):
+            if not is_fresh(one):
                 for each in arguments:
                     for node in chain(made.value(each.value)):
                         merge(made.node(into), node)

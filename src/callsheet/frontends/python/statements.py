@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, cast
 
 from callsheet.frontends.python import core
-from callsheet.frontends.python.exceptions import TOOL_ERROR, kind_of
+from callsheet.frontends.python.exceptions import FAILURE_KINDS, TOOL_ERROR, exception_name, kind_of
 from callsheet.frontends.python.program import FORBIDDEN, Program, check_pure_function
 from callsheet.frontends.python.source import (
     Refused,
@@ -82,8 +82,8 @@ class Translator(Tasks):
         self.local_definitions: dict[str, ast.stmt] = {}
         self.local_helpers: dict[str, ast.AsyncFunctionDef] = {}
         self.semaphores: dict[str, int | None] = {}
-        self.caught: list[tuple[str, str]] = []
-        """The names of the exceptions that the handlers around the place have, and their variables."""
+        self.caught: list[tuple[str, str, tuple[str, ...]]] = []
+        """What the handlers around the place name their errors, their variables, and the kinds they catch."""
         self.flags: list[str | None] = []
         """For each loop around the place, the variable that says that it was left by break."""
         self.most: int | None = None
@@ -200,9 +200,18 @@ class Translator(Tasks):
             return self.outer.helper(name)
         return self.program.helpers.get(name)
 
+    def add_helper(self, like: ast.AsyncFunctionDef, made: ast.AsyncFunctionDef) -> None:
+        """Let a copy of an async function be called where that one can be."""
+        if like in self.local_helpers.values():
+            self.local_helpers[made.name] = made
+        elif self.outer is not None:
+            self.outer.add_helper(like, made)
+        else:
+            self.program.helpers[made.name] = made
+
     def is_variable(self, name: str) -> bool:
         """Whether a name is a variable of this function or of one around it."""
-        if name in self.bound or name in self.names.made:
+        if name in self.bound or (name in self.names.made and self.helper(name) is None):
             return True
         return self.outer is not None and self.outer.is_variable(name)
 
@@ -397,7 +406,7 @@ class Translator(Tasks):
         out.append(core.Pure(made))
 
     def _failure(self, name: str) -> str | None:
-        return next((held for known, held in reversed(self.caught) if known == name), None)
+        return next((held for known, held, _ in reversed(self.caught) if known == name), None)
 
     def _innermost(self) -> str | None:
         return self.caught[-1][1] if self.caught else None
@@ -525,7 +534,7 @@ class Translator(Tasks):
             kinds = self.program.exceptions.caught(names)
         binds = self.names.fresh("error")
         name = node.name or ""
-        self.caught.append((name, binds))
+        self.caught.append((name, binds, kinds))
         body = self.block(node.body)
         self.caught.pop()
         return core.Caught(kinds, binds, body, node)
@@ -545,7 +554,7 @@ class Translator(Tasks):
     def _needs_replacing(self, node: ast.AST) -> bool:
         if self.results or self.keeps_errors:
             return True
-        names = {name for name, _ in self.caught if name}
+        names = {name for name, _, _ in self.caught if name}
         return bool(names) and any(isinstance(one, ast.Name) and one.id in names for one in ast.walk(node))
 
     # ------------------------------------------------------------ match and with
@@ -887,14 +896,15 @@ class Translator(Tasks):
 
     def check(self, root: ast.AST) -> None:
         """Raises Refused for what pure code may not say."""
+        inner = _bound_inside(root)
         for node in ast.walk(root):
             if isinstance(node, ast.Call):
-                self.check_call(node)
+                if not (isinstance(node.func, ast.Name) and node.func.id in inner):
+                    self.check_call(node)
             elif isinstance(node, ast.Attribute):
                 self._check_attribute(node)
             elif isinstance(node, (ast.Yield, ast.YieldFrom)):
                 self._check_yield(root, node)
-        inner = _bound_inside(root)
         called = {id(node.func) for node in ast.walk(root) if isinstance(node, ast.Call)}
         for name, node in _loads(root):
             if name != "getattr" or id(node) not in called:
@@ -951,6 +961,12 @@ class Translator(Tasks):
             raise Refused("PYT023", node, f"{resolved} is no part of a plan", f"write {rewrite}")
         if resolved is not None and resolved.startswith("asyncio."):
             part = resolved.removeprefix("asyncio.")
+            if part in {"create_task", "ensure_future"}:
+                raise Refused(
+                    "PYT020", node, "a task is started here, and awaited somewhere else",
+                    "await what runs side by side in one place:"
+                    " results = dict(zip(keys, await asyncio.gather(*[f(k) for k in keys])))",
+                )  # fmt: skip
             if part in {"Semaphore", "Lock", "BoundedSemaphore"}:
                 raise Refused(
                     "PYT020", node, f"asyncio.{part} stands where it is not understood",
@@ -1108,9 +1124,13 @@ class _Failures(ast.NodeTransformer):
         return ast.fix_missing_locations(ast.copy_location(ast.JoinedStr(parts), node))
 
     def _type(self, held: str, node: ast.AST) -> ast.expr:
-        table = {kind_of(name): name for name in ("TypeError", "ValueError", "KeyError", "IndexError",
-                 "AttributeError", "ZeroDivisionError", "OverflowError", "ToolError", "Denied")}  # fmt: skip
-        table |= {"TIMEOUT": "TimeoutError", "REQUIRE": "AssertionError"}
+        kinds = next(kinds for _, name, kinds in self.of.caught if name == held)
+        known_names = {one: exception_name(one) for one in kinds or FAILURE_KINDS}
+        if len(set(known_names.values())) == 1:
+            return ast.copy_location(ast.Constant(next(iter(known_names.values()))), node)
+        table = {one: name for one, name in known_names.items() if one != name}
+        if not table:
+            return self._field(held, "kind", node)
         kind = self._field(held, "kind", node)
         known = ast.Dict([ast.Constant(one) for one in table], [ast.Constant(one) for one in table.values()])
         made = ast.Call(ast.Attribute(known, "get", ast.Load()), [kind, kind], [])

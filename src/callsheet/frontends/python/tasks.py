@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from callsheet.diagnostics import did_you_mean
 from callsheet.frontends.python import core
+from callsheet.frontends.python.callbacks import specialised, takes_functions
 from callsheet.frontends.python.program import IN_SCOPE
 from callsheet.frontends.python.source import Refused, dotted, names_bound, own_nodes, parameters_of, waits
 
@@ -220,9 +221,21 @@ class Tasks:
             raise Refused(
                 "PYT020", call, "a gather inside a gather", "write an async function for the inner one"
             )
+        call = self.with_functions(call)
         callee, is_helper = self._callee(call)
         arguments = self._arguments(call, callee, is_helper=is_helper, out=out)
         return core.Call(into, callee, self.helper(callee) if is_helper else None, arguments, call)
+
+    def with_functions(self, call: ast.Call) -> ast.Call:
+        """A call that gives a function what to call, as a call of a copy of that function."""
+        if not isinstance(call.func, ast.Name):
+            return call
+        found = self.helper(call.func.id)
+        if found is None or not takes_functions(call, self._is_function):
+            return call
+        made, again = specialised(call, found, self._is_function, self.names.fresh)
+        self.add_helper(found, made)
+        return again
 
     def _callee(self, call: ast.Call) -> tuple[str, bool]:
         """The name of the function that a call awaits, and whether it is one of the program's."""
@@ -534,6 +547,7 @@ class Tasks:
         if self.program.resolved(element.func) is not None:
             self._member(element, [], None)
             raise Refused("PYT020", element, "this is no call of a tool", f"write {_FORMS}")
+        element = self.with_functions(element)
         callee, is_helper = self._callee(element)
         for one in own_nodes(element):
             if isinstance(one, ast.Await):
@@ -874,6 +888,7 @@ class Tasks:
         def is_variable(self, name: str) -> bool: ...
         def definitions(self) -> dict[str, ast.stmt]: ...
         def known_semaphores(self) -> dict[str, int | None]: ...
+        def add_helper(self, like: ast.AsyncFunctionDef, made: ast.AsyncFunctionDef) -> None: ...
         def spilled(self, node: ast.expr, out: core.Block) -> ast.expr: ...
         def _ordered(self, node: ast.expr, out: core.Block) -> ast.expr: ...
 

@@ -37,10 +37,16 @@ class PureFlow:
         """An expression is evaluated."""
         if node is None:
             return
-        self.exposed |= names_read(node) - state
-        for one in ast.walk(node):
-            if isinstance(one, ast.NamedExpr):
-                state.add(one.target.id)
+        named = {one.target.id for one in ast.walk(node) if isinstance(one, ast.NamedExpr)}
+        inner = {
+            each.target.id
+            for one in ast.walk(node)
+            if named and isinstance(one, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp))
+            for each in ast.walk(one)
+            if isinstance(each, ast.NamedExpr)
+        }
+        self.exposed |= names_read(node) - state - inner
+        state |= named - inner
 
     def _target(self, node: ast.expr, state: set[str]) -> None:
         for one in ast.walk(node):
@@ -239,8 +245,9 @@ class Variables:
         self.after: dict[int, Set] = {}
         self.before: dict[int, Set] = {}
         self.inner: dict[int, Set] = {}
+        self.caught: dict[int, Set] = {}
+        """What handlers around a statement need, if it fails."""
         self.entry: dict[int, Set] = {}
-        self.known: dict[int, Set] = {}
         self.exc, self.ret, self.brk, self.cont = _EMPTY, _EMPTY, _EMPTY, _EMPTY
         self.endless: list[list[Set]] = []
         self.loops: list[core.Loop | core.While] = []
@@ -253,7 +260,7 @@ class Variables:
         self._assigned(function.body, frozenset((*function.parameters, *function.captured)))
         self.scopes: dict[str, list[core.Loop | None]] = {}
         self.predeclared: dict[int, list[str]] = {}
-        """Variables that are declared at the start of a loop's body, by its id, or of the function (0)."""
+        """Variables of a loop's items, by its id, or of the function (0), that an inner loop sets."""
         self._place()
 
     # ------------------------------------------------------------ effects
@@ -307,6 +314,7 @@ class Variables:
     def _live(self, block: core.Block, out: Set) -> Set:
         for one in reversed(block):
             self.after[id(one)] = self.after.get(id(one), _EMPTY) | out
+            self.caught[id(one)] = self.caught.get(id(one), _EMPTY) | self.exc
             inner = self._inner(one, out) | self.exc
             self.inner[id(one)] = self.inner.get(id(one), _EMPTY) | inner
             out = inner | self.effect(one).reads
@@ -377,7 +385,6 @@ class Variables:
         for one in block:
             if state is None:
                 return None
-            self.known[id(one)] = state
             self._check(one, state)
             state = self._then(one, state | self.effect(one).sets)
         return state
@@ -482,8 +489,6 @@ class Variables:
                 continue
             scope = self.scope(name, path)
             if scope is loop or (scope is not None and path.index(loop) <= path.index(scope)):
-                continue
-            if name in self.known.get(id(loop), _EMPTY):
                 continue
             place = 0 if scope is None else id(scope)
             if name not in self.predeclared.setdefault(place, []):

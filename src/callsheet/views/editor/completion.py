@@ -230,6 +230,8 @@ def proposals_at(document: PlanDocument, offset: int, known: Knowledge = NOTHING
         case Syntax.DAG:
             proposals = dag_proposals if is_json(document.text) else yaml_proposals
             return proposals(document, offset, known)
+        case Syntax.PYTHON:
+            return ()  # an editor of Python has proposals of its own
         case Syntax.LTP:
             return _ltp_proposals(document, offset, known)
 

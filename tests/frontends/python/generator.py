@@ -1,0 +1,236 @@
+"""Random programs of the subset that Python plans are written in; each ends, and most reach their end."""
+
+from __future__ import annotations
+
+from random import Random
+
+
+class Generator:
+    """Writes one program; all choices are those of `pick`."""
+
+    def __init__(self, pick: Random) -> None:
+        self.pick = pick
+        self.lines: list[str] = []
+        self.numbers = ["n0"]
+        self.lists: list[str] = []
+        self.dicts: list[str] = []
+        self.texts: list[str] = []
+        self.count = 0
+        self.left = 28
+        self.in_try = 0
+
+    def program(self) -> str:
+        """The text of a program."""
+        head = [
+            "import asyncio",
+            "class Odd(ValueError):",
+            "    pass",
+            "def half(x):",
+            "    if x % 2:",
+            "        raise Odd(f'odd {x}')",
+            "    return x // 2",
+            "async def helper(a, b=1):",
+            "    if a > 4:",
+            "        return a",
+            "    got = await score(a % 3)",
+            "    return got + b",
+            "async def main():",
+            "    n0 = 2",
+        ]
+        self.block(1, self.pick.randint(3, 7), in_loop=False)
+        known = ", ".join([*self.numbers[:4], *self.lists[:3], *self.dicts[:2], *self.texts[:2]])
+        return "\n".join([*head, *self.lines, f"    return ({known},)"]) + "\n"
+
+    # ------------------------------------------------------------ expressions
+
+    def number(self, depth: int = 0) -> str:
+        """An expression of a small integer."""
+        roll = self.pick.randint(0, 13 if depth < 2 else 4)
+        if roll <= 1:
+            return str(self.pick.randint(0, 6))
+        if roll <= 4:
+            return self.pick.choice(self.numbers)
+        if roll == 5:
+            return f"({self.number(depth + 1)} + {self.number(depth + 1)})"
+        if roll == 6:
+            return f"({self.number(depth + 1)} % 5)"
+        if roll == 7 and self.lists:
+            return f"len({self.pick.choice(self.lists)})"
+        if roll == 8:
+            return f"(await score({self.number(depth + 1)} % 3))"
+        if roll == 9:
+            return f"({self.number(depth + 1)} if {self.condition(depth + 1)} else {self.number(depth + 1)})"
+        if roll == 10:
+            return f"(await helper({self.number(depth + 1)} % 5))"
+        if roll == 11 and self.lists:
+            return f"sum({self.pick.choice(self.lists)})"
+        if roll == 12 and self.dicts:
+            return f"{self.pick.choice(self.dicts)}.get({self.key()}, 0)"
+        return f"max({self.number(depth + 1)}, {self.number(depth + 1)})"
+
+    def condition(self, depth: int = 0) -> str:
+        """A condition, which may await."""
+        roll = self.pick.randint(0, 8 if depth < 2 else 3)
+        left, right = self.number(depth + 1), self.number(depth + 1)
+        if roll <= 3:
+            return f"{left} {self.pick.choice(['<', '>', '==', '!=', '<='])} {right}"
+        if roll == 4:
+            return f"({self.condition(depth + 1)} and {self.condition(depth + 1)})"
+        if roll == 5:
+            return f"({self.condition(depth + 1)} or {self.condition(depth + 1)})"
+        if roll == 6:
+            return f"not {self.condition(depth + 1)}"
+        if roll == 7 and self.lists:
+            return f"{left} in {self.pick.choice(self.lists)}"
+        return f"{left} < {right} < {self.number(depth + 1)}"
+
+    def key(self) -> str:
+        return self.pick.choice(["'a'", "'b'", "'c'"])
+
+    def listed(self) -> str:
+        """An expression of a new list of numbers."""
+        roll = self.pick.randint(0, 8)
+        if roll == 0:
+            return f"[{self.number()}, {self.number()}]"
+        if roll == 1:
+            return f"[x * 2 for x in range({self.pick.randint(0, 3)})]"
+        if roll == 2:
+            return f"[await score(x) for x in range({self.pick.randint(0, 3)})]"
+        if roll == 3:
+            return f"[x for x in range(4) if await score(x % 3) > {self.number(1)}]"
+        if roll == 4 and self.lists:
+            return f"sorted({self.pick.choice(self.lists)})"
+        if roll == 5 and self.lists:
+            return f"[x + 1 for x in {self.pick.choice(self.lists)} if x < {self.pick.choice(self.numbers)}]"
+        if roll == 6 and self.lists:
+            return f"await asyncio.gather(*[helper(x % 7) for x in {self.pick.choice(self.lists)}])"
+        if roll == 7:
+            return f"list(await asyncio.gather(score({self.pick.randint(0, 2)}), helper({self.number(2)})))"
+        return "(await page(1))['rows']"
+
+    # ------------------------------------------------------------ statements
+
+    def fresh(self, stem: str) -> str:
+        self.count += 1
+        return f"{stem}{self.count}"
+
+    def emit(self, indent: int, line: str) -> None:
+        self.lines.append("    " * indent + line)
+
+    def block(self, indent: int, size: int, *, in_loop: bool) -> None:
+        """Some statements; names that they make are forgotten after an inner block."""
+        before = list(self.numbers), list(self.lists), list(self.dicts), list(self.texts)
+        for _ in range(size):
+            if self.left > 0:
+                self.left -= 1
+                self.statement(indent, in_loop=in_loop)
+        self.emit(indent, "pass")
+        if indent > 1:
+            self.numbers, self.lists, self.dicts, self.texts = before
+
+    def statement(self, indent: int, *, in_loop: bool) -> None:  # noqa: PLR0912, PLR0915
+        """One statement."""
+        deep = indent > 3
+        match self.pick.randint(0, 12 if deep else 21):
+            case 0 | 1:
+                value, name = self.number(), self.fresh("n")
+                self.emit(indent, f"{name} = {value}")
+                self.numbers.append(name)
+            case 2:
+                self.emit(indent, f"{self.pick.choice(self.numbers)} += {self.number()} % 7")
+            case 3 | 4:
+                value, name = self.listed(), self.fresh("xs")
+                self.emit(indent, f"{name} = {value}")
+                self.lists.append(name)
+            case 5 if self.lists:
+                self.emit(indent, f"{self.pick.choice(self.lists)}.append({self.number()})")
+            case 6:
+                name = self.fresh("d")
+                self.emit(indent, f"{name} = {{'a': {self.number()}, 'b': {self.number()}}}")
+                self.dicts.append(name)
+            case 7 if self.dicts:
+                name = self.pick.choice(self.dicts)
+                self.emit(indent, f"{name}[{self.key()}] = {self.number()}")
+            case 8 if self.dicts:
+                self.emit(indent, f"{self.pick.choice(self.dicts)}['a'] += {self.number()} % 3")
+            case 9:
+                self.emit(indent, f"await put({self.key()}, {self.number()})")
+            case 10:
+                name = self.fresh("t")
+                self.emit(
+                    indent,
+                    f"{name} = f'{{{self.pick.choice(self.numbers)}}} {{{self.condition(1)}}}'".replace(
+                        "await ", "await "
+                    ),
+                )
+                self.texts.append(name)
+            case 11:
+                self.emit(
+                    indent,
+                    f"n0 = half({self.number()})" if self.in_try else f"await note_it(str({self.number()}))",
+                )
+            case 12 if in_loop:
+                self.emit(indent, f"if {self.condition()}:")
+                self.emit(indent + 1, self.pick.choice(["break", "continue"]))
+            case 13 | 14:
+                self.emit(indent, f"if {self.condition()}:")
+                self.block(indent + 1, self.pick.randint(1, 3), in_loop=in_loop)
+                if self.pick.random() < 0.5:
+                    self.emit(indent, self.pick.choice(["else:", f"elif {self.condition()}:"]))
+                    self.block(indent + 1, self.pick.randint(1, 2), in_loop=in_loop)
+            case 15 | 16:
+                name = self.fresh("i")
+                source = self.pick.choice([*self.lists, "range(3)", "[1, 2]", "(await page(2))['rows']"])
+                self.emit(
+                    indent,
+                    f"for {name} in {source if source in ('range(3)', '[1, 2]') else f'list({source})'}:",
+                )
+                self.numbers.append(name)
+                self.block(indent + 1, self.pick.randint(1, 4), in_loop=True)
+                self.numbers.remove(name)
+                if self.pick.random() < 0.25:
+                    self.emit(indent, "else:")
+                    self.block(indent + 1, 1, in_loop=in_loop)
+            case 17:
+                name = self.fresh("w")
+                self.emit(indent, f"{name} = 0")
+                self.emit(indent, f"while {name} < {self.pick.randint(1, 3)}:")
+                self.emit(indent + 1, f"{name} += 1")
+                self.numbers.append(name)
+                self.block(indent + 1, self.pick.randint(1, 3), in_loop=True)
+            case 18 | 19:
+                self.attempt(indent, in_loop=in_loop)
+            case 20:
+                self.emit(indent, f"if {self.condition()}:")
+                self.emit(indent + 1, f"return {self.number()}")
+            case _:
+                self.emit(indent, f"raise_at = {self.number()}")
+                self.emit(indent, "if raise_at > 40:")
+                self.emit(indent + 1, "raise Odd('large')")
+
+    def attempt(self, indent: int, *, in_loop: bool) -> None:
+        """A try statement."""
+        self.emit(indent, "try:")
+        self.in_try += 1
+        self.block(indent + 1, self.pick.randint(1, 3), in_loop=in_loop)
+        self.emit(indent + 1, self.pick.choice([
+            f"await score({self.pick.choice([1, 3])})", f"n0 = half({self.number()})", "await put('forbidden', 1)",
+            f"n0 = [1, 2][{self.number()}]", f"n0 = {self.number()} // {self.number()}",
+        ]))  # fmt: skip
+        self.in_try -= 1
+        kind = self.pick.choice(
+            ["ToolError", "ValueError", "Exception", "(IndexError, ToolError)", "LookupError"]
+        )
+        if self.pick.random() < 0.85:
+            self.emit(indent, f"except {kind} as error:")
+            self.emit(indent + 1, self.pick.choice(["await note_it(type(error).__name__)", "n0 += 1"]))
+            self.block(indent + 1, 1, in_loop=in_loop)
+            if self.pick.random() < 0.15:
+                self.emit(indent + 1, "raise")
+            if self.pick.random() < 0.3:
+                self.emit(indent, "else:")
+                self.block(indent + 1, 1, in_loop=in_loop)
+            if self.pick.random() < 0.7:
+                return
+        self.emit(indent, "finally:")
+        self.emit(indent + 1, f"await note_it('f{self.count}')")
