@@ -1,7 +1,7 @@
 """Pure Python code: what it may say, and how it is lowered to what its executor understands."""
 
 from callsheet.frontends.pure_code.helpers import NOT_A_VALUE, RAISED
-from callsheet.frontends.pure_code.lowering import Lowered, lowered
+from callsheet.frontends.pure_code.lowering import Inputs, Lowered, lowered
 from callsheet.frontends.pure_code.program import CodeRefused, Fragment, Place, PureProgram, pure_program
 from callsheet.frontends.pure_code.refusals import Refusal, RefusalKind, refusals
 
@@ -10,6 +10,7 @@ __all__ = [
     "RAISED",
     "CodeRefused",
     "Fragment",
+    "Inputs",
     "Lowered",
     "Place",
     "PureProgram",

@@ -6,6 +6,7 @@ In: the tree of a program. Out: `Refusal`s in the order of the text. A program w
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -32,8 +33,8 @@ class Refusal(NamedTuple):
     rewrite: str
 
 
-def refusals(tree: ast.Module) -> list[Refusal]:
-    """What pure code may not say of a program, in the order of the text."""
+def refusals(tree: ast.Module, given: Iterable[str] = ()) -> list[Refusal]:
+    """What pure code may not say of a program whose inputs are `given`, in the order of the text."""
     found: list[Refusal] = []
     for node in ast.walk(tree):
         if isinstance(node, (ast.Await, ast.AsyncFor, ast.AsyncWith, ast.AsyncFunctionDef)):

@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 from callsheet.diagnostics import CallsheetError
-from callsheet.frontends.pure_code import NOT_A_VALUE, RAISED, Fragment, Place, PureProgram, pure_program
+from callsheet.frontends.pure_code import NOT_A_VALUE, RAISED, Fragment, Inputs, Place, PureProgram, pure_program
 from callsheet.ports.python_code.outcomes import (
     CodeLimits,
     Limit,
@@ -113,13 +113,17 @@ class PythonCode:
         Raises CodeRefused for source that pure code may not say, CallsheetError (CFG232) if the interpreter
         is not installed.
         """
-        program = source if isinstance(source, PureProgram) else pure_program(_fragments(source))
         used = limits or self.limits
         try:
             taken_in = given(inputs)
         except NotAValue as error:
             return NotUnderstood(str(error), None, "give the code JSON data, dates or numbers")
-        text = _with_outputs(program.text, inputs if taken_in.has_kept else (), outputs)
+        if isinstance(source, PureProgram):
+            program = source
+        else:
+            known = Inputs(frozenset(inputs), taken_in.has_sets, taken_in.has_kept)
+            program = pure_program(_fragments(source), known)
+        text = _with_outputs(program, inputs if taken_in.has_kept else (), outputs)
         return self._run(program, text, taken_in.values, now, used)
 
     async def compute_async(
@@ -193,14 +197,15 @@ def _fragments(source: str | Fragment | Iterable[Fragment]) -> Iterable[Fragment
     return (source,) if isinstance(source, Fragment) else source
 
 
-def _with_outputs(text: str, kept: Iterable[str], outputs: Iterable[str]) -> str:
+def _with_outputs(program: PureProgram, kept: Iterable[str], outputs: Iterable[str]) -> str:
     """The text, in whose first line objects are made of `kept` inputs, and whose value is its outputs."""
     takes = "; ".join(f"{name} = _cs_take({name})" for name in kept)
+    give = "_cs_give_objects" if program.has_objects else "_cs_give"
     lines = ["_cs_out = {}"]
     for name in outputs:
-        lines.append(f"try: _cs_out[{name!r}] = _cs_give({name!r}, {name})\nexcept NameError: pass")
+        lines.append(f"try: _cs_out[{name!r}] = {give}({name!r}, {name})\nexcept NameError: pass")
     end = "\n".join([*lines, "_cs_out"])
-    return f"{takes}\n{text}\n{end}"
+    return f"{takes}\n{program.text}\n{end}"
 
 
 def _failed(error: MontyError, program: PureProgram, session: MontySession, limits: CodeLimits) -> Outcome:

@@ -41,6 +41,7 @@ class Given(NamedTuple):
 
     values: dict[str, Any]
     has_kept: bool
+    has_sets: bool
 
 
 def given(inputs: Mapping[str, Any]) -> Given:
@@ -50,14 +51,14 @@ def given(inputs: Mapping[str, Any]) -> Given:
     """
     walk = _Walk()
     values = {name: walk.convert(value, name, 0) for name, value in inputs.items()}
-    return Given(values, walk.found)
+    return Given(values, walk.has_kept, walk.has_sets)
 
 
 class _Walk:
     """Converts values; a container that occurs twice is converted once."""
 
     def __init__(self) -> None:
-        self.found = False
+        self.has_kept = self.has_sets = False
         self.done: dict[int, Any] = {}
 
     def convert(self, value: Any, path: str, depth: int) -> Any:
@@ -112,10 +113,11 @@ class _Walk:
         items = [self.convert(item, f"{path}[{at}]", depth + 1) for at, item in enumerate(value)]
         if isinstance(value, tuple):
             return tuple(items)
+        self.has_sets = True
         return frozenset(items) if isinstance(value, frozenset) else set(items)
 
     def _kept(self, kind: str, parts: tuple[Any, ...], path: str, depth: int) -> Any:
-        self.found = True
+        self.has_kept = True
         return (_MARK, kind, *(self.convert(part, path, depth + 1) for part in parts))
 
 
