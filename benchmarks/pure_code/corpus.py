@@ -31,6 +31,8 @@ class Case(NamedTuple):
 
     name: str
     expression: str
+    is_known: bool = False
+    """Whether it is known to differ."""
 
     @property
     def source(self) -> str:
@@ -44,7 +46,9 @@ def cases() -> list[Case]:
     for line in (FOLDER / "corpus.txt").read_text(encoding="utf-8").splitlines():
         if line and not line.startswith("#"):
             name, _, expressions = line.partition(" | ")
-            found += [Case(name.strip(), one.strip()) for one in expressions.split(" ;; ")]
+            for one in expressions.split(" ;; "):
+                text = one.strip().removeprefix("? ")
+                found.append(Case(name.strip(), text, one.strip().startswith("? ")))
     return found
 
 
@@ -127,31 +131,57 @@ def table(expected: Mapping[Case, dict[str, Any]], got: Mapping[Case, dict[str, 
     names: dict[str, dict[tuple[int, tuple[str, ...]] | None, bool]] = {}
     for case, wanted in expected.items():
         forms = names.setdefault(case.name, {})
+        if case.is_known:
+            continue
         form = form_of(case)
         forms[form] = forms.get(form, True) and agrees(wanted, got[case])
-    understood: dict[str, dict[str, Any]] = {"builtins": {}, "methods": {}, "modules": {}}
+    known = [case.expression for case, wanted in expected.items() if case.is_known and not agrees(wanted, got[case])]
+    understood: dict[str, Any] = {
+        "differences": known, "builtins": {}, "methods": dict(CLOCK), "modules": {},
+    }  # fmt: skip
     for name, forms in names.items():
         good = [form for form, is_good in forms.items() if is_good]
         if not good:
             continue
         calls = [form for form in good if form is not None]
-        entry = {
+        entry: dict[str, Any] = {
             "positional": sorted({number for number, _ in calls}),
             "keywords": sorted({word for _, words in calls for word in words}),
         }
         entry = {key: value for key, value in entry.items() if value}
+        if name in VARIADIC:
+            entry["more"] = True
+        if name in ANY_WORDS:
+            entry["any_keywords"] = True
         owner, _, member = name.partition(".")
         if owner == "builtins":
             understood["builtins"][member] = entry
         elif owner[0].isupper() or owner in METHOD_OWNERS:
-            understood["methods"][name] = entry
+            understood["methods"][name.replace("Datetime.", "datetime.")] = entry
         else:
             understood["modules"].setdefault(owner, {})[member] = entry
     return understood
 
 
+VARIADIC = (
+    "builtins.print", "builtins.max", "builtins.min", "builtins.zip", "builtins.map", "str.format",
+    "itertools.chain", "itertools.product", "itertools.zip_longest", "math.gcd", "math.lcm",
+    "set.union", "set.intersection", "set.difference", "operator.itemgetter", "operator.attrgetter",
+    "Match.group", "functools.partial",
+)  # fmt: skip
+"""What takes any number of further arguments."""
+ANY_WORDS = (
+    "builtins.dict", "str.format", "dict.update", "collections.Counter", "functools.partial",
+)  # fmt: skip
+"""What takes arguments of any name."""
+CLOCK: Mapping[str, Any] = {
+    "date.today": {"positional": [0]},
+    "datetime.now": {"positional": [0, 1], "keywords": ["tz"]},
+    "datetime.utcnow": {"positional": [0]},
+}
+"""What reads the moment that a program is given; tests compare it."""
 METHOD_OWNERS = (
-    "str", "bytes", "list", "tuple", "dict", "set", "frozenset", "int", "float", "date", "datetime", "timedelta",
+    "str", "bytes", "list", "tuple", "dict", "set", "frozenset", "int", "float", "date", "time", "timedelta",
     "deque", "defaultdict",
 )  # fmt: skip
 
@@ -163,3 +193,9 @@ def agrees(wanted: Mapping[str, Any], got: Mapping[str, Any]) -> bool:
             wanted["raises"] in ("RecursionError", "MemoryError") and str(got.get("raises")).startswith("limit")
         )
     return wanted == got
+
+
+def programs() -> list[str]:
+    """The programs of several lines."""
+    _, *found = (FOLDER / "programs.txt").read_text(encoding="utf-8").split("\n----\n")
+    return [one.strip("\n") + "\n" for one in found]

@@ -11,6 +11,7 @@ import io
 import json
 import sys
 import traceback
+import types
 from typing import Any
 
 
@@ -39,7 +40,9 @@ def canonical(value: Any) -> str:  # noqa: PLR0911 - one return for each kind
 def outcome(source: str, outputs: list[str]) -> dict[str, Any]:
     """What a program gives."""
     printed = io.StringIO()
-    names: dict[str, Any] = {"__name__": "plan"}
+    module = types.ModuleType("plan")
+    sys.modules["plan"] = module  # where dataclasses look for annotations
+    names = vars(module)
     try:
         code = compile(source, "<case>", "exec")
         with contextlib.redirect_stdout(printed):

@@ -50,7 +50,9 @@ def lowered(tree: ast.Module, inputs: Inputs | None = None) -> Lowered:
         kinds["StatisticsError"] = ("StatisticsError", "ValueError", "Exception", "BaseException")
     helpers = {*lowering.helpers, *(["_cs_give_objects"] if lowering.has_objects else [])}
     if known.has_kept:
-        helpers.add("_cs_take")
+        helpers |= {"_cs_take", "_cs_re_compile"}
+    if lowering.has_errors:
+        helpers.add("_cs_raised")
     return Lowered(tree, helpers_text(helpers), kinds, lowering.has_objects)
 
 
@@ -67,9 +69,6 @@ _RENAMED: Final = {
     "ascii": "_cs_ascii",
     "now": "_cs_now",
 }
-_METHOD_HELPERS: Final = {
-    "sub": "_cs_method_sub", "findall": "_cs_method_findall", "finditer": "_cs_method_finditer",
-}  # fmt: skip
 _ORDERED: Final = (
     ast.List, ast.Tuple, ast.ListComp, ast.Dict, ast.DictComp, ast.Constant, ast.JoinedStr, ast.GeneratorExp,
     ast.BinOp,
@@ -307,6 +306,9 @@ class _Lowering(ast.NodeTransformer):
         if self._is_self(node.value) or self._is_class(node.value):
             return node
         owners = understood().methods.get(node.attr)
+        of_type = self._type_helper(node)
+        if of_type is not None:
+            return self.helper(of_type, node)
         if self._is_type(node.value) and owners is not None:
             return self._unbound(node)
         value = self.visit(node.value)
@@ -345,6 +347,15 @@ class _Lowering(ast.NodeTransformer):
             return True
         return self.scopes.member_of(node) in _TYPES
 
+    def _type_helper(self, node: ast.Attribute) -> str | None:
+        """The helper for a member of a type, as `date.fromisoformat`."""
+        if not self._is_type(node.value):
+            return None
+        member = self.scopes.member_of(node.value)
+        kind = member[1] if member is not None else ast.unparse(node.value)
+        helper = f"_cs_type_{kind}_{node.attr}"
+        return helper if has_helper(helper) else None
+
     def visit_Call(self, node: ast.Call) -> ast.expr:
         if isinstance(node.func, ast.Attribute):
             return self._method_call(node, node.func)
@@ -359,6 +370,13 @@ class _Lowering(ast.NodeTransformer):
         for word in node.keywords:
             word.value = self.visit(word.value)
         node.func = self.visit(node.func)
+        return node
+
+    def _call_of(self, node: ast.Call) -> ast.expr:
+        """A call whose function is a helper already."""
+        node.args = [self.visit(one) for one in node.args]
+        for word in node.keywords:
+            word.value = self.visit(word.value)
         return node
 
     def _takes_all(self, node: ast.expr) -> bool:
@@ -485,6 +503,10 @@ class _Lowering(ast.NodeTransformer):
 
     def _method_call(self, node: ast.Call, func: ast.Attribute) -> ast.expr:
         member = self.scopes.member_of(func)
+        of_type = self._type_helper(func)
+        if of_type is not None:
+            node.func = self.helper(of_type, func)
+            return self._call_of(node)
         if member is None and self._is_type(func.value) and func.attr not in _OF_TYPES and node.args:
             first, *rest = node.args  # `str.lower(x)` is `x.lower()`
             if not isinstance(first, ast.Starred):
@@ -506,7 +528,7 @@ class _Lowering(ast.NodeTransformer):
             node.func = self.visit(func)
             return node
         func.value = self.visit(func.value)
-        helper = _METHOD_HELPERS.get(func.attr)
+        helper = f"_cs_method_{func.attr}" if has_helper(f"_cs_method_{func.attr}") else None
         if helper is None and self.has_sets and func.attr == "pop" and not node.args:
             helper = "_cs_pop"
         if helper is not None and not any(func.attr in one.methods for one in self.classes.values()):

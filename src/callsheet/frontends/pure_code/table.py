@@ -11,31 +11,37 @@ import json
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Entry(NamedTuple):
     """How something may be called: the numbers of positional arguments, and the names of keyword arguments.
 
-    A constant and a type that is only named have no forms.
+    A constant, and a type that is only named, have no forms. `more` allows any larger number, `any_keywords`
+    any names.
     """
 
     positional: frozenset[int]
     keywords: frozenset[str]
+    more: bool = False
+    any_keywords: bool = False
 
     def allows(self, call: ast.Call, skipped: int = 0) -> bool:
-        """Whether a call has a known form; one with `*` or `**` has any. `skipped` arguments do not count."""
+        """Whether a call has a known form; `*` stands for any number. `skipped` arguments do not count."""
+        if not self.positional and not self.keywords:
+            return True
+        words = all(
+            word.arg is None or self.any_keywords or word.arg in self.keywords for word in call.keywords
+        )
         if any(isinstance(argument, ast.Starred) for argument in call.args):
-            return all(word.arg is None or word.arg in self.keywords for word in call.keywords)
+            return words
         number = len(call.args) - skipped
-        most = max(self.positional, default=0)
-        fits = number in self.positional or (number < most and bool(call.keywords))
-        return fits and all(word.arg is None or word.arg in self.keywords for word in call.keywords)
+        return words and (number in self.positional or (self.more and number > max(self.positional)))
 
     def __str__(self) -> str:
-        """The form in words, such as `1 or 2 arguments, key=, reverse=`."""
-        numbers = " or ".join(map(str, sorted(self.positional)))
-        words = [f"{numbers} argument{'' if numbers == '1' else 's'}"]
+        """The forms in words, such as `1 or 2 arguments, key=, reverse=`."""
+        numbers = " or ".join(map(str, sorted(self.positional))) + (" or more" if self.more else "")
+        words = [f"{numbers} argument{'' if numbers == '1' else 's'}"] if numbers else []
         return ", ".join([*words, *(f"{word}=" for word in sorted(self.keywords))])
 
 
@@ -64,8 +70,10 @@ def understood() -> Table:
     return Table(data["interpreter"], builtins, methods, modules)
 
 
-def _entry(data: Mapping[str, list[int] | list[str]]) -> Entry:
+def _entry(data: Mapping[str, Any]) -> Entry:
     return Entry(
-        frozenset(int(number) for number in data.get("positional", [])),
-        frozenset(str(word) for word in data.get("keywords", [])),
+        frozenset(data.get("positional", ())),
+        frozenset(data.get("keywords", ())),
+        data.get("more", False),
+        data.get("any_keywords", False),
     )
