@@ -1,6 +1,6 @@
 """Makes the table of what pure code may call.
 
-python -m benchmarks.pure_code --python python3.12      run the corpus on both, write the table and the reference
+python -m benchmarks.pure_code --python python3.12      run the corpus on both, write table and reference
 python -m benchmarks.pure_code --show                   the cases that differ, from the stored reference
 """
 
@@ -10,16 +10,20 @@ import argparse
 import json
 from pathlib import Path
 
-from benchmarks.pure_code.corpus import FOLDER, agrees, cases, executed, reference, table
+from benchmarks.pure_code.corpus import FOLDER, agrees, cases, executed, programs, reference, table
+
 from callsheet.ports.python_code import CodeLimits, PythonCode, interpreter_version
 
 REFERENCE = FOLDER / "reference.json"
+PROGRAMS = FOLDER / "programs.json"
 TABLE = Path(__file__).parents[2] / "src/callsheet/frontends/pure_code/understood.json"
 
 
 def main() -> None:
     """Run the corpus."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--python", default="python3.12", help="a CPython 3.12, the reference")
     parser.add_argument("--show", action="store_true", help="only show what differs")
     options = parser.parse_args()
@@ -29,6 +33,9 @@ def main() -> None:
         stored = {f"{case.name} | {case.expression}": one for case, one in zip(corpus, found, strict=True)}
         lines = (f"{json.dumps(name)}: {json.dumps(one)}" for name, one in stored.items())
         REFERENCE.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+        found = reference(programs(), options.python, ["r", "s"])
+        lines = (json.dumps(one) for one in found)
+        PROGRAMS.write_text("[\n" + ",\n".join(lines) + "\n]\n", encoding="utf-8")
     stored = json.loads(REFERENCE.read_text(encoding="utf-8"))
     expected = {case: stored[f"{case.name} | {case.expression}"] for case in corpus}
     with PythonCode(CodeLimits(seconds=2, memory=128 << 20)) as code:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 import json
 import subprocess
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from benchmarks.pure_code.reference import canonical
+
 from callsheet.frontends.pure_code import Fragment, PureProgram
 from callsheet.frontends.pure_code.lowering import Inputs
 from callsheet.frontends.pure_code.program import lowered_program, parsed
@@ -79,29 +81,20 @@ def executed(code: PythonCode, source: str, outputs: Iterable[str] = ("r",)) -> 
             return {"died": str(result)}
 
 
-class _Named:
-    """A value whose canonical text is known."""
-
-    def __init__(self, kind: str, value: Any) -> None:
-        self.kind, self.value = kind, value
-
-
 def _plain(value: Any) -> Any:
     """Kept values as the objects that they are data of."""
-    from collections import Counter, defaultdict  # noqa: PLC0415
-
     if isinstance(value, Kept):
         if value.kind == "Counter":
-            return Counter(_plain(value.parts[0]))
+            return Counter[Any](_plain(value.parts[0]))
         if value.kind == "defaultdict":
-            return defaultdict(None, _plain(value.parts[1]))
+            return defaultdict[Any, Any](None, _plain(value.parts[1]))
         return value.kind
     if isinstance(value, list):
-        return [_plain(item) for item in value]
-    if isinstance(value, tuple):
-        return tuple(_plain(item) for item in value) if type(value) is tuple else value
+        return [_plain(item) for item in cast("list[Any]", value)]
+    if type(value) is tuple:
+        return tuple(_plain(item) for item in cast("tuple[Any, ...]", value))
     if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: _plain(item) for key, item in cast("dict[Any, Any]", value).items()}
     return value
 
 
@@ -112,9 +105,17 @@ def form_of(case: Case) -> tuple[int, tuple[str, ...]] | None:
     for node in ast.walk(ast.parse(case.expression)):
         if isinstance(node, ast.Call):
             func = node.func
-            called = func.id if isinstance(func, ast.Name) else func.attr if isinstance(func, ast.Attribute) else ""
+            called = (
+                func.id
+                if isinstance(func, ast.Name)
+                else func.attr
+                if isinstance(func, ast.Attribute)
+                else ""
+            )
             if called == name and not any(isinstance(argument, ast.Starred) for argument in node.args):
-                unbound = isinstance(func, ast.Attribute) and ast.unparse(func.value) == owner and owner in _TYPES
+                unbound = (
+                    isinstance(func, ast.Attribute) and ast.unparse(func.value) == owner and owner in _TYPES
+                )
                 number = len(node.args) - (1 if unbound and name not in _OF_TYPES else 0)
                 return number, tuple(sorted(word.arg for word in node.keywords if word.arg is not None))
     return None
@@ -135,7 +136,11 @@ def table(expected: Mapping[Case, dict[str, Any]], got: Mapping[Case, dict[str, 
             continue
         form = form_of(case)
         forms[form] = forms.get(form, True) and agrees(wanted, got[case])
-    known = [case.expression for case, wanted in expected.items() if case.is_known and not agrees(wanted, got[case])]
+    known = [
+        case.expression
+        for case, wanted in expected.items()
+        if case.is_known and not agrees(wanted, got[case])
+    ]
     understood: dict[str, Any] = {
         "differences": known, "builtins": {}, "methods": dict(CLOCK), "modules": {},
     }  # fmt: skip
@@ -190,7 +195,8 @@ def agrees(wanted: Mapping[str, Any], got: Mapping[str, Any]) -> bool:
     """Whether the executor gave what CPython gave; lines are compared where both have one."""
     if "raises" in wanted:
         return wanted["raises"] == got.get("raises") or (
-            wanted["raises"] in ("RecursionError", "MemoryError") and str(got.get("raises")).startswith("limit")
+            wanted["raises"] in ("RecursionError", "MemoryError")
+            and str(got.get("raises")).startswith("limit")
         )
     return wanted == got
 

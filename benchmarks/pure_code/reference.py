@@ -15,7 +15,7 @@ import types
 from typing import Any
 
 
-def canonical(value: Any) -> str:  # noqa: PLR0911 - one return for each kind
+def canonical(value: Any) -> str:
     """A text that is the same for equal values of equal types, whatever the order of a set."""
     kind = type(value).__name__
     if kind == "list":

@@ -1,12 +1,14 @@
-"""Classes of pure code, as the executor has them: without inheritance, decorators and exceptions of their own.
+"""Classes of pure code as the executor has them: no inheritance, decorators, exceptions of their own.
 
-In: the classes of a program. Out: their shape, and plain classes that behave like them: members of a base class
-are copied, a dataclass gets its methods written out, an exception is an object that a built-in one stands for.
+In: the classes of a program. Out: their shape, and plain classes that behave like them: members of a base
+class are copied, a dataclass gets its methods written out, an exception is an object that a built-in one
+stands for.
 """
 
 from __future__ import annotations
 
 import ast
+import builtins
 import copy
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -54,9 +56,10 @@ ERASED_BASES = (
 )  # fmt: skip
 METHOD_DECORATORS = ("property", "staticmethod", "classmethod")
 _BUILTIN_ERRORS: Mapping[str, type[BaseException]] = {
-    name: one for name, one in vars(__import__("builtins")).items()
+    name: one
+    for name, one in vars(builtins).items()
     if isinstance(one, type) and issubclass(one, BaseException)
-}  # fmt: skip
+}
 
 
 @dataclass
@@ -106,7 +109,8 @@ class ProgramClass:
                 if func.attr == "__init__" and (self.parent is None or "__init__" not in self.parent.methods):
                     return "_cs_error_init" if self.kind is ClassKind.ERROR else "_cs_no_init"
                 return f"_cs_super_{self.parent.name}_{func.attr}" if self.parent else None
-        return None
+            case _:
+                return None
 
     def lowered(self, node: ast.ClassDef, *, with_blank: bool) -> LoweredClass:
         """The class for the executor; `with_blank` lets it be made without its constructor."""
@@ -129,45 +133,14 @@ class ProgramClass:
         return LoweredClass(_parsed(text, node), [], [], frozenset())
 
     def _plain(self, node: ast.ClassDef, with_blank: bool) -> LoweredClass:
-        before: list[ast.stmt] = []
-        body: dict[str, list[ast.stmt]] = {}
-        helpers: set[str] = set()
-        chain = [self]
+        parts = _Parts(self)
+        chain: list[ProgramClass] = [self]
         while chain[0].parent is not None:
             chain.insert(0, chain[0].parent)
-        classmethods: list[str] = []
         for one in chain:
             for statement in one.node.body:
-                statement = copy.deepcopy(statement)
-                name = _member_name(statement)
-                if isinstance(statement, ast.FunctionDef):
-                    if name in body and one is not chain[0]:
-                        body[f"super {name}"] = self._renamed(body[name], name, one)
-                    decorator = _decorated(statement)
-                    statement.decorator_list = [
-                        other for other in statement.decorator_list if _name_of(other) not in (
-                            *METHOD_DECORATORS, "cached_property", "abstractmethod", "override", "final",
-                        )
-                    ]  # fmt: skip
-                    if decorator in ("property", "cached_property"):
-                        statement.name = f"_cs_get_{name}"
-                        body[name] = [statement]
-                    elif decorator in ("staticmethod", "classmethod"):
-                        wrapper = "_cs_Static" if decorator == "staticmethod" else "_cs_ClassMethod"
-                        helpers.add(wrapper)
-                        statement.name = f"_cs_{self.name}_{name}"
-                        before.append(statement)
-                        body[name] = _parsed(f"{name} = {wrapper}({statement.name})", statement)
-                        if decorator == "classmethod":
-                            classmethods.append(name)
-                    else:
-                        body[name] = [statement]
-                elif isinstance(statement, ast.AnnAssign):
-                    if statement.value is not None and not any(f.name == name for f in self.fields):
-                        target = ast.Name(name, ast.Store())
-                        body[name] = [ast.copy_location(ast.Assign([target], statement.value), statement)]
-                elif isinstance(statement, ast.Assign):
-                    body[name] = [statement]
+                parts.add(copy.deepcopy(statement), one)
+        before, body, helpers = parts.before, parts.body, {"_cs_classes", *parts.helpers}
         if self.kind is ClassKind.DATACLASS:
             made, more = self._dataclass(node, set(self.methods))
             before += made
@@ -175,24 +148,19 @@ class ProgramClass:
             helpers |= {"_cs_same", "_cs_shape", "_cs_hash", "_cs_blank"}
         if self.kind is ClassKind.ERROR:
             body.update(self._error(node, body))
-            helpers |= {"_cs_error_text", "_cs_error_repr", "_cs_raise", "_cs_raised"}
-        if with_blank and self.kind is not ClassKind.ERROR:
+            helpers |= {"_cs_error_text", "_cs_error_repr", "_cs_raise", "_cs_raised", "_cs_blank"}
+        elif with_blank:
             body.update(self._with_blank(node, body))
             helpers.add("_cs_blank")
         body["_cs_no_init"] = _parsed("def _cs_no_init(self):\n    pass", node)
-        names = sorted({*self.stored, *(one.name for one in self.fields)} | ({"args"} if self.kinds else set()))
-        body["_cs_names"] = _parsed(f"def _cs_names(self):\n    return {tuple(names)!r}", node)
+        stored = {*self.stored, *(one.name for one in self.fields), *(["args"] if self.kinds else [])}
+        body["_cs_names"] = _parsed(f"def _cs_names(self):\n    return {tuple(sorted(stored))!r}", node)
         after = _parsed(f"_cs_classes[{self.name!r}] = {self.name}", node)
-        for name in classmethods:
+        for name in parts.classmethods:
             after += _parsed(f"{self.name}.{name}.owner = {self.name}", node)
-        return LoweredClass(before, [one for part in body.values() for one in part], after, frozenset(helpers))
-
-    def _renamed(self, statements: list[ast.stmt], name: str, one: ProgramClass) -> list[ast.stmt]:
-        made = copy.deepcopy(statements)
-        for statement in made:
-            if isinstance(statement, ast.FunctionDef) and one.parent is not None:
-                statement.name = f"_cs_super_{one.parent.name}_{name}"
-        return made
+        return LoweredClass(
+            before, [one for part in body.values() for one in part], after, frozenset(helpers)
+        )
 
     def _dataclass(
         self, node: ast.ClassDef, own: set[str]
@@ -270,10 +238,84 @@ class ProgramClass:
         return {**made, "__init__": _parsed(text, node)}
 
 
+class _Parts:
+    """The members of one class for the executor, from the classes that it extends and from itself."""
+
+    def __init__(self, owner: ProgramClass) -> None:
+        self.owner = owner
+        self.before: list[ast.stmt] = []
+        self.body: dict[str, list[ast.stmt]] = {}
+        self.helpers: set[str] = set()
+        self.classmethods: list[str] = []
+
+    def add(self, statement: ast.stmt, origin: ProgramClass) -> None:
+        """Take over a member that the class `origin` has."""
+        name = _member_name(statement)
+        match statement:
+            case ast.FunctionDef():
+                self._method(statement, name, origin)
+            case ast.AnnAssign(value=ast.expr() as value):
+                if not any(field.name == name for field in self.owner.fields):
+                    target = ast.Name(name, ast.Store())
+                    self.body[name] = [ast.copy_location(ast.Assign([target], value), statement)]
+            case ast.Assign():
+                self.body[name] = [statement]
+            case _:
+                pass
+
+    def _method(self, method: ast.FunctionDef, name: str, origin: ProgramClass) -> None:
+        if name in self.body and origin.parent is not None:
+            inherited = f"_cs_super_{origin.parent.name}_{name}"
+            self.body[inherited] = copy.deepcopy(self.body[name])
+            for statement in self.body[inherited]:
+                if isinstance(statement, ast.FunctionDef):
+                    statement.name = inherited
+        kind = _decorated(method)
+        method.decorator_list = [
+            one for one in method.decorator_list if _name_of(one) not in _ERASED_DECORATORS
+        ]
+        arguments = method.args.posonlyargs + method.args.args
+        if arguments:
+            _SuperCalls(origin, arguments[0].arg).visit(method)
+        match kind:
+            case "property" | "cached_property":
+                method.name = f"_cs_get_{name}"
+                self.body[name] = [method]
+            case "staticmethod" | "classmethod":
+                wrapper = "_cs_Static" if kind == "staticmethod" else "_cs_ClassMethod"
+                self.helpers.add(wrapper)
+                method.name = f"_cs_{self.owner.name}_{name}"
+                self.before.append(method)
+                self.body[name] = _parsed(f"{name} = {wrapper}({method.name})", method)
+                if kind == "classmethod":
+                    self.classmethods.append(name)
+            case _:
+                self.body[name] = [method]
+
+
+class _SuperCalls(ast.NodeTransformer):
+    """Turns `super().method` into a method of the object itself, under the name that it has there."""
+
+    def __init__(self, origin: ProgramClass, itself: str) -> None:
+        self.origin, self.itself = origin, itself
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        name = self.origin.super_method(node)
+        if name is None:
+            return self.generic_visit(node)
+        itself = ast.copy_location(ast.Name(self.itself, ast.Load()), node)
+        return ast.copy_location(ast.Attribute(itself, name, node.ctx), node)
+
+
+_ERASED_DECORATORS = (*METHOD_DECORATORS, "cached_property", "abstractmethod", "override", "final")
+
+
 def classes_of(tree: ast.Module, scopes: Scopes) -> dict[str, ProgramClass]:
     """The classes of a program, by name."""
     stored = frozenset(
-        node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
+        node.attr
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
     )
     found: dict[str, ProgramClass] = {}
     nodes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
@@ -285,7 +327,9 @@ def classes_of(tree: ast.Module, scopes: Scopes) -> dict[str, ProgramClass]:
 def _class_of(
     node: ast.ClassDef, known: Mapping[str, ProgramClass], scopes: Scopes, stored: frozenset[str]
 ) -> ProgramClass:
-    parent = next((known[base.id] for base in node.bases if isinstance(base, ast.Name) and base.id in known), None)
+    parent = next(
+        (known[base.id] for base in node.bases if isinstance(base, ast.Name) and base.id in known), None
+    )
     kinds: tuple[str, ...] = ()
     kind = ClassKind.PLAIN
     options: dict[str, ast.expr] = {}
@@ -309,11 +353,7 @@ def _class_of(
             kind = ClassKind.DATACLASS
             if isinstance(decorator, ast.Call):
                 options = {word.arg: word.value for word in decorator.keywords if word.arg is not None}
-    if kind is ClassKind.DATACLASS and not node.decorator_list:
-        kind = ClassKind.DATACLASS
-    fields = (
-        tuple(_fields_of(node, scopes)) if kind in (ClassKind.DATACLASS, ClassKind.NAMED_TUPLE) else ()
-    )
+    fields = tuple(_fields_of(node, scopes)) if kind in (ClassKind.DATACLASS, ClassKind.NAMED_TUPLE) else ()
     if parent is not None and kind is ClassKind.DATACLASS and not node.decorator_list:
         fields, options = (), dict(parent.options)
     return ProgramClass(node.name, kind, node, parent, kinds, options, fields, stored)
@@ -326,11 +366,16 @@ def _fields_of(node: ast.ClassDef, scopes: Scopes) -> Iterable[Field]:
                 if "ClassVar" in ast.unparse(annotation):
                     continue
                 match value:
-                    case ast.Call(func=func, keywords=words) if scopes.member_of(func) == ("dataclasses", "field"):
+                    case ast.Call(func=func, keywords=words) if scopes.member_of(func) == (
+                        "dataclasses",
+                        "field",
+                    ):
                         given = {word.arg: word.value for word in words}
                         yield Field(name, given.get("default"), given.get("default_factory"))
                     case _:
                         yield Field(name, value)
+            case _:
+                pass
 
 
 def _is_generic(base: ast.expr, scopes: Scopes) -> bool:
@@ -348,7 +393,8 @@ def _member_name(statement: ast.stmt) -> str:
             return name
         case ast.AnnAssign(target=ast.Name(id=name)) | ast.Assign(targets=[ast.Name(id=name)]):
             return name
-    return ""
+        case _:
+            return ""
 
 
 def _name_of(node: ast.expr) -> str:
@@ -360,7 +406,11 @@ def _name_of(node: ast.expr) -> str:
 def _decorated(node: ast.FunctionDef) -> str:
     """The decorator of a method that decides how it is called, or an empty text."""
     return next(
-        (name for name in map(_name_of, node.decorator_list) if name in (*METHOD_DECORATORS, "cached_property")),
+        (
+            name
+            for name in map(_name_of, node.decorator_list)
+            if name in (*METHOD_DECORATORS, "cached_property")
+        ),
         "",
     )
 

@@ -1,7 +1,7 @@
 """The helpers of lowered programs: which definitions a program needs, from `helpers.monty`.
 
-In: names. Out: their definitions and those that they need, in the order of the file. The file is Python of the
-executor, which CPython never runs: what the executor lacks or what differs from CPython 3.12.
+In: names. Out: their definitions and those that they need, in the order of the file. The file is Python of
+the executor, which CPython never runs: what the executor lacks or what differs from CPython 3.12.
 """
 
 from __future__ import annotations
@@ -57,7 +57,9 @@ def _definitions() -> Mapping[str, _Definition]:
     found: dict[str, _Definition] = {}
     for order, statement in enumerate(ast.parse(source).body):
         used = {
-            node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and node.id.startswith(PREFIX)
+            node.id
+            for node in ast.walk(statement)
+            if isinstance(node, ast.Name) and node.id.startswith(PREFIX)
         }
         one = _Definition(order, ast.unparse(statement), frozenset(used))
         for name in _defined(statement):

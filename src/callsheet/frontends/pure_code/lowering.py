@@ -10,11 +10,12 @@ from __future__ import annotations
 import ast
 import copy
 from collections.abc import Iterable, Mapping
+from string import Formatter
 from typing import Final, NamedTuple, TypeVar, cast
 
-from callsheet.frontends.pure_code.classes import ClassKind, ProgramClass, classes_of
+from callsheet.frontends.pure_code.classes import ClassKind, classes_of
 from callsheet.frontends.pure_code.helpers import has_helper, helpers_text
-from callsheet.frontends.pure_code.names import Scopes
+from callsheet.frontends.pure_code.names import Scopes, is_generator
 from callsheet.frontends.pure_code.table import understood
 
 
@@ -28,7 +29,7 @@ class Lowered(NamedTuple):
 
 
 class Inputs(NamedTuple):
-    """What is known of the values that a program is given: names, whether sets or kept objects are in them."""
+    """What is known of the values that a program is given: names, whether there are sets or kept objects."""
 
     names: frozenset[str] = frozenset()
     has_sets: bool = False
@@ -41,7 +42,10 @@ def lowered(tree: ast.Module, inputs: Inputs | None = None) -> Lowered:
     tree = copy.deepcopy(tree)
     lowering = _Lowering(tree, known)
     body: list[ast.stmt] = []
-    for statement in tree.body:
+    first_use = _first_use(tree, known.names) if known.has_kept else -1
+    for at, statement in enumerate(tree.body):
+        if at == first_use:
+            body += [lowering.taking(name, statement) for name in sorted(known.names)]
         body += lowering.statements(statement)
     tree.body = body
     ast.fix_missing_locations(tree)
@@ -104,7 +108,6 @@ class _Lowering(ast.NodeTransformer):
             node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and is_generator(node)
         }
         self._selves: list[str] = []
-        self._class: list[ProgramClass] = []
         self._number = 0
 
     # ------------------------------------------------------------ making nodes
@@ -125,8 +128,13 @@ class _Lowering(ast.NodeTransformer):
 
     def statements(self, statement: ast.stmt) -> list[ast.stmt]:
         """What a statement becomes."""
-        result = self.visit(statement)
+        result = cast("ast.stmt | list[ast.stmt] | None", self.visit(statement))
         return result if isinstance(result, list) else [] if result is None else [result]
+
+    def taking(self, name: str, at: ast.stmt) -> ast.stmt:
+        """Make the objects of an input, whose classes stand before this."""
+        made = self.call("_cs_take", at, ast.Name(name, ast.Load()))
+        return ast.copy_location(ast.Assign([ast.Name(name, ast.Store())], made), at)
 
     # ------------------------------------------------------------ scopes
 
@@ -168,6 +176,18 @@ class _Lowering(ast.NodeTransformer):
         if node.value is None:
             return ast.copy_location(ast.Pass(), node)
         return self.visit(ast.copy_location(ast.Assign([node.target], node.value), node))
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
+        """`xs += ys` takes any iterable in Python, only a list in the executor."""
+        target = copy.deepcopy(node.target)
+        node.value = self.visit(node.value)
+        if isinstance(node.op, ast.Add) and not _is_added(node.value) and _is_simple(target):
+            for part in ast.walk(target):
+                if isinstance(part, (ast.Name, ast.Attribute, ast.Subscript)):
+                    part.ctx = ast.Load()
+            node.value = self.call("_cs_added", node, self.visit(target), node.value)
+        node.target = self.visit(node.target)
+        return node
 
     def visit_Import(self, node: ast.Import) -> ast.stmt:
         kept = [alias for alias in node.names if alias.name in _NATIVE_MODULES]
@@ -216,7 +236,16 @@ class _Lowering(ast.NodeTransformer):
             return node
         node.exc = self.visit(node.exc)
         if self.has_errors:
-            node.exc, node.cause = self.call("_cs_raise", node, cast("ast.expr", node.exc)), None
+            node.exc, node.cause = (
+                self.call(
+                    "_cs_raise",
+                    node,
+                    cast("ast.expr", node.exc),
+                    ast.Constant(node.lineno),
+                    ast.Constant(node.col_offset + 1),
+                ),
+                None,
+            )
         elif node.cause is not None:
             node.cause = self.visit(node.cause)
         return node
@@ -247,18 +276,34 @@ class _Lowering(ast.NodeTransformer):
             if handler.type is None:
                 branch = body
                 continue
-            test = self.call(
-                "_cs_is", handler.type, ast.Name(caught, ast.Load()), self.visit(handler.type)
-            )
+            test = self.call("_cs_is", handler.type, ast.Name(caught, ast.Load()), self.visit(handler.type))
             branch = [ast.copy_location(ast.If(test, body, branch), handler)]
         find = self.call("_cs_caught", first, ast.Name(raised, ast.Load()))
         assign = ast.copy_location(ast.Assign([ast.Name(caught, ast.Store())], find), first)
-        kind = ast.copy_location(ast.Name("BaseException", ast.Load()), first)
+        kind = _at(ast.Tuple(self._caught_kinds(handlers), ast.Load()), first)
         return ast.copy_location(ast.ExceptHandler(kind, raised, [assign, *branch]), first)
+
+    def _caught_kinds(self, handlers: list[ast.ExceptHandler]) -> list[ast.expr]:
+        """What one handler in place of several has to catch, so that all else passes by with its place."""
+        found: list[ast.expr] = [
+            ast.Name("IsADirectoryError", ast.Load())
+        ]  # which stands for the program's own
+        for handler in handlers:
+            kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+            for kind in kinds:
+                if kind is None:
+                    found.append(ast.Name("BaseException", ast.Load()))
+                elif self._is_native_error(kind):
+                    found.append(copy.deepcopy(kind))
+        return found
+
+    def _is_native_error(self, kind: ast.expr) -> bool:
+        if isinstance(kind, ast.Name) and not self.scopes.is_bound(kind.id):
+            return True
+        return self.scopes.member_of(kind) in _NATIVE_ERRORS
 
     def visit_ClassDef(self, node: ast.ClassDef) -> list[ast.stmt]:
         shape = self.classes[node.name]
-        self._class.append(shape)
         self.scopes.enter(node)
         made = shape.lowered(node, with_blank=self.inputs.has_kept)
         self.helpers.update(made.helpers)
@@ -271,11 +316,9 @@ class _Lowering(ast.NodeTransformer):
             elif isinstance(statement, ast.Assign):
                 statement.value = self.visit(statement.value)
         self.scopes.leave()
-        self._class.pop()
         definition = ast.copy_location(ast.ClassDef(node.name, [], [], made.body, []), node)
         definition.type_params = []  # pyright: ignore[reportAttributeAccessIssue] - of Python 3.12
         before = [self.visit(statement) for statement in made.before]
-        self.helpers.add("_cs_classes")
         return [*before, *([definition] if shape.kind.is_class else []), *made.after]
 
     # ------------------------------------------------------------ expressions
@@ -423,6 +466,9 @@ class _Lowering(ast.NodeTransformer):
 
     def _builtin_call(self, node: ast.Call, name: str) -> ast.expr | None:  # noqa: PLR0911 - a case each
         match name, node.args:
+            case "format", [value, spec] if not _is_empty(spec):
+                node.args = [self.call("_cs_formatted", node, self.visit(value)), self.visit(spec)]
+                return node
             case "object", []:
                 return self.call("_cs_Sentinel", node)
             case "getattr", [target, ast.Constant(value=str(attribute)), *rest]:
@@ -444,9 +490,9 @@ class _Lowering(ast.NodeTransformer):
                 return node
             case "sorted", [items] if self._comparing(node) is not None:
                 return self._sorted_by_comparing(node, items)
-            case ("str" | "repr"), [value] if self.has_sets:
+            case (("str" | "repr"), [value]) if self.has_sets:
                 return self.call(f"_cs_{name}", node, self.visit(value))
-            case ("list" | "tuple" | "iter" | "sorted" | "min" | "max" | "sum"), [items] if self.has_sets:
+            case (("list" | "tuple" | "iter" | "sorted" | "min" | "max" | "sum"), [items]) if self.has_sets:
                 return self._over_sets(node, name, items)
             case "print", _ if self.has_sets:
                 node.args = [
@@ -459,7 +505,8 @@ class _Lowering(ast.NodeTransformer):
                 made = ast.Call(text, [self.visit(node.args[0])], [])
                 node.args = [ast.copy_location(made, node.args[0])]
                 return node
-        return None
+            case _:
+                return None
 
     def _over_sets(self, node: ast.Call, name: str, items: ast.expr) -> ast.expr | None:
         """A function that shows in which order its argument comes, in a program where there are sets."""
@@ -477,9 +524,17 @@ class _Lowering(ast.NodeTransformer):
         made = self.visit(source)
         if not self.has_sets or isinstance(source, _ORDERED):
             return made
-        if isinstance(source, ast.Call) and isinstance(source.func, ast.Name) and source.func.id in _NEVER_SETS:
+        if (
+            isinstance(source, ast.Call)
+            and isinstance(source.func, ast.Name)
+            and source.func.id in _NEVER_SETS
+        ):
             return made
-        if isinstance(source, ast.Call) and isinstance(source.func, ast.Attribute) and source.func.attr in _LISTS:
+        if (
+            isinstance(source, ast.Call)
+            and isinstance(source.func, ast.Attribute)
+            and source.func.attr in _LISTS
+        ):
             return made
         return self.call("_cs_order", source, made)
 
@@ -511,11 +566,8 @@ class _Lowering(ast.NodeTransformer):
             first, *rest = node.args  # `str.lower(x)` is `x.lower()`
             if not isinstance(first, ast.Starred):
                 func.value, node.args = first, rest
-        if member is None and isinstance(func.value, ast.Call) and self._class:
-            parent = self._class[-1].super_method(func)
-            if parent is not None:
-                func.value = ast.copy_location(ast.Name(self._selves[-1], ast.Load()), func)
-                func.attr = parent
+        if isinstance(func.value, ast.Constant) and func.attr == "format":
+            self._check_formatted(node, func.value)
         takes_all = func.attr in _EAGER_METHODS and member is None
         if member is not None and member[0] == "statistics":
             takes_all = True
@@ -535,6 +587,24 @@ class _Lowering(ast.NodeTransformer):
             made = ast.Call(self.helper(helper, node), [func.value, *node.args], node.keywords)
             return ast.copy_location(made, node)
         return node
+
+    def _check_formatted(self, node: ast.Call, template: ast.Constant) -> None:
+        """Wrap the arguments that a literal template formats with a specification."""
+        try:
+            fields = list(Formatter().parse(str(template.value)))
+        except ValueError:
+            return
+        specified = {
+            str(at) if name == "" else name
+            for at, (name, spec, conversion) in enumerate(f[1:] for f in fields if f[1] is not None)
+            if spec and not conversion
+        }
+        for at, argument in enumerate(node.args):
+            if str(at) in specified and not isinstance(argument, ast.Starred):
+                node.args[at] = self.call("_cs_formatted", argument, argument)
+        for word in node.keywords:
+            if word.arg in specified:
+                word.value = self.call("_cs_formatted", word.value, word.value)
 
     # ------------------------------------------------------------ comprehensions and generators
 
@@ -597,6 +667,8 @@ class _Lowering(ast.NodeTransformer):
         node.value = self.visit(node.value)
         if node.format_spec is not None:
             node.format_spec = self.visit(node.format_spec)
+            if node.conversion == -1:
+                node.value = self.call("_cs_formatted", node, node.value)
         elif self.has_sets:
             if node.conversion == ord("r"):
                 node.conversion = -1
@@ -606,6 +678,7 @@ class _Lowering(ast.NodeTransformer):
         return node
 
 
+_NATIVE_ERRORS: Final = (("json", "JSONDecodeError"), ("re", "error"), ("decimal", "InvalidOperation"))
 _LISTS: Final = ("split", "splitlines", "items", "values", "findall", "readlines", "most_common", "rsplit")
 _OF_TYPES: Final = (
     "fromisoformat", "fromtimestamp", "fromordinal", "strptime", "combine", "today", "now", "fromkeys",
@@ -617,14 +690,38 @@ _TYPES: Final = (
     ("collections", "defaultdict"),
 )  # fmt: skip
 _NATIVE_MODULES: Final = (
-    "asyncio", "base64", "bisect", "collections", "copy", "csv", "datetime", "decimal", "functools", "hashlib",
-    "itertools", "json", "math", "re", "typing", "unicodedata",
+    "asyncio", "base64", "bisect", "collections", "copy", "csv", "datetime", "decimal", "functools",
+    "hashlib", "itertools", "json", "math", "re", "typing", "unicodedata",
 )  # fmt: skip
 _HELPER_NAMES: Final = {
     ("re", "VERBOSE"): None,
     ("collections", "OrderedDict"): "dict",
     ("re", "error"): None,
 }
+
+
+_ADDED: Final = (ast.List, ast.ListComp)
+
+
+def _is_added(node: ast.expr) -> bool:
+    """Whether a value is added to a list alike everywhere: it is a list, or it is a number."""
+    return isinstance(node, _ADDED) or (isinstance(node, ast.Constant) and not isinstance(node.value, str))
+
+
+def _is_simple(node: ast.expr) -> bool:
+    """Whether reading an expression twice is the same as reading it once."""
+    simple = (ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.expr_context)
+    return all(isinstance(part, simple) for part in ast.walk(node))
+
+
+def _first_use(tree: ast.Module, names: frozenset[str]) -> int:
+    """The first statement, other than a definition, that names one of some names; else the last one."""
+    for at, statement in enumerate(tree.body):
+        if not isinstance(statement, (ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)) and any(
+            isinstance(node, ast.Name) and node.id in names for node in ast.walk(statement)
+        ):
+            return at
+    return len(tree.body) - 1
 
 
 def _member_helper(module: str, name: str) -> str | None:
@@ -651,14 +748,20 @@ def _makes_sets(node: ast.AST) -> bool:
             return True
         case ast.BinOp(op=ast.BitAnd() | ast.BitOr() | ast.BitXor() | ast.Sub(), left=left, right=right):
             return any(_is_view(side) for side in (left, right))
-    return False
+        case _:
+            return False
 
 
 def _is_view(node: ast.expr) -> bool:
     match node:
         case ast.Call(func=ast.Attribute(attr="keys" | "items")):
             return True
-    return False
+        case _:
+            return False
+
+
+def _is_empty(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value == ""
 
 
 def _is_text(node: ast.expr) -> bool:
@@ -678,19 +781,12 @@ def _at(made: Node, place: ast.AST) -> Node:
     return made
 
 
-def is_generator(node: ast.FunctionDef) -> bool:
-    """Whether a function is a generator, because it yields."""
-    from callsheet.frontends.pure_code.names import parts_of  # noqa: PLC0415
-
-    return any(
-        isinstance(one, (ast.Yield, ast.YieldFrom)) for statement in node.body for one in (statement, *parts_of(statement))
-    )
-
-
 def _collecting(node: ast.FunctionDef) -> list[ast.stmt]:
-    """The body of a generator as one that collects what it yields; refusals see to it that nobody can tell."""
+    """The body of a generator as one that collects what it yields; refusals see to it that none can tell."""
     first, last = node.body[0], node.body[-1]
-    made = [ast.copy_location(ast.Assign([ast.Name("_cs_all", ast.Store())], ast.List([], ast.Load())), first)]
+    made = [
+        ast.copy_location(ast.Assign([ast.Name("_cs_all", ast.Store())], ast.List([], ast.Load())), first)
+    ]
     ending = ast.parse("iter(_cs_all)", mode="eval").body
     collect = _Collect()
     body = [collect.visit(statement) for statement in node.body]
@@ -703,13 +799,13 @@ class _Collect(ast.NodeTransformer):
     def visit_Expr(self, node: ast.Expr) -> ast.AST:
         match node.value:
             case ast.Yield(value=value):
-                item = value or ast.Constant(None)
-                call = ast.Call(ast.Attribute(ast.Name("_cs_all", ast.Load()), "append", ast.Load()), [item], [])
-                return ast.copy_location(ast.Expr(ast.copy_location(call, node.value)), node)
-            case ast.YieldFrom(value=value):
-                call = ast.Call(ast.Attribute(ast.Name("_cs_all", ast.Load()), "extend", ast.Load()), [value], [])
-                return ast.copy_location(ast.Expr(ast.copy_location(call, node.value)), node)
-        return node
+                name, item = "append", value or ast.Constant(None)
+            case ast.YieldFrom(value=item):
+                name = "extend"
+            case _:
+                return node
+        method = ast.Attribute(ast.Name("_cs_all", ast.Load()), name, ast.Load())
+        return ast.copy_location(ast.Expr(ast.copy_location(ast.Call(method, [item], []), node.value)), node)
 
     def visit_Return(self, node: ast.Return) -> ast.AST:
         return ast.copy_location(ast.Return(ast.parse("iter(_cs_all)", mode="eval").body), node)

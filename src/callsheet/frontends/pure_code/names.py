@@ -1,7 +1,7 @@
 """The names of a program: which scope binds which, and what imports and classes they stand for.
 
-In: a tree. Out: `Bindings`, what lowering and refusals ask about names. A name that the program binds itself is
-never taken for a builtin.
+In: a tree. Out: `Scopes`, what lowering and refusals ask about names. A name that the program binds itself
+is never taken for a builtin.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 def parts_of(node: ast.AST) -> Iterator[ast.AST]:
-    """The nodes of a scope: those of nested functions, lambdas and classes are not among them, their heads are."""
+    """The nodes of a scope; of nested functions, lambdas and classes only the heads are among them."""
     stack = list(ast.iter_child_nodes(node))
     while stack:
         one = stack.pop()
@@ -57,7 +57,17 @@ def _binds(node: ast.AST) -> set[str]:
             return {name}
         case ast.MatchMapping(rest=str(name)):
             return {name}
-    return set()
+        case _:
+            return set()
+
+
+def is_generator(node: ast.FunctionDef) -> bool:
+    """Whether a function is a generator, because it yields."""
+    return any(
+        isinstance(one, (ast.Yield, ast.YieldFrom))
+        for statement in node.body
+        for one in (statement, *parts_of(statement))
+    )
 
 
 class Imports(NamedTuple):

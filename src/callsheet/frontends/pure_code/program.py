@@ -1,8 +1,8 @@
 """A pure program: Python source as it is written, and as it is executed, with the place of each part.
 
 In: fragments of Python source, each with the place where it stands in its file. Out: a `PureProgram`, the
-text that an executor runs, from whose places an error is led back to the file. Nothing is executed here, and no
-fragment is ever given to CPython's compiler but to be parsed.
+text that an executor runs, from whose places an error is led back to the file. Nothing is executed here, and
+no fragment is ever given to CPython's compiler but to be parsed.
 """
 
 from __future__ import annotations

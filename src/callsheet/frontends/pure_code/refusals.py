@@ -1,7 +1,8 @@
 """What pure code may not say: each part of a program that is refused, its place, the reason, a rewrite.
 
-In: the tree of a program. Out: `Refusal`s in the order of the text. A program without any may be lowered. What
-may be called is in the table of `understood.json`; what is said about statements, classes and generators is here.
+In: the tree of a program. Out: `Refusal`s in the order of the text. A program without any may be lowered.
+What may be called is in the table of `understood.json`; what holds for statements, classes and generators is
+here.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Final, NamedTuple
 
 from callsheet.frontends.pure_code.classes import ERASED_BASES, ClassKind, ProgramClass, classes_of, is_true
 from callsheet.frontends.pure_code.helpers import PREFIX
-from callsheet.frontends.pure_code.names import Scopes
+from callsheet.frontends.pure_code.names import Scopes, is_generator
 from callsheet.frontends.pure_code.table import Entry, understood
 
 
@@ -86,11 +87,41 @@ _NAMED_ONLY: Final = ("typing", "collections.abc", "__future__", "abc", "types")
 _DATACLASSES: Final = ("dataclass", "field", "asdict", "astuple", "replace")
 _OPTIONS: Final = ("frozen", "slots", "eq", "repr", "init")
 _DUNDERS: Final = frozenset(
-    """__init__ __repr__ __str__ __eq__ __hash__ __add__ __radd__ __sub__ __mul__ __truediv__ __floordiv__ __mod__
-    __getitem__ __setitem__ __contains__ __iter__ __next__ __call__ __enter__ __exit__ __post_init__""".split()
+    [
+        "__init__",
+        "__repr__",
+        "__str__",
+        "__eq__",
+        "__hash__",
+        "__add__",
+        "__radd__",
+        "__sub__",
+        "__mul__",
+        "__truediv__",
+        "__floordiv__",
+        "__mod__",
+        "__getitem__",
+        "__setitem__",
+        "__contains__",
+        "__iter__",
+        "__next__",
+        "__call__",
+        "__enter__",
+        "__exit__",
+        "__post_init__",
+    ]
 )
 _READ_DUNDERS: Final = ("__name__", "__class__", "__init__")
-_OTHER_NAMES: Final = ("now", "super", "NotImplemented", "Ellipsis", "__name__", "property", "staticmethod", "classmethod")
+_OTHER_NAMES: Final = (
+    "now",
+    "super",
+    "NotImplemented",
+    "Ellipsis",
+    "__name__",
+    "property",
+    "staticmethod",
+    "classmethod",
+)
 _BUILTINS: Final = frozenset(vars(builtins))
 _CONSUMERS: Final = (
     "list", "tuple", "set", "frozenset", "dict", "sorted", "sum", "min", "max", "Counter", "enumerate", "len",
@@ -108,7 +139,7 @@ class _Judge(ast.NodeVisitor):
         self.own_methods |= {name for one in self.classes.values() for name in one.stored}
         self.own_methods |= {field.name for one in self.classes.values() for field in one.fields}
         self.generators = {
-            node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and _yields(node)
+            node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and is_generator(node)
         }
         self.consumed = set[int]()
         self._class: list[ProgramClass] = []
@@ -116,6 +147,8 @@ class _Judge(ast.NodeVisitor):
     def refuse(self, kind: RefusalKind, node: ast.AST, reason: str, rewrite: str) -> None:
         """Note a refusal at a node."""
         at = getattr(node, "lineno", 1), getattr(node, "col_offset", 0) + 1
+        if isinstance(node, ast.Attribute):  # the place of its name
+            at = node.end_lineno or 1, (node.end_col_offset or 0) - len(node.attr) + 1
         self.found.append(Refusal(kind, *at, reason, rewrite))
 
     def statement(self, node: ast.AST, reason: str, rewrite: str) -> None:
@@ -135,7 +168,9 @@ class _Judge(ast.NodeVisitor):
 
     def visit_Global(self, node: ast.Global) -> None:
         names = ", ".join(node.names)
-        self.statement(node, f"`global` changes names of the file: {names}", "return the value, and assign it")
+        self.statement(
+            node, f"`global` changes names of the file: {names}", "return the value, and assign it"
+        )
 
     def visit_TryStar(self, node: ast.AST) -> None:
         self.statement(node, "`except*` is not understood", "use `except`")
@@ -166,7 +201,8 @@ class _Judge(ast.NodeVisitor):
         if name in understood().modules or name in (*_NAMED_ONLY, "dataclasses", "asyncio"):
             return True
         reason, rewrite = _MODULES.get(
-            name.partition(".")[0], ("it is not one of the pure modules that are understood", _known_modules())
+            name.partition(".")[0],
+            ("it is not one of the pure modules that are understood", _known_modules()),
         )
         self.refuse(RefusalKind.MODULE, node, f"the module `{name}` may not be used here: {reason}", rewrite)
         return False
@@ -175,7 +211,9 @@ class _Judge(ast.NodeVisitor):
         module = node.module or "."
         if node.level or not self._module(node, module):
             if node.level:
-                self.refuse(RefusalKind.MODULE, node, "an import from a neighbour is not followed", "write it here")
+                self.refuse(
+                    RefusalKind.MODULE, node, "an import from a neighbour is not followed", "write it here"
+                )
             return
         for alias in node.names:
             self._member(node, module, alias.name)
@@ -206,7 +244,7 @@ class _Judge(ast.NodeVisitor):
                 self.visit(decorator)
         for default in (*node.args.defaults, *filter(None, node.args.kw_defaults)):
             self.visit(default)
-        if _yields(node):
+        if is_generator(node):
             self._generator(node)
         self.scopes.enter(node)
         inside, self._class = self._class, []
@@ -219,7 +257,7 @@ class _Judge(ast.NodeVisitor):
     def _generator(self, node: ast.FunctionDef) -> None:
         if any(isinstance(one, ast.While) for one in ast.walk(node)):
             self.refuse(
-                RefusalKind.GENERATOR, node, f"the generator {node.name} may never end, and is run to its end here",
+                RefusalKind.GENERATOR, node, f"{node.name} may never end, and it runs to its end",
                 "collect the items into a list in a loop that ends, and return it",
             )  # fmt: skip
         plain = {id(one.value) for one in ast.walk(node) if isinstance(one, ast.Expr)}
@@ -261,7 +299,7 @@ class _Judge(ast.NodeVisitor):
             for one in ast.walk(node):
                 if isinstance(one, ast.NamedExpr):
                     self.refuse(
-                        RefusalKind.GENERATOR, one, "`:=` inside a generator that may stop early is not understood",
+                        RefusalKind.GENERATOR, one, "`:=` in a generator that may stop early has no place",
                         "write a `for` loop with `break`",
                     )  # fmt: skip
         self._comprehension(node)
@@ -276,7 +314,11 @@ class _Judge(ast.NodeVisitor):
             self.visit(node.value)
 
     def visit_For(self, node: ast.For) -> None:
-        leaves = any(isinstance(one, (ast.Break, ast.Return, ast.Raise)) for part in node.body for one in ast.walk(part))
+        leaves = any(
+            isinstance(one, (ast.Break, ast.Return, ast.Raise))
+            for part in node.body
+            for one in ast.walk(part)
+        )
         if not leaves:
             self.consumed.add(id(node.iter))
         self.generic_visit(node)
@@ -287,7 +329,9 @@ class _Judge(ast.NodeVisitor):
         self._name(node, node.name)
         shape = self.classes[node.name]
         if shape.node is not node:
-            self.refuse(RefusalKind.CLASS, node, f"there are two classes {node.name}", "give one another name")
+            self.refuse(
+                RefusalKind.CLASS, node, f"there are two classes {node.name}", "give one another name"
+            )
             return
         self._bases(node, shape)
         for decorator in node.decorator_list:
@@ -306,9 +350,16 @@ class _Judge(ast.NodeVisitor):
             self.refuse(RefusalKind.CLASS, node, "a metaclass is not understood", "leave it out")
         elif shape.kind is ClassKind.OTHER or len(own) > 1:
             names = ", ".join(map(ast.unparse, own))
-            self.refuse(RefusalKind.CLASS, node, f"{node.name} inherits from {names}, which is not understood", rewrite)
+            self.refuse(
+                RefusalKind.CLASS,
+                node,
+                f"{node.name} inherits from {names}, which is not understood",
+                rewrite,
+            )
         elif shape.parent is not None and shape.kind is ClassKind.PLAIN:
-            reason = f"{node.name} inherits from {shape.parent.name}; only dataclasses and exceptions may inherit"
+            reason = (
+                f"{node.name} inherits from {shape.parent.name}; only dataclasses and exceptions may inherit"
+            )
             self.refuse(RefusalKind.CLASS, node, reason, rewrite)
 
     def _is_erased(self, base: ast.expr) -> bool:
@@ -323,7 +374,9 @@ class _Judge(ast.NodeVisitor):
         for name, value in shape.options.items():
             if name == "order" and is_true(value):
                 rewrite = "leave order=True out, and sort with key="
-                self.refuse(RefusalKind.CLASS, node, "objects that compare with < are not understood", rewrite)
+                self.refuse(
+                    RefusalKind.CLASS, node, "objects that compare with < are not understood", rewrite
+                )
             elif name != "order" and name not in _OPTIONS:
                 self.refuse(RefusalKind.CLASS, node, f"the option {name} is not understood", "leave it out")
         if is_true(shape.options.get("frozen")):
@@ -340,8 +393,13 @@ class _Judge(ast.NodeVisitor):
                 if name.startswith("__") and name not in _DUNDERS:
                     rewrite = "give the method a plain name, and sort with key="
                     self.refuse(RefusalKind.CLASS, statement, f"the method {name} is not understood", rewrite)
-                if any(isinstance(one, ast.Attribute) and one.attr == "setter" for one in statement.decorator_list):
-                    self.refuse(RefusalKind.CLASS, statement, "a setter is not understood", "write a method set_…")
+                if any(
+                    isinstance(one, ast.Attribute) and one.attr == "setter"
+                    for one in statement.decorator_list
+                ):
+                    self.refuse(
+                        RefusalKind.CLASS, statement, "a setter is not understood", "write a method set_…"
+                    )
                 self._class.append(shape)
                 self.visit(statement)
                 self._class.pop()
@@ -359,14 +417,17 @@ class _Judge(ast.NodeVisitor):
 
     def _name(self, node: ast.AST, name: str) -> None:
         if name.startswith(PREFIX):
-            self.refuse(RefusalKind.NAME, node, f"names that start with {PREFIX} are taken", "choose another name")
+            self.refuse(
+                RefusalKind.NAME, node, f"names that start with {PREFIX} are taken", "choose another name"
+            )
 
     def visit_Name(self, node: ast.Name) -> None:
         self._name(node, node.id)
         if not isinstance(node.ctx, ast.Load) or self.scopes.is_bound(node.id):
             return
         name = node.id
-        if name in understood().builtins or name in _OTHER_NAMES or name not in _BUILTINS or _is_error(name):
+        is_known = name in understood().builtins or name in _OTHER_NAMES or _is_error(name)
+        if name not in _IMPURE and (is_known or name not in _BUILTINS):
             return
         reason, rewrite = _IMPURE.get(name, ("", ""))
         text = f"`{name}` is not pure: {reason}" if reason else f"`{name}` is not understood"
@@ -389,7 +450,9 @@ class _Judge(ast.NodeVisitor):
     def _stored(self, node: ast.Attribute) -> None:
         root = node.value
         if isinstance(root, ast.Name) and (
-            root.id in self.classes or root.id in self.scopes.imports.modules or self.scopes.member_of(root) is not None
+            root.id in self.classes
+            or root.id in self.scopes.imports.modules
+            or self.scopes.member_of(root) is not None
         ):
             reason = f"`{ast.unparse(node)} = …` changes a class or a module for everybody"
             self.statement(node, reason, "make an object with the value, or a function of your own")
@@ -440,7 +503,9 @@ class _Judge(ast.NodeVisitor):
                 self.refuse(RefusalKind.NAME, node, reason, "use a dict, or write the name out")
                 return
         if name == "super" and not self._is_super(node):
-            self.refuse(RefusalKind.CLASS, node, "`super()` is only understood in a method", "name the method")
+            self.refuse(
+                RefusalKind.CLASS, node, "`super()` is only understood in a method", "name the method"
+            )
         if _is_error(name):
             if len(node.args) > 1 or node.keywords:
                 reason = "an exception with several arguments is not understood"
@@ -474,7 +539,11 @@ class _Judge(ast.NodeVisitor):
         return func.attr.startswith("_") and func.attr in ("_asdict", "_replace", "_fields")
 
     def _is_type_name(self, node: ast.expr) -> bool:
-        return isinstance(node, ast.Name) and not self.scopes.is_bound(node.id) and node.id in understood().builtins
+        return (
+            isinstance(node, ast.Name)
+            and not self.scopes.is_bound(node.id)
+            and node.id in understood().builtins
+        )
 
     def _form(self, node: ast.Call, name: str, entries: Iterable[Entry]) -> None:
         forms = "; or ".join(sorted({str(entry) for entry in entries}))
@@ -497,12 +566,6 @@ class _Judge(ast.NodeVisitor):
                 if first is not type(key.value):
                     reason = f"the key {key.value!r} equals one of another type"
                     self.refuse(RefusalKind.STATEMENT, key, reason, "use keys of one type")
-
-
-def _yields(node: ast.FunctionDef) -> bool:
-    from callsheet.frontends.pure_code.lowering import is_generator  # noqa: PLC0415
-
-    return is_generator(node)
 
 
 def _is_error(name: str) -> bool:

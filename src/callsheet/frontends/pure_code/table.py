@@ -1,4 +1,4 @@
-"""The table of what pure code may call: builtins, methods of each type and members of modules, with their forms.
+"""The table of what pure code may call: builtins, methods of types and members of modules, with their forms.
 
 It is generated (`benchmarks/pure_code`) from programs that CPython 3.12 and the pinned interpreter ran alike,
 after lowering. A form is how many positional arguments a call has, and the names of the others.

@@ -17,7 +17,15 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 from callsheet.diagnostics import CallsheetError
-from callsheet.frontends.pure_code import NOT_A_VALUE, RAISED, Fragment, Inputs, Place, PureProgram, pure_program
+from callsheet.frontends.pure_code import (
+    NOT_A_VALUE,
+    RAISED,
+    Fragment,
+    Inputs,
+    Place,
+    PureProgram,
+    pure_program,
+)
 from callsheet.ports.python_code.outcomes import (
     CodeLimits,
     Limit,
@@ -123,7 +131,7 @@ class PythonCode:
         else:
             known = Inputs(frozenset(inputs), taken_in.has_sets, taken_in.has_kept)
             program = pure_program(_fragments(source), known)
-        text = _with_outputs(program, inputs if taken_in.has_kept else (), outputs)
+        text = _with_outputs(program, outputs)
         return self._run(program, text, taken_in.values, now, used)
 
     async def compute_async(
@@ -197,15 +205,13 @@ def _fragments(source: str | Fragment | Iterable[Fragment]) -> Iterable[Fragment
     return (source,) if isinstance(source, Fragment) else source
 
 
-def _with_outputs(program: PureProgram, kept: Iterable[str], outputs: Iterable[str]) -> str:
-    """The text, in whose first line objects are made of `kept` inputs, and whose value is its outputs."""
-    takes = "; ".join(f"{name} = _cs_take({name})" for name in kept)
+def _with_outputs(program: PureProgram, outputs: Iterable[str]) -> str:
+    """The text of a program, whose value is its outputs."""
     give = "_cs_give_objects" if program.has_objects else "_cs_give"
-    lines = ["_cs_out = {}"]
+    lines = [program.text, "_cs_out = {}"]
     for name in outputs:
         lines.append(f"try: _cs_out[{name!r}] = {give}({name!r}, {name})\nexcept NameError: pass")
-    end = "\n".join([*lines, "_cs_out"])
-    return f"{takes}\n{program.text}\n{end}"
+    return "\n".join([*lines, "_cs_out"])
 
 
 def _failed(error: MontyError, program: PureProgram, session: MontySession, limits: CodeLimits) -> Outcome:
@@ -229,8 +235,10 @@ def _failed(error: MontyError, program: PureProgram, session: MontySession, limi
     if message.startswith(_BROKEN):
         return NotUnderstood(message, place, "write it in another way")
     if message.startswith(RAISED):
-        kind, message, fields = session.feed_run(f"_cs_raised({message.removeprefix(RAISED)!r})")
-        return Raised(kind, message, program.classes[kind], place, cast("dict[str, Any]", taken(fields)))
+        said = session.feed_run(f"_cs_raised({message.removeprefix(RAISED)!r})")
+        kind, message, fields, line, column = cast("tuple[str, str, dict[str, Any], int, int]", said)
+        at = Place(line, column) if line else place
+        return Raised(kind, message, program.classes[kind], at, cast("dict[str, Any]", taken(fields)))
     bases = tuple(base.__name__ for base in type(raised).__mro__[:-1])
     return Raised(type(raised).__name__, message, bases, place, {})
 
@@ -251,7 +259,7 @@ def _place_of(error: MontyRuntimeError, program: PureProgram) -> Place | None:
     """Where in the file an error was raised: the innermost frame that is in the file."""
     for frame in reversed(error.traceback()):
         if frame.filename == _MAIN:
-            place = program.source_place(frame.line - 1, frame.column)
+            place = program.source_place(frame.line, frame.column)
             if place is not None:
                 return place
     return None

@@ -122,14 +122,33 @@ class _Walk:
 
 
 def taken(value: Any) -> Any:
-    """A value that came out, with its `Kept` parts."""
+    """A value that came out, with its `Kept` parts; what is shared in it stays shared."""
+    return _taken(value, {})
+
+
+def _taken(value: Any, done: dict[int, tuple[Any, Any]]) -> Any:
+    """`done` has what was converted, and what it was made from, so that no identity is used again."""
+    if not isinstance(value, (tuple, list, dict)):
+        return value
+    known = done.get(id(cast("Any", value)))
+    if known is not None:
+        return known[0]
+    made: Any
     if isinstance(value, tuple):
         items = cast("tuple[Any, ...]", value)
         if items and items[0] == _MARK:
-            return Kept(items[1], tuple(taken(part) for part in items[2:]))
-        return tuple(taken(item) for item in items)
-    if isinstance(value, list):
-        return [taken(item) for item in cast("list[Any]", value)]
-    if isinstance(value, dict):
-        return {taken(key): taken(item) for key, item in cast("dict[Any, Any]", value).items()}
-    return value
+            made = Kept(items[1], tuple(_taken(part, done) for part in items[2:]))
+        else:
+            made = tuple(_taken(item, done) for item in items)
+        done[id(items)] = made, items
+    elif isinstance(value, list):
+        parts = cast("list[Any]", value)
+        made = []
+        done[id(parts)] = made, parts
+        made.extend(_taken(item, done) for item in parts)
+    else:
+        table = cast("dict[Any, Any]", value)
+        made = {}
+        done[id(table)] = made, table
+        made.update({_taken(key, done): _taken(item, done) for key, item in table.items()})
+    return made
