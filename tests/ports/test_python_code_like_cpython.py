@@ -110,18 +110,47 @@ def random_programs(draw: st.DrawFn) -> str:
                     [f"out.append({one})"],
                     [f"if {one}:", f"    {name} = {two}", "else:", "    out.append('else')"],
                     [f"for item in {one}:", "    out.append(item)", f"    if {two}:", "        break"],
-                    [f"for n, item in enumerate({one}):", "    if n > 2:", "        continue", f"    out.append({two})"],
-                    ["try:", f"    {name} = {one}", "except (TypeError, ValueError) as e:", "    out.append(type(e).__name__)"],
-                    ["try:", f"    out.append({one})", "except LookupError:", f"    {name} = {two}", "finally:", "    out.append('f')"],
+                    [
+                        f"for n, item in enumerate({one}):",
+                        "    if n > 2:",
+                        "        continue",
+                        f"    out.append({two})",
+                    ],
+                    [
+                        "try:",
+                        f"    {name} = {one}",
+                        "except (TypeError, ValueError) as e:",
+                        "    out.append(type(e).__name__)",
+                    ],
+                    [
+                        "try:",
+                        f"    out.append({one})",
+                        "except LookupError:",
+                        f"    {name} = {two}",
+                        "finally:",
+                        "    out.append('f')",
+                    ],
                     [f"def f(x, y={one}):", f"    return [x, y, {two}]", f"{name} = f(1)"],
                     [f"{name}, other = {one}, {two}", "out.append(other)"],
                     [f"{name} += {one}"],
-                    [f"gen = (v for v in {one} if v != {two})", "out.append(next(gen, 'none'))", "out.extend(gen)"],
+                    [
+                        f"gen = (v for v in {one} if v != {two})",
+                        "out.append(next(gen, 'none'))",
+                        "out.extend(gen)",
+                    ],
                     ["del c['k']"],
-                    [f"match {one}:", "    case [first, *_]:", "        out.append(first)", "    case {'k': k}:", "        out.append(k)", "    case str() | int():", "        out.append('scalar')"],
+                    [
+                        f"match {one}:",
+                        "    case [first, *_]:",
+                        "        out.append(first)",
+                        "    case {'k': k}:",
+                        "        out.append(k)",
+                        "    case str() | int():",
+                        "        out.append('scalar')",
+                    ],
                 ]
             )
-        )  # fmt: skip
+        )
     return "\n".join([*lines, "r = out", "s = (a, b, c)"])
 
 
@@ -148,7 +177,8 @@ def test_kept_objects_come_back(code: PythonCode) -> None:
     second = code.compute(DEFINITIONS + USES, dict(first.values), ["r"])
     assert isinstance(second, Outputs), second
     assert second.values["r"] == [
-        "Fleet of 2", "a", True, ["x", "y"], 3, [("a", 2)], [1, 2], "12", "ab1", Kept("Counter", ({"a": 2, "b": 1},)),
+        "Fleet of 2", "a", True, ["x", "y"], 3, [("a", 2)], [1, 2], "12", "ab1",
+        Kept("Counter", ({"a": 2, "b": 1},)),
     ]  # fmt: skip
 
 

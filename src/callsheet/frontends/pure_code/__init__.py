@@ -2,7 +2,14 @@
 
 from callsheet.frontends.pure_code.helpers import NOT_A_VALUE, RAISED
 from callsheet.frontends.pure_code.lowering import Inputs, Lowered, lowered
-from callsheet.frontends.pure_code.program import CodeRefused, Fragment, Place, PureProgram, pure_program
+from callsheet.frontends.pure_code.program import (
+    CodeRefused,
+    Fragment,
+    Place,
+    PureProgram,
+    is_pure,
+    pure_program,
+)
 from callsheet.frontends.pure_code.refusals import Refusal, RefusalKind, refusals
 
 __all__ = [
@@ -16,6 +23,7 @@ __all__ = [
     "PureProgram",
     "Refusal",
     "RefusalKind",
+    "is_pure",
     "lowered",
     "pure_program",
     "refusals",

@@ -7,6 +7,7 @@ is never taken for a builtin.
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -145,3 +146,33 @@ class Scopes:
             if module is not None:
                 return module, node.attr
         return None
+
+
+def unknown_names(tree: ast.Module) -> set[str]:
+    """The names that a program reads and that neither it nor Python has.
+
+    >>> unknown_names(ast.parse("y = len(x)"))
+    {'x'}
+    """
+    found = _Unknown(tree)
+    found.visit(tree)
+    return found.names
+
+
+class _Unknown(ast.NodeVisitor):
+    def __init__(self, tree: ast.Module) -> None:
+        self.scopes = Scopes(tree)
+        self.names: set[str] = set()
+
+    def visit_Name(self, node: ast.Name) -> None:
+        known = self.scopes.is_bound(node.id) or node.id in self.scopes.imports.modules
+        if not known and not hasattr(builtins, node.id) and node.id != "__name__":
+            self.names.add(node.id)
+
+    def generic_visit(self, node: ast.AST) -> None:
+        inside = isinstance(node, (*_SCOPES, *_COMPREHENSIONS, ast.ClassDef))
+        if inside:
+            self.scopes.enter(node)
+        super().generic_visit(node)
+        if inside:
+            self.scopes.leave()

@@ -8,6 +8,7 @@ no fragment is ever given to CPython's compiler but to be parsed.
 from __future__ import annotations
 
 import ast
+import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from callsheet.frontends.pure_code.lowering import Inputs, Lowered, lowered
+from callsheet.frontends.pure_code.names import unknown_names
 from callsheet.frontends.pure_code.refusals import Refusal, RefusalKind, refusals
 
 
@@ -100,6 +102,25 @@ def _program_of(fragments: tuple[Fragment, ...], inputs: Inputs) -> PureProgram:
     if found:
         raise CodeRefused(found)
     return lowered_program(tree, inputs)
+
+
+_ENCODED: Final = re.compile(r"[ \t\f]*#.*?coding[:=]")
+
+
+@lru_cache(maxsize=512)
+def is_pure(source: str) -> bool:
+    """Whether a text is a whole program of pure code: nothing in it is refused, and it has all its names.
+
+    >>> is_pure("print(6 * 7)"), is_pure("print(open('a').read())"), is_pure("print(x)")
+    (True, False, False)
+    """
+    if any(_ENCODED.match(line) for line in source.split("\n", 2)[:2]):
+        return False  # CPython reads it in another way
+    try:
+        tree = parsed(Fragment(source))
+    except CodeRefused:
+        return False
+    return not unknown_names(tree) and not refusals(tree)
 
 
 def lowered_program(tree: ast.Module, inputs: Inputs) -> PureProgram:

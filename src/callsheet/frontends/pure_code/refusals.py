@@ -423,6 +423,10 @@ class _Judge(ast.NodeVisitor):
 
     def visit_Name(self, node: ast.Name) -> None:
         self._name(node, node.id)
+        if node.id in self.scopes.imports.modules:
+            reason = f"the module `{node.id}` is used as a value"
+            self.refuse(RefusalKind.MODULE, node, reason, "name what it holds: math.floor")
+            return
         if not isinstance(node.ctx, ast.Load) or self.scopes.is_bound(node.id):
             return
         name = node.id
@@ -456,6 +460,7 @@ class _Judge(ast.NodeVisitor):
         ):
             reason = f"`{ast.unparse(node)} = …` changes a class or a module for everybody"
             self.statement(node, reason, "make an object with the value, or a function of your own")
+            return
         self.visit(root)
 
     def _member_name(self, node: ast.AST) -> tuple[str, str] | None:
