@@ -10,12 +10,13 @@ import argparse
 import json
 from pathlib import Path
 
-from benchmarks.pure_code.corpus import FOLDER, agrees, cases, executed, programs, reference, table
+from benchmarks.pure_code.corpus import FOLDER, agrees, cases, executed, page_with, programs, reference, table
 
 from callsheet.ports.python_code import CodeLimits, PythonCode, interpreter_version
 
 REFERENCE = FOLDER / "reference.json"
 PROGRAMS = FOLDER / "programs.json"
+PAGE = Path(__file__).parents[2] / "docs/pure-code.md"
 TABLE = Path(__file__).parents[2] / "src/callsheet/frontends/pure_code/understood.json"
 
 
@@ -46,6 +47,7 @@ def main() -> None:
     understood = {"interpreter": interpreter_version(), **table(expected, got)}
     if not options.show:
         TABLE.write_text(json.dumps(understood, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        PAGE.write_text(page_with(PAGE.read_text(encoding="utf-8"), understood), encoding="utf-8")
     same = sum(agrees(wanted, got[case]) for case, wanted in expected.items())
     print(f"{same} of {len(corpus)} alike")
 

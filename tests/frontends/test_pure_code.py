@@ -123,7 +123,7 @@ def test_what_is_refused_has_a_place_a_reason_and_a_rewrite(
         "def open(x):\n    return x\nr = open(1)",
         "r = [id for id in xs]",
         "def f(hash):\n    return hash",
-        "from __future__ import annotations\nfrom typing import Any\nfrom collections.abc import Set\nr: Any = 1",
+        "from __future__ import annotations\nfrom typing import Any\nr: Any = 1",
         "r = type(x).__name__ + x.__class__.__name__",
         "import asyncio\nr = 1",
         "r = x.title",

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from benchmarks.pure_code.corpus import FOLDER, Case, agrees, cases, executed, programs, table
+from benchmarks.pure_code.corpus import FOLDER, Case, agrees, cases, executed, page_with, programs, table
 from benchmarks.pure_code.reference import outcome
 from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
@@ -41,6 +41,15 @@ def test_a_sample_of_the_corpus_gives_the_forms_that_the_table_has(code: PythonC
             assert stored["modules"][module][name] == entry, f"{module}.{name}"
 
 
+def test_the_page_lists_what_the_table_has() -> None:
+    root = FOLDER.parents[1]
+    stored = json.loads(
+        (root / "src/callsheet/frontends/pure_code/understood.json").read_text(encoding="utf-8")
+    )
+    page = (root / "docs/pure-code.md").read_text(encoding="utf-8")
+    assert page == page_with(page, stored)
+
+
 @pytest.mark.parametrize(
     ("source", "expected"),
     list(zip(programs(), json.loads((FOLDER / "programs.json").read_text(encoding="utf-8")), strict=True)),
@@ -61,7 +70,7 @@ TEXTS = st.sampled_from(["''", "'a'", "'b c'", "'12'", "'x,y,z'", "' Abc '", "'Ã
 
 
 def expressions(names: tuple[str, ...]) -> st.SearchStrategy[str]:
-    """Expressions over some names, each of any type: where types do not fit, both sides raise the same error."""
+    """Expressions over some names, of any type: where types do not fit, both sides raise the same error."""
     leaves = st.one_of(st.sampled_from(names), NUMBERS, TEXTS, st.just("None"), st.just("[]"), st.just("{}"))
     return st.recursive(leaves, compound, max_leaves=6)
 
@@ -81,7 +90,8 @@ def compound(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 
 FORMS = (
     "(@ + @)", "(@ - @)", "(@ * 2)", "(@ // @)", "(@ % @)", "(@ == @)", "(@ < @)", "(@ and @)", "(@ or @)",
-    "(not @)", "(@ if @ else @)", "[@, @]", "(@, @)", "{'k': @, 'j': @}", "@[0]", "@['k']", "@[-1:]", "str(@)",
+    "(not @)", "(@ if @ else @)", "[@, @]", "(@, @)", "{'k': @, 'j': @}", "@[0]", "@['k']", "@[-1:]",
+    "str(@)",
     "repr(@)", "int(@)", "float(@)", "len(@)", "bool(@)", "list(@)", "sorted(@)", "sorted(@, reverse=True)",
     "max(@)", "min(@, @)", "abs(@)", "round(@, 1)", "any(v == @ for v in @)", "all(v for v in @)",
     "next((v for v in @ if v), None)", "[v for v in @]", "[(i, v) for i, v in enumerate(@)]",

@@ -310,15 +310,15 @@ class _SuperCalls(ast.NodeTransformer):
 _ERASED_DECORATORS = (*METHOD_DECORATORS, "cached_property", "abstractmethod", "override", "final")
 
 
-def classes_of(tree: ast.Module, scopes: Scopes) -> dict[str, ProgramClass]:
+def classes_of(scopes: Scopes) -> dict[str, ProgramClass]:
     """The classes of a program, by name."""
     stored = frozenset(
         node.attr
-        for node in ast.walk(tree)
+        for node in scopes.nodes
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
     )
     found: dict[str, ProgramClass] = {}
-    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    nodes = [node for node in scopes.nodes if isinstance(node, ast.ClassDef)]
     for node in sorted(nodes, key=lambda node: (node.lineno, node.col_offset)):
         found[node.name] = _class_of(node, found, scopes, stored)
     return found

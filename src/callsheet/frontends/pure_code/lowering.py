@@ -94,18 +94,20 @@ class _Lowering(ast.NodeTransformer):
         self.scopes = Scopes(tree, inputs.names)
         self.inputs = inputs
         self.helpers: set[str] = set()
-        self.classes = classes_of(tree, self.scopes)
+        self.classes = classes_of(self.scopes)
         self.used_modules = {
             *self.scopes.imports.modules.values(),
             *(module for module, _ in self.scopes.imports.members.values()),
         }
-        self.has_sets = inputs.has_sets or any(_makes_sets(node) for node in ast.walk(tree))
+        self.has_sets = inputs.has_sets or any(_makes_sets(node) for node in self.scopes.nodes)
         self.has_errors = "statistics" in self.used_modules or any(
             one.kind is ClassKind.ERROR for one in self.classes.values()
         )
         self.has_objects = inputs.has_kept or not self.used_modules.isdisjoint(("collections", "typing"))
         self.generators = {
-            node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and is_generator(node)
+            node.name
+            for node in self.scopes.nodes
+            if isinstance(node, ast.FunctionDef) and is_generator(node)
         }
         self._selves: list[str] = []
         self._number = 0
@@ -358,7 +360,7 @@ class _Lowering(ast.NodeTransformer):
         name = ast.copy_location(ast.Constant(node.attr), node)
         if owners is None:
             return self.call("_cs_attr", node, value, name)
-        kinds = ast.Tuple([ast.Constant(owner) for owner in sorted(owners)], ast.Load())
+        kinds = ast.Tuple([ast.Constant(owner) for owner in _kinds_of(owners)], ast.Load())
         return self.call("_cs_bound", node, value, name, kinds, self._method(node))
 
     def _property(self, node: ast.Attribute) -> ast.expr:
@@ -478,7 +480,7 @@ class _Lowering(ast.NodeTransformer):
                 name_node = ast.copy_location(ast.Constant(attribute), node)
                 return self.call("_cs_getattr", node, self.visit(target), name_node, self.visit(rest[0]))
             case "hasattr", [target, ast.Constant(value=str(attribute))]:
-                owners = sorted(understood().methods.get(attribute, ()))
+                owners = _kinds_of(understood().methods.get(attribute, ()))
                 kinds = ast.Tuple([ast.Constant(owner) for owner in owners], ast.Load())
                 return self.call(
                     "_cs_hasattr", node, self.visit(target), ast.Constant(attribute), _at(kinds, node)
@@ -679,6 +681,7 @@ class _Lowering(ast.NodeTransformer):
 
 
 _NATIVE_ERRORS: Final = (("json", "JSONDecodeError"), ("re", "error"), ("decimal", "InvalidOperation"))
+_HEIRS: Final = {"dict": ("Counter", "defaultdict"), "set": ("frozenset",), "date": ("datetime",)}
 _LISTS: Final = ("split", "splitlines", "items", "values", "findall", "readlines", "most_common", "rsplit")
 _OF_TYPES: Final = (
     "fromisoformat", "fromtimestamp", "fromordinal", "strptime", "combine", "today", "now", "fromkeys",
@@ -758,6 +761,14 @@ def _is_view(node: ast.expr) -> bool:
             return True
         case _:
             return False
+
+
+def _kinds_of(owners: Iterable[str]) -> list[str]:
+    """The types that have a method, also those that inherit it."""
+    found = set(owners)
+    for owner, heirs in _HEIRS.items():
+        found.update(heirs if owner in found else ())
+    return sorted(found)
 
 
 def _is_empty(node: ast.expr) -> bool:

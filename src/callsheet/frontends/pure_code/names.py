@@ -78,11 +78,11 @@ class Imports(NamedTuple):
     members: dict[str, tuple[str, str]]
 
 
-def imports_of(tree: ast.Module) -> Imports:
-    """The imports of a program, wherever they stand."""
+def imports_of(nodes: Iterable[ast.AST]) -> Imports:
+    """The imports among the nodes of a program, wherever they stand."""
     modules: dict[str, str] = {}
     members: dict[str, tuple[str, str]] = {}
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 modules[alias.asname or alias.name.partition(".")[0]] = (
@@ -98,8 +98,9 @@ class Scopes:
     """The scopes around a node while a tree is walked, and what a name means there."""
 
     def __init__(self, tree: ast.Module, given: Iterable[str] = ()) -> None:
-        """The scope of a program whose inputs are `given`."""
-        self.imports = imports_of(tree)
+        """The scope of a program whose inputs are `given`; `nodes` are all nodes of the program."""
+        self.nodes = tuple(ast.walk(tree))
+        self.imports = imports_of(self.nodes)
         self._stack = [bound_names(tree) | set(given)]
 
     def enter(self, scope: ast.AST) -> None:

@@ -134,12 +134,14 @@ class _Judge(ast.NodeVisitor):
     def __init__(self, tree: ast.Module, given: Iterable[str]) -> None:
         self.found: list[Refusal] = []
         self.scopes = Scopes(tree, given)
-        self.classes: Mapping[str, ProgramClass] = classes_of(tree, self.scopes)
+        self.classes: Mapping[str, ProgramClass] = classes_of(self.scopes)
         self.own_methods = {name for one in self.classes.values() for name in one.methods}
         self.own_methods |= {name for one in self.classes.values() for name in one.stored}
         self.own_methods |= {field.name for one in self.classes.values() for field in one.fields}
         self.generators = {
-            node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and is_generator(node)
+            node.name
+            for node in self.scopes.nodes
+            if isinstance(node, ast.FunctionDef) and is_generator(node)
         }
         self.consumed = set[int]()
         self._class: list[ProgramClass] = []

@@ -47,6 +47,7 @@ _PACKAGE: Final = "pydantic-monty"
 _GRACE: Final = 5.0
 """Seconds after its time in which a worker has to stop by itself, before it is killed."""
 _LACKS: Final = "The monty"
+_CIRCULAR: Final = "Circular reference detected"
 _BROKEN: Final = "Internal error in monty"
 """What the interpreter says of code that it cannot run."""
 _MAIN: Final = "<python-input-1>"
@@ -230,6 +231,8 @@ def _failed(error: MontyError, program: PureProgram, session: MontySession, limi
         name, _, kind = message.removeprefix(NOT_A_VALUE).partition(":")
         what = f"{name} holds a {kind}, which cannot leave the piece of code that made it"
         return NotUnderstood(what, None, "make it where it is used, or keep its data: a list, a dict, a text")
+    if place is None and message == _CIRCULAR:
+        return NotUnderstood("an input holds itself", None, "give the code data without cycles")
     if isinstance(raised, NotImplementedError) and message.startswith(_LACKS):
         return NotUnderstood(message, place, "write it in another way")
     if message.startswith(_BROKEN):

@@ -18,6 +18,7 @@ _MARK: Final = "\x00kept"
 _PLAIN: Final = (
     type(None), bool, int, float, str, bytes, date, datetime, time, timedelta, timezone, Decimal,
 )  # fmt: skip
+_PLAIN_SET: Final = frozenset(_PLAIN)
 _DEEPEST: Final = 400
 
 
@@ -49,9 +50,35 @@ def given(inputs: Mapping[str, Any]) -> Given:
 
     Raises NotAValue for one that code cannot have.
     """
+    if all(map(_goes_as_it_is, inputs.values())):
+        return Given(dict(inputs), False, False)
     walk = _Walk()
     values = {name: walk.convert(value, name, 0) for name, value in inputs.items()}
     return Given(values, walk.has_kept, walk.has_sets)
+
+
+def _goes_as_it_is(value: Any) -> bool:
+    """Whether a value has only JSON data, tuples and plain values in it, which need no conversion."""
+    if type(value) in _PLAIN_SET:
+        return True
+    stack: list[Any] = [value]
+    seen: set[int] = set()
+    while stack:
+        one = stack.pop()
+        kind = cast("type[Any]", type(one))
+        if kind is dict:
+            parts = (*one, *one.values())
+        elif kind is list or kind is tuple:
+            parts = one
+        else:
+            return False
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        if len(seen) > _DEEPEST and not stack and len(parts) == 1:
+            return False  # it may be a long chain, which the other way counts
+        stack.extend([part for part in parts if type(part) not in _PLAIN_SET])
+    return True
 
 
 class _Walk:
