@@ -42,7 +42,7 @@ async def run(
 ) -> Any:
     tools = Registry(builtin_tools(settings_in(place, **{"require": "best-effort", **(execution or {})})))
     value = await tools.require(tool).handler({"code": code, **more}, CONTEXT)
-    assert value["isolation"] == ISOLATION.kind
+    assert value["isolation"] in (ISOLATION.kind, "interpreter")
     return clean_output(tool, value)
 
 
@@ -71,6 +71,42 @@ async def test_code_returns_its_output(tmp_path):
     assert await run(tmp_path, "echo hi", language="shell") == "hi"
 
 
+@pytest.mark.parametrize(
+    ("code", "place"),
+    [
+        ("class A:\n    x = 6\nprint(A.x * 7)", "interpreter"),
+        ("import json\nprint(json.dumps(sorted({2: 1, 1: 2}.items())))", "interpreter"),
+        ("import os\nprint(6 * 7)", ISOLATION.kind),
+        ("import sys\nprint(sys.stdin.read())", ISOLATION.kind),
+        ("from datetime import date\nprint(date.today().year > 2000)", ISOLATION.kind),
+    ],
+)
+async def test_python_that_touches_nothing_runs_in_the_interpreter(tmp_path, code, place):
+    tools = Registry(builtin_tools(settings_in(tmp_path, require="best-effort")))
+    value = await tools.require("EXEC_CODE").handler({"code": code}, CONTEXT)
+    assert (value["isolation"], value["exit_code"], value["stderr"]) == (place, 0, "")
+    assert value["stdout"].endswith("\n")
+
+
+async def test_time_of_pure_python_is_limited(tmp_path):
+    with pytest.raises(ToolFailed, match="more than 1 seconds of processor time"):
+        await run(tmp_path, "while True: pass", execution={"cpu_seconds": 1})
+
+
+async def test_failure_of_pure_python_is_told_as_cpython_tells_it(tmp_path):
+    with pytest.raises(
+        ToolFailed, match=r"Traceback[^$]*ZeroDivisionError: division by zero[^$]*exit code 1"
+    ):
+        await run(tmp_path, "print('before')\n1 / 0")
+
+
+async def test_program_that_declares_files_runs_in_the_sandbox(tmp_path):
+    (tmp_path / "a.txt").write_text("a")
+    tools = Registry(builtin_tools(settings_in(tmp_path, require="best-effort")))
+    value = await tools.require("EXEC_CODE").handler({"code": "print(1)", "reads": ["a.txt"]}, CONTEXT)
+    assert value["isolation"] == ISOLATION.kind
+
+
 @pytest.mark.skipif(shutil.which("node") is None, reason="no Node.js here")
 async def test_javascript_runs_where_node_is_installed(tmp_path):
     assert await run(tmp_path, "console.log(await 42)", language="javascript") == "42"
@@ -82,7 +118,7 @@ async def test_data_is_passed_on_stdin(tmp_path):
 
 
 async def test_unread_input_is_harmless(tmp_path):
-    assert await run(tmp_path, "print(1)", stdin="x" * 5_000_000) == "1"
+    assert await run(tmp_path, "import os; print(1)", stdin="x" * 5_000_000) == "1"
 
 
 async def test_failing_code_is_failure_with_stderr(tmp_path):
@@ -137,7 +173,7 @@ async def test_endless_program_is_killed(tmp_path):
 
 async def test_cpu_time_is_limited(tmp_path):
     with pytest.raises(ToolFailed, match="more than 1 seconds of processor time"):
-        await run(tmp_path, "while True: pass", execution={"cpu_seconds": 1})
+        await run(tmp_path, "import os\nwhile True: pass", execution={"cpu_seconds": 1})
 
 
 async def test_memory_is_limited(tmp_path):
@@ -387,7 +423,7 @@ def test_code_without_namespaces_is_refused_or_limited_as_configured(tmp_path, r
         "print(isolation(settings))\n"
         "tool = Registry(builtin_tools(settings)).require('EXEC_CODE')\n"
         "try:\n"
-        "    print(asyncio.run(tool.handler({'code': 'print(42)'}, CallContext('r', 'k', 'i'))))\n"
+        "    print(asyncio.run(tool.handler({'code': 'import os; print(42)'}, CallContext('r', 'k', 'i'))))\n"
         "except ToolFailed as failure:\n"
         "    print(failure)\n"
     )

@@ -1,52 +1,77 @@
-"""The helpers of lowered programs: Python for the executor, where it lacks or differs from CPython 3.12.
+"""The helpers of lowered programs: which definitions a program needs, from `helpers.monty`.
 
-A program gets those that it names, and what they name. They are text, as CPython never runs them.
+In: names. Out: their definitions and those that they need, in the order of the file. The file is Python of
+the executor, which CPython never runs: what the executor lacks or what differs from CPython 3.12.
 """
 
 from __future__ import annotations
 
-from typing import Final
+import ast
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Final, NamedTuple
 
 NOT_A_VALUE: Final = "\x00not a value:"
 """What an error's message starts with where an output is no value; a name and a type follow."""
 RAISED: Final = "\x00raised:"
 """What a message starts with that stands for an exception of the program's own class; a number follows."""
+PREFIX: Final = "_cs_"
+"""What the names of helpers start with; a program may not use such names."""
+_ALWAYS: Final = ("_cs_give",)
 
-CORE: Final = """\
-import json as _cs_json
-import datetime as _cs_dt
-from decimal import Decimal as _cs_Decimal
-def _cs_take(v):
-    return v
-def _cs_give(name, v):
-    if v is None or isinstance(v, (bool, int, float, str)):
-        return v
-    try:
-        _cs_json.dumps(v)
-        return v
-    except (TypeError, ValueError):
-        return _cs_walk(name, v, {})
-def _cs_walk(name, v, done):
-    if v is None or isinstance(v, (bool, int, float, str, bytes, _cs_dt.date, _cs_dt.time, _cs_dt.timedelta, _cs_dt.timezone, _cs_Decimal)):
-        return v
-    known = id(v)
-    if known in done:
-        return done[known]
-    if isinstance(v, list):
-        r = []
-        done[known] = r
-        for x in v:
-            r.append(_cs_walk(name, x, done))
-        return r
-    if isinstance(v, dict):
-        r = {}
-        done[known] = r
-        for k, x in v.items():
-            r[_cs_walk(name, k, done)] = _cs_walk(name, x, done)
-        return r
-    if isinstance(v, tuple):
-        return tuple([_cs_walk(name, x, done) for x in v])
-    if isinstance(v, (set, frozenset)):
-        return v
-    raise ValueError('\\x00not a value:' + name + ':' + type(v).__name__)
-"""
+
+class _Definition(NamedTuple):
+    """One definition of the file: its place in the order, its text, and the helpers that it names."""
+
+    order: int
+    text: str
+    needs: frozenset[str]
+
+
+def helpers_text(names: Iterable[str]) -> str:
+    """The definitions of some helpers, with what they need, as text of the executor."""
+    return _text_of(frozenset(names) | set(_ALWAYS))
+
+
+def has_helper(name: str) -> bool:
+    """Whether there is a helper of a name."""
+    return name in _definitions()
+
+
+@cache
+def _text_of(names: frozenset[str]) -> str:
+    known = _definitions()
+    wanted, todo = dict[str, _Definition](), list(names)
+    while todo:
+        name = todo.pop()
+        if name not in wanted and name in known:
+            wanted[name] = known[name]
+            todo.extend(known[name].needs)
+    return "\n".join(one.text for one in sorted(set(wanted.values()), key=lambda one: one.order))
+
+
+@cache
+def _definitions() -> Mapping[str, _Definition]:
+    source = files(__package__ or "").joinpath("helpers.monty").read_text(encoding="utf-8")
+    found: dict[str, _Definition] = {}
+    for order, statement in enumerate(ast.parse(source).body):
+        used = {
+            node.id
+            for node in ast.walk(statement)
+            if isinstance(node, ast.Name) and node.id.startswith(PREFIX)
+        }
+        one = _Definition(order, ast.unparse(statement), frozenset(used))
+        for name in _defined(statement):
+            found[name] = one
+    return found
+
+
+def _defined(statement: ast.stmt) -> Iterable[str]:
+    if isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
+        return (statement.name,)
+    if isinstance(statement, ast.Import):
+        return (alias.asname or alias.name for alias in statement.names)
+    if isinstance(statement, ast.Assign):
+        return (target.id for target in statement.targets if isinstance(target, ast.Name))
+    return ()

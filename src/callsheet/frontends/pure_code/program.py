@@ -1,20 +1,22 @@
 """A pure program: Python source as it is written, and as it is executed, with the place of each part.
 
 In: fragments of Python source, each with the place where it stands in its file. Out: a `PureProgram`, the
-text that an executor runs, from whose places an error is led back to the file. Nothing is executed here, and no
-fragment is ever given to CPython's compiler but to be parsed.
+text that an executor runs, from whose places an error is led back to the file. Nothing is executed here, and
+no fragment is ever given to CPython's compiler but to be parsed.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from callsheet.frontends.pure_code.lowering import Lowered, lowered
+from callsheet.frontends.pure_code.lowering import Inputs, Lowered, lowered
+from callsheet.frontends.pure_code.names import unknown_names
 from callsheet.frontends.pure_code.refusals import Refusal, RefusalKind, refusals
 
 
@@ -64,6 +66,8 @@ class PureProgram:
     text: str
     stretches: tuple[_Stretch, ...]
     classes: Mapping[str, tuple[str, ...]]
+    has_objects: bool
+    """Whether outputs may be objects that look like JSON data: a Counter, a named tuple."""
 
     def source_place(self, line: int, column: int) -> Place | None:
         """Where in the file stands what stands at a line and column (both from 1) of `text`.
@@ -78,7 +82,7 @@ class PureProgram:
         return None
 
 
-def pure_program(fragments: Iterable[Fragment]) -> PureProgram:
+def pure_program(fragments: Iterable[Fragment], inputs: Inputs | None = None) -> PureProgram:
     """The program that some fragments make together, executed one after another.
 
     Raises CodeRefused for what pure code may not say, also for a fragment that is not Python.
@@ -86,20 +90,46 @@ def pure_program(fragments: Iterable[Fragment]) -> PureProgram:
     >>> pure_program([Fragment("y = x.title", line=7, column=4)]).source_place(1, 5)
     Place(line=7, column=9)
     """
-    return _program_of(tuple(fragments))
+    return _program_of(tuple(fragments), inputs or Inputs())
 
 
 @lru_cache(maxsize=512)
-def _program_of(fragments: tuple[Fragment, ...]) -> PureProgram:
+def _program_of(fragments: tuple[Fragment, ...], inputs: Inputs) -> PureProgram:
     tree = ast.Module([], [])
     for fragment in fragments:
         tree.body += parsed(fragment).body
-    found = refusals(tree)
+    found = refusals(tree, inputs.names)
     if found:
         raise CodeRefused(found)
-    result = lowered(tree)
+    return lowered_program(tree, inputs)
+
+
+_ENCODED: Final = re.compile(r"[ \t\f]*#.*?coding[:=]")
+
+
+@lru_cache(maxsize=512)
+def is_pure(source: str) -> bool:
+    """Whether a text is a whole program of pure code: nothing in it is refused, and it has all its names.
+
+    >>> is_pure("print(6 * 7)"), is_pure("print(open('a').read())"), is_pure("print(x)")
+    (True, False, False)
+    """
+    if any(_ENCODED.match(line) for line in source.split("\n", 2)[:2]):
+        return False  # CPython reads it in another way
+    try:
+        tree = parsed(Fragment(source))
+    except CodeRefused:
+        return False
+    return not unknown_names(tree) and not refusals(tree)
+
+
+def lowered_program(tree: ast.Module, inputs: Inputs) -> PureProgram:
+    """The program of a tree that has been judged. Raises CodeRefused if it cannot be written down."""
+    result = lowered(tree, inputs)
     text = _text_of(result)
-    return PureProgram(result.helpers, text, _stretches_of(result.tree, text), result.classes)
+    return PureProgram(
+        result.helpers, text, _stretches_of(result.tree, text), result.classes, result.has_objects
+    )
 
 
 def parsed(fragment: Fragment) -> ast.Module:

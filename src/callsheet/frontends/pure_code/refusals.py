@@ -1,13 +1,22 @@
 """What pure code may not say: each part of a program that is refused, its place, the reason, a rewrite.
 
 In: the tree of a program. Out: `Refusal`s in the order of the text. A program without any may be lowered.
+What may be called is in the table of `understood.json`; what holds for statements, classes and generators is
+here.
 """
 
 from __future__ import annotations
 
 import ast
+import builtins
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+from callsheet.frontends.pure_code.classes import ERASED_BASES, ClassKind, ProgramClass, classes_of, is_true
+from callsheet.frontends.pure_code.helpers import PREFIX
+from callsheet.frontends.pure_code.names import Scopes, is_generator
+from callsheet.frontends.pure_code.table import Entry, understood
 
 
 class RefusalKind(StrEnum):
@@ -32,18 +41,544 @@ class Refusal(NamedTuple):
     rewrite: str
 
 
-def refusals(tree: ast.Module) -> list[Refusal]:
-    """What pure code may not say of a program, in the order of the text."""
-    found: list[Refusal] = []
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.Await, ast.AsyncFor, ast.AsyncWith, ast.AsyncFunctionDef)):
-            found.append(
-                Refusal(
-                    RefusalKind.STATEMENT,
-                    node.lineno,
-                    node.col_offset + 1,
-                    "pure code calls no tool and waits for nothing",
-                    "await in the plan's own function, and give the result to this code",
+def refusals(tree: ast.Module, given: Iterable[str] = ()) -> list[Refusal]:
+    """What pure code may not say of a program whose inputs are `given`, in the order of the text.
+
+    >>> [one.reason for one in refusals(ast.parse("text = open('a').read()"))]
+    ['`open` is not pure: it touches a file']
+    """
+    found = _Judge(tree, given)
+    found.visit(tree)
+    return sorted(set(found.found), key=lambda refusal: (refusal.line, refusal.column))
+
+
+_IMPURE: Final = {
+    "open": ("it touches a file", "read the file with a tool, and give its text to this code"),
+    "input": ("it waits for a person", "ask with ask_human"),
+    "eval": ("it runs a text as code", "write the expression out, or use json.loads for data"),
+    "exec": ("it runs a text as code", "write the statements out"),
+    "compile": ("it runs a text as code", "write the statements out"),
+    "__import__": ("it imports what a text names", "import the module by its name"),
+    "globals": ("it reaches all names", "use a dict of your own"),
+    "locals": ("it reaches all names", "use a dict of your own"),
+    "vars": ("it reaches inside of objects", "read the fields by their names"),
+    "dir": ("it reaches inside of objects", "read the fields by their names"),
+    "id": ("it differs in each run", "compare with `is`, or give the items numbers"),
+    "hash": ("it differs in each run", "use the value itself as the key"),
+    "breakpoint": ("it waits for a person", "leave it out"),
+    "exit": ("it ends the process", "return, or raise an exception"),
+    "quit": ("it ends the process", "return, or raise an exception"),
+    "delattr": ("it changes objects from outside", "make a new object"),
+    "issubclass": ("classes are not compared", "use isinstance on a value"),
+}
+_MODULES: Final = {
+    "time": ("it reads a clock or waits", "use now() for the time, asyncio.sleep to wait"),
+    "random": ("its results differ in each run", "choose by the data, or with a tool"),
+    "os": ("it touches the system", "use a tool"),
+    "sys": ("it touches the system", "leave it out"),
+    "subprocess": ("it starts processes", "use a tool"),
+    "pathlib": ("it touches files", "use a tool, and texts for paths"),
+    "threading": ("it starts threads", "use asyncio.gather in the plan's own function"),
+    "requests": ("it uses the network", "use a tool"),
+    "enum": ("classes of enumerations are not understood", "use constants: RED = 'red'"),
+}
+_NAMED_ONLY: Final = ("typing", "collections.abc", "__future__", "abc", "types")
+"""Modules whose members only stand in annotations and bases, which are left out."""
+_DATACLASSES: Final = ("dataclass", "field", "asdict", "astuple", "replace")
+_OPTIONS: Final = ("frozen", "slots", "eq", "repr", "init")
+_DUNDERS: Final = frozenset(
+    [
+        "__init__",
+        "__repr__",
+        "__str__",
+        "__eq__",
+        "__hash__",
+        "__add__",
+        "__radd__",
+        "__sub__",
+        "__mul__",
+        "__truediv__",
+        "__floordiv__",
+        "__mod__",
+        "__getitem__",
+        "__setitem__",
+        "__contains__",
+        "__iter__",
+        "__next__",
+        "__call__",
+        "__enter__",
+        "__exit__",
+        "__post_init__",
+    ]
+)
+_READ_DUNDERS: Final = ("__name__", "__class__", "__init__")
+_OTHER_NAMES: Final = (
+    "now",
+    "super",
+    "NotImplemented",
+    "Ellipsis",
+    "__name__",
+    "property",
+    "staticmethod",
+    "classmethod",
+)
+_BUILTINS: Final = frozenset(vars(builtins))
+_CONSUMERS: Final = (
+    "list", "tuple", "set", "frozenset", "dict", "sorted", "sum", "min", "max", "Counter", "enumerate", "len",
+)  # fmt: skip
+
+
+class _Judge(ast.NodeVisitor):
+    """Walks a program and notes what is refused."""
+
+    def __init__(self, tree: ast.Module, given: Iterable[str]) -> None:
+        self.found: list[Refusal] = []
+        self.scopes = Scopes(tree, given)
+        self.classes: Mapping[str, ProgramClass] = classes_of(self.scopes)
+        self.own_methods = {name for one in self.classes.values() for name in one.methods}
+        self.own_methods |= {name for one in self.classes.values() for name in one.stored}
+        self.own_methods |= {field.name for one in self.classes.values() for field in one.fields}
+        self.generators = {
+            node.name
+            for node in self.scopes.nodes
+            if isinstance(node, ast.FunctionDef) and is_generator(node)
+        }
+        self.consumed = set[int]()
+        self._class: list[ProgramClass] = []
+
+    def refuse(self, kind: RefusalKind, node: ast.AST, reason: str, rewrite: str) -> None:
+        """Note a refusal at a node."""
+        at = getattr(node, "lineno", 1), getattr(node, "col_offset", 0) + 1
+        if isinstance(node, ast.Attribute):  # the place of its name
+            at = node.end_lineno or 1, (node.end_col_offset or 0) - len(node.attr) + 1
+        self.found.append(Refusal(kind, *at, reason, rewrite))
+
+    def statement(self, node: ast.AST, reason: str, rewrite: str) -> None:
+        """Note a statement that is refused."""
+        self.refuse(RefusalKind.STATEMENT, node, reason, rewrite)
+
+    # ------------------------------------------------------------ statements
+
+    def _awaits(self, node: ast.AST) -> None:
+        self.statement(
+            node,
+            "pure code calls no tool and waits for nothing",
+            "await in the plan's own function, and give the result to this code",
+        )
+
+    visit_Await = visit_AsyncFor = visit_AsyncWith = visit_AsyncFunctionDef = _awaits
+
+    def visit_Global(self, node: ast.Global) -> None:
+        names = ", ".join(node.names)
+        self.statement(
+            node, f"`global` changes names of the file: {names}", "return the value, and assign it"
+        )
+
+    def visit_TryStar(self, node: ast.AST) -> None:
+        self.statement(node, "`except*` is not understood", "use `except`")
+
+    def visit_TypeAlias(self, node: ast.AST) -> None:
+        self.statement(node, "`type` is not understood", "leave it out: annotations mean nothing here")
+
+    def visit_Delete(self, node: ast.Delete) -> None:
+        for target in node.targets:
+            match target:
+                case ast.Subscript(slice=ast.Slice(step=ast.expr())):
+                    self.statement(node, "`del` of a slice with a step is not understood", "build a new list")
+                case ast.Subscript():
+                    self.visit(target.value)
+                    self.visit(target.slice)
+                case ast.Name():
+                    self.statement(
+                        node, f"`del {target.id}` of a name is not understood", "leave it out, or assign None"
+                    )
+                case _:
+                    self.statement(node, "`del` of a field is not understood", "assign None to it")
+
+    def visit_Import(self, node: ast.Import) -> None:
+        for alias in node.names:
+            self._module(node, alias.name)
+
+    def _module(self, node: ast.AST, name: str) -> bool:
+        if name in understood().modules or name in (*_NAMED_ONLY, "dataclasses", "asyncio"):
+            return True
+        reason, rewrite = _MODULES.get(
+            name.partition(".")[0],
+            ("it is not one of the pure modules that are understood", _known_modules()),
+        )
+        self.refuse(RefusalKind.MODULE, node, f"the module `{name}` may not be used here: {reason}", rewrite)
+        return False
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        module = node.module or "."
+        if node.level or not self._module(node, module):
+            if node.level:
+                self.refuse(
+                    RefusalKind.MODULE, node, "an import from a neighbour is not followed", "write it here"
                 )
+            return
+        for alias in node.names:
+            self._member(node, module, alias.name)
+
+    def _member(self, node: ast.AST, module: str, name: str) -> Entry | None:
+        if module in _NAMED_ONLY or (module == "dataclasses" and name in _DATACLASSES):
+            return None
+        if module == "asyncio":
+            self._awaits(node)
+            return None
+        members = understood().modules.get(module, {})
+        if name in members:
+            return members[name]
+        if name == "abc" and module == "collections":
+            return None
+        known = ", ".join(sorted(one for one in members if "." not in one and not one.startswith("_"))[:40])
+        self.refuse(
+            RefusalKind.MEMBER, node, f"`{module}.{name}` is not understood", f"of {module} there is: {known}"
+        )
+        return None
+
+    # ------------------------------------------------------------ scopes
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        self._name(node, node.name)
+        for decorator in node.decorator_list:
+            if not self._class:
+                self.visit(decorator)
+        for default in (*node.args.defaults, *filter(None, node.args.kw_defaults)):
+            self.visit(default)
+        if is_generator(node):
+            self._generator(node)
+        self.scopes.enter(node)
+        inside, self._class = self._class, []
+        self._super = inside
+        for statement in node.body:
+            self.visit(statement)
+        self._class = inside
+        self.scopes.leave()
+
+    def _generator(self, node: ast.FunctionDef) -> None:
+        if any(isinstance(one, ast.While) for one in ast.walk(node)):
+            self.refuse(
+                RefusalKind.GENERATOR, node, f"{node.name} may never end, and it runs to its end",
+                "collect the items into a list in a loop that ends, and return it",
+            )  # fmt: skip
+        plain = {id(one.value) for one in ast.walk(node) if isinstance(one, ast.Expr)}
+        for one in ast.walk(node):
+            if isinstance(one, (ast.Yield, ast.YieldFrom)) and id(one) not in plain:
+                self.refuse(
+                    RefusalKind.GENERATOR, one, "a value that is sent to a generator is not understood",
+                    "let `yield` be a statement of its own",
+                )  # fmt: skip
+
+    def visit_Lambda(self, node: ast.Lambda) -> None:
+        for default in (*node.args.defaults, *filter(None, node.args.kw_defaults)):
+            self.visit(default)
+        self.scopes.enter(node)
+        self.visit(node.body)
+        self.scopes.leave()
+
+    def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp) -> None:
+        for one in node.generators:
+            self.consumed.add(id(one.iter))
+        self.visit(node.generators[0].iter)
+        self.scopes.enter(node)
+        for at, one in enumerate(node.generators):
+            if at:
+                self.visit(one.iter)
+            for test in one.ifs:
+                self.visit(test)
+        if isinstance(node, ast.DictComp):
+            self.visit(node.key)
+            self.visit(node.value)
+        else:
+            self.visit(node.elt)
+        self.scopes.leave()
+
+    visit_ListComp = visit_SetComp = visit_DictComp = _comprehension
+
+    def visit_GeneratorExp(self, node: ast.GeneratorExp) -> None:
+        if id(node) not in self.consumed:
+            for one in ast.walk(node):
+                if isinstance(one, ast.NamedExpr):
+                    self.refuse(
+                        RefusalKind.GENERATOR, one, "`:=` in a generator that may stop early has no place",
+                        "write a `for` loop with `break`",
+                    )  # fmt: skip
+        self._comprehension(node)
+
+    def visit_YieldFrom(self, node: ast.YieldFrom) -> None:
+        self.consumed.add(id(node.value))
+        self.visit(node.value)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
+        self.visit(node.target)
+        if node.value is not None:
+            self.visit(node.value)
+
+    def visit_For(self, node: ast.For) -> None:
+        leaves = any(
+            isinstance(one, (ast.Break, ast.Return, ast.Raise))
+            for part in node.body
+            for one in ast.walk(part)
+        )
+        if not leaves:
+            self.consumed.add(id(node.iter))
+        self.generic_visit(node)
+
+    # ------------------------------------------------------------ classes
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        self._name(node, node.name)
+        shape = self.classes[node.name]
+        if shape.node is not node:
+            self.refuse(
+                RefusalKind.CLASS, node, f"there are two classes {node.name}", "give one another name"
             )
-    return sorted(found, key=lambda refusal: (refusal.line, refusal.column))
+            return
+        self._bases(node, shape)
+        for decorator in node.decorator_list:
+            self._class_decorator(decorator, shape)
+        self._class.append(shape)
+        self.scopes.enter(node)
+        for at, statement in enumerate(node.body):
+            self._class_part(statement, shape, is_first=at == 0)
+        self.scopes.leave()
+        self._class.pop()
+
+    def _bases(self, node: ast.ClassDef, shape: ProgramClass) -> None:
+        own = [base for base in node.bases if not self._is_erased(base)]
+        rewrite = "put what is common into functions, or into a field that holds the other object"
+        if node.keywords:
+            self.refuse(RefusalKind.CLASS, node, "a metaclass is not understood", "leave it out")
+        elif shape.kind is ClassKind.OTHER or len(own) > 1:
+            names = ", ".join(map(ast.unparse, own))
+            self.refuse(
+                RefusalKind.CLASS,
+                node,
+                f"{node.name} inherits from {names}, which is not understood",
+                rewrite,
+            )
+        elif shape.parent is not None and shape.kind is ClassKind.PLAIN:
+            reason = (
+                f"{node.name} inherits from {shape.parent.name}; only dataclasses and exceptions may inherit"
+            )
+            self.refuse(RefusalKind.CLASS, node, reason, rewrite)
+
+    def _is_erased(self, base: ast.expr) -> bool:
+        inner = base.value if isinstance(base, ast.Subscript) else base
+        return self.scopes.member_of(inner) in ERASED_BASES or self.scopes.is_builtin(inner, "object")
+
+    def _class_decorator(self, node: ast.expr, shape: ProgramClass) -> None:
+        func = node.func if isinstance(node, ast.Call) else node
+        if self.scopes.member_of(func) != ("dataclasses", "dataclass"):
+            self.refuse(RefusalKind.CLASS, node, "a decorator of a class is not understood", "leave it out")
+            return
+        for name, value in shape.options.items():
+            if name == "order" and is_true(value):
+                rewrite = "leave order=True out, and sort with key="
+                self.refuse(
+                    RefusalKind.CLASS, node, "objects that compare with < are not understood", rewrite
+                )
+            elif name != "order" and name not in _OPTIONS:
+                self.refuse(RefusalKind.CLASS, node, f"the option {name} is not understood", "leave it out")
+        if is_true(shape.options.get("frozen")):
+            for one in shape.fields:
+                if one.name in shape.stored:
+                    reason = f"the field {one.name} of the frozen class {shape.name} is assigned"
+                    self.refuse(RefusalKind.CLASS, node, reason, "leave frozen=True out, or use replace()")
+
+    def _class_part(self, statement: ast.stmt, shape: ProgramClass, *, is_first: bool) -> None:
+        match statement:
+            case ast.Pass() | ast.Expr(value=ast.Constant()):
+                return
+            case ast.FunctionDef(name=name):
+                if name.startswith("__") and name not in _DUNDERS:
+                    rewrite = "give the method a plain name, and sort with key="
+                    self.refuse(RefusalKind.CLASS, statement, f"the method {name} is not understood", rewrite)
+                if any(
+                    isinstance(one, ast.Attribute) and one.attr == "setter"
+                    for one in statement.decorator_list
+                ):
+                    self.refuse(
+                        RefusalKind.CLASS, statement, "a setter is not understood", "write a method set_…"
+                    )
+                self._class.append(shape)
+                self.visit(statement)
+                self._class.pop()
+            case ast.AnnAssign(target=ast.Name()) | ast.Assign(targets=[ast.Name()]):
+                if statement.value is not None:
+                    self.visit(statement.value)
+            case _:
+                self.refuse(
+                    RefusalKind.CLASS, statement, "such a statement in a class is not understood",
+                    "leave fields and methods in the class, and put the rest after it",
+                )  # fmt: skip
+        del is_first
+
+    # ------------------------------------------------------------ expressions
+
+    def _name(self, node: ast.AST, name: str) -> None:
+        if name.startswith(PREFIX):
+            self.refuse(
+                RefusalKind.NAME, node, f"names that start with {PREFIX} are taken", "choose another name"
+            )
+
+    def visit_Name(self, node: ast.Name) -> None:
+        self._name(node, node.id)
+        if node.id in self.scopes.imports.modules:
+            reason = f"the module `{node.id}` is used as a value"
+            self.refuse(RefusalKind.MODULE, node, reason, "name what it holds: math.floor")
+            return
+        if not isinstance(node.ctx, ast.Load) or self.scopes.is_bound(node.id):
+            return
+        name = node.id
+        is_known = name in understood().builtins or name in _OTHER_NAMES or _is_error(name)
+        if name not in _IMPURE and (is_known or name not in _BUILTINS):
+            return
+        reason, rewrite = _IMPURE.get(name, ("", ""))
+        text = f"`{name}` is not pure: {reason}" if reason else f"`{name}` is not understood"
+        self.refuse(RefusalKind.NAME, node, text, rewrite or "write it with other builtins")
+
+    def visit_Attribute(self, node: ast.Attribute) -> None:
+        if node.attr.startswith("__") and node.attr not in _READ_DUNDERS:
+            reason = f"`{node.attr}` reaches inside of objects"
+            self.refuse(RefusalKind.MEMBER, node, reason, "use the object's own fields and methods")
+            return
+        if not isinstance(node.ctx, ast.Load):
+            self._stored(node)
+            return
+        member = self._member_name(node)
+        if member is not None:
+            self._member(node, *member)
+            return
+        self.visit(node.value)
+
+    def _stored(self, node: ast.Attribute) -> None:
+        root = node.value
+        if isinstance(root, ast.Name) and (
+            root.id in self.classes
+            or root.id in self.scopes.imports.modules
+            or self.scopes.member_of(root) is not None
+        ):
+            reason = f"`{ast.unparse(node)} = …` changes a class or a module for everybody"
+            self.statement(node, reason, "make an object with the value, or a function of your own")
+            return
+        self.visit(root)
+
+    def _member_name(self, node: ast.AST) -> tuple[str, str] | None:
+        """The module and the member that an expression stands for, also `chain.from_iterable`."""
+        if isinstance(node, ast.Attribute):
+            outer = self.scopes.member_of(node.value)
+            if outer is not None and f"{outer[1]}.{node.attr}" in understood().modules.get(outer[0], {}):
+                return outer[0], f"{outer[1]}.{node.attr}"
+        return self.scopes.member_of(node)
+
+    def visit_Call(self, node: ast.Call) -> None:
+        self._consumes(node)
+        func = node.func
+        if isinstance(func, ast.Name) and not self.scopes.is_bound(func.id):
+            self._builtin_call(node, func)
+        member = self._member_name(func)
+        if member is not None:
+            entry = understood().modules.get(member[0], {}).get(member[1])
+            if entry is not None and not entry.allows(node):
+                self._form(node, f"{member[0]}.{member[1]}", [entry])
+        elif isinstance(func, ast.Attribute):
+            self._method_call(node, func)
+        if isinstance(func, ast.Name) and func.id in self.generators and id(node) not in self.consumed:
+            self.refuse(
+                RefusalKind.GENERATOR, node, f"the generator {func.id} is run to its end when it is called",
+                f"use all it gives at once: list({func.id}(…)), or a `for` loop without break",
+            )  # fmt: skip
+        self.generic_visit(node)
+
+    def _consumes(self, node: ast.Call) -> None:
+        func = node.func
+        takes_all = (isinstance(func, ast.Name) and func.id in _CONSUMERS) or (
+            isinstance(func, ast.Attribute) and func.attr in ("join", "extend", "update", *_CONSUMERS)
+        )
+        if takes_all:
+            self.consumed.update(id(argument) for argument in node.args)
+
+    def _builtin_call(self, node: ast.Call, func: ast.Name) -> None:
+        name = func.id
+        entry = understood().builtins.get(name)
+        if name in ("getattr", "hasattr", "setattr"):
+            literal = len(node.args) > 1 and isinstance(node.args[1], ast.Constant)
+            if not literal:
+                reason = f"`{name}` with a name that is not literal is not understood"
+                self.refuse(RefusalKind.NAME, node, reason, "use a dict, or write the name out")
+                return
+        if name == "super" and not self._is_super(node):
+            self.refuse(
+                RefusalKind.CLASS, node, "`super()` is only understood in a method", "name the method"
+            )
+        if _is_error(name):
+            if len(node.args) > 1 or node.keywords:
+                reason = "an exception with several arguments is not understood"
+                self.refuse(RefusalKind.NAME, node, reason, "put them into one text: f'…'")
+        elif entry is not None and not entry.allows(node):
+            self._form(node, name, [entry])
+
+    def _is_super(self, node: ast.Call) -> bool:
+        outer = getattr(self, "_super", [])
+        return not node.args and bool(outer) and (outer[-1].parent is not None or bool(outer[-1].kinds))
+
+    def _method_call(self, node: ast.Call, func: ast.Attribute) -> None:
+        if func.attr in self.own_methods or func.attr.startswith("__"):
+            return
+        if isinstance(func.value, ast.Name) and func.value.id in self.scopes.imports.modules:
+            return
+        owners = understood().methods.get(func.attr)
+        if owners is None:
+            if not self._is_record_call(func):
+                self.refuse(
+                    RefusalKind.MEMBER, func, f"the method .{func.attr}() is not understood",
+                    "write it with other methods, or as a function",
+                )  # fmt: skip
+            return
+        unbound = 1 if self._is_type_name(func.value) else 0
+        if not any(entry.allows(node) or entry.allows(node, unbound) for entry in owners.values()):
+            self._form(node, f".{func.attr}", owners.values())
+
+    def _is_record_call(self, func: ast.Attribute) -> bool:
+        """Whether a call may be one of a name that an input or a named tuple has."""
+        return func.attr.startswith("_") and func.attr in ("_asdict", "_replace", "_fields")
+
+    def _is_type_name(self, node: ast.expr) -> bool:
+        return (
+            isinstance(node, ast.Name)
+            and not self.scopes.is_bound(node.id)
+            and node.id in understood().builtins
+        )
+
+    def _form(self, node: ast.Call, name: str, entries: Iterable[Entry]) -> None:
+        forms = "; or ".join(sorted({str(entry) for entry in entries}))
+        reason = f"`{name}` is not understood with these arguments"
+        self.refuse(RefusalKind.MEMBER, node, reason, f"it takes {forms}")
+
+    def visit_Dict(self, node: ast.Dict) -> None:
+        self._mixed_keys([key for key in node.keys if key is not None])
+        self.generic_visit(node)
+
+    def visit_Set(self, node: ast.Set) -> None:
+        self._mixed_keys(node.elts)
+        self.generic_visit(node)
+
+    def _mixed_keys(self, keys: Iterable[ast.expr]) -> None:
+        seen: dict[object, type] = {}
+        for key in keys:
+            if isinstance(key, ast.Constant):
+                first = seen.setdefault(key.value, type(key.value))
+                if first is not type(key.value):
+                    reason = f"the key {key.value!r} equals one of another type"
+                    self.refuse(RefusalKind.STATEMENT, key, reason, "use keys of one type")
+
+
+def _is_error(name: str) -> bool:
+    one = getattr(builtins, name, None)
+    return isinstance(one, type) and issubclass(one, BaseException)
+
+
+def _known_modules() -> str:
+    return "there are: " + ", ".join(sorted({*understood().modules, "dataclasses", "typing"}))

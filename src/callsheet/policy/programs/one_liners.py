@@ -1,8 +1,8 @@
 """The short list of programs that have no use for files: they compute from their text and their input.
 
 In: a program and its language. Out: whether it is one of them. Such a program runs where there is no file of
-the workspace, so a mistake here breaks the program and reveals nothing. The list is not meant to grow:
-any other program says with `reads` what it needs.
+the workspace, so a mistake here breaks the program and reveals nothing. Pure Python code is among them. The
+list is not meant to grow: any other program says with `reads` what it needs.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import lru_cache
 from typing import NamedTuple
+
+from callsheet.frontends.pure_code import is_pure
 
 _PYTHON = frozenset({"python", "py", "python3"})
 _SHELL = frozenset({"shell", "sh", "bash"})
@@ -29,7 +31,7 @@ def needs_no_file(program: str, language: str) -> bool:
     """
     name = language.strip().casefold()
     if name in _PYTHON:
-        return _is_plain_python(program)
+        return _is_plain_python(program) or is_pure(program)
     return name in _SHELL and _is_plain_shell(program)
 
 

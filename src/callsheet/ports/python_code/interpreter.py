@@ -17,7 +17,15 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 from callsheet.diagnostics import CallsheetError
-from callsheet.frontends.pure_code import NOT_A_VALUE, RAISED, Fragment, Place, PureProgram, pure_program
+from callsheet.frontends.pure_code import (
+    NOT_A_VALUE,
+    RAISED,
+    Fragment,
+    Inputs,
+    Place,
+    PureProgram,
+    pure_program,
+)
 from callsheet.ports.python_code.outcomes import (
     CodeLimits,
     Limit,
@@ -39,6 +47,7 @@ _PACKAGE: Final = "pydantic-monty"
 _GRACE: Final = 5.0
 """Seconds after its time in which a worker has to stop by itself, before it is killed."""
 _LACKS: Final = "The monty"
+_CIRCULAR: Final = "Circular reference detected"
 _BROKEN: Final = "Internal error in monty"
 """What the interpreter says of code that it cannot run."""
 _MAIN: Final = "<python-input-1>"
@@ -113,13 +122,17 @@ class PythonCode:
         Raises CodeRefused for source that pure code may not say, CallsheetError (CFG232) if the interpreter
         is not installed.
         """
-        program = source if isinstance(source, PureProgram) else pure_program(_fragments(source))
         used = limits or self.limits
         try:
             taken_in = given(inputs)
         except NotAValue as error:
             return NotUnderstood(str(error), None, "give the code JSON data, dates or numbers")
-        text = _with_outputs(program.text, inputs if taken_in.has_kept else (), outputs)
+        if isinstance(source, PureProgram):
+            program = source
+        else:
+            known = Inputs(frozenset(inputs), taken_in.has_sets, taken_in.has_kept)
+            program = pure_program(_fragments(source), known)
+        text = _with_outputs(program, outputs)
         return self._run(program, text, taken_in.values, now, used)
 
     async def compute_async(
@@ -193,14 +206,13 @@ def _fragments(source: str | Fragment | Iterable[Fragment]) -> Iterable[Fragment
     return (source,) if isinstance(source, Fragment) else source
 
 
-def _with_outputs(text: str, kept: Iterable[str], outputs: Iterable[str]) -> str:
-    """The text, in whose first line objects are made of `kept` inputs, and whose value is its outputs."""
-    takes = "; ".join(f"{name} = _cs_take({name})" for name in kept)
-    lines = ["_cs_out = {}"]
+def _with_outputs(program: PureProgram, outputs: Iterable[str]) -> str:
+    """The text of a program, whose value is its outputs."""
+    give = "_cs_give_objects" if program.has_objects else "_cs_give"
+    lines = [program.text, "_cs_out = {}"]
     for name in outputs:
-        lines.append(f"try: _cs_out[{name!r}] = _cs_give({name!r}, {name})\nexcept NameError: pass")
-    end = "\n".join([*lines, "_cs_out"])
-    return f"{takes}\n{text}\n{end}"
+        lines.append(f"try: _cs_out[{name!r}] = {give}({name!r}, {name})\nexcept NameError: pass")
+    return "\n".join([*lines, "_cs_out"])
 
 
 def _failed(error: MontyError, program: PureProgram, session: MontySession, limits: CodeLimits) -> Outcome:
@@ -219,13 +231,17 @@ def _failed(error: MontyError, program: PureProgram, session: MontySession, limi
         name, _, kind = message.removeprefix(NOT_A_VALUE).partition(":")
         what = f"{name} holds a {kind}, which cannot leave the piece of code that made it"
         return NotUnderstood(what, None, "make it where it is used, or keep its data: a list, a dict, a text")
+    if place is None and message == _CIRCULAR:
+        return NotUnderstood("an input holds itself", None, "give the code data without cycles")
     if isinstance(raised, NotImplementedError) and message.startswith(_LACKS):
         return NotUnderstood(message, place, "write it in another way")
     if message.startswith(_BROKEN):
         return NotUnderstood(message, place, "write it in another way")
     if message.startswith(RAISED):
-        kind, message, fields = session.feed_run(f"_cs_raised({message.removeprefix(RAISED)!r})")
-        return Raised(kind, message, program.classes[kind], place, cast("dict[str, Any]", taken(fields)))
+        said = session.feed_run(f"_cs_raised({message.removeprefix(RAISED)!r})")
+        kind, message, fields, line, column = cast("tuple[str, str, dict[str, Any], int, int]", said)
+        at = Place(line, column) if line else place
+        return Raised(kind, message, program.classes[kind], at, cast("dict[str, Any]", taken(fields)))
     bases = tuple(base.__name__ for base in type(raised).__mro__[:-1])
     return Raised(type(raised).__name__, message, bases, place, {})
 
@@ -246,7 +262,7 @@ def _place_of(error: MontyRuntimeError, program: PureProgram) -> Place | None:
     """Where in the file an error was raised: the innermost frame that is in the file."""
     for frame in reversed(error.traceback()):
         if frame.filename == _MAIN:
-            place = program.source_place(frame.line - 1, frame.column)
+            place = program.source_place(frame.line, frame.column)
             if place is not None:
                 return place
     return None

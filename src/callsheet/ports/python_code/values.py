@@ -18,6 +18,7 @@ _MARK: Final = "\x00kept"
 _PLAIN: Final = (
     type(None), bool, int, float, str, bytes, date, datetime, time, timedelta, timezone, Decimal,
 )  # fmt: skip
+_PLAIN_SET: Final = frozenset(_PLAIN)
 _DEEPEST: Final = 400
 
 
@@ -41,6 +42,7 @@ class Given(NamedTuple):
 
     values: dict[str, Any]
     has_kept: bool
+    has_sets: bool
 
 
 def given(inputs: Mapping[str, Any]) -> Given:
@@ -48,16 +50,42 @@ def given(inputs: Mapping[str, Any]) -> Given:
 
     Raises NotAValue for one that code cannot have.
     """
+    if all(map(_goes_as_it_is, inputs.values())):
+        return Given(dict(inputs), False, False)
     walk = _Walk()
     values = {name: walk.convert(value, name, 0) for name, value in inputs.items()}
-    return Given(values, walk.found)
+    return Given(values, walk.has_kept, walk.has_sets)
+
+
+def _goes_as_it_is(value: Any) -> bool:
+    """Whether a value has only JSON data, tuples and plain values in it, which need no conversion."""
+    if type(value) in _PLAIN_SET:
+        return True
+    stack: list[Any] = [value]
+    seen: set[int] = set()
+    while stack:
+        one = stack.pop()
+        kind = cast("type[Any]", type(one))
+        if kind is dict:
+            parts = (*one, *one.values())
+        elif kind is list or kind is tuple:
+            parts = one
+        else:
+            return False
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        if len(seen) > _DEEPEST and not stack and len(parts) == 1:
+            return False  # it may be a long chain, which the other way counts
+        stack.extend([part for part in parts if type(part) not in _PLAIN_SET])
+    return True
 
 
 class _Walk:
     """Converts values; a container that occurs twice is converted once."""
 
     def __init__(self) -> None:
-        self.found = False
+        self.has_kept = self.has_sets = False
         self.done: dict[int, Any] = {}
 
     def convert(self, value: Any, path: str, depth: int) -> Any:
@@ -112,22 +140,42 @@ class _Walk:
         items = [self.convert(item, f"{path}[{at}]", depth + 1) for at, item in enumerate(value)]
         if isinstance(value, tuple):
             return tuple(items)
+        self.has_sets = True
         return frozenset(items) if isinstance(value, frozenset) else set(items)
 
     def _kept(self, kind: str, parts: tuple[Any, ...], path: str, depth: int) -> Any:
-        self.found = True
+        self.has_kept = True
         return (_MARK, kind, *(self.convert(part, path, depth + 1) for part in parts))
 
 
 def taken(value: Any) -> Any:
-    """A value that came out, with its `Kept` parts."""
+    """A value that came out, with its `Kept` parts; what is shared in it stays shared."""
+    return _taken(value, {})
+
+
+def _taken(value: Any, done: dict[int, tuple[Any, Any]]) -> Any:
+    """`done` has what was converted, and what it was made from, so that no identity is used again."""
+    if not isinstance(value, (tuple, list, dict)):
+        return value
+    known = done.get(id(cast("Any", value)))
+    if known is not None:
+        return known[0]
+    made: Any
     if isinstance(value, tuple):
         items = cast("tuple[Any, ...]", value)
         if items and items[0] == _MARK:
-            return Kept(items[1], tuple(taken(part) for part in items[2:]))
-        return tuple(taken(item) for item in items)
-    if isinstance(value, list):
-        return [taken(item) for item in cast("list[Any]", value)]
-    if isinstance(value, dict):
-        return {taken(key): taken(item) for key, item in cast("dict[Any, Any]", value).items()}
-    return value
+            made = Kept(items[1], tuple(_taken(part, done) for part in items[2:]))
+        else:
+            made = tuple(_taken(item, done) for item in items)
+        done[id(items)] = made, items
+    elif isinstance(value, list):
+        parts = cast("list[Any]", value)
+        made = []
+        done[id(parts)] = made, parts
+        made.extend(_taken(item, done) for item in parts)
+    else:
+        table = cast("dict[Any, Any]", value)
+        made = {}
+        done[id(table)] = made, table
+        made.update({_taken(key, done): _taken(item, done) for key, item in table.items()})
+    return made

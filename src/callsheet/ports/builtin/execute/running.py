@@ -12,6 +12,7 @@ from callsheet.machine import Fact
 from callsheet.ports.builtin.execute.jobs import Program, find_program, limited_job, sandbox_job
 from callsheet.ports.builtin.execute.mounts import Mounts, mounts_of
 from callsheet.ports.builtin.execute.process import Finished, run_job
+from callsheet.ports.builtin.execute.pure import pure_result
 from callsheet.ports.builtin.settings import BuiltinSettings, ExecutionSettings
 from callsheet.ports.calls import CallContext, ToolFailed
 
@@ -24,6 +25,9 @@ async def execute(
     `reads` are the files of the workspace that the call declares, None if it declares none.
     """
     program = find_program(language, code)
+    pure = await pure_result(program, settings.execution, reads)
+    if pure is not None:
+        return pure
     mounts = mounts_of(settings, program.language, code, reads, context.files)
     finished, kind = await _run(program, settings, stdin, mounts)
     context.remark(*finished.remarks)

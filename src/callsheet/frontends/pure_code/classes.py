@@ -1,0 +1,424 @@
+"""Classes of pure code as the executor has them: no inheritance, decorators, exceptions of their own.
+
+In: the classes of a program. Out: their shape, and plain classes that behave like them: members of a base
+class are copied, a dataclass gets its methods written out, an exception is an object that a built-in one
+stands for.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import copy
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple
+
+from callsheet.frontends.pure_code.names import Scopes
+
+
+class ClassKind(Enum):
+    """What a class is."""
+
+    PLAIN = "plain"
+    DATACLASS = "dataclass"
+    ERROR = "error"
+    NAMED_TUPLE = "named tuple"
+    TYPED_DICT = "typed dict"
+    OTHER = "other"
+
+    @property
+    def is_class(self) -> bool:
+        """Whether it is a class for the executor, rather than a function that makes tuples or dicts."""
+        return self not in (ClassKind.NAMED_TUPLE, ClassKind.TYPED_DICT)
+
+
+class Field(NamedTuple):
+    """A field of a dataclass; `factory` makes its default."""
+
+    name: str
+    default: ast.expr | None = None
+    factory: ast.expr | None = None
+
+
+class LoweredClass(NamedTuple):
+    """What a class becomes: statements before it, its body, statements after it, and helpers."""
+
+    before: list[ast.stmt]
+    body: list[ast.stmt]
+    after: list[ast.stmt]
+    helpers: frozenset[str]
+
+
+ERASED_BASES = (
+    ("typing", "Generic"), ("typing", "Protocol"), ("abc", "ABC"),
+)  # fmt: skip
+METHOD_DECORATORS = ("property", "staticmethod", "classmethod")
+_BUILTIN_ERRORS: Mapping[str, type[BaseException]] = {
+    name: one
+    for name, one in vars(builtins).items()
+    if isinstance(one, type) and issubclass(one, BaseException)
+}
+
+
+@dataclass
+class ProgramClass:
+    """A class of the program; `parent` is the class of the program that it extends."""
+
+    name: str
+    kind: ClassKind
+    node: ast.ClassDef
+    parent: ProgramClass | None
+    kinds: tuple[str, ...]
+    """Of a class of exceptions: itself and its bases, by name."""
+    options: Mapping[str, ast.expr] = field(default_factory=dict[str, ast.expr])
+    own_fields: tuple[Field, ...] = ()
+    stored: frozenset[str] = frozenset()
+    """All attributes that the program stores anywhere."""
+
+    @property
+    def lineage(self) -> tuple[str, ...]:
+        """The names of the class and of the classes of the program that it extends."""
+        return (self.name, *(self.parent.lineage if self.parent else ()))
+
+    @property
+    def methods(self) -> dict[str, ast.FunctionDef]:
+        """The methods, also inherited ones."""
+        own = {one.name: one for one in self.node.body if isinstance(one, ast.FunctionDef)}
+        return {**(self.parent.methods if self.parent else {}), **own}
+
+    @property
+    def properties(self) -> frozenset[str]:
+        """The names of methods that are read like fields."""
+        return frozenset(
+            name for name, one in self.methods.items() if _decorated(one) in ("property", "cached_property")
+        )
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """The fields of a dataclass, those of its base first."""
+        found = {one.name: one for one in (self.parent.fields if self.parent else ())}
+        found.update({one.name: one for one in self.own_fields})
+        return tuple(found.values())
+
+    def super_method(self, func: ast.Attribute) -> str | None:
+        """The name under which `super().method` is found in this class, None for another expression."""
+        match func.value:
+            case ast.Call(func=ast.Name(id="super"), args=[]):
+                if func.attr == "__init__" and (self.parent is None or "__init__" not in self.parent.methods):
+                    return "_cs_error_init" if self.kind is ClassKind.ERROR else "_cs_no_init"
+                return f"_cs_super_{self.parent.name}_{func.attr}" if self.parent else None
+            case _:
+                return None
+
+    def lowered(self, node: ast.ClassDef, *, with_blank: bool) -> LoweredClass:
+        """The class for the executor; `with_blank` lets it be made without its constructor."""
+        match self.kind:
+            case ClassKind.NAMED_TUPLE:
+                return self._named_tuple(node)
+            case ClassKind.TYPED_DICT:
+                text = f"def {self.name}(*_cs_a, **_cs_k):\n    return dict(*_cs_a, **_cs_k)"
+                return LoweredClass(_parsed(text, node), [], [], frozenset())
+            case _:
+                return self._plain(node, with_blank)
+
+    def _named_tuple(self, node: ast.ClassDef) -> LoweredClass:
+        names = [one.name for one in self.own_fields]
+        defaults = [ast.unparse(one.default) for one in self.own_fields if one.default is not None]
+        text = (
+            f"from collections import namedtuple as _cs_namedtuple\n"
+            f"{self.name} = _cs_namedtuple({self.name!r}, {names!r}, defaults=[{', '.join(defaults)}])"
+        )
+        return LoweredClass(_parsed(text, node), [], [], frozenset())
+
+    def _plain(self, node: ast.ClassDef, with_blank: bool) -> LoweredClass:
+        parts = _Parts(self)
+        chain: list[ProgramClass] = [self]
+        while chain[0].parent is not None:
+            chain.insert(0, chain[0].parent)
+        for one in chain:
+            for statement in one.node.body:
+                parts.add(copy.deepcopy(statement), one)
+        before, body, helpers = parts.before, parts.body, {"_cs_classes", *parts.helpers}
+        if self.kind is ClassKind.DATACLASS:
+            made, more = self._dataclass(node, set(self.methods))
+            before += made
+            body.update(more)
+            helpers |= {"_cs_same", "_cs_shape", "_cs_hash", "_cs_blank"}
+        if self.kind is ClassKind.ERROR:
+            body.update(self._error(node, body))
+            helpers |= {"_cs_error_text", "_cs_error_repr", "_cs_raise", "_cs_raised", "_cs_blank"}
+        elif with_blank:
+            body.update(self._with_blank(node, body))
+            helpers.add("_cs_blank")
+        body["_cs_no_init"] = _parsed("def _cs_no_init(self):\n    pass", node)
+        stored = {*self.stored, *(one.name for one in self.fields), *(["args"] if self.kinds else [])}
+        body["_cs_names"] = _parsed(f"def _cs_names(self):\n    return {tuple(sorted(stored))!r}", node)
+        after = _parsed(f"_cs_classes[{self.name!r}] = {self.name}", node)
+        for name in parts.classmethods:
+            after += _parsed(f"{self.name}.{name}.owner = {self.name}", node)
+        return LoweredClass(
+            before, [one for part in body.values() for one in part], after, frozenset(helpers)
+        )
+
+    def _dataclass(
+        self, node: ast.ClassDef, own: set[str]
+    ) -> tuple[list[ast.stmt], dict[str, list[ast.stmt]]]:
+        """Statements for the defaults of a dataclass, and its methods."""
+        before: list[ast.stmt] = []
+        parameters: list[str] = []
+        lines: list[str] = []
+        for one in self.fields:
+            default = f"_cs_{self.name}_{one.name}"
+            value = one.default if one.default is not None else one.factory
+            if value is None:
+                parameters.append(one.name)
+                lines.append(f"self.{one.name} = {one.name}")
+                continue
+            target = ast.Name(default, ast.Store())
+            before.append(ast.copy_location(ast.Assign([target], copy.deepcopy(value)), value))
+            if one.default is not None:
+                parameters.append(f"{one.name}={default}")
+                lines.append(f"self.{one.name} = {one.name}")
+            else:
+                parameters.append(f"{one.name}=_cs_blank")
+                lines.append(f"self.{one.name} = {default}() if {one.name} is _cs_blank else {one.name}")
+        if "__post_init__" in own:
+            lines.append("self.__post_init__()")
+        methods = {
+            "__init__": f"def __init__({', '.join(['self', *parameters])}):\n    "
+            + "\n    ".join(lines or ["pass"]),
+            "__repr__": "def __repr__(self):\n    return _cs_shape(self)",
+            "__eq__": "def __eq__(self, other):\n    return _cs_same(self, other)",
+        }
+        if is_true(self.options.get("frozen")):
+            methods["__hash__"] = "def __hash__(self):\n    return _cs_hash(self)"
+        made = {name: _parsed(text, node) for name, text in methods.items() if name not in own}
+        fields = tuple(one.name for one in self.fields)
+        made["_cs_fields"] = _parsed(f"_cs_fields = {fields!r}", node)
+        for one in self.fields:
+            if one.default is not None:
+                made[one.name] = _parsed(f"{one.name} = _cs_{self.name}_{one.name}", node)
+        return before, made
+
+    def _error(self, node: ast.ClassDef, body: Mapping[str, list[ast.stmt]]) -> dict[str, list[ast.stmt]]:
+        made: dict[str, list[ast.stmt]] = {}
+        own = body.get("__init__")
+        text = "def __init__(self, *_cs_a, **_cs_k):\n"
+        if own is not None and isinstance(own[0], ast.FunctionDef):
+            own[0].name = "_cs_init"
+            made["_cs_init"] = own
+            text += (
+                "    if _cs_a and _cs_a[0] is _cs_blank:\n        return\n"
+                "    self.args = _cs_a\n    self._cs_init(*_cs_a, **_cs_k)"
+            )
+        else:
+            text += "    self.args = _cs_a"
+        made["__init__"] = _parsed(text, node)
+        made["_cs_error_init"] = _parsed("def _cs_error_init(self, *_cs_a):\n    self.args = _cs_a", node)
+        if "__str__" not in body:
+            made["__str__"] = _parsed("def __str__(self):\n    return _cs_error_text(self)", node)
+        if "__repr__" not in body:
+            made["__repr__"] = _parsed("def __repr__(self):\n    return _cs_error_repr(self)", node)
+        made["_cs_kinds"] = _parsed(f"_cs_kinds = {self.kinds!r}", node)
+        return made
+
+    def _with_blank(
+        self, node: ast.ClassDef, body: Mapping[str, list[ast.stmt]]
+    ) -> dict[str, list[ast.stmt]]:
+        own = body.get("__init__")
+        if own is not None and isinstance(own[0], ast.FunctionDef):
+            own[0].name = "_cs_init"
+        made = {"_cs_init": own if own is not None else _parsed("def _cs_init(self):\n    pass", node)}
+        text = (
+            "def __init__(self, *_cs_a, **_cs_k):\n    if _cs_a and _cs_a[0] is _cs_blank:\n        return\n"
+            "    self._cs_init(*_cs_a, **_cs_k)"
+        )
+        return {**made, "__init__": _parsed(text, node)}
+
+
+class _Parts:
+    """The members of one class for the executor, from the classes that it extends and from itself."""
+
+    def __init__(self, owner: ProgramClass) -> None:
+        self.owner = owner
+        self.before: list[ast.stmt] = []
+        self.body: dict[str, list[ast.stmt]] = {}
+        self.helpers: set[str] = set()
+        self.classmethods: list[str] = []
+
+    def add(self, statement: ast.stmt, origin: ProgramClass) -> None:
+        """Take over a member that the class `origin` has."""
+        name = _member_name(statement)
+        match statement:
+            case ast.FunctionDef():
+                self._method(statement, name, origin)
+            case ast.AnnAssign(value=ast.expr() as value):
+                if not any(field.name == name for field in self.owner.fields):
+                    target = ast.Name(name, ast.Store())
+                    self.body[name] = [ast.copy_location(ast.Assign([target], value), statement)]
+            case ast.Assign():
+                self.body[name] = [statement]
+            case _:
+                pass
+
+    def _method(self, method: ast.FunctionDef, name: str, origin: ProgramClass) -> None:
+        if name in self.body and origin.parent is not None:
+            inherited = f"_cs_super_{origin.parent.name}_{name}"
+            self.body[inherited] = copy.deepcopy(self.body[name])
+            for statement in self.body[inherited]:
+                if isinstance(statement, ast.FunctionDef):
+                    statement.name = inherited
+        kind = _decorated(method)
+        method.decorator_list = [
+            one for one in method.decorator_list if _name_of(one) not in _ERASED_DECORATORS
+        ]
+        arguments = method.args.posonlyargs + method.args.args
+        if arguments:
+            _SuperCalls(origin, arguments[0].arg).visit(method)
+        match kind:
+            case "property" | "cached_property":
+                method.name = f"_cs_get_{name}"
+                self.body[name] = [method]
+            case "staticmethod" | "classmethod":
+                wrapper = "_cs_Static" if kind == "staticmethod" else "_cs_ClassMethod"
+                self.helpers.add(wrapper)
+                method.name = f"_cs_{self.owner.name}_{name}"
+                self.before.append(method)
+                self.body[name] = _parsed(f"{name} = {wrapper}({method.name})", method)
+                if kind == "classmethod":
+                    self.classmethods.append(name)
+            case _:
+                self.body[name] = [method]
+
+
+class _SuperCalls(ast.NodeTransformer):
+    """Turns `super().method` into a method of the object itself, under the name that it has there."""
+
+    def __init__(self, origin: ProgramClass, itself: str) -> None:
+        self.origin, self.itself = origin, itself
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        name = self.origin.super_method(node)
+        if name is None:
+            return self.generic_visit(node)
+        itself = ast.copy_location(ast.Name(self.itself, ast.Load()), node)
+        return ast.copy_location(ast.Attribute(itself, name, node.ctx), node)
+
+
+_ERASED_DECORATORS = (*METHOD_DECORATORS, "cached_property", "abstractmethod", "override", "final")
+
+
+def classes_of(scopes: Scopes) -> dict[str, ProgramClass]:
+    """The classes of a program, by name."""
+    stored = frozenset(
+        node.attr
+        for node in scopes.nodes
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
+    )
+    found: dict[str, ProgramClass] = {}
+    nodes = [node for node in scopes.nodes if isinstance(node, ast.ClassDef)]
+    for node in sorted(nodes, key=lambda node: (node.lineno, node.col_offset)):
+        found[node.name] = _class_of(node, found, scopes, stored)
+    return found
+
+
+def _class_of(
+    node: ast.ClassDef, known: Mapping[str, ProgramClass], scopes: Scopes, stored: frozenset[str]
+) -> ProgramClass:
+    parent = next(
+        (known[base.id] for base in node.bases if isinstance(base, ast.Name) and base.id in known), None
+    )
+    kinds: tuple[str, ...] = ()
+    kind = ClassKind.PLAIN
+    options: dict[str, ast.expr] = {}
+    for base in node.bases:
+        member = scopes.member_of(base)
+        name = base.id if isinstance(base, ast.Name) else ""
+        if name in known:
+            kinds, kind = (node.name, *known[name].kinds) if known[name].kinds else (), known[name].kind
+        elif name in _BUILTIN_ERRORS and not scopes.is_bound(name):
+            kinds = (node.name, *(one.__name__ for one in _BUILTIN_ERRORS[name].__mro__[:-1]))
+            kind = ClassKind.ERROR
+        elif member == ("typing", "NamedTuple"):
+            kind = ClassKind.NAMED_TUPLE
+        elif member == ("typing", "TypedDict"):
+            kind = ClassKind.TYPED_DICT
+        elif name != "object" and member not in ERASED_BASES and not _is_generic(base, scopes):
+            kind = ClassKind.OTHER
+    for decorator in node.decorator_list:
+        func = decorator.func if isinstance(decorator, ast.Call) else decorator
+        if scopes.member_of(func) == ("dataclasses", "dataclass") and kind is not ClassKind.ERROR:
+            kind = ClassKind.DATACLASS
+            if isinstance(decorator, ast.Call):
+                options = {word.arg: word.value for word in decorator.keywords if word.arg is not None}
+    fields = tuple(_fields_of(node, scopes)) if kind in (ClassKind.DATACLASS, ClassKind.NAMED_TUPLE) else ()
+    if parent is not None and kind is ClassKind.DATACLASS and not node.decorator_list:
+        fields, options = (), dict(parent.options)
+    return ProgramClass(node.name, kind, node, parent, kinds, options, fields, stored)
+
+
+def _fields_of(node: ast.ClassDef, scopes: Scopes) -> Iterable[Field]:
+    for statement in node.body:
+        match statement:
+            case ast.AnnAssign(target=ast.Name(id=name), annotation=annotation, value=value):
+                if "ClassVar" in ast.unparse(annotation):
+                    continue
+                match value:
+                    case ast.Call(func=func, keywords=words) if scopes.member_of(func) == (
+                        "dataclasses",
+                        "field",
+                    ):
+                        given = {word.arg: word.value for word in words}
+                        yield Field(name, given.get("default"), given.get("default_factory"))
+                    case _:
+                        yield Field(name, value)
+            case _:
+                pass
+
+
+def _is_generic(base: ast.expr, scopes: Scopes) -> bool:
+    return isinstance(base, ast.Subscript) and scopes.member_of(base.value) in ERASED_BASES
+
+
+def is_true(node: ast.expr | None) -> bool:
+    """Whether an option of a decorator is the constant True."""
+    return isinstance(node, ast.Constant) and node.value is True
+
+
+def _member_name(statement: ast.stmt) -> str:
+    match statement:
+        case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+            return name
+        case ast.AnnAssign(target=ast.Name(id=name)) | ast.Assign(targets=[ast.Name(id=name)]):
+            return name
+        case _:
+            return ""
+
+
+def _name_of(node: ast.expr) -> str:
+    if isinstance(node, ast.Call):
+        return _name_of(node.func)
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+
+
+def _decorated(node: ast.FunctionDef) -> str:
+    """The decorator of a method that decides how it is called, or an empty text."""
+    return next(
+        (
+            name
+            for name in map(_name_of, node.decorator_list)
+            if name in (*METHOD_DECORATORS, "cached_property")
+        ),
+        "",
+    )
+
+
+def _parsed(text: str, place: ast.AST) -> list[ast.stmt]:
+    """Statements from a text, all at one place."""
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if "lineno" in node._attributes:
+            ast.copy_location(node, place)
+    return tree.body
