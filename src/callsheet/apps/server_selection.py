@@ -22,15 +22,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SelectedServers:
-    """The MCP servers to open, and diagnostics about files that were skipped."""
+    """The MCP servers to open, and diagnostics about files that were skipped.
+
+    `skipped` are servers that cannot be used as they are configured.
+    """
 
     configs: tuple[McpServerConfig, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
+    skipped: tuple[str, ...] = ()
 
 
-def select_servers(setup: Setup, names: Iterable[str] | None) -> SelectedServers:
+def select_servers(setup: Setup, names: Iterable[str] | None, *, is_lenient: bool = False) -> SelectedServers:
     """The servers to open for tools of these names; None for all servers.
 
+    With `is_lenient` a server that cannot be used is skipped also in a file that the setup names.
     Raises CallsheetError for an invalid file that the setup names. At a conventional place an invalid file is
     skipped with a warning, as is each server that cannot be used. callsheet's own entry in such a file is
     skipped silently: it is meant for the client that owns the file.
@@ -42,19 +47,21 @@ def select_servers(setup: Setup, names: Iterable[str] | None) -> SelectedServers
 
     by_name: dict[str, McpServerConfig] = {}
     diagnostics: list[Diagnostic] = []
+    skipped: list[str] = []
     for path in setup.mcp_configs or (discover() if setup.discovers else ()):
         try:
-            file = load_config(path, skips=not setup.mcp_configs)
+            file = load_config(path, skips=is_lenient or not setup.mcp_configs)
         except CallsheetError as error:
             if setup.mcp_configs or not os.path.isfile(path):
                 raise
             diagnostics += (_skipped(d, path) for d in error.diagnostics)
             continue
         diagnostics += (replace(d, span=None, message=f"{path}: {d.message}") for d in file.warnings)
+        skipped += file.skipped
         for server in file.servers:
             if setup.mcp_configs or not _is_callsheet(server):
                 by_name.setdefault(server.name, server)
-    return SelectedServers(_needed(by_name.values(), wanted), tuple(diagnostics))
+    return SelectedServers(_needed(by_name.values(), wanted), tuple(diagnostics), tuple(skipped))
 
 
 def _is_callsheet(server: McpServerConfig) -> bool:

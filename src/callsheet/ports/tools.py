@@ -50,6 +50,10 @@ class ToolSpec:
     refusal: Diagnostic | None = None
     gives_list: bool = False
     """Whether its declared results are lists."""
+    result: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """The JSON schema of its results; empty if none is declared."""
+    effect_source: str = ""
+    """Who says its effect, in words; empty for what callsheet or its author declares."""
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
