@@ -54,6 +54,8 @@ class ToolSpec:
     """The JSON schema of its results; empty if none is declared."""
     effect_source: str = ""
     """Who says its effect, in words; empty for what callsheet or its author declares."""
+    hint: Effect | None = None
+    """The effect that its server claims by hints, whether that counts or not."""
 
     @property
     def parameter_names(self) -> tuple[str, ...]:

@@ -72,6 +72,8 @@ COMMANDS: dict[str, CommandEntry] = {
     "labels": CommandEntry(f"{_PACKAGE}.labels:labels", "Manage the labels of files and facts.", _MORE),
     "tools": CommandEntry(f"{_PACKAGE}.tools:tools", "List the tools that a plan can call.", _MORE),
     "lock": CommandEntry(f"{_PACKAGE}.lock:lock", "Write the tools of MCP servers to callsheet.lock.", _MORE),
+    "call": CommandEntry(f"{_PACKAGE}.call:call", "Call one tool.", _RUNS),
+    "stubs": CommandEntry(f"{_PACKAGE}.stubs:stubs", "Write typed Python stubs of the tools.", _MORE),
     "trust": CommandEntry(f"{_PACKAGE}.trust:trust", "Manage trust in tools of MCP servers.", _MORE),
     "login": CommandEntry(f"{_PACKAGE}.login:login", "Log in to an MCP server.", _MORE),
     "logout": CommandEntry(f"{_PACKAGE}.login:logout", "Log out of an MCP server.", _MORE),

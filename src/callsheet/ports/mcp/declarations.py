@@ -202,6 +202,7 @@ def spec_under(server: str, declaration: Mapping[str, Any], terms: ToolTerms) ->
         gives_list=_gives_list(output),
         result=cast("dict[str, Any]", output) if isinstance(output, dict) else {},
         effect_source=_SOURCES[terms.source],
+        hint=hinted_effect(declaration),
     )
 
 
