@@ -23,7 +23,7 @@ from callsheet.ports.mcp import (
     parse_config,
 )
 from callsheet.ports.mcp.config import parse
-from callsheet.ports.mcp.declarations import effect_of, pin_of, qualified_name, spec_of
+from callsheet.ports.mcp.declarations import pin_of, qualified_name, spec_of
 from callsheet.ports.mcp.discovery import places
 
 HOME = Path("/project")
@@ -289,14 +289,14 @@ PLAIN, TRUSTED = one('{"command": "x"}'), one('{"command": "x", "callsheet": {"t
     ],
 )
 def test_hints_count_only_for_trusted_servers(hints, untrusted, trusted):
-    assert effect_of(PLAIN, "t", hints) is untrusted
-    assert effect_of(TRUSTED, "t", hints) is trusted
+    assert spec_of(PLAIN, {"name": "t", "annotations": hints}).effect is untrusted
+    assert spec_of(TRUSTED, {"name": "t", "annotations": hints}).effect is trusted
 
 
 def test_operator_setting_overrides_hints():
     told = one('{"command": "x", "callsheet": {"trusted": true, "effects": {"t": "unsafe", "u": "pure"}}}')
-    assert effect_of(told, "t", {"readOnlyHint": True}) is Effect.UNSAFE
-    assert effect_of(told, "u", {"destructiveHint": True}) is Effect.PURE
+    assert spec_of(told, {"name": "t", "annotations": {"readOnlyHint": True}}).effect is Effect.UNSAFE
+    assert spec_of(told, {"name": "u", "annotations": {"destructiveHint": True}}).effect is Effect.PURE
 
 
 DECLARATIONS = st.dictionaries(st.text(max_size=4), JSON, max_size=5)

@@ -438,7 +438,7 @@ def test_concurrent_first_uses_store_one_record(changeling, tmp_path):
 NAME = st.text(max_size=8)
 PLAIN = st.none() | st.booleans() | st.integers() | NAME
 DECLARATION = st.dictionaries(NAME, st.recursive(PLAIN, st.lists, max_leaves=5), max_size=4)
-TOOL = st.builds(PinnedTool, DECLARATION, st.sampled_from(RecordReason), NAME)
+TOOL = st.builds(PinnedTool, DECLARATION, st.sampled_from([RecordReason.SEEN, RecordReason.APPROVED]), NAME)
 SERVER = st.builds(
     PinnedServer,
     st.builds(ServerIdentity, NAME, NAME, NAME),
@@ -465,3 +465,28 @@ def test_declarations_differ_iff_pins_differ(old, new):
     lines = differences(old, new)
     assert bool(lines) == bool(changed_fields(old, new)) == (pin_of(old) != pin_of(new))
     assert all(line.isprintable() for line in lines)
+
+
+def test_known_servers_that_do_not_have_the_tool_are_not_started(user, changeling):
+    """Another server is asked until its tools are recorded; then it is not, even if it cannot start."""
+    broken = {"command": "no-such-program"}
+    file = user.folder / "mcp.json"
+    servers = {"hall": changeling.command, "barn": broken}
+    file.write_text(json.dumps({"mcpServers": servers}))
+    assert "TOL010" in user("run", user.plan(PLAN)).stderr
+    identity = ServerIdentity("barn", "no-such-program", _fingerprint(file, "barn"))
+    dig = PinnedTool({"name": "dig", "inputSchema": {}}, RecordReason.SEEN, "2026-01-01T00:00:00Z")
+    PinFile(user.pins).change(lambda pins: pins.having(PinnedServer(identity, Reported(), {"dig": dig})))
+    said = user("run", user.plan(PLAN))
+    assert (said.exit_code, said.stdout, "barn" in said.stderr) == (0, "ok\n", False)
+    assert "barn" in user("run", user.plan(PLAN.replace("LOOK", "DIG"))).stderr
+    assert "barn" in user("run", user.plan(PLAN.replace("LOOK", "LOOOK"))).stderr
+    look = PinnedTool(changeling.state["tools"][0], RecordReason.SEEN, "2026-01-01T00:00:00Z")
+    PinFile(user.pins).change(lambda pins: pins.having(PinnedServer(identity, Reported(), {"look": look})))
+    assert "TOL003" in user("run", user.plan(PLAN)).output, "the name is still that of two tools"
+
+
+def _fingerprint(file: Any, name: str) -> str:
+    from callsheet.ports.mcp import load_config
+
+    return next(identity_of(s).fingerprint for s in load_config(file).servers if s.name == name)

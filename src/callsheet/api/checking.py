@@ -187,7 +187,7 @@ def _new_signature(tool: Tool) -> ToolSignature:
         check_literal = asking.check_literal
     spec = tool.spec
     return ToolSignature.from_schema(
-        spec.parameters, spec.effect, check_literal, gives_list=spec.gives_list, result=spec.result
+        spec.parameters, spec.effect, check_literal, gives_list=spec.gives_list, result=spec.result or None
     )
 
 

@@ -6,7 +6,7 @@ tools that need no server.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -175,18 +175,31 @@ def take_in(registry: Registry, tool: Tool, alias: str) -> None:
 
 
 def take_in_all(
-    registry: Registry, tools: Iterable[tuple[Tool, str]], away: Iterable[tuple[str, str]]
+    registry: Registry,
+    tools: Iterable[tuple[Tool, str]],
+    away: Iterable[tuple[str, str]],
+    locked: Collection[str] | None = None,
 ) -> None:
     """Add the tools of all servers, each with its qualified name.
 
+    With the names of `locked` servers, another server does not get a name that one of these has: what a plan
+    calls then does not depend on servers that the lock file does not know.
     `away` are the names and qualified names of tools whose servers cannot be opened now. They are reserved,
     so that no other server gets calls that it would not get if all servers were open.
     """
+    fixed = {f"mcp:{name}" for name in locked or ()}
+
+    def is_fixed(name: str) -> bool:
+        owner = registry.get(name)
+        return owner is not None and owner.spec.origin in fixed
+
     for tool, alias in tools:
+        if tool.spec.origin not in fixed and is_fixed(tool.spec.name):
+            tool = replace(tool, spec=replace(tool.spec, name=alias))  # noqa: PLW2901
         take_in(registry, tool, alias)
     for name, alias in away:
         existing = registry.get(name)
-        if existing is not None and existing.spec.origin.startswith("mcp:"):
+        if existing is not None and existing.spec.origin.startswith("mcp:") and not is_fixed(name):
             registry.reserve(name, alias)
 
 
@@ -224,8 +237,7 @@ def servers_of(
     the server's name, `pipe` or `tcp`, and the protocol version.
     """
     reached: dict[str, list[JSON]] = {
-        f"mcp:{server.name}": [server.name, "tcp" if server.pid is None else "pipe", server.protocol or ""]
-        for server in open_now
+        f"mcp:{server.name}": [server.name, server.transport, server.protocol or ""] for server in open_now
     }
     described = () if policy is None or policy.replan is None else policy.tools
     names = (*called_names(plan), *names_for_agents(plan, registry, agents), *described)

@@ -126,7 +126,7 @@ async def compile_for_setup(
     downloaded local model, which `notify` is told. Raises PolicyRefused for a plan of the library that
     violates the policy, CallsheetError without a model (CMP001).
     """
-    async with open_toolbox(setup) as toolbox:
+    async with open_toolbox(setup, calls=False) as toolbox:
         return await compile_with_toolbox(toolbox, request, setup, notify)
 
 
@@ -232,7 +232,7 @@ async def prompt_of(goal: str, context: str, setup: Setup) -> list[dict[str, str
     given = model_of(with_local_model(setup, lambda _: None))
     model = None if given is None else language_model(given)
     strength = Strength.STRONG if model is None else strength_of(model)
-    async with open_toolbox(setup) as toolbox:
+    async with open_toolbox(setup, calls=False) as toolbox:
         return prompt_with_toolbox(toolbox, goal, context, strength)
 
 

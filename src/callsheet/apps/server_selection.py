@@ -22,15 +22,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SelectedServers:
-    """The MCP servers to open, and diagnostics about files that were skipped."""
+    """The MCP servers to open, and diagnostics about files that were skipped.
+
+    `skipped` are servers that cannot be used as they are configured.
+    """
 
     configs: tuple[McpServerConfig, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
+    skipped: tuple[str, ...] = ()
 
 
-def select_servers(setup: Setup, names: Iterable[str] | None) -> SelectedServers:
+def select_servers(setup: Setup, names: Iterable[str] | None, *, is_lenient: bool = False) -> SelectedServers:
     """The servers to open for tools of these names; None for all servers.
 
+    With `is_lenient` a server that cannot be used is skipped also in a file that the setup names.
     Raises CallsheetError for an invalid file that the setup names. At a conventional place an invalid file is
     skipped with a warning, as is each server that cannot be used. callsheet's own entry in such a file is
     skipped silently: it is meant for the client that owns the file.
@@ -42,19 +47,21 @@ def select_servers(setup: Setup, names: Iterable[str] | None) -> SelectedServers
 
     by_name: dict[str, McpServerConfig] = {}
     diagnostics: list[Diagnostic] = []
+    skipped: list[str] = []
     for path in setup.mcp_configs or (discover() if setup.discovers else ()):
         try:
-            file = load_config(path, skips=not setup.mcp_configs)
+            file = load_config(path, skips=is_lenient or not setup.mcp_configs)
         except CallsheetError as error:
             if setup.mcp_configs or not os.path.isfile(path):
                 raise
             diagnostics += (_skipped(d, path) for d in error.diagnostics)
             continue
         diagnostics += (replace(d, span=None, message=f"{path}: {d.message}") for d in file.warnings)
+        skipped += file.skipped
         for server in file.servers:
             if setup.mcp_configs or not _is_callsheet(server):
                 by_name.setdefault(server.name, server)
-    return SelectedServers(_needed(by_name.values(), wanted), tuple(diagnostics))
+    return SelectedServers(_needed(setup, by_name.values(), wanted), tuple(diagnostics), tuple(skipped))
 
 
 def _is_callsheet(server: McpServerConfig) -> bool:
@@ -73,18 +80,37 @@ def _skipped(diagnostic: Diagnostic, path: Path) -> Diagnostic:
 
 
 def _needed(
-    servers: Iterable[McpServerConfig], wanted: tuple[str, ...] | None
+    setup: Setup, servers: Iterable[McpServerConfig], wanted: tuple[str, ...] | None
 ) -> tuple[McpServerConfig, ...]:
-    """All servers, or only the named ones if every name is qualified (`SERVER__TOOL`)."""
+    """All servers, or only those that may offer the named tools.
+
+    A qualified name (`SERVER__TOOL`) names its server. For another name these are the servers whose recorded
+    tools have it, and those without a record: a tool that is new on a known server would not be called. If no
+    record has the name, any server may.
+    """
     from callsheet.ports.mcp.declarations import qualified_name  # noqa: PLC0415 - as its caller
 
     offered = tuple(servers)
-    if wanted is None:
+    if wanted is None or len(offered) < 2:
         return offered
-    named: dict[str, McpServerConfig] = {}
-    for name in wanted:
-        server = next((s for s in offered if name.startswith(qualified_name(s.name, ""))), None)
-        if server is None:
+    prefixes = {server.name: qualified_name(server.name, "") for server in offered}
+    plain = [name for name in wanted if not name.startswith(tuple(prefixes.values()))]
+    recorded = _recorded_names(setup, offered) if plain else {}
+    chosen = {name for name, prefix in prefixes.items() if any(each.startswith(prefix) for each in wanted)}
+    for name in plain:
+        claimants = {server for server, names in recorded.items() if name in names}
+        if not claimants:
             return offered
-        named[server.name] = server
-    return tuple(named.values())
+        chosen |= claimants | (prefixes.keys() - recorded.keys())
+    return tuple(server for server in offered if server.name in chosen)
+
+
+def _recorded_names(setup: Setup, servers: Iterable[McpServerConfig]) -> dict[str, set[str]]:
+    """The names in plans of the recorded tools of each server that has a record."""
+    from callsheet.apps.tool_pins import pin_file  # noqa: PLC0415 - only where servers may be left out
+    from callsheet.ports.mcp.declarations import plan_name  # noqa: PLC0415 - as above
+    from callsheet.ports.mcp.trust import identity_of  # noqa: PLC0415 - as above
+
+    pins = pin_file(setup.settings).read()
+    known = ((server.name, pins.find(identity_of(server))) for server in servers)
+    return {name: {plan_name(name, tool) for tool in record.tools} for name, record in known if record}

@@ -22,6 +22,25 @@ if TYPE_CHECKING:
     from callsheet.api.requirements import AgentRules
 
 
+LOCK_VARIABLE = "CALLSHEET_LOCK"
+"""The environment variable with the path of the lock file; if it is empty, none is used."""
+LOCK_NAME = "callsheet.lock"
+
+
+def lock_path(folder: Path, environ: Mapping[str, str] | None = None) -> Path | None:
+    """The lock file of a project folder, which need not exist; None if the environment says to use none."""
+    named = (os.environ if environ is None else environ).get(LOCK_VARIABLE)
+    if named is None:
+        return folder / LOCK_NAME
+    return Path(named).expanduser().absolute() if named else None
+
+
+def project_files(folder: Path) -> tuple[Path, ...]:
+    """The files of a project that the user can trust; they need not exist."""
+    lock = lock_path(folder)
+    return () if lock is None else (lock,)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
     """Where the tools of a run come from, and what they may do.
@@ -37,6 +56,8 @@ class Setup:
     mcp_configs: tuple[Path, ...] = ()
     discovers: bool = True
     settings: Settings = field(default_factory=Settings)
+    lock: Path | None = None
+    """The lock file of the project, which need not exist; None if none is used."""
     model: str = ""
     """The model to use instead of the configured one: `provider:model`, an address, `FILE.py:FUNCTION`."""
 
@@ -72,6 +93,7 @@ class Setup:
             "mcp_configs": [os.path.abspath(path) for path in self.mcp_configs],
             "discovers": self.discovers,
             "settings": self.settings.to_json(),
+            **({} if self.lock is None else {"lock": os.path.abspath(self.lock)}),
             **({"model": self.model} if self.model else {}),
         }
 
@@ -87,6 +109,7 @@ class Setup:
                 mcp_configs=tuple(map(Path, note["mcp_configs"])),
                 discovers=bool(note["discovers"]),
                 settings=read_settings(note["settings"], "of the run"),
+                lock=Path(note["lock"]) if "lock" in note else None,
                 model=str(note.get("model", note.get("planner", ""))),
             )
         except (KeyError, TypeError) as error:

@@ -6,7 +6,10 @@ started only on request, and stopped before the result is returned.
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from callsheet.api.checking import Providers
+from callsheet.apps.catalogue import Catalogue, catalogue_of
 from callsheet.apps.setup import Setup
 from callsheet.apps.toolbox import Toolbox, local_tools
 from callsheet.diagnostics import Diagnostic
@@ -24,6 +27,7 @@ class DeclaredTools:
         self.setup = setup
         self.local = local_tools(setup) if opened is None else opened.registry
         self._opened = opened
+        self._known: Registry | None = None
 
     @property
     def providers(self) -> Providers:
@@ -48,12 +52,26 @@ class DeclaredTools:
             return self.local, self._opened.diagnostics, None
         if not is_open and not absent_tools(plan, self.local, agents):
             return self.local, (), None
+        catalogue = self.catalogue
+        if catalogue is not None and (not asks_servers or not catalogue.unlocked):
+            return self.known(), catalogue.diagnostics, catalogue.not_asked
         if asks_servers:
             return *self._ask_servers(plan), None
         from callsheet.ports.mcp.discovery import discover  # noqa: PLC0415 - only where tools are missing
 
         files = self.setup.mcp_configs or discover()
         return self.local, (), f"a server of {files[0]}" if files else None
+
+    @cached_property
+    def catalogue(self) -> Catalogue | None:
+        """The catalogue of the project; None without a lock file. Raises CallsheetError as `catalogue_of`."""
+        return None if self._opened is not None else catalogue_of(self.setup)
+
+    def known(self) -> Registry:
+        """All tools that are known without a server: local ones, and those of the lock file."""
+        if self._known is None:
+            self._known = self.local if self.catalogue is None else self.catalogue.registry(self.local)
+        return self._known
 
     def agent_tool_diagnostics(
         self, plan: Plan, registry: Registry, not_asked: str | None
@@ -71,7 +89,7 @@ class DeclaredTools:
 
         async def ask() -> tuple[Registry, tuple[Diagnostic, ...]]:
             needs = None if asks_for_all_tools(plan, self.setup.agents) else plan
-            async with open_toolbox(self.setup, needs, self.setup.agents) as toolbox:
+            async with open_toolbox(self.setup, needs, self.setup.agents, calls=False) as toolbox:
                 return toolbox.registry, toolbox.diagnostics
 
         return asyncio.run(ask())

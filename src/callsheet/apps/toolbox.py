@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from callsheet.api.requirements import absent_tools, local_registry, take_in_all
+from callsheet.apps.catalogue import catalogue_of
 from callsheet.apps.server_selection import select_servers
 from callsheet.apps.setup import Setup
 from callsheet.apps.tool_pins import pin_keeper
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from callsheet.api.requirements import AgentRules
     from callsheet.ports.calls import CallListener
     from callsheet.ports.mcp import ServerStatus
+    from callsheet.ports.mcp.pool import Tell
     from callsheet.runtime.gateway import CompilePort, ModelPort, Ports, Route, TurnPort
 
 
@@ -100,39 +102,63 @@ def local_tools(setup: Setup) -> Registry:
 
 @asynccontextmanager
 async def open_toolbox(
-    setup: Setup, plan: Plan | None = None, agents: AgentRules | None = None
+    setup: Setup,
+    plan: Plan | None = None,
+    agents: AgentRules | None = None,
+    *,
+    calls: bool = True,
+    tell: Tell | None = None,
 ) -> AsyncGenerator[Toolbox]:
     """Open the tools that a plan calls, or all without a plan; servers end with the context.
 
     With rules for `agents` this includes the tools that the plan's agents may call. A server that cannot be
     opened is reported in `diagnostics`: as an error if a tool of the plan is missing, else as a warning.
+    Servers of the lock file start when one of their tools is called; `tell` hears how they then differ from
+    it. Without `calls` nothing will be called, so that a locked server need not be configured here.
     """
-    registry, folder = local_tools(setup), setup.folder
-    chosen = select_servers(setup, None if plan is None else absent_tools(plan, registry, agents))
-    if not chosen.configs:
+    local, folder = local_tools(setup), setup.folder
+    catalogue = None
+    if plan is None or absent_tools(plan, local, agents):
+        catalogue = catalogue_of(setup)
+    registry = local if catalogue is None else catalogue.registry(local, calls=calls)
+    chosen = select_servers(
+        setup,
+        None if plan is None else absent_tools(plan, registry, agents),
+        is_lenient=catalogue is not None,
+    )
+    configs = chosen.configs
+    found = chosen.diagnostics
+    if catalogue is not None:
+        known, found = catalogue.lock.servers, (*found, *catalogue.diagnostics)
+        configs = (
+            *(config for name, config in catalogue.configs.items() if name in known),
+            *(config for config in configs if config.name not in known),
+        )
+    if not configs:
         known, blocks = configured(in_environment(os.environ)), setup.settings.agent_blocks
-        yield Toolbox(registry, (), (), chosen.diagnostics, folder, known, blocks)
+        yield Toolbox(registry, (), (), found, folder, known, blocks)
         return
     from callsheet.api.requirements import login_file  # noqa: PLC0415 - only where servers are opened
     from callsheet.ports.mcp import McpPool, credentials_of, folder_sink  # noqa: PLC0415 - as above
 
     sink = folder_sink(setup.data / "files")
     pins, logins = pin_keeper(setup.settings), login_file()
-    async with McpPool(chosen.configs, blob_sink=sink, pins=pins, logins=logins) as pool:
+    lock = None if catalogue is None else catalogue.lock
+    async with McpPool(configs, blob_sink=sink, pins=pins, logins=logins, lock=lock, tell=tell) as pool:
         diagnostics = await pool.connect(keep_going=True)
-        take_in_all(registry, pool.tools(), pool.away)
+        registry = local if catalogue is None else catalogue.without_configured().registry(local, calls=calls)
+        take_in_all(registry, pool.tools(), pool.away, None if lock is None else lock.servers)
         status = tuple(pool.status())
         is_open = {server.name for server in status}
-        registry.unopened = tuple(c.name for c in chosen.configs if c.name not in is_open)
+        registry.unopened = tuple(c.name for c in configs if c.name not in is_open)
         if plan is not None and not absent_tools(plan, registry, agents):
             diagnostics = tuple(
                 replace(d, severity=Severity.WARNING) if d.is_error else d for d in diagnostics
             )
-        origins = tuple(dict.fromkeys(Path(c.origin) for c in chosen.configs))
-        diagnostics = (*chosen.diagnostics, *diagnostics)
-        known = configured((*in_environment(os.environ), *credentials_of(chosen.configs), *pool.secrets()))
+        origins = tuple(dict.fromkeys(Path(c.origin) for c in configs))
+        credentials = configured((*in_environment(os.environ), *credentials_of(configs), *pool.secrets()))
         blocks = setup.settings.agent_blocks
-        yield Toolbox(registry, origins, status, diagnostics, folder, known, blocks)
+        yield Toolbox(registry, origins, status, (*found, *diagnostics), folder, credentials, blocks)
 
 
 def setup_of_run(setup: Setup, toolbox: Toolbox) -> Setup:

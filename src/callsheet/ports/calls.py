@@ -63,11 +63,15 @@ class _RareFields:
 
 
 class CallProgress(NamedTuple):
-    """How far a tool says that a call has come: `done` of `total`, in its own unit; None if unknown."""
+    """How far a tool says that a call has come: `done` of `total`, in its own unit; None if unknown.
+
+    `waits` says that the call has not left yet: the message is what it waits for.
+    """
 
     done: float
     total: float | None = None
     message: str = ""
+    waits: bool = False
 
 
 class CallListener(Protocol):
@@ -230,6 +234,11 @@ class CallContext:
         self._rare().queued_at = time.monotonic()
         if self._caller is not None and self._caller.listener is not None:
             self._caller.listener.queued(self.key)
+
+    def wait_for(self, what: str) -> None:
+        """Say what the call waits for before it leaves, for whoever watches the run."""
+        if self._caller is not None:
+            self._caller.progressed(self, CallProgress(0, None, f"waiting for {what}", waits=True))
 
     def report_progress(self, done: float, total: float | None = None, message: str = "") -> None:
         """Report how far the call has come, for whoever watches the run; it is not recorded.

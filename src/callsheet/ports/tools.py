@@ -50,8 +50,12 @@ class ToolSpec:
     refusal: Diagnostic | None = None
     gives_list: bool = False
     """Whether its declared results are lists."""
-    result: Mapping[str, Any] | None = None
-    """The JSON schema of its results as plans see them; None where none is declared."""
+    result: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """The JSON schema of its results as plans see them; empty if none is declared."""
+    effect_source: str = ""
+    """Who says its effect, in words; empty for what callsheet or its author declares."""
+    hint: Effect | None = None
+    """The effect that its server claims by hints, whether that counts or not."""
 
     @property
     def parameter_names(self) -> tuple[str, ...]:

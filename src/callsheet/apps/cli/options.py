@@ -180,7 +180,7 @@ def setup_from(
     """The setup that these options describe, based on the user's configuration file."""
     from callsheet.api.requirements import default_data  # noqa: PLC0415 - only where tools are opened
     from callsheet.apps.settings import load_settings  # noqa: PLC0415 - as above
-    from callsheet.apps.setup import Setup  # noqa: PLC0415 - as above
+    from callsheet.apps.setup import Setup, lock_path  # noqa: PLC0415 - as above
 
     settings = load_settings()
     hosts = (*settings.fetch.allow_private_hosts, *allow_private_hosts)
@@ -195,6 +195,7 @@ def setup_from(
         tools_files=tuple(tools_files),
         mcp_configs=tuple(mcp_configs),
         settings=settings,
+        lock=lock_path(Path.cwd()),
         model=resolve_model(model),
     )
 

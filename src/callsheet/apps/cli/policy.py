@@ -174,7 +174,7 @@ def _write(path: Path, text: str, *, force: bool) -> None:
 async def _open_tools(setup: Setup) -> Toolbox:
     from callsheet.apps.toolbox import open_toolbox  # noqa: PLC0415 - imports the tools
 
-    async with open_toolbox(setup) as toolbox:
+    async with open_toolbox(setup, calls=False) as toolbox:
         return toolbox
 
 

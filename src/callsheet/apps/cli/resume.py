@@ -24,6 +24,7 @@ from callsheet.ir import Order
 if TYPE_CHECKING:
     from callsheet.apps.masking import Masker
     from callsheet.apps.setup import Setup
+    from callsheet.diagnostics import Diagnostic
     from callsheet.ir import JSON, Plan
     from callsheet.machine import Limits
     from callsheet.policy.model import Policy
@@ -370,10 +371,14 @@ async def _resume(job: ResumeJob, hint: str) -> RunOutcome:
     from callsheet.runtime.asking import Respondents  # noqa: PLC0415
     from callsheet.runtime.launch import Watch  # noqa: PLC0415
 
+    def hear(diagnostic: Diagnostic) -> None:
+        if not job.quiet:
+            print_diagnostics(job.masker.diagnostics((diagnostic,)), None)
+
     @asynccontextmanager
     async def opened(start: Start, plan: Plan, limits: Limits) -> AsyncGenerator[Opened]:
         needs = needs_of_recorded(job.moved.setup(start), plan, limits, to_stderr, job.model)
-        async with open_toolbox(needs.setup, needs.plan, needs.agents) as toolbox:
+        async with open_toolbox(needs.setup, needs.plan, needs.agents, tell=hear) as toolbox:
             job.masker.add_secrets(toolbox.known)
             if not job.quiet and not absent_tools(plan, toolbox.registry, needs.agents):
                 print_diagnostics(toolbox.diagnostics, None)

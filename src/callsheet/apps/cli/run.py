@@ -133,7 +133,15 @@ async def _run(job: Job, hint: str) -> tuple[RunOutcome | None, tuple[Diagnostic
     prints_questions = job.waits and not job.quiet
     respondents = Respondents(question_printer(job.masker, hint) if prints_questions else None, job.waits)
     needs, place = needs_of(job.setup, job.plan, job.limits, to_stderr), job.recording.place
-    async with open_toolbox(needs.setup, needs.plan, needs.agents) as toolbox:
+
+    def tell(diagnostics: tuple[Diagnostic, ...]) -> None:
+        if not job.quiet:
+            print_diagnostics(job.masker.diagnostics(diagnostics), job.text.source)
+
+    def hear(diagnostic: Diagnostic) -> None:
+        tell((diagnostic,))
+
+    async with open_toolbox(needs.setup, needs.plan, needs.agents, tell=hear) as toolbox:
         job.masker.add_secrets(toolbox.known)
         equipment, ports, setup = equip(
             needs,
@@ -143,15 +151,10 @@ async def _run(job: Job, hint: str) -> tuple[RunOutcome | None, tuple[Diagnostic
             keeps_labels=job.recording.records,
             listener=job.masker.masked_listener(job.progress.listener),
         )
-
-        def tell(diagnostics: tuple[Diagnostic, ...]) -> None:
-            if not job.quiet:
-                print_diagnostics(job.masker.diagnostics(diagnostics), job.text.source)
-
         prepared = prepare(_request(job, setup, equipment.registry), equipment, tell=tell)
-        if toolbox.servers and not job.quiet:
-            names = ", ".join(server.name for server in toolbox.servers)
-            to_stderr(f"MCP servers: {names} (from {', '.join(map(str, toolbox.configs))})")
+        opened = [server.name for server in toolbox.servers if server.is_open]
+        if opened and not job.quiet:
+            to_stderr(f"MCP servers: {', '.join(opened)} (from {', '.join(map(str, toolbox.configs))})")
         watch = Watch(observer=job.masker.masked_observer(job.progress.note))
         if job.engine is not None:
             _check_for_temporal(job)

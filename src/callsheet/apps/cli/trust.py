@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -72,7 +73,9 @@ def diff(targets: tuple[str, ...], mcp_configs: tuple[Any, ...], as_json: bool) 
     setup = options.setup_from(mcp_configs=mcp_configs)
     servers, diagnostics = compare_servers(setup, targets)
     if as_json:
-        print_json({"servers": [_json(server) for server in servers], "diagnostics": to_json(diagnostics)})
+        print_json(
+            {"servers": [server_json(server) for server in servers], "diagnostics": to_json(diagnostics)}
+        )
     else:
         for server in servers:
             print_server(server, hides_settled=True)
@@ -117,7 +120,8 @@ def print_server(server: ServerTrust, *, hides_settled: bool) -> None:
         click.echo(f"  {same} unchanged")
 
 
-def _json(server: ServerTrust) -> dict[str, Any]:
+def server_json(server: ServerTrust) -> dict[str, Any]:
+    """The differences of a server as data."""
     before = None if server.reported_before is None else server.reported_before._asdict()
     return {
         "name": server.identity.name,
@@ -222,6 +226,34 @@ def revoke(targets: tuple[str, ...], forgets: bool, as_json: bool) -> int:
     return Exit.OK
 
 
+@click.command()
+@click.option("--revoke", "revokes", is_flag=True, help="Trust it no more.")
+@options.as_json
+def project(revokes: bool, as_json: bool) -> int:
+    """Trust the project in this folder: its callsheet.lock counts also for your own MCP servers.
+
+    That holds for the file as it is now. Read it first: it says which tools may be called, and what they do.
+    """
+    from callsheet.apps.projects import distrust  # noqa: PLC0415 - not for --help
+    from callsheet.apps.projects import trust as trust_files  # noqa: PLC0415 - as above
+    from callsheet.apps.setup import project_files  # noqa: PLC0415 - as above
+
+    files = [path for path in project_files(Path.cwd()) if path.is_file()]
+    if not files:
+        raise CallsheetError.single(
+            "CFG011",
+            f"there is no project in {Path.cwd()}",
+            help="`callsheet lock` writes its lock file; change to its folder if it is another one",
+        )
+    (distrust if revokes else trust_files)(files)
+    names = [str(path) for path in files]
+    if as_json:
+        print_json({"trusted": not revokes, "files": names})
+    else:
+        to_stderr(f"{'no longer trusted' if revokes else 'trusted as they are now'}: {', '.join(names)}")
+    return Exit.OK
+
+
 def _is_interactive() -> bool:
     return is_terminal(sys.stdin)
 
@@ -246,6 +278,7 @@ COMMANDS: dict[str, CommandEntry] = {
         f"{_PACKAGE}:diff", "Compare the stored declarations with the current ones.", _SECTION
     ),
     "approve": CommandEntry(f"{_PACKAGE}:approve", "Approve the current declarations of tools.", _SECTION),
+    "project": CommandEntry(f"{_PACKAGE}:project", "Trust the project in this folder.", _SECTION),
     "revoke": CommandEntry(f"{_PACKAGE}:revoke", "Revoke the approval of tools.", _SECTION),
 }
 

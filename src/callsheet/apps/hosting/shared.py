@@ -12,11 +12,13 @@ import time
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from callsheet.api.requirements import AgentRules, absent_tools, take_in_all
+from callsheet.apps.catalogue import Catalogue, catalogue_of
 from callsheet.apps.server_selection import select_servers
 from callsheet.apps.setup import Setup
 from callsheet.apps.tool_declarations import DeclaredTools
@@ -51,6 +53,7 @@ class SharedTools:
         self._stack = AsyncExitStack()
         self._opening = asyncio.Lock()
         self._pool: McpPool | None = None
+        self._catalogue: Catalogue | None = None
         self._configs: tuple[McpServerConfig, ...] = ()
         self._doubts: tuple[Diagnostic, ...] = ()
         self._box = self._toolbox(self._local)
@@ -77,7 +80,7 @@ class SharedTools:
         tools is missing, else as warnings.
         """
         if plan is None or absent_tools(plan, self._box.registry, agents):
-            await self._open()
+            await self._open(plan, agents)
         box = self._box
         if plan is None or absent_tools(plan, box.registry, agents):
             return box
@@ -109,11 +112,27 @@ class SharedTools:
             self._noted = setup, setup.to_note()
         return self._noted[1]
 
-    async def _open(self) -> None:
-        """Open the servers that are not open; failed ones again only after a pause."""
+    async def _open(self, plan: Plan | None, agents: AgentRules | None) -> None:
+        """Open the servers that are not open, and not locked; failed ones again only after a pause.
+
+        Locked servers start when one of their tools is called; if they suffice, no other is opened.
+        """
         async with self._opening:
+            if self._pool is None and self._catalogue is None:
+                self._catalogue = await asyncio.to_thread(catalogue_of, self.setup)
+                if self._catalogue is not None:
+                    pool = await self._make_pool()
+                    judged = () if pool is None else await pool.connect(only_locked=True)
+                    self._take_in((*self._catalogue.diagnostics, *judged))
+            registry = self._box.registry
+            if self._catalogue is not None and (
+                not self._catalogue.unlocked
+                or (plan is not None and not absent_tools(plan, registry, agents))
+            ):
+                return
             now = time.monotonic()
-            if self._pool is not None and not (self._failed and now - self._tried >= _PAUSE):
+            has_tried = self._tried > float("-inf")
+            if self._pool is not None and has_tried and not (self._failed and now - self._tried >= _PAUSE):
                 return
             self._tried = now
             if self._pool is None:
@@ -122,22 +141,34 @@ class SharedTools:
                 return
             found = await self._pool.connect(keep_going=True)
             self._failed = any(d.is_error for d in found)
-            registry = Registry(self._local)
-            take_in_all(registry, self._pool.tools(), self._pool.away)
-            self._box = self._toolbox(registry, found)
+            self._take_in(found)
 
-    async def _make_pool(self) -> None:
-        chosen = await asyncio.to_thread(select_servers, self.setup, None)
+    def _take_in(self, found: tuple[Diagnostic, ...]) -> None:
+        """Make the toolbox anew, with the tools of all servers that are open or locked."""
+        catalogue, pool = self._catalogue, self._pool
+        registry = Registry(self._local)
+        if catalogue is not None:
+            registry = catalogue.without_configured().registry(self._local, calls=True)
+        if pool is not None:
+            locked = None if catalogue is None else catalogue.lock.servers
+            take_in_all(registry, pool.tools(), pool.away, locked)
+        self._box = self._toolbox(registry, found)
+
+    async def _make_pool(self) -> McpPool | None:
+        is_lenient = self._catalogue is not None
+        chosen = await asyncio.to_thread(partial(select_servers, self.setup, None, is_lenient=is_lenient))
         if not chosen.configs:
             self._box = replace(self._box, diagnostics=chosen.diagnostics)
-            return
+            return None
         from callsheet.api.requirements import login_file  # noqa: PLC0415 - only where servers are opened
         from callsheet.ports.mcp import McpPool, folder_sink  # noqa: PLC0415 - as above
 
         sink, pins = folder_sink(self.setup.data / "files"), pin_keeper(self.setup.settings)
         self._configs, self._doubts = chosen.configs, chosen.diagnostics
-        pool = McpPool(chosen.configs, blob_sink=sink, pins=pins, logins=login_file())
+        lock = None if self._catalogue is None else self._catalogue.lock
+        pool = McpPool(chosen.configs, blob_sink=sink, pins=pins, logins=login_file(), lock=lock)
         self._pool = await self._stack.enter_async_context(pool)
+        return self._pool
 
     def _toolbox(self, registry: Registry, found: tuple[Diagnostic, ...] = ()) -> Toolbox:
         secrets = in_environment(os.environ)
@@ -161,4 +192,6 @@ class SharedTools:
 def _without_servers(setup: Setup) -> dict[str, JSON]:
     """The parts of a setup that determine its tools, except servers; the model does not count."""
     note = setup.to_note()
-    return {name: note[name] for name in ("workspace", "data", "tools", "settings")}
+    return {name: note[name] for name in ("workspace", "data", "tools", "settings")} | {
+        "lock": note.get("lock")
+    }

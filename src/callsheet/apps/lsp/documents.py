@@ -13,7 +13,8 @@ from callsheet.api.proving import Assumptions, Proof, prove
 from callsheet.api.requirements import absent_tools, facts_of, wrong_tools
 from callsheet.apps.guarantees import guarantees_of
 from callsheet.apps.setup import Setup
-from callsheet.apps.toolbox import local_tools, open_toolbox
+from callsheet.apps.tool_declarations import DeclaredTools
+from callsheet.apps.toolbox import open_toolbox
 from callsheet.diagnostics import CallsheetError, Diagnostic, Source
 from callsheet.frontends.spelling import Syntax
 from callsheet.ir import Plan, canonical_tool_name
@@ -39,17 +40,19 @@ class Tools:
 
 
 def local_tools_of(setup: Setup) -> Tools:
-    """The tools that need no server. Raises CallsheetError for a file that cannot be loaded."""
+    """The tools that are known without a server. Raises CallsheetError for a file that cannot be loaded."""
     from callsheet.ports.mcp.discovery import discover  # noqa: PLC0415 - brings the servers' client
 
-    registry = local_tools(setup)
+    declared = DeclaredTools(setup)
+    if declared.catalogue is not None:
+        return Tools(declared.known(), declared.catalogue.not_asked)
     files = [*(setup.mcp_configs or discover())]
-    return Tools(registry, f"a server of {files[0]}" if files else None)
+    return Tools(declared.local, f"a server of {files[0]}" if files else None)
 
 
 async def server_tools_of(setup: Setup) -> tuple[Tools, tuple[Diagnostic, ...]]:
     """All tools, including those of the named servers, and diagnostics; raises CallsheetError as above."""
-    async with open_toolbox(setup) as toolbox:
+    async with open_toolbox(setup, calls=False) as toolbox:
         return Tools(toolbox.registry), toolbox.diagnostics
 
 

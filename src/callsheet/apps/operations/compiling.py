@@ -163,7 +163,7 @@ async def plan_for(goal: str, context: str, setup: Setup) -> Created:
     answer.
     """
     planner = required_planner(setup)
-    async with open_toolbox(setup) as toolbox:
+    async with open_toolbox(setup, calls=False) as toolbox:
         return await _made(planner, goal, context, toolbox)
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
 from callsheet.apps.operations.schema import Count, DiagnosticRow, Object, diagnostic_rows
+from callsheet.views.stubs import signature_line
 
 if TYPE_CHECKING:
     from callsheet.apps.toolbox import Toolbox
@@ -19,8 +20,12 @@ class ToolRow(TypedDict):
     origin: str
     effect: str
     description: str
+    signature: Annotated[str, "how a plan in Python calls it, with types"]
     arguments: list[str]
     parameters: Object
+    result: Annotated[Object, "the JSON Schema of its results; empty if none is declared"]
+    effect_source: Annotated[str, "who says its effect; empty for callsheet and authors of functions"]
+    hint: Annotated[str | None, "the effect that its server claims"]
     pin: str | None
     refusal: str | None
 
@@ -62,8 +67,12 @@ def tools_json(toolbox: Toolbox) -> ToolList:
                 "origin": spec.origin,
                 "effect": str(spec.effect),
                 "description": first_line(spec),
+                "signature": signature_line(name, spec),
                 "arguments": list(spec.parameter_names),
                 "parameters": dict(spec.parameters),
+                "result": dict(spec.result),
+                "effect_source": spec.effect_source,
+                "hint": None if spec.hint is None else str(spec.hint),
                 "pin": spec.pin,
                 "refusal": None if spec.refusal is None else spec.refusal.code,
             }

@@ -21,8 +21,12 @@ def declare(
     *,
     effect: Effect,
     required: Sequence[str] | None = None,
+    result: Mapping[str, Any] | None = None,
 ) -> Tool:
-    """A built-in tool; all properties are required unless `required` says which; no others are accepted."""
+    """A built-in tool; all properties are required unless `required` says which; no others are accepted.
+
+    `result` is the schema of its results, if they are always of one type.
+    """
     parameters = {
         "type": "object",
         "properties": dict(properties),
@@ -36,6 +40,7 @@ def declare(
         parameters=parameters,
         effect=effect,
         is_declared=True,
+        result=result or {},
     )
     return Tool(spec, handler)
 

@@ -193,6 +193,7 @@ def file_tools(settings: BuiltinSettings) -> list[Tool]:
             "Read a text file in the workspace.",
             {"path": _PATH},
             partial(_read_tool, settings),
+            result=TEXT,
             effect=Effect.READ,
         ),
         declare(
@@ -200,6 +201,7 @@ def file_tools(settings: BuiltinSettings) -> list[Tool]:
             "Create or overwrite a file in the workspace, creating folders; non-text content becomes JSON.",
             {"path": _PATH, "content": {"description": "text, or any value, which is written as JSON"}},
             partial(_write_file, settings),
+            result=TEXT,
             effect=Effect.IDEMPOTENT,
         ),
         declare(
@@ -207,6 +209,7 @@ def file_tools(settings: BuiltinSettings) -> list[Tool]:
             "Replace text that occurs exactly once in a file in the workspace.",
             {"path": _PATH, "old": TEXT, "new": TEXT},
             partial(_edit_file, settings),
+            result=TEXT,
             effect=Effect.UNSAFE,
         ),
         declare(

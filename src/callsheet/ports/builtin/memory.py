@@ -115,6 +115,7 @@ def memory_tools(settings: BuiltinSettings) -> list[Tool]:
             "Search the facts stored by earlier runs; returns the best, one per line, or an empty text.",
             {"query": TEXT},
             partial(_query, settings),
+            result=TEXT,
             effect=Effect.READ,
         ),
         declare(
@@ -122,6 +123,7 @@ def memory_tools(settings: BuiltinSettings) -> list[Tool]:
             "Store a fact for later runs.",
             {"content": TEXT, "importance": {"type": "number", "minimum": 0, "maximum": 1, "default": 0.5}},
             partial(_store_fact, settings),
+            result=TEXT,
             effect=Effect.KEYED,
             required=["content"],
         ),

@@ -10,8 +10,10 @@ import os
 from pathlib import Path
 
 
-def replace_file(path: Path, data: bytes) -> None:
-    """Write a file atomically, readable by its owner only; a symbolic link is replaced and not followed.
+def replace_file(path: Path, data: bytes, mode: int = 0o600) -> None:
+    """Write a file atomically, by default readable by its owner only.
+
+    A symbolic link is replaced and not followed.
 
     Raises OSError, also if the path is a device or a pipe, which would be lost.
     """
@@ -19,7 +21,7 @@ def replace_file(path: Path, data: bytes) -> None:
         raise OSError(errno.EINVAL, "it is not a file", str(path))
     temporary = path.with_name(f".{path.name[:200]}.{os.getpid()}.new")
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-    fd = os.open(temporary, flags, 0o600)
+    fd = os.open(temporary, flags, mode)
     try:
         with os.fdopen(fd, "wb") as file:
             file.write(data)

@@ -173,6 +173,8 @@ class McpConfigFile:
     source: Source = field(repr=False)
     servers: tuple[McpServerConfig, ...]
     warnings: tuple[Diagnostic, ...] = ()
+    skipped: tuple[str, ...] = ()
+    """The servers that were left out because they cannot be used."""
 
 
 _TABLES = ("mcpServers", "servers")
@@ -254,6 +256,7 @@ class _Reading:
         self.environ = environ
         self.skips = skips
         self.warnings: list[Diagnostic] = []
+        self.skipped: list[str] = []
 
     def wrong(self, span: Span, message: str, help: str | None = None) -> NoReturn:  # noqa: A002
         fail(self.source, "CFG112", span, message, help)
@@ -277,7 +280,7 @@ class _Reading:
                     self.wrong(cast("Span", node.key), f"the server {name!r} is in both tables")
                 by_name[name] = self.server_or_skip(name, node)
         servers = tuple(s for s in by_name.values() if s is not None)
-        return McpConfigFile(self.source, servers, tuple(self.warnings))
+        return McpConfigFile(self.source, servers, tuple(self.warnings), tuple(self.skipped))
 
     def server_or_skip(self, name: str, node: Node) -> McpServerConfig | None:
         """The server; None for one that is disabled, or that is skipped because it cannot be used."""
@@ -286,6 +289,7 @@ class _Reading:
         except CallsheetError as error:
             if not self.skips:
                 raise
+            self.skipped.append(name)
             self.warnings += (
                 replace(d, severity=Severity.WARNING, message=f"the server {name!r} is skipped: {d.message}")
                 for d in error.diagnostics

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any, cast
+from enum import StrEnum
+from typing import Any, NamedTuple, cast
 
 from callsheet import lazy
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, did_you_mean
-from callsheet.ir import CallKind, Effect, call_kind, canonical_tool_name
+from callsheet.ir import CallKind, Effect, OnInDoubt, call_kind, canonical_tool_name
 from callsheet.ir.canon import canonical_bytes
 from callsheet.ir.operations import CONTROL_WORDS
-from callsheet.ports.mcp.servers import McpServerConfig, ToolRule
+from callsheet.ports.mcp.servers import DEFAULT_TIMEOUT, McpServerConfig, ToolRule
 from callsheet.ports.tools import ToolSpec
 
 _NAME = lazy.pattern(r"[A-Z][A-Z0-9_]*")
@@ -53,16 +54,64 @@ def _hashed(data: Any) -> str:
     return f"sha256:{hashlib.sha256(canonical_bytes(data)).hexdigest()}"
 
 
-def effect_of(config: McpServerConfig, name: str, hints: Mapping[str, Any]) -> Effect:
-    """The effect of a tool: as configured, else a trusted server's hint, else UNSAFE."""
-    declared = config.effects.get(name)
-    if declared is not None:
-        return declared
-    if config.trusted and hints.get("readOnlyHint") is True and hints.get("destructiveHint") is not True:
+class EffectSource(StrEnum):
+    """Who says which effect a tool has."""
+
+    CONFIGURED = "configured"
+    """The operator, in the configuration of the server."""
+    ACCEPTED = "accepted"
+    """The server, by a hint that a person has accepted into `callsheet.lock`."""
+    TRUSTED = "trusted"
+    """The server, by a hint that counts because the operator trusts the server."""
+    NOBODY = "nobody"
+
+
+class ToolTerms(NamedTuple):
+    """What the operator says of a tool beside its declaration; `timeout` is that of its server."""
+
+    effect: Effect = Effect.UNSAFE
+    source: EffectSource = EffectSource.NOBODY
+    key_argument: str | None = None
+    on_in_doubt: OnInDoubt | None = None
+    timeout: float = DEFAULT_TIMEOUT
+
+
+def terms_of(
+    config: McpServerConfig, declaration: Mapping[str, Any], accepted: Effect | None = None
+) -> ToolTerms:
+    """The terms of a declared tool by the configuration of its server.
+
+    `accepted` is the effect of a hint that a person has accepted; a configured effect precedes it.
+    """
+    name = str(declaration["name"])
+    rule = config.rules.get(name, ToolRule())
+    effect, source = _effect(config, declaration, accepted)
+    return ToolTerms(effect, source, rule.key_argument, rule.on_in_doubt, config.timeout)
+
+
+def _effect(
+    config: McpServerConfig, declaration: Mapping[str, Any], accepted: Effect | None
+) -> tuple[Effect, EffectSource]:
+    configured = config.effects.get(str(declaration["name"]))
+    if configured is not None:
+        return configured, EffectSource.CONFIGURED
+    if accepted is not None:
+        return accepted, EffectSource.ACCEPTED
+    hinted = hinted_effect(declaration) if config.trusted else None
+    return (Effect.UNSAFE, EffectSource.NOBODY) if hinted is None else (hinted, EffectSource.TRUSTED)
+
+
+def hinted_effect(declaration: Mapping[str, Any]) -> Effect | None:
+    """The effect that a server's hints give to its tool; None without a hint, or if one contradicts it.
+
+    >>> str(hinted_effect({"name": "t", "annotations": {"readOnlyHint": True}}))
+    'read'
+    """
+    hints = declaration.get("annotations")
+    given = cast("dict[str, Any]", hints) if isinstance(hints, dict) else {}
+    if given.get("readOnlyHint") is True and given.get("destructiveHint") is not True:
         return Effect.READ
-    if config.trusted and hints.get("idempotentHint") is True:
-        return Effect.IDEMPOTENT
-    return Effect.UNSAFE
+    return Effect.IDEMPOTENT if given.get("idempotentHint") is True else None
 
 
 def hint_against(config: McpServerConfig, declaration: Mapping[str, Any]) -> str | None:
@@ -126,27 +175,43 @@ def plan_name(server: str, tool: str) -> str:
     return name
 
 
-def spec_of(config: McpServerConfig, declaration: Mapping[str, Any]) -> ToolSpec:
-    """The spec of a declared tool."""
+def spec_of(
+    config: McpServerConfig, declaration: Mapping[str, Any], accepted: Effect | None = None
+) -> ToolSpec:
+    """The spec of a declared tool; `accepted` is the effect of a hint that a person has accepted."""
+    return spec_under(config.name, declaration, terms_of(config, declaration, accepted))
+
+
+def spec_under(server: str, declaration: Mapping[str, Any], terms: ToolTerms) -> ToolSpec:
+    """The spec of a tool that a server declares, under the terms of the operator."""
     given = str(declaration["name"])
-    hints = declaration.get("annotations")
-    schema = declaration.get("inputSchema")
-    rule = config.rules.get(given, ToolRule())
+    schema, output = declaration.get("inputSchema"), declaration.get("outputSchema")
+    parameters = cast("dict[str, Any]", schema) if isinstance(schema, dict) else {}
     return ToolSpec(
-        name=plan_name(config.name, given),
+        name=plan_name(server, given),
         executor=given,
         description=str(declaration.get("description") or declaration.get("title") or ""),
-        parameters=_seen_by_plans(cast("dict[str, Any]", schema), rule) if isinstance(schema, dict) else {},
-        effect=effect_of(config, given, cast("dict[str, Any]", hints) if isinstance(hints, dict) else {}),
-        origin=f"mcp:{config.name}",
-        timeout=config.timeout,
+        parameters=_seen_by_plans(parameters, terms.key_argument),
+        effect=terms.effect,
+        origin=f"mcp:{server}",
+        timeout=terms.timeout,
         pin=pin_of(declaration),
         orderless_pin=orderless_pin_of(declaration),
-        is_declared=given in config.effects,
-        on_in_doubt=rule.on_in_doubt,
-        gives_list=_gives_list(declaration.get("outputSchema")),
-        result=_result_schema(declaration.get("outputSchema")),
+        is_declared=terms.source in (EffectSource.CONFIGURED, EffectSource.ACCEPTED),
+        on_in_doubt=terms.on_in_doubt,
+        gives_list=_gives_list(output),
+        result=_result_schema(output),
+        effect_source=_SOURCES[terms.source],
+        hint=hinted_effect(declaration),
     )
+
+
+_SOURCES = {
+    EffectSource.CONFIGURED: "the server's configuration",
+    EffectSource.ACCEPTED: "the server's hint, accepted in callsheet.lock",
+    EffectSource.TRUSTED: "the server's hint; the configuration trusts the server",
+    EffectSource.NOBODY: "nobody declares it",
+}
 
 
 def _gives_list(schema: object) -> bool:
@@ -165,28 +230,30 @@ def _gives_list(schema: object) -> bool:
     return isinstance(result, dict) and cast("dict[str, Any]", result).get("type") == "array"
 
 
-def _result_schema(schema: object) -> Mapping[str, Any] | None:
+def _result_schema(schema: object) -> Mapping[str, Any]:
     """The schema of a result as plans see it: without the wrapper around what is no object.
+
+    Empty if none is declared.
 
     >>> _result_schema({"properties": {"result": {"type": "array"}}})
     {'type': 'array'}
     """
     if not isinstance(schema, dict):
-        return None
+        return {}
     given = cast("dict[str, Any]", schema)
     properties: Any = given.get("properties")
     if not isinstance(properties, dict) or list(cast("dict[str, Any]", properties)) != ["result"]:
         return given
     inner: Any = cast("dict[str, Any]", properties)["result"]
     if not isinstance(inner, dict):
-        return None
+        return {}
     whole = {name: given[name] for name in ("$defs", "definitions") if name in given}
     return {**cast("dict[str, Any]", inner), **whole}
 
 
-def _seen_by_plans(schema: dict[str, Any], rule: ToolRule) -> dict[str, Any]:
+def _seen_by_plans(schema: dict[str, Any], key_argument: str | None) -> dict[str, Any]:
     """The schema without the argument that receives the idempotency key."""
-    name, properties, required = rule.key_argument, schema.get("properties"), schema.get("required")
+    name, properties, required = key_argument, schema.get("properties"), schema.get("required")
     if name is None or not isinstance(properties, dict) or name not in properties:
         return schema
     fields = cast("dict[str, Any]", properties)

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from callsheet.diagnostics import CallsheetError, Diagnostic
 from callsheet.ir import JSON
@@ -36,13 +36,18 @@ from callsheet.ports.mcp.servers import HttpServer, McpServerConfig, ToolProbe, 
 from callsheet.ports.mcp.transport import IDEMPOTENCY_KEY
 from callsheet.ports.mcp.trust import (
     Judgement,
+    Lock,
+    LockedServer,
     PinKeeper,
+    Pins,
     Reported,
     SeenServer,
     changed_fields,
     differences,
     identity_of,
 )
+from callsheet.ports.mcp.trust.judging import judge
+from callsheet.ports.mcp.trust.lock import transport_of
 from callsheet.ports.probes import Probed, Prober, probed_json
 from callsheet.ports.timeouts import Slots
 from callsheet.ports.tools import Handler, Tool, ToolSpec
@@ -57,15 +62,23 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("callsheet.mcp")
 
+Tell: TypeAlias = Callable[[Diagnostic], None]
+"""Hears what people should know of a server that starts during a run."""
+
 
 @dataclass(frozen=True, slots=True)
 class ServerStatus:
-    """An open server: negotiated protocol, process id (if any), number of tools."""
+    """A server: its protocol, process id (if any), number of tools, `pipe` or `tcp`, whether it is open.
+
+    One that is not open is in the lock file, and starts when one of its tools is called.
+    """
 
     name: str
     protocol: str | None
     pid: int | None
     tools: int
+    transport: str = "pipe"
+    is_open: bool = True
 
 
 class ManagedServer:
@@ -77,8 +90,12 @@ class ManagedServer:
         sink: BlobSink | None,
         start_timeout: float,
         logins: LoginFile | None = None,
+        locked: LockedServer | None = None,
+        tell: Tell | None = None,
     ) -> None:
         self.config = config
+        self.locked = locked
+        self._tell = tell
         self._sink = sink
         self._start_timeout = start_timeout
         self._logins = logins
@@ -86,8 +103,8 @@ class ManagedServer:
         self._secrets: tuple[str, ...] = ()
         self._finder = Finder()
         self._connection: Connection | None = None
-        self._reported: str | None = None
-        """The name that the server reported when it was first opened."""
+        self._reported: str | None = None if locked is None else locked.reported.name
+        """The name that the server reported when it was first opened, or locked."""
         self._lock = asyncio.Lock()
         self._closed = False
         self.judgement = Judgement()
@@ -108,10 +125,25 @@ class ManagedServer:
                 if connection is not None:
                     await connection.close()
                 connection = await Connection.open(self.config, self._start_timeout, self._source())
+                is_first = self._connection is None
                 self._connection = connection
                 if self._reported is None:
                     self._reported = connection.reported[0]
+                if is_first and self.locked is not None:
+                    self._compare(self.locked)
             return connection
+
+    def _compare(self, locked: LockedServer) -> None:
+        """Tell people how the server, just opened, differs from the lock file."""
+        seen = self.seen()
+        if seen is None:
+            return
+        pins = Pins((locked.pinned(seen.identity),))
+        for notice in judge(seen, pins, pinned=False, now="").notices:
+            if self._tell is None:
+                _log.warning("%s: %s", notice.code, notice.message)
+            else:
+                self._tell(notice)
 
     def _source(self) -> TokenSource | None:
         """The source of tokens for the server, shared by all its sessions."""
@@ -134,11 +166,19 @@ class ManagedServer:
                 await self._connection.close()
 
     def status(self) -> ServerStatus:
-        """The status of the server, which must have been opened."""
-        connection = self._connection
-        assert connection is not None
+        """The status of the server, which must have been opened or locked."""
+        connection, name, transport = self._connection, self.config.name, transport_of(self.config)
+        if connection is None:
+            assert self.locked is not None
+            locked = self.locked
+            return ServerStatus(name, locked.protocol, None, len(locked.tools), transport, is_open=False)
         pid = connection.process.pid if connection.process is not None else None
-        return ServerStatus(self.config.name, connection.protocol, pid, len(connection.declarations))
+        return ServerStatus(name, connection.protocol, pid, len(connection.declarations), transport)
+
+    def as_locked(self) -> SeenServer:
+        """What the lock file says of the server and its tools."""
+        assert self.locked is not None
+        return SeenServer(identity_of(self.config), self.locked.reported, self.locked.declarations)
 
     def seen(self) -> SeenServer | None:
         """What the server reports about itself and its tools, None while it is not open."""
@@ -152,6 +192,8 @@ class ManagedServer:
 
     def warnings(self) -> list[Diagnostic]:
         """Warnings about the server's tools and their pins."""
+        if self.locked is not None:
+            return [*unused_settings(self.config, self.locked.declarations), *self.judgement.notices]
         if self._connection is None:
             return []
         declared = self._connection.declarations
@@ -162,14 +204,15 @@ class ManagedServer:
         ]
 
     def tools(self) -> list[tuple[Tool, str]]:
-        """The tools that the server declared, each with its qualified name; empty before it is opened."""
-        if self._connection is None:
-            return []
+        """The tools that the server declared, each with its qualified name; empty before it is opened.
+
+        Those of a locked server are the ones in the lock file, also once it is open.
+        """
         tools: list[tuple[Tool, str]] = []
-        for name, declaration in self._connection.declarations.items():
+        for name, declaration in self._declared().items():
             if not is_plain(name):
                 continue
-            spec = replace(spec_of(self.config, declaration), refusal=self.judgement.refusals.get(name))
+            spec = self._spec(name, declaration)
             rule = self.config.rules.get(name, ToolRule())
             probe = None if rule.probe is None else self._prober(rule.probe)
             handler = self._handler(spec, declaration, rule.key_argument)
@@ -179,14 +222,23 @@ class ManagedServer:
             tools.append((tool, qualified_name(self.config.name, name)))
         return tools
 
+    def _declared(self) -> Mapping[str, Mapping[str, Any]]:
+        if self.locked is not None:
+            return self.locked.declarations
+        return {} if self._connection is None else self._connection.declarations
+
+    def _spec(self, name: str, declaration: Mapping[str, Any]) -> ToolSpec:
+        locked = None if self.locked is None else self.locked.tools.get(name)
+        accepted = None if locked is None else locked.accepted
+        spec = spec_of(self.config, declaration, accepted)
+        return replace(spec, refusal=self.judgement.refusals.get(name))
+
     def _prober(self, rule: ToolProbe) -> Prober | None:
         """The prober that calls the probing tool; None if the server does not offer it (see `warnings`)."""
-        assert self._connection is not None
-        declaration = self._connection.declarations.get(rule.tool)
+        declaration = self._declared().get(rule.tool)
         if declaration is None or not is_plain(rule.tool):
             return None
-        refusal = self.judgement.refusals.get(rule.tool)
-        spec = replace(spec_of(self.config, declaration), refusal=refusal)
+        spec = self._spec(rule.tool, declaration)
         names = spec.parameter_names if rule.arguments is None else rule.arguments
         handler = self._handler(spec, declaration, rule.key_argument)
 
@@ -224,6 +276,7 @@ class ManagedServer:
             raise ToolFailed(spec.refusal.message)
         connection = self._connection
         if connection is None or connection.ended:
+            context.wait_for(f"the MCP server {self.config.name!r} to start")
             try:
                 connection = await self.open()
             except CallsheetError as error:
@@ -308,7 +361,8 @@ class ManagedServer:
         tool = f"the tool {name!r} of the MCP server {self.config.name!r}"
         if now is None:
             return ToolFailed(f"{tool} is no longer offered; not called")
-        _log.warning("%s has changed: %s", tool, "; ".join(differences(before, now)))
+        if self.locked is None:  # otherwise people have heard of it when the server was opened
+            _log.warning("%s has changed: %s", tool, "; ".join(differences(before, now)))
         fields = ", ".join(changed_fields(before, now))
         return ToolFailed(f"{tool} is declared differently now ({fields}); not called")
 
@@ -323,7 +377,8 @@ class McpPool:
     `blob_sink` stores the binary data that servers send (`folder_sink` writes it into a folder); without one
     it stays in the values as base64. `start_timeout` is in seconds and per server. `pins` checks declarations
     against what was seen or approved before; without it every tool is accepted as declared when its server is
-    opened. `logins` holds the logins for servers that require one.
+    opened. `logins` holds the logins for servers that require one. Servers in `lock` offer the tools that it
+    has, and start when one is called; `tell` hears how they then differ from it.
 
         async with McpPool(load_config(path).servers) as pool:
             await pool.connect()
@@ -340,11 +395,17 @@ class McpPool:
         start_timeout: float = START_TIMEOUT,
         pins: PinKeeper | None = None,
         logins: LoginFile | None = None,
+        lock: Lock | None = None,
+        tell: Tell | None = None,
     ) -> None:
         self._pins = pins
+        locked: Mapping[str, LockedServer] = {} if lock is None else lock.servers
         self.away: tuple[tuple[str, str], ...] = ()
         """The known tools of servers that could not be opened, by name and qualified name."""
-        self._servers = [ManagedServer(config, blob_sink, start_timeout, logins) for config in configs]
+        self._servers = [
+            ManagedServer(config, blob_sink, start_timeout, logins, locked.get(config.name), tell)
+            for config in configs
+        ]
 
     async def __aenter__(self) -> McpPool:
         return self
@@ -354,14 +415,17 @@ class McpPool:
     ) -> None:
         await self.close()
 
-    async def connect(self, *, keep_going: bool = False) -> tuple[Diagnostic, ...]:
-        """Open all servers that are not open, concurrently; returns warnings about them.
+    async def connect(self, *, keep_going: bool = False, only_locked: bool = False) -> tuple[Diagnostic, ...]:
+        """Open all servers that are not open, except locked ones, concurrently; returns warnings about them.
+
+        With `only_locked` none is opened, and only what the lock file says is checked.
 
         Raises CallsheetError with a diagnostic for each server that cannot be opened; with `keep_going` these
         are returned with the warnings, and the other servers can be used. An unusable file of pins raises in
         any case (CFG114).
         """
-        outcomes = await asyncio.gather(*(server.open() for server in self._servers), return_exceptions=True)
+        opening = (server.open() for server in self._servers if server.locked is None and not only_locked)
+        outcomes = await asyncio.gather(*opening, return_exceptions=True)
         failed: list[Diagnostic] = []
         for outcome in outcomes:
             if isinstance(outcome, CallsheetError):
@@ -375,12 +439,19 @@ class McpPool:
         return (*failed, *(d for server in self._servers for d in server.warnings()))
 
     async def _judge(self, pins: PinKeeper) -> None:
-        """Check all open servers against the pins."""
-        opened = [(server, seen) for server in self._servers if (seen := server.seen()) is not None]
+        """Check all open servers, and what the lock file says of others, against the pins."""
+        opened = [
+            (server, seen)
+            for server in self._servers
+            if server.locked is None and (seen := server.seen()) is not None
+        ]
+        for server in self._servers if pins.needs_approval else ():
+            if server.locked is not None:
+                opened.append((server, server.as_locked()))
         judgements = await asyncio.to_thread(pins.judge, [seen for _, seen in opened])
         for (server, _), judgement in zip(opened, judgements, strict=True):
             server.judgement = judgement
-        missing = [server.config for server in self._servers if not server.is_open]
+        missing = [s.config for s in self._servers if s.locked is None and not s.is_open]
         self.away = tuple(
             (spec_of(config, declarations).name, qualified_name(config.name, str(declarations["name"])))
             for config, declarations in (await asyncio.to_thread(pins.known, missing) if missing else ())
@@ -395,8 +466,8 @@ class McpPool:
         return [pair for server in self._servers for pair in server.tools()]
 
     def status(self) -> list[ServerStatus]:
-        """The servers that are open now."""
-        return [server.status() for server in self._servers if server.is_open]
+        """The servers that are open now, or start when they are called."""
+        return [server.status() for server in self._servers if server.locked is not None or server.is_open]
 
     def secrets(self) -> Iterator[str]:
         """The tokens and secrets of logins that were used so far."""

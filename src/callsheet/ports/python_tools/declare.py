@@ -153,6 +153,7 @@ def tool_of(function: Callable[..., Any], *, origin: str | None = None) -> Tool:
         pin=f"sha256:{hashlib.sha256(pin).hexdigest()}",
         is_declared=declared.effect is not None,
         on_in_doubt=declared.on_in_doubt,
+        result=signature.result,
     )
     probe = None if declared.probe is None else _prober(declared.probe, declared.key_argument)
     handler = _handler(function, signature, declared)

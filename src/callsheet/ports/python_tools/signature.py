@@ -66,6 +66,8 @@ class Signature:
     """The type of additional arguments, for a function with `**kwargs`."""
     context: str | None
     """The name of the parameter that takes the CallContext."""
+    result: dict[str, Any]
+    """The schema of the result; empty if it is not annotated, or not with a simple type."""
     _checks: dict[str, Check] = field(repr=False)
 
     def bind(self, args: Mapping[str, Any]) -> dict[str, Any]:
@@ -100,7 +102,9 @@ class Signature:
             schema.pop("required", None)
         parameters = {other: p for other, p in self.parameters.items() if other != name}
         checks = {other: check for other, check in self._checks.items() if other != name}
-        return Signature(schema, parameters, self.required - {name}, self.extra, self.context, checks)
+        return Signature(
+            schema, parameters, self.required - {name}, self.extra, self.context, self.result, checks
+        )
 
     def _parameter(self, name: str) -> Parameter:
         parameter = self.parameters.get(name, self.extra if name != self.context else None)
@@ -164,7 +168,9 @@ def read_signature(function: Callable[..., Any]) -> Signature:
         function, signature, [*parameters.values(), *([extra] if extra else [])], schemas, extra
     )
     checks = {name: p.check for name, p in parameters.items()}
-    return Signature(schema, parameters, frozenset(required), extra, context, checks)
+    returned = simple(hints["return"]) if "return" in hints else None
+    result = {} if returned is None else returned.schema
+    return Signature(schema, parameters, frozenset(required), extra, context, result, checks)
 
 
 def _object_schema(

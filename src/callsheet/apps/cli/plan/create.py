@@ -83,5 +83,5 @@ def _print_prompt(goal: str, context: str, setup: Setup, *, as_json: bool) -> Ex
 async def _specs(setup: Setup) -> list[ToolSpec]:
     from callsheet.apps.toolbox import open_toolbox  # noqa: PLC0415 - as above
 
-    async with open_toolbox(setup) as toolbox:
+    async with open_toolbox(setup, calls=False) as toolbox:
         return [tool.spec for tool in toolbox.registry]

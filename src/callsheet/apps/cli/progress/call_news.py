@@ -57,7 +57,9 @@ def progress_text(progress: CallProgress) -> str:
     >>> [progress_text(CallProgress(*said)) for said in ((3, 10, "pages"), (0.4, 1), (7,))]
     ['3 of 10, pages', '40%', '7']
     """
-    done, total, message = progress
+    done, total, message, waits = progress
+    if waits:
+        return preview(message, 100)
     if total in _PERCENT and 0 <= done <= total:
         count = f"{done / total:.0%}"
     else:
@@ -139,6 +141,8 @@ class LineThrottle:
         place = news.step, news.at.item
         if news.kind is NewsKind.PROGRESS:
             last = self._last.get(place, 0.0)
+            if news.progress is not None and news.progress.waits:
+                return True
             if last <= news.took < last + BETWEEN_LINES:
                 return False
             self._last[place] = news.took
@@ -157,7 +161,9 @@ def news_data(news: CallNews) -> dict[str, object]:
     if news.kind is NewsKind.DONE:
         return {**row, "seconds": round(news.took, 6)}
     if news.progress is not None:
-        done, total, message = news.progress
+        done, total, message, waits = news.progress
+        if waits:
+            return {**row, "waits": preview(message, 200)}
         row |= {"attempt": news.at.attempt, "done": _finite(done), "total": _finite(total)}
         row["message"] = preview(message, 200)
     return row
@@ -170,5 +176,6 @@ def _finite(number: float | None) -> float | None:
 def line_text(news: CallNews) -> tuple[str, str]:
     """The label and the message of a line about a call."""
     if news.kind is NewsKind.PROGRESS:
-        return "working", ": ".join(filter(None, (news.at.describe(), news.text)))
+        word = "waiting" if news.progress is not None and news.progress.waits else "working"
+        return word, ": ".join(filter(None, (news.at.describe(), news.text.removeprefix("waiting "))))
     return "item", f"{news.at.describe().removeprefix('item ')}  ({format_seconds(news.took)})"

@@ -13,6 +13,7 @@ from callsheet.ports.mcp.trust.judging import (
     changed_fields,
     differences,
 )
+from callsheet.ports.mcp.trust.lock import Lock, LockedServer, LockedTool, LockFile, locked_server
 from callsheet.ports.mcp.trust.records import (
     VARIABLE,
     PinFile,
@@ -31,6 +32,10 @@ __all__ = [
     "UNAPPROVED",
     "VARIABLE",
     "Judgement",
+    "Lock",
+    "LockFile",
+    "LockedServer",
+    "LockedTool",
     "PinFile",
     "PinKeeper",
     "PinnedServer",
@@ -44,4 +49,5 @@ __all__ = [
     "default_pins",
     "differences",
     "identity_of",
+    "locked_server",
 ]

@@ -16,7 +16,8 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple, cast
 
 from callsheet.diagnostics import Diagnostic, Severity
-from callsheet.ports.mcp.declarations import argument_order, pin_of
+from callsheet.ir import Effect
+from callsheet.ports.mcp.declarations import argument_order, hinted_effect, pin_of
 from callsheet.ports.mcp.servers import McpServerConfig
 from callsheet.ports.mcp.trust.records import (
     PinFile,
@@ -211,7 +212,11 @@ def judge(seen: SeenServer, pins: Pins, *, pinned: bool, now: str) -> Judgement:
     renewed = (
         replace(known, reported=seen.reported) if known is not None and findings and not pinned else None
     )
-    return Judgement(refusals, (*findings, *_gathered(seen, notices)), None if refusals else renewed)
+    return Judgement(
+        refusals,
+        (*findings, *_gathered(seen, notices, is_locked=_is_locked(known))),
+        None if refusals else renewed,
+    )
 
 
 def _version(seen: SeenServer, known: PinnedServer) -> Iterator[Diagnostic]:
@@ -225,7 +230,8 @@ def _version(seen: SeenServer, known: PinnedServer) -> Iterator[Diagnostic]:
             Severity.WARNING,
             f"the MCP server {server!r} reports version {is_now}, and had {was} when its tools were recorded",
             help="unchanged tools are still called; "
-            f"`callsheet trust diff {server}` shows the other differences",
+            f"`callsheet {'lock --refresh' if _is_locked(known) else 'trust diff'} {server}`"
+            " shows the other differences",
         )
 
 
@@ -242,10 +248,23 @@ def _at_first_sight(seen: SeenServer, pins: Pins, now: str) -> Judgement:
         Severity.HINT,
         f"the MCP server {name!r} ({visible(seen.identity.place)}) is seen for the first time:"
         f" its current declarations are recorded ({count})",
-        help=f"`callsheet trust list {name}` shows them"
+        help=_hints_of(name, seen.declarations)
+        + f"`callsheet trust list {name}` shows them"
         + (f"; known under this name so far: {', '.join(others[:_MOST_OTHERS])}{rest}" if others else ""),
     )
     return Judgement(notices=(notice,), first_seen=PinnedServer(seen.identity, seen.reported, tools))
+
+
+def _hints_of(server: str, declarations: Mapping[str, Mapping[str, Any]]) -> str:
+    """What the server says of the effects of its tools, and how to accept that; empty if it says nothing."""
+    hinted = [hinted_effect(declaration) for declaration in declarations.values()]
+    reads, repeats = hinted.count(Effect.READ), hinted.count(Effect.IDEMPOTENT)
+    if not reads and not repeats:
+        return ""
+    said = [f"{reads} say that they only read"] if reads else []
+    said += [f"{repeats} that they may be repeated" if reads else f"{repeats} say that they may be repeated"]
+    text = " and ".join(said if repeats else said[:1])
+    return f"of {len(hinted)}, {text}: accept that with `callsheet lock --accept {server}`; "
 
 
 def _refusal(
@@ -260,14 +279,19 @@ def _refusal(
     server = seen.identity.name
     tool, place = f"the tool {name!r} of the MCP server {server!r}", f"{server}/{name}"
     hint = f"`callsheet trust diff {place}` shows it, `callsheet trust approve {place}` allows it"
+    is_locked = _is_locked(known)
+    if is_locked:
+        hint = f"`callsheet lock --refresh {server}` shows it, and takes it into the lock file"
     if pinned_tool is None:
         is_new = known is not None and bool(known.tools)
         why = "is new on a known server" if is_new else "is not approved"
+        why = "is not in the lock file" if is_locked else why
         return Diagnostic(UNAPPROVED, Severity.ERROR, f"{tool} {why}; it is not called", help=hint)
     if pinned_tool.pin != pin_of(declaration):
         fields = ", ".join(changed_fields(pinned_tool.declaration, declaration))
-        since = "approved" if pinned_tool.reason is RecordReason.APPROVED else "first seen"
-        message = f"{tool} is declared differently than when it was {since} ({fields}); it is not called"
+        message = (
+            f"{tool} is declared differently than {_SINCE[pinned_tool.reason]} ({fields}); it is not called"
+        )
         return Diagnostic(CHANGED, Severity.ERROR, message, help=hint)
     if known is not None and known.reported.name != seen.reported.name:
         message = f"{tool} is offered by a server that now reports another name; it is not called"
@@ -275,6 +299,18 @@ def _refusal(
     if pinned and pinned_tool.reason is not RecordReason.APPROVED:
         return Diagnostic(UNAPPROVED, Severity.ERROR, f"{tool} is not approved; it is not called", help=hint)
     return None
+
+
+def _is_locked(known: PinnedServer | None) -> bool:
+    """Whether a record is that of a lock file."""
+    return known is not None and any(t.reason is RecordReason.LOCKED for t in known.tools.values())
+
+
+_SINCE = {
+    RecordReason.SEEN: "when it was first seen",
+    RecordReason.APPROVED: "when it was approved",
+    RecordReason.LOCKED: "in the lock file",
+}
 
 
 def _for_people(refusal: Diagnostic, now: Mapping[str, Any], pinned_tool: PinnedTool | None) -> Diagnostic:
@@ -287,7 +323,7 @@ def _for_people(refusal: Diagnostic, now: Mapping[str, Any], pinned_tool: Pinned
     )
 
 
-def _gathered(seen: SeenServer, notices: list[Diagnostic]) -> Iterator[Diagnostic]:
+def _gathered(seen: SeenServer, notices: list[Diagnostic], *, is_locked: bool) -> Iterator[Diagnostic]:
     """The notices, with those about unapproved tools combined into one."""
     yield from (notice for notice in notices if notice.code == CHANGED)
     unapproved = [notice for notice in notices if notice.code == UNAPPROVED]
@@ -295,12 +331,16 @@ def _gathered(seen: SeenServer, notices: list[Diagnostic]) -> Iterator[Diagnosti
         yield from unapproved
         return
     server = seen.identity.name
-    yield Diagnostic(
-        UNAPPROVED,
-        Severity.WARNING,
-        f"{len(unapproved)} tools of the MCP server {server!r} are not approved; they are not called",
-        help=f"`callsheet trust diff {server}` shows them, `callsheet trust approve {server}` allows them",
+    state, hint = (
+        ("in the lock file", f"`callsheet lock --refresh {server}` shows them, and takes them into it")
+        if is_locked
+        else (
+            "approved",
+            f"`callsheet trust diff {server}` shows them, `callsheet trust approve {server}` allows them",
+        )
     )
+    message = f"{len(unapproved)} tools of the MCP server {server!r} are not {state}; they are not called"
+    yield Diagnostic(UNAPPROVED, Severity.WARNING, message, help=hint)
 
 
 def now() -> str:
@@ -320,6 +360,11 @@ class PinKeeper:
         self._file = file
         self._pinned = pinned
         self._records = records and not pinned
+
+    @property
+    def needs_approval(self) -> bool:
+        """Whether only tools that a person has approved may be called."""
+        return self._pinned
 
     def judge(self, servers: Sequence[SeenServer]) -> tuple[Judgement, ...]:
         """A judgement for each server, in their order; raises CallsheetError (CFG114) for an invalid file."""

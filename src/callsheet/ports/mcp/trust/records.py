@@ -92,6 +92,8 @@ class RecordReason(StrEnum):
 
     SEEN = "seen"
     APPROVED = "approved"
+    LOCKED = "locked"
+    """It is in the lock file of the project; the file of pins has none such."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +155,7 @@ class Pins:
     @classmethod
     def from_json(cls, data: object) -> Pins:
         """The records in JSON data; raises WrongRecord if it is invalid."""
-        top = _table(data, "it", ("schema", "servers"))
+        top = read_table(data, "it", ("schema", "servers"))
         if top["schema"] != SCHEMA or isinstance(top["schema"], bool):
             raise WrongRecord(f"its schema is {top['schema']!r:.40}, and this version reads {SCHEMA}")
         if not isinstance(top["servers"], list):
@@ -191,12 +193,12 @@ def _server_json(server: PinnedServer) -> dict[str, Any]:
 
 
 def _read_server(data: object, where: str) -> PinnedServer:
-    entry = _table(data, where, ("name", "place", "fingerprint", "reported", "tools"))
-    fields = _table(entry["reported"], f"{where}.reported", ("name", "version"))
+    entry = read_table(data, where, ("name", "place", "fingerprint", "reported", "tools"))
+    fields = read_table(entry["reported"], f"{where}.reported", ("name", "version"))
     identity = ServerIdentity(
-        *(_text(entry[key], f"{where}.{key}") for key in ("name", "place", "fingerprint"))
+        *(read_text(entry[key], f"{where}.{key}") for key in ("name", "place", "fingerprint"))
     )
-    reported = Reported(*(_text(fields[key], f"{where}.reported.{key}") for key in ("name", "version")))
+    reported = Reported(*(read_text(fields[key], f"{where}.reported.{key}") for key in ("name", "version")))
     tools = entry["tools"]
     if not isinstance(tools, dict):
         raise WrongRecord(f"{where}.tools must be an object")
@@ -207,27 +209,47 @@ def _read_server(data: object, where: str) -> PinnedServer:
 
 
 def _read_tool(data: object, where: str) -> PinnedTool:
-    entry = _table(data, where, ("standing", "since", "pin", "declaration"))
-    reason = _text(entry["standing"], f"{where}.standing")
-    if reason not in list(RecordReason):
-        raise WrongRecord(f"{where}.standing must be one of {', '.join(RecordReason)}")
+    entry = read_table(data, where, ("standing", "since", "pin", "declaration"))
+    reason = read_text(entry["standing"], f"{where}.standing")
+    if reason not in _KEPT:
+        raise WrongRecord(f"{where}.standing must be one of {', '.join(_KEPT)}")
     declaration = entry["declaration"]
     if not isinstance(declaration, dict):
         raise WrongRecord(f"{where}.declaration must be an object")
-    since = _text(entry["since"], f"{where}.since")
+    since = read_text(entry["since"], f"{where}.since")
     tool = PinnedTool(cast("dict[str, Any]", declaration), RecordReason(reason), since)
     if entry["pin"] not in (tool.pin, orderless_pin_of(tool.declaration)):
         raise WrongRecord(f"the pin of {where} is not that of its declaration")
     return tool
 
 
-def _table(data: object, where: str, keys: tuple[str, ...]) -> dict[str, object]:
-    """An object with exactly these keys."""
+_KEPT = (RecordReason.SEEN, RecordReason.APPROVED)
+
+
+def read_words(data: object, where: str) -> dict[str, object]:
+    """An object with any keys; raises WrongRecord."""
     if not isinstance(data, dict):
         raise WrongRecord(f"{where} must be an object")
-    entry = cast("dict[str, object]", data)
+    return cast("dict[str, object]", data)
+
+
+def read_word(entry: Mapping[str, object], key: str, where: str, words: tuple[str, ...]) -> str | None:
+    """The word of a key, None if the key is absent; raises WrongRecord for another word."""
+    if key not in entry:
+        return None
+    word = read_text(entry[key], f"{where}.{key}")
+    if word not in words:
+        raise WrongRecord(f"{where}.{key} must be one of {', '.join(words)}")
+    return word
+
+
+def read_table(
+    data: object, where: str, keys: tuple[str, ...], more: tuple[str, ...] = ()
+) -> dict[str, object]:
+    """An object with exactly these keys, and perhaps some of `more`; raises WrongRecord."""
+    entry = read_words(data, where)
     for key in entry:
-        if key not in keys:
+        if key not in keys and key not in more:
             raise WrongRecord(f"{where} has a key {key!r:.60} that is not known")
     for key in keys:
         if key not in entry:
@@ -235,7 +257,8 @@ def _table(data: object, where: str, keys: tuple[str, ...]) -> dict[str, object]
     return entry
 
 
-def _text(value: object, where: str) -> str:
+def read_text(value: object, where: str) -> str:
+    """The text; raises WrongRecord for anything else."""
     if not isinstance(value, str):
         raise WrongRecord(f"{where} must be a text")
     return value

@@ -1,0 +1,161 @@
+"""The catalogue of a project: the tools of its MCP servers that are known without starting one.
+
+In: a setup. Out: what its lock file says, as far as it counts here, and the configurations of these servers.
+The lock file of a folder does not count for a server that is configured elsewhere (by the user, for all
+folders) until the user trusts the project: its author must not extend what plans may do with the user's own
+servers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from callsheet.api.requirements import take_in
+from callsheet.apps.setup import Setup
+from callsheet.diagnostics import Diagnostic, Severity
+from callsheet.ir import JSON
+from callsheet.ports.calls import CallContext, ToolFailed
+from callsheet.ports.tools import Registry, Tool
+
+if TYPE_CHECKING:
+    from callsheet.ports.mcp import McpServerConfig
+    from callsheet.ports.mcp.trust import Judgement, Lock, LockedServer
+
+_MOST_NAMES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """The locked servers that count here, and the configured ones.
+
+    `unlocked` are the names of configured servers that are not in the lock file. `diagnostics` report what
+    does not count, and configurations that have changed since.
+    """
+
+    lock: Lock
+    configs: Mapping[str, McpServerConfig]
+    unlocked: tuple[str, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
+    judgements: Mapping[str, Judgement] = field(default_factory=dict[str, "Judgement"])
+    """What the pins say of these servers, where only approved tools may be called."""
+
+    def registry(self, local: Registry, *, calls: bool = False) -> Registry:
+        """A copy of the local tools with those of the locked servers, which cannot be called from it.
+
+        With `calls` the tools of servers that are not configured here are refused (TOL029).
+        """
+        registry = Registry(local)
+        for server in self.lock.servers.values():
+            self.take_in(registry, server, calls=calls)
+        return registry
+
+    def without_configured(self) -> Catalogue:
+        """A copy with only those locked servers that are not configured here."""
+        return replace(self, lock=self.lock.only(n for n in self.lock.servers if n not in self.configs))
+
+    def take_in(self, registry: Registry, server: LockedServer, *, calls: bool) -> None:
+        """Add the tools of a locked server, as `registry` does."""
+        config, judgement = self.configs.get(server.name), self.judgements.get(server.name)
+        absent = _not_configured(server) if calls and config is None else None
+        for spec, alias in server.specs(config):
+            refusal = absent if judgement is None else judgement.refusals.get(spec.executor)
+            take_in(registry, Tool(replace(spec, refusal=refusal), _not_open), alias)
+
+    @property
+    def not_asked(self) -> str | None:
+        """A phrase for the servers that may have further tools; None if all are locked."""
+        if not self.unlocked:
+            return None
+        names = ", ".join(self.unlocked[:_MOST_NAMES])
+        more = f" and {len(self.unlocked) - _MOST_NAMES} more" if len(self.unlocked) > _MOST_NAMES else ""
+        return f"a server that is not in callsheet.lock ({names}{more})"
+
+
+async def _not_open(_: dict[str, Any], context: CallContext) -> JSON:
+    raise ToolFailed("the server of this tool is not open")
+
+
+def _not_configured(server: LockedServer) -> Diagnostic:
+    return Diagnostic(
+        "TOL029",
+        Severity.ERROR,
+        f"the MCP server {server.name!r} ({server.place}) is in callsheet.lock, but is not configured here",
+        help="name the file that configures it with --mcp-config, or set the variables that its entry needs",
+    )
+
+
+def catalogue_of(setup: Setup) -> Catalogue | None:
+    """The catalogue of a setup; None without a lock file.
+
+    Raises CallsheetError for a lock file (CFG115) or a configuration that cannot be used; a server whose
+    entry needs a variable that is not set only counts as not configured.
+    """
+    if setup.lock is None or not setup.lock.is_file():
+        return None
+    from callsheet.apps.server_selection import select_servers  # noqa: PLC0415 - only with a lock file
+    from callsheet.ports.mcp.trust import LockFile  # noqa: PLC0415 - as above
+
+    lock = LockFile(setup.lock).read()
+    if lock is None:
+        return None
+    chosen = select_servers(setup, None, is_lenient=True)
+    configs = {config.name: config for config in chosen.configs}
+    scope = {*configs, *chosen.skipped} if setup.mcp_configs else {*configs, *lock.servers}
+    foreign = _foreign(setup.lock, lock, configs)
+    counting = lock.only(scope - foreign)
+    here = {name: config for name, config in configs.items() if name in counting.servers}
+    stale = (d for name, config in here.items() for d in counting.servers[name].stale(config))
+    return Catalogue(
+        counting,
+        configs,
+        tuple(name for name in configs if name not in counting.servers),
+        (*(d for d in chosen.diagnostics if d.is_error), *_does_not_count(setup.lock, foreign), *stale),
+        _judgements(setup, counting, here),
+    )
+
+
+def _foreign(path: Path, lock: Lock, configs: Mapping[str, McpServerConfig]) -> frozenset[str]:
+    """The locked servers that are configured outside of the project, unless the user trusts its lock file."""
+    folder = path.resolve().parent
+    outside = {
+        name
+        for name, config in configs.items()
+        if name in lock.servers and not Path(config.origin).resolve().is_relative_to(folder)
+    }
+    if not outside:
+        return frozenset()
+    from callsheet.apps.projects import is_trusted  # noqa: PLC0415 - only where it counts
+
+    return frozenset() if is_trusted(path) else frozenset(outside)
+
+
+def _does_not_count(path: Path, names: frozenset[str]) -> tuple[Diagnostic, ...]:
+    if not names:
+        return ()
+    listed = ", ".join(sorted(names)[:_MOST_NAMES])
+    return (
+        Diagnostic(
+            "TOL028",
+            Severity.WARNING,
+            f"{path.name} describes servers that are configured outside of this folder ({listed}): it does"
+            " not count for them",
+            help="read it, then `callsheet trust project` makes it count",
+        ),
+    )
+
+
+def _judgements(setup: Setup, lock: Lock, configs: Mapping[str, McpServerConfig]) -> dict[str, Judgement]:
+    if setup.settings.trust != "pinned" or not configs:
+        return {}
+    from callsheet.apps.tool_pins import pin_keeper  # noqa: PLC0415 - only where approvals count
+    from callsheet.ports.mcp.trust import SeenServer, identity_of  # noqa: PLC0415 - as above
+
+    names = tuple(configs)
+    seen = [
+        SeenServer(identity_of(configs[name]), lock.servers[name].reported, lock.servers[name].declarations)
+        for name in names
+    ]
+    return dict(zip(names, pin_keeper(setup.settings, records=False).judge(seen), strict=True))
