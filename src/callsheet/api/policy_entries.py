@@ -11,11 +11,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from callsheet.diagnostics import Diagnostic, Severity, did_you_mean
-from callsheet.ir import Effect, Plan
+from callsheet.ir import Effect, Plan, canonical_tool_name
 from callsheet.passes.verify import Verdict, Violation
-from callsheet.policy.builtins import fold
+from callsheet.policy.builtins import BUILTINS, fold
 from callsheet.policy.calls import Rule
+from callsheet.policy.classes import EVERY, rule_of
 from callsheet.policy.model import Policy, ToolRule
+from callsheet.policy.tool_facts import facts_of, place_of
 from callsheet.ports.tools import Registry, ToolSpec
 
 _OWN = ("builtin", "transform", "people")
@@ -119,6 +121,9 @@ def bind_policy(
 ) -> tuple[Policy, tuple[Diagnostic, ...]]:
     """The policy with its entries under the names by which plans call their tools, and diagnostics.
 
+    It has an entry for each tool that may be called and follows from its class: the one that the policy gives
+    it by a pattern, else the one that was declared.
+
     An entry whose pin differs from the tool's declaration is dropped with POL007: an error, or a warning if
     the plan does not call the tool (`calls` are folded names; None means that any tool may be called). An
     entry for a missing tool is kept, with the warning POL008 unless its server has no tool here: only the
@@ -129,6 +134,7 @@ def bind_policy(
     servers = {name.partition("/")[0] for name in names}
     rules: dict[str, ToolRule] = {}
     diagnostics: list[Diagnostic] = []
+    changed: set[str] = set()
     for key, rule in policy.tools.items():
         tool = registry.get(names.get(key, key))
         if tool is None:
@@ -136,17 +142,71 @@ def bind_policy(
             if not key.startswith("mcp:") or key.partition("/")[0] in servers:
                 diagnostics.append(_absent(key, [*names, *(f"@{name}" for name in specs)]))
         elif rule.pin is not None and tool.spec.pin is not None and rule.pin != tool.spec.pin:
-            is_called = calls is None or any(
-                fold(name) in calls for name in registry.names_of(names.get(key, key))
-            )
+            own_names = registry.names_of(names.get(key, key))
+            is_called = calls is None or any(fold(name) in calls for name in own_names)
             diagnostics.append(other_pin(key, tool.spec, rule.pin, is_called=is_called))
+            changed.update(own_names)
         else:
             rules.update((name, rule) for name in registry.names_of(names.get(key, key)))
+
+    for name, spec in specs.items():
+        own_names = registry.names_of(name)
+        if name in changed or not (calls is None or any(fold(each) in calls for each in own_names)):
+            continue
+        rule = _derived(policy, name, spec, own_names, rules.get(name))
+        if rule is not None and rule.pin is not None and spec.pin is not None and rule.pin != spec.pin:
+            diagnostics.append(other_pin(policy_name(name, spec), spec, rule.pin))
+        elif rule is not None:
+            rules.update(dict.fromkeys(own_names, rule))
+    diagnostics += _misspelt(policy, specs, registry)
 
     def all_names(key: str) -> tuple[str, ...]:
         return registry.names_of(names.get(key, key))
 
     return replace(_renamed(policy, all_names), tools=rules), tuple(diagnostics)
+
+
+def _derived(
+    policy: Policy, name: str, spec: ToolSpec, names: tuple[str, ...], written: ToolRule | None
+) -> ToolRule | None:
+    """The rule for a tool that follows from its class, or from its name if that is a built-in one's.
+
+    `written` is the policy's own entry for it, to which only the argument that holds its path is added.
+    """
+    if spec.origin in _OWN:
+        return None
+    place = place_of(name, spec.parameter_names)
+    if place is not None:
+        return replace(written or _of_builtin(name), place_arg=place)
+    if written is not None or fold(name) in BUILTINS:
+        return None
+    facts = facts_of(spec.parameter_names, spec.declared_class, spec.tells)
+    return rule_of(policy, _all_names(spec, names), facts)
+
+
+def _misspelt(policy: Policy, specs: Mapping[str, ToolSpec], registry: Registry) -> Iterator[Diagnostic]:
+    """POL008 for each tool that a class of the policy names and that is not here, but almost."""
+    known = {each for name, spec in specs.items() for each in _all_names(spec, registry.names_of(name))}
+    for entry in policy.entries:
+        if EVERY not in entry.pattern and entry.pattern not in known and did_you_mean(entry.pattern, known):
+            yield _absent(entry.pattern, [f"@{name}" for name in known])
+
+
+def _all_names(spec: ToolSpec, names: tuple[str, ...]) -> tuple[str, ...]:
+    """The canonical names that a pattern of a policy may match: those of plans, and that with its server."""
+    own = canonical_tool_name(spec.executor)
+    server = spec.origin.removeprefix(_SERVER)
+    return (
+        *names,
+        own,
+        *([f"{canonical_tool_name(server)}__{own}"] if spec.origin.startswith(_SERVER) else []),
+    )
+
+
+def _of_builtin(name: str) -> ToolRule:
+    """An entry that changes nothing about a built-in tool."""
+    known = BUILTINS[fold(name)]
+    return ToolRule(control=(), returns=known.returns, destructive=False)
 
 
 def _renamed(policy: Policy, names: Callable[[str], tuple[str, ...]]) -> Policy:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from callsheet.diagnostics.settings_types import check_fields
+from callsheet.ir.effects import ToolClass
 from callsheet.ir.labels import LITERAL, TRUSTED, UNKNOWN, Label
 
 
@@ -75,6 +76,11 @@ class ToolRule:
     - `reads`: the files, folders and globs of the workspace that its programs see where the call names none;
       None if the policy does not say.
     - `pin`: the hash of the declaration that this entry was written for.
+    - `does`: the class that the entry follows from; None for one that is written out.
+    - `place_arg`: the argument that holds the path or address, for an operator's tool that has the name of a
+      built-in one but calls it differently.
+
+    `control` may contain `*`: every argument.
     """
 
     egress: bool = True
@@ -89,6 +95,24 @@ class ToolRule:
     no_echo: bool = False
     reads: tuple[str, ...] | None = None
     pin: str | None = None
+    does: ToolClass | None = None
+    place_arg: str | None = None
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolEntry:
+    """What a policy says about all tools whose names match `pattern`, besides what their class says.
+
+    `pattern` is a canonical name in which `*` stands for any characters. `does` is the class of the tools,
+    None if the entry does not say. `settings` are fields of `ToolRule` by name.
+    """
+
+    pattern: str
+    does: ToolClass | None = None
+    settings: Mapping[str, object] = field(default_factory=dict[str, object])
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -154,6 +178,8 @@ class Policy:
     - `approved`: ids of approved steps; `declassify`: ids of steps whose results count as public.
     - `memory`: the label of facts stored by earlier runs; `planner`: that of the plan's literals; `inputs`:
       that of a run's inputs.
+    - `entries`: what is said of several tools at once, those before others first; `classes`: fields of
+      `ToolRule` by class. `policy.classes` says what follows from them.
     - `allowed_tools`, `denied_tools`: canonical names without `@`; None allows every known tool.
     - `forbidden`: RE2 patterns that no argument may match.
     - `files`: absolute paths of the files that configure callsheet (the policy itself, files that name tools
@@ -164,6 +190,10 @@ class Policy:
     audiences: tuple[Audience, ...] = (Audience(name=TRUSTED),)
     sources: tuple[SourceRule, ...] = ()
     tools: Mapping[str, ToolRule] = field(default_factory=dict[str, ToolRule])
+    entries: tuple[ToolEntry, ...] = ()
+    classes: Mapping[ToolClass, Mapping[str, object]] = field(
+        default_factory=dict[ToolClass, Mapping[str, object]]
+    )
     allowed_tools: frozenset[str] | None = None
     denied_tools: frozenset[str] = frozenset()
     refuse_unknown_tools: bool = True

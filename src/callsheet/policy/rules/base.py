@@ -9,6 +9,7 @@ from callsheet.ir.labels import LITERAL, Label
 from callsheet.policy.audiences import Audiences
 from callsheet.policy.builtins import Traits, fold, traits_of
 from callsheet.policy.calls import Argument, CallView, Duty, Hole, Objection, Obligation, Part, Rule
+from callsheet.policy.classes import EVERY
 from callsheet.policy.model import Policy
 from callsheet.policy.sources import Sources
 
@@ -144,7 +145,7 @@ def controlling(call: CallView, traits: Traits) -> Iterator[Argument]:
         return
     names = {name.casefold() for name in traits.control}
     for argument in call.arguments:
-        if argument.name.casefold() in names or is_nameless(argument):
+        if EVERY in names or argument.name.casefold() in names or is_nameless(argument):
             yield argument
 
 

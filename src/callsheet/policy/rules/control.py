@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from callsheet.policy.builtins import BUILTINS, Reach, Traits
 from callsheet.policy.calls import Argument, CallView, Duty, Rule
+from callsheet.policy.classes import EVERY
 from callsheet.policy.model import When
 from callsheet.policy.rules.attachments import sends_files, surely_attached
 from callsheet.policy.rules.base import (
@@ -65,7 +66,8 @@ def _deciding_anywhere(call: CallView, traits: Traits) -> Iterator[Argument]:
     while waiting:
         argument = waiting.pop()
         is_recipient = traits.reach is Reach.RECIPIENT and names_recipients(argument, traits.audience)
-        if argument.name.casefold() in names or is_recipient or (is_nameless(argument) and traits.control):
+        is_named = EVERY in names or argument.name.casefold() in names
+        if is_named or is_recipient or (is_nameless(argument) and traits.control):
             yield argument
         elif not closed or plain_name(argument.name) not in closed:
             waiting += reversed(argument.items)

@@ -143,6 +143,8 @@ def spec_of(config: McpServerConfig, declaration: Mapping[str, Any]) -> ToolSpec
         pin=pin_of(declaration),
         orderless_pin=orderless_pin_of(declaration),
         is_declared=given in config.effects,
+        does=rule.does,
+        tells=rule.to,
         on_in_doubt=rule.on_in_doubt,
         gives_list=_gives_list(declaration.get("outputSchema")),
     )
