@@ -148,7 +148,8 @@ class Obligation(NamedTuple):
 class Objection(NamedTuple):
     """A reason to refuse a call: the rule, a message, the argument concerned, and a suggested fix.
 
-    `reaches` is who would learn data without being among its readers.
+    `reaches` is who would learn data without being among its readers, and `audiences` are those that this
+    receiver belongs to.
     """
 
     rule: Rule
@@ -156,6 +157,7 @@ class Objection(NamedTuple):
     argument: str | None = None
     help: str | None = None
     reaches: str | None = None
+    audiences: frozenset[str] | None = None
 
 
 class Judgement(NamedTuple):

@@ -8,7 +8,7 @@ says so in the policy.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from callsheet.ir.effects import ToolClass
 from callsheet.policy.builtins import BUILTINS, PROGRAMS, fold
@@ -77,7 +77,19 @@ def place_of(tool: str, parameters: Sequence[str]) -> str | None:
     traits = BUILTINS.get(fold(tool))
     if traits is None or (own := traits.path or traits.address) is None:
         return None
-    plain = {plain_name(name): name for name in parameters}
-    if own in plain or not parameters:
-        return None
-    return next((plain[name] for name in (_PLACES if traits.path else _ADDRESSES) if name in plain), None)
+    place = _first_of(_PLACES if traits.path else _ADDRESSES, parameters)
+    return None if place == own else place
+
+
+def path_among(names: Iterable[str]) -> str:
+    """The argument that holds the path of a call with a built-in tool's name, by the names of its arguments.
+
+    >>> path_among(["content", "file_path"]), path_among(["content"])
+    ('file_path', 'path')
+    """
+    return _first_of(_PLACES, names) or "path"
+
+
+def _first_of(wanted: Iterable[str], names: Iterable[str]) -> str | None:
+    plain = {plain_name(name): name for name in names}
+    return next((plain[name] for name in wanted if name in plain), None)

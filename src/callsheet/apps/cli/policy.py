@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
@@ -20,10 +21,12 @@ from callsheet.apps.cli.output import (
     print_text,
     to_stderr,
 )
-from callsheet.apps.rendering.values import preview
+from callsheet.apps.cli.terminal import is_terminal
+from callsheet.apps.rendering.values import preview, without_controls
 from callsheet.diagnostics import CallsheetError, Source, Span, to_json
 
 if TYPE_CHECKING:
+    from callsheet.api.policy_draft import Asked
     from callsheet.apps.setup import Setup
     from callsheet.apps.toolbox import Toolbox
 
@@ -120,15 +123,17 @@ def policy() -> None:
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @options.as_json
 def init(setup: Setup, base: str, output: Path, force: bool, as_json: bool) -> int:
-    """Write a policy with the strictest possible entry for each available tool.
+    """Write a policy for the available tools: a line for each class, such as those that only read.
 
-    All configured servers are started to list their tools; the exit status is 1 if one could not be started.
+    What nobody has declared is assumed from the names of tools and arguments, and marked; in a terminal you
+    are asked where they do not tell. All configured servers are started to list their tools; the exit status
+    is 1 if one could not be started.
 
     \b
     Example:
       callsheet policy init --mcp-config mcp.json -o policy.toml
     """
-    from callsheet.api.policy_entries import draft_policy  # noqa: PLC0415 - not for --help
+    from callsheet.api.policy_draft import draft_of, draft_text  # noqa: PLC0415 - not for --help
     from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - as above
 
     to_screen = str(output) == "-"
@@ -138,8 +143,8 @@ def init(setup: Setup, base: str, output: Path, force: bool, as_json: bool) -> i
         )
     toolbox = run_async(_open_tools(setup))
     specs = {name: tool.spec for name, tool in zip(toolbox.registry.names(), toolbox.registry, strict=True)}
-    text = draft_policy(specs, base, "policy.toml" if to_screen else output.name)
-    tools = text.count("\n[tools.")
+    draft = draft_of(specs) if as_json or not is_terminal(sys.stdin) else draft_of(specs, _ask)
+    text = draft_text(draft, base, "policy.toml" if to_screen else output.name)
     if not to_screen:
         _write(output, text, force=force)
     if as_json:
@@ -148,16 +153,37 @@ def init(setup: Setup, base: str, output: Path, force: bool, as_json: bool) -> i
             {
                 **written,
                 "base": base,
-                "tools": tools,
+                "tools": draft.count,
+                "unknown": draft.unknown,
                 "diagnostics": to_json(toolbox.diagnostics, None),
             }
         )
     elif to_screen:
         print_text(text, nl=False)
     else:
-        to_stderr(f"wrote {output}: extends {base}, {tools} tool{'s' if tools != 1 else ''} to review")
+        lines = text.count("\n")
+        to_stderr(f"wrote {output}: {lines} lines, extends {base}, {draft.count} tools to review")
+        if draft.unknown:
+            to_stderr(f"refused until a class names them: {', '.join(draft.unknown)}")
     print_diagnostics(() if as_json else toolbox.diagnostics, None)
     return Exit.FAILED if any(d.is_error for d in toolbox.diagnostics) else Exit.OK
+
+
+def _ask(asked: Asked) -> str | None:
+    """Ask a person at the terminal; an empty answer leaves the tool out."""
+    click.echo(
+        f"{without_controls(asked.question)} ({', '.join(asked.options)}; Enter: leave it out)", err=True
+    )
+    while True:
+        given = click.prompt("  ", default="", show_default=False, prompt_suffix="", err=True).strip()
+        if not given:
+            return None
+        if given in asked.options:
+            return given
+        likely = [option for option in asked.options if option.startswith(given)]
+        if len(likely) == 1:
+            return likely[0]
+        click.echo(f"  one of {', '.join(asked.options)}", err=True)
 
 
 def _write(path: Path, text: str, *, force: bool) -> None:

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NotRequired, TypedDict, cast
 
 from callsheet.api.checking import check_plan
 from callsheet.api.dryrun import DryRun, dry_run_of
+from callsheet.api.policy_entries import servers_of_pinned
 from callsheet.api.proving import NO_ASSUMPTIONS, Assumptions, Proof, prove
-from callsheet.api.requirements import facts_of
+from callsheet.api.requirements import absent_tools, facts_of
 from callsheet.apps.guarantees import guarantees_of
 from callsheet.apps.operations.checking import check_with
 from callsheet.apps.operations.schema import DiagnosticRow, Object, Ok, PlanHash, diagnostic_rows
@@ -140,6 +141,9 @@ def prove_text(
     if unknown:
         return Proved(text, None, unknown)
     registry, before, not_asked = declared.tools_for(text.plan, asks_servers=asks_servers)
+    if not_asked is None and not asks_servers:
+        absent = absent_tools(text.plan, registry, declared.setup.agents)
+        not_asked = servers_of_pinned(policy, absent) if absent else None
     checked = check_plan(text.plan, registry, inputs, not_asked=not_asked, providers=declared.providers)
     errors = tuple(d for d in (*text.diagnostics, *before, *checked) if d.is_error)
     if journal is not None:

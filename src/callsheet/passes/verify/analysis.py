@@ -291,19 +291,41 @@ def _flow(labels: Labels, paths: FlowPaths, number: int, objection: Objection) -
     if objection.rule in _CONTROL_RULES:
         guilty = _is_untrusted if objection.rule is Rule.CONSEQUENTIAL else _is_private
         return _decided(labels, paths, number, guilty)
-    is_guilty = _is_untrusted if objection.rule in _UNTRUSTED_RULES else _is_private
     if objection.rule not in _FLOW_RULES:
         return ()
-    argument = objection.argument
-    all_names = labels.subject.readings[number].arguments
-    values = () if argument is None else values_of(step, argument, labels.subject.parameters)
-    own = list(names_in(values))
-    path = paths.path_to(number, own, is_guilty) or paths.path_to(number, all_names, is_guilty)
-    if not path:
-        return ()
-    place = "the text" if argument is None or argument.isdigit() else argument
+    argument, parameters = objection.argument, labels.subject.parameters
+    own = [] if argument is None else list(names_in(values_of(step, argument, parameters)))
     end = () if objection.reaches is None else (objection.reaches,)
-    return (*path, f"{step.id} {place}", *end)
+    for is_guilty in _guilty_of(objection):
+        path = paths.path_to(number, own, is_guilty)
+        place = argument
+        if not path:
+            path = paths.path_to(number, labels.subject.readings[number].arguments, is_guilty)
+            place = _carrier(labels, paths, number, is_guilty) or argument
+        if path:
+            return (*path, f"{step.id} {'the text' if place is None or place.isdigit() else place}", *end)
+    return ()
+
+
+def _guilty_of(objection: Objection) -> Iterator[Callable[[Label], bool]]:
+    """Which data an objection is about: what the receiver may not read, or if together only, all private."""
+    if objection.rule in _UNTRUSTED_RULES:
+        yield _is_untrusted
+        return
+    audiences = objection.audiences
+    if audiences is not None:
+        yield lambda label: not label.may_reach(audiences)
+    yield _is_private
+
+
+def _carrier(labels: Labels, paths: FlowPaths, number: int, is_guilty: Callable[[Label], bool]) -> str | None:
+    """The name of the first argument of a step's call whose data is offending."""
+    step, parameters = labels.subject.plan.steps[number], labels.subject.parameters
+    for argument in (each for call in labels.calls(number) for each in call.arguments):
+        names = list(names_in(values_of(step, argument.name, parameters)))
+        if is_guilty(argument.label) and paths.path_to(number, names, is_guilty):
+            return argument.name
+    return None
 
 
 def _decided(

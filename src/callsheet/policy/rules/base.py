@@ -37,9 +37,10 @@ class Notes:
         *,
         help: str,  # noqa: A002 - named as in Objection
         reaches: str | None = None,
+        audiences: frozenset[str] | None = None,
     ) -> None:
         """Record an objection, which refuses the call; `help` says how to fix it."""
-        self.objections.append(Objection(rule, message, argument, help, reaches))
+        self.objections.append(Objection(rule, message, argument, help, reaches, audiences))
 
     def ask(self, why: str) -> None:
         """Record a reason why a person must approve the call."""

@@ -87,6 +87,7 @@ def _flow(
         if is_answer
         else "send public data, or send it to a host or address that the policy trusts",
         reaches=who,
+        audiences=audiences,
     )
 
 
