@@ -19,6 +19,7 @@ from callsheet.api.requirements import AgentRules, facts_of, pins_of, servers_of
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, did_you_mean
 from callsheet.ir import JSON, OnInDoubt, Plan, plan_hash
 from callsheet.machine import Limits, Program, ToolFacts, compile_plan
+from callsheet.policy.model import WHETHER
 from callsheet.ports.tools import Registry
 from callsheet.runtime.launch import Launch
 from callsheet.sealing.known import SHORTEST, Known
@@ -366,7 +367,7 @@ def _check_names(request: Request) -> None:
         raise CallsheetError.single("CFG011", "steps are approved, but no policy requires approval")
     ids = [step.id for step in request.plan.steps] if request.approved else []
     for given in request.approved:
-        if given not in ids:
+        if given.removesuffix(WHETHER) not in ids:
             near = did_you_mean(given, ids)
             hint = f"did you mean {' or '.join(near)}?" if near else None
             raise CallsheetError.single("CFG011", f"the plan has no step {given[:40]!r}", help=hint)

@@ -100,7 +100,7 @@ def _derived(
 
 
 def servers_of_pinned(policy: Policy, tools: Iterable[str]) -> str | None:
-    """For messages, the servers of these tools, none of which is here, if the policy has a pinned entry for each.
+    """For messages, the servers of these absent tools, if the policy has a pinned entry for each tool.
 
     >>> servers_of_pinned(Policy(tools={"mcp:fs/move": ToolRule(pin="sha256:1")}), ["FS__MOVE"])
     'the server fs, of which the policy has a pin,'
@@ -115,10 +115,10 @@ def servers_of_pinned(policy: Policy, tools: Iterable[str]) -> str | None:
 
 
 def _of_absent(pinned: Mapping[str, ToolRule], registry: Registry) -> Iterator[tuple[str, ToolRule]]:
-    """The pinned entries for tools of servers, none of which was asked, under the names that plans use for them.
+    """The pinned entries for tools of servers, none of which was asked, by the names that plans use.
 
-    A run calls such a tool only if its declaration still has the pin, so the proof may rely on it. A name that
-    another tool has, or two of these could have, stays unknown.
+    A run calls such a tool only if its declaration still has the pin, so the proof may rely on it. A name
+    that another tool has, or two of these could have, stays unknown.
     """
     claims: dict[str, list[ToolRule]] = {}
     for key, rule in pinned.items():

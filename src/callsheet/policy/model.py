@@ -13,6 +13,9 @@ from callsheet.diagnostics.settings_types import check_fields
 from callsheet.ir.effects import ToolClass
 from callsheet.ir.labels import LITERAL, TRUSTED, UNKNOWN, Label
 
+WHETHER = ":whether"
+"""After a step's id among the approved steps: its call may be decided by untrusted data."""
+
 
 class Implicit(StrEnum):
     """How strictly implicit flows (data that controls what is done) are treated."""
@@ -175,7 +178,8 @@ class Policy:
     - `egress_hosts`: the only hosts that may be reached, None for all public ones.
     - `host_read`: globs of the paths that may be read on the host.
     - `exec_network`: whether executed code has network access.
-    - `approved`: ids of approved steps; `declassify`: ids of steps whose results count as public.
+    - `approved`: ids of approved steps, `STEP:whether` where untrusted data may decide whether a step does
+      something that cannot be undone; `declassify`: ids of steps whose results count as public.
     - `memory`: the label of facts stored by earlier runs; `planner`: that of the plan's literals; `inputs`:
       that of a run's inputs.
     - `entries`: what is said of several tools at once, those before others first; `classes`: fields of
@@ -225,7 +229,7 @@ class Policy:
 
     def without(self, steps: Iterable[str]) -> Policy:
         """The policy without its approvals and declassifications of these steps."""
-        gone = frozenset(steps)
+        gone = frozenset(each for step in steps for each in (step, f"{step}{WHETHER}"))
         return replace(self, approved=self.approved - gone, declassify=self.declassify - gone)
 
     def without_steps(self) -> Policy:

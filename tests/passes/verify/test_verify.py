@@ -174,7 +174,7 @@ def test_data_as_recipient_is_reported_in_one_short_line() -> None:
     told = [o.message for o in judge.judge(CallView("S1", "SEND_MAIL", (to, text))).objections]
     (flow,) = [message for message in told if "would reach" in message]
     assert "would reach a page that says xxx" in flow
-    assert flow.endswith("x…")
+    assert "x…x" in flow
     assert len(flow) < 200
 
 

@@ -27,7 +27,7 @@ _approved = click.option(
     "--approved",
     multiple=True,
     metavar="STEP",
-    help="The id of an approved step; may be repeated.",
+    help="The id of an approved step, or STEP:whether where untrusted data may decide; may be repeated.",
 )
 _unattended = click.option(
     "--unattended", is_flag=True, help="Refuse steps that need approval: nobody can be asked during the run."

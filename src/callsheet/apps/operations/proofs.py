@@ -23,6 +23,7 @@ from callsheet.apps.tool_declarations import DeclaredTools
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, did_you_mean
 from callsheet.ir import JSON, Plan
 from callsheet.passes.verify import NOTHING_LEFT
+from callsheet.policy.model import WHETHER
 from callsheet.runtime.remaining import left_before
 from callsheet.store.start import secret_labels
 from callsheet.views.columns import escaped
@@ -157,7 +158,7 @@ def prove_text(
 def unknown_steps(plan: Plan, approved: Iterable[str]) -> tuple[Diagnostic, ...]:
     """CFG010 for each approved step that the plan does not have."""
     ids = [step.id for step in plan.steps]
-    return tuple(_unknown(given, ids) for given in approved if given not in ids)
+    return tuple(_unknown(given, ids) for given in approved if given.removesuffix(WHETHER) not in ids)
 
 
 def _unknown(given: str, ids: list[str]) -> Diagnostic:

@@ -145,7 +145,7 @@ def call_views(step: Step, around: ViewContext, pc: Label, *, repeats: bool = Fa
     views: list[CallView] = []
     for items in each:
         arguments = tuple((around.of_item(items) if items else around).arguments(step))
-        views.append(bare(CallView, (step.id, tool, arguments, pc, retries, False, False, repeats)))
+        views.append(bare(CallView, (step.id, tool, arguments, pc, retries, False, False, repeats, ())))
     return views
 
 

@@ -39,8 +39,9 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
         for argument in deciding_arguments(call, known_traits):
             if not argument.label.untrusted or setting.is_approved(call):
                 continue
-            if known_traits.approval is When.IF_UNTRUSTED_OR_OUTSIDE:
-                notes.ask(f"untrusted data decides {argument.name} of @{tool}")
+            if known_traits.approval is not When.NEVER:
+                why = f"untrusted data decides {argument.name} of @{tool}"
+                notes.ask(why, Rule.CONTROL, argument.name)
                 continue
             notes.object(
                 Rule.CONTROL,
@@ -78,7 +79,7 @@ def _deciding_anywhere(call: CallView, traits: Traits) -> Iterator[Argument]:
 
 
 def prepare_approval(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | None:
-    """Require approval; CONSEQUENTIAL if untrusted data controls a destructive call, approved or not."""
+    """Require approval for each call; the reason says if untrusted data decides whether it is made."""
     if traits is None and setting.policy.refuse_unknown_tools:
         return None
     is_destructive = traits is None or traits.destructive
@@ -87,13 +88,10 @@ def prepare_approval(setting: Setting, tool: str, traits: Traits | None) -> OfLa
         return None
 
     def check(call: CallView, notes: Notes) -> None:
-        if is_destructive and call.pc.untrusted:
-            notes.object(
-                Rule.CONSEQUENTIAL,
-                f"untrusted data decides whether @{tool} is called, which cannot be undone",
-                help="decide by trusted data, or ask a person first",
-            )
-        if not setting.is_approved(call):
+        if is_destructive and call.pc.untrusted and not setting.is_decision_approved(call):
+            by = f" ({', '.join(call.decided_by)})" if call.decided_by else ""
+            notes.ask(f"untrusted data decides{by} whether @{tool} is called, which cannot be undone")
+        elif not setting.is_approved(call):
             notes.ask(
                 f"the policy has no entry for @{tool}, so it may do anything"
                 if traits is None
