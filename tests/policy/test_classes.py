@@ -212,6 +212,10 @@ def test_bound_policy_is_the_same_after_the_journal() -> None:
     [
         ('[class]\nreeds = ["a"]', "there is no class 'reeds'"),
         ("[class]\nreads = 3", "class.reads must be a list of tools, or a table"),
+        (
+            '[class]\nreads = ["a"]\n[class.reads]\nno_echo = true',
+            "Cannot declare ('class', 'reads') twice",
+        ),
         ('[class]\nreads = ["a b"]', "class.reads.tools must be a name of tools"),
         ('[tools."get_*"]\npin = "sha256:1"', "a pin is the hash of one tool's declaration"),
         ('[tools."get_*"]\nclass = "reading"', 'tools."get_*".class must be one of computes'),

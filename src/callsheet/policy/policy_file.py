@@ -370,6 +370,10 @@ def _no_policy(name: str) -> str:
     return f"there is no policy {name!r} to extend"
 
 
+_USUAL = "a policy is a TOML file; `callsheet policy init` writes one"
+_TWICE = 'write the tools of a class with settings as tools = ["…"] in its table, and not below [class]'
+
+
 def _parsed(source: Source) -> dict[str, Any]:
     try:
         return read_toml(source.text)
@@ -380,7 +384,7 @@ def _parsed(source: Source) -> dict[str, Any]:
             Severity.ERROR,
             f"the policy is not TOML: {message}",
             Span(start, start + 1),
-            _IN_QUOTES.get(message, "a policy is a TOML file; `callsheet policy init` writes one"),
+            _TWICE if "('class', " in message else _IN_QUOTES.get(message, _USUAL),
         )
         raise CallsheetError([diagnostic], source) from None
 

@@ -30,8 +30,10 @@ from callsheet.views.columns import escaped
 from callsheet.views.labels import labels_json
 
 if TYPE_CHECKING:
+    from callsheet.api.policy_changes import Proposal
     from callsheet.apps.operations.reading import PlanText
     from callsheet.policy.model import Policy
+    from callsheet.ports.tools import Registry
 
 _NOT_HERE = "CHK040"
 
@@ -94,6 +96,16 @@ class Proved:
     text: PlanText
     proof: Proof | None
     diagnostics: tuple[Diagnostic, ...]
+    registry: Registry | None = None
+    assumed: Assumptions = NO_ASSUMPTIONS
+
+    def way_out(self, policy: str) -> Proposal | None:
+        """The smallest change of a policy of this name under which the plan passes; None if it passes."""
+        if self.proof is None or self.proof.verdict.ok or self.registry is None:
+            return None
+        from callsheet.api.policy_changes import proposal  # noqa: PLC0415 - only for a refusal
+
+        return proposal([self.proof.plan], policy, self.registry, self.assumed)
 
     @property
     def ok(self) -> bool:
@@ -152,7 +164,7 @@ def prove_text(
     assumed = replace(assumed, inputs=inputs, approved=approved)
     proof = prove(text.plan, policy, registry, assumed, not_asked=not_asked)
     proof = proof.under(guarantees_of(declared.setup, registry, keeps_labels=keeps_labels))
-    return Proved(text, proof, (*errors, *proof.diagnostics))
+    return Proved(text, proof, (*errors, *proof.diagnostics), registry, assumed)
 
 
 def unknown_steps(plan: Plan, approved: Iterable[str]) -> tuple[Diagnostic, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from callsheet.ir.labels import LITERAL, Label
+from callsheet.ir.labels import LINKS, LITERAL, USER, Label
 from callsheet.policy.builtins import ANSWERS, Reach, Traits
 from callsheet.policy.calls import Argument, CallView, Rule
 from callsheet.policy.model import When
@@ -75,7 +75,9 @@ def _ask(tool: str, call: CallView, data: Label, named: Sequence[Receiver], note
     if told:
         (first, audiences), everybody = told[0], _listed([who for who, _ in told])
         guilty, label = _guilty(call, audiences)
-        why = f"@{tool} sends {shown(label)} to {everybody}"
+        only_user = label.readers is not None and label.readers <= {USER, LINKS}
+        what = "data that only the user may read" if only_user else shown(label)
+        why = f"@{tool} sends {what} to {everybody}"
         notes.ask(why, Rule.FLOW, guilty.name, reaches=first, audiences=audiences)
         return
     guessing = [who for who, audiences in named if not call.pc.may_reach(audiences)]
