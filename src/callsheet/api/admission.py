@@ -19,7 +19,6 @@ from callsheet.api.requirements import AgentRules, facts_of, pins_of, servers_of
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, did_you_mean
 from callsheet.ir import JSON, OnInDoubt, Plan, plan_hash
 from callsheet.machine import Limits, Program, ToolFacts, compile_plan
-from callsheet.policy.model import WHETHER
 from callsheet.ports.tools import Registry
 from callsheet.runtime.launch import Launch
 from callsheet.sealing.known import SHORTEST, Known
@@ -365,7 +364,11 @@ def _check_names(request: Request) -> None:
         raise CallsheetError.single("CFG011", f"{unknown[0]} is named as a secret, but has no value")
     if request.approved and request.policy is None:
         raise CallsheetError.single("CFG011", "steps are approved, but no policy requires approval")
-    ids = [step.id for step in request.plan.steps] if request.approved else []
+    if not request.approved:
+        return
+    from callsheet.policy.model import WHETHER  # noqa: PLC0415 - only under a policy
+
+    ids = [step.id for step in request.plan.steps]
     for given in request.approved:
         if given.removesuffix(WHETHER) not in ids:
             near = did_you_mean(given, ids)

@@ -10,13 +10,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.machine import Answered, Approval, Question, Verdict
 from callsheet.machine.keys import parse_key
 from callsheet.machine.questions import Asked, asked_from_json
-from callsheet.policy.model import Policy
 from callsheet.runtime.answers import (
     Answer,
     PendingAsk,
@@ -35,6 +34,9 @@ from callsheet.store.inbox import Message
 from callsheet.store.listing import INTERRUPTED, check_here, found_runs
 from callsheet.store.records import recorded_event
 from callsheet.store.snapshots import AskTimes
+
+if TYPE_CHECKING:
+    from callsheet.policy.model import Policy
 
 _OPEN = (RunStatus.WAITING, RunStatus.RUNNING, RunStatus.IN_DOUBT)
 _FITS = "`callsheet inbox` shows what is asked; `callsheet approve RUN --answer …` takes JSON, or else text"

@@ -18,12 +18,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from callsheet.ir import JSON
 from callsheet.machine import Approval, Verdict
 from callsheet.machine.questions import asked_from_json
-from callsheet.policy.audiences import Audiences, mailbox_of
-from callsheet.policy.builtins import Reach
-from callsheet.policy.calls import Argument
-from callsheet.policy.classes import EVERY
-from callsheet.policy.judge import judge_of
-from callsheet.policy.rules.receivers import names_recipients
 from callsheet.sealing.sealer import is_sealed
 from callsheet.store.events import EventType
 
@@ -47,7 +41,15 @@ def deciding_arguments(policy: Policy | None, tool: str, args: Mapping[str, JSON
     >>> deciding_arguments(None, "MAIL", {"body": "x"})
     ('body',)
     """
-    traits = None if policy is None else judge_of(policy).traits(tool)
+    if policy is None:
+        return tuple(args)
+    from callsheet.policy.builtins import Reach  # noqa: PLC0415 - only under a policy
+    from callsheet.policy.calls import Argument  # noqa: PLC0415 - as above
+    from callsheet.policy.classes import EVERY  # noqa: PLC0415 - as above
+    from callsheet.policy.judge import judge_of  # noqa: PLC0415 - as above
+    from callsheet.policy.rules.receivers import names_recipients  # noqa: PLC0415 - as above
+
+    traits = judge_of(policy).traits(tool)
     if traits is None or EVERY in traits.control or traits.reach is Reach.WORLD:
         return tuple(args)
     control = {name.casefold() for name in (*traits.control, traits.address, traits.path) if name}
@@ -193,6 +195,12 @@ def policy_line(policy: Policy, tool: str, args: Mapping[str, JSON]) -> str | No
     [tools."@MAIL"]
     trusted_audience = ["ada@c.example"]
     """
+    from callsheet.policy.audiences import Audiences, mailbox_of  # noqa: PLC0415 - only under a policy
+    from callsheet.policy.builtins import Reach  # noqa: PLC0415 - as above
+    from callsheet.policy.calls import Argument  # noqa: PLC0415 - as above
+    from callsheet.policy.judge import judge_of  # noqa: PLC0415 - as above
+    from callsheet.policy.rules.receivers import names_recipients  # noqa: PLC0415 - as above
+
     traits = judge_of(policy).traits(tool)
     if traits is None or traits.reach is not Reach.RECIPIENT or traits.destructive:
         return None
