@@ -11,7 +11,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from callsheet.ir import ToolClass, canonical_tool_name
 from callsheet.policy.builtins import BUILTINS, fold
@@ -78,6 +78,8 @@ class Draft:
     declared: dict[ToolClass, list[str]] = field(default_factory=dict[ToolClass, list[str]])
     assumed: dict[ToolClass, list[str]] = field(default_factory=dict[ToolClass, list[str]])
     told: dict[str, str] = field(default_factory=dict[str, str])
+    optional: list[str] = field(default_factory=list[str])
+    """Tools that can be called without saying who is told."""
     unknown: list[str] = field(default_factory=list[str])
 
     @property
@@ -103,6 +105,8 @@ def draft_of(specs: Mapping[str, ToolSpec], ask: Ask = lambda _: None) -> Draft:
             told = _told(written, does, spec, ask)
             if told is not None:
                 draft.told[written] = told
+            if does is ToolClass.SENDS and is_optional(spec, told):
+                draft.optional.append(written)
     return draft
 
 
@@ -163,6 +167,16 @@ def _told(name: str, does: ToolClass, spec: ToolSpec, ask: Ask) -> str | None:
     return ask(Asked(name, f"{name}: which argument says who is told?", parameters))
 
 
+def is_optional(spec: ToolSpec, told: str | None) -> bool:
+    """Whether a tool may be called without saying who is told, and its schema has nobody for that case."""
+    audience = told or facts_of(spec.parameter_names, None, spec.tells).audience
+    properties, required = spec.parameters.get("properties"), spec.parameters.get("required", ())
+    if audience is None or audience in required or not isinstance(properties, Mapping):
+        return False
+    schema: object = cast("Mapping[str, object]", properties).get(audience)
+    return not (isinstance(schema, Mapping) and cast("Mapping[str, object]", schema).get("default"))
+
+
 def draft_text(draft: Draft, base: str, file: str) -> str:
     """The text of the policy, which extends `base`; `file` is the name used in its comments."""
     lines = [
@@ -186,12 +200,15 @@ def draft_text(draft: Draft, base: str, file: str) -> str:
     for does in classes:
         names = [*draft.declared.get(does, ()), *draft.assumed.get(does, ())]
         lines += [f"# {_WORDS[does]}{_assumed(draft, does)}", *_list(does, _shortened(names, everything))]
-    if draft.told:
+    singles = {
+        name: [f"audience_arg = {json.dumps(_on_one_line(told))}"] for name, told in draft.told.items()
+    }
+    for name in draft.optional:
+        singles.setdefault(name, []).append("private_without_audience = true")
+    if singles:
         lines += ["", "[tools]"]
-        lines += [
-            f"{json.dumps(name)} = {{ audience_arg = {json.dumps(_on_one_line(told))} }}"
-            for name, told in draft.told.items()
-        ]
+        lines += ["# assumed: a call that names nobody tells nobody"] if draft.optional else []
+        lines += [f"{json.dumps(name)} = {{ {', '.join(said)} }}" for name, said in singles.items()]
     if draft.unknown:
         named = ", ".join(draft.unknown)
         lines += ["", f"# Refused, since no name tells what they do: {_cut(named, _WIDEST - 46)}"]

@@ -63,6 +63,7 @@ class Traits:
     address: str | None = None
     audience: str | None = None
     trusted_audience: tuple[str, ...] = ()
+    private_without_audience: bool = False
     path: str | None = None
     path_use: PathUse = PathUse.READ
     content: tuple[str, ...] = ()
@@ -251,6 +252,7 @@ def _declared(rule: ToolRule) -> Traits:
         reach=reach,
         audience=rule.audience_arg,
         trusted_audience=rule.trusted_audience,
+        private_without_audience=rule.private_without_audience,
         control=rule.control,
         returns=rule.returns,
         no_echo=rule.no_echo,

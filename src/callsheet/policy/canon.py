@@ -101,7 +101,19 @@ def _perhaps(read: Callable[[Any], _T]) -> Callable[[Any], _T | None]:
     return lambda value: None if value is None else read(value)
 
 
-_YOUNGER = frozenset({"arguments", "classes", "does", "entries", "files", "no_echo", "place_arg", "reads"})
+_YOUNGER = frozenset(
+    {
+        "arguments",
+        "classes",
+        "does",
+        "entries",
+        "files",
+        "no_echo",
+        "place_arg",
+        "private_without_audience",
+        "reads",
+    }
+)
 """Fields added after version 1, left out when empty so that the hashes of older policies stay the same."""
 _NO_FILE: tuple[str, list[str]] = ("reads", [])
 """Unlike None, the empty list says something: that programs see no file."""

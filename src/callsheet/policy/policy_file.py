@@ -249,6 +249,7 @@ _TOOL: dict[str, Reader] = {
     "control": text_values,
     "audience_arg": text_value,
     "trusted_audience": text_values,
+    "private_without_audience": flag_value,
     "destructive": flag_value,
     "idempotent": flag_value,
     "key_arg": text_value,

@@ -14,7 +14,7 @@ from callsheet.ir.effects import ToolClass
 from callsheet.policy.builtins import BUILTINS, PROGRAMS, fold
 from callsheet.policy.calls import Argument
 from callsheet.policy.classes import ToolFacts
-from callsheet.policy.rules.files import FILE_NAMES
+from callsheet.policy.rules.files import FILE_NAMES, TITLES
 from callsheet.policy.rules.receivers import PROSE, names_recipients, plain_name
 
 _WEB = re.compile(r"(?:.*_)?(?:endpoint|href|link|ur[il]|webhook|website)s?|host(?:name)?|domain|site")
@@ -63,7 +63,7 @@ def facts_of(parameters: Sequence[str], does: ToolClass | None = None, to: str |
 
 
 def _is_weighty(plain: str) -> bool:
-    return _WEIGHTY.fullmatch(plain) is not None or (plain in FILE_NAMES and plain not in PROSE)
+    return _WEIGHTY.fullmatch(plain) is not None or (plain in FILE_NAMES - TITLES - PROSE)
 
 
 def place_of(tool: str, parameters: Sequence[str]) -> str | None:

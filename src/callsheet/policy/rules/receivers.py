@@ -212,7 +212,7 @@ def _recipients(setting: Setting, traits: Traits, call: CallView) -> Iterator[Re
             else:
                 for who, audiences in setting.audiences.of_recipients(leaf.text, traits.trusted_audience):
                     yield _recipient_text(who), audiences
-    if not seen:
+    if not seen and not traits.private_without_audience:
         yield "recipients that the call does not name", NOBODY_KNOWN
 
 
