@@ -168,10 +168,13 @@ def test_tool_without_class_or_pattern_stands_alone() -> None:
     assert (alone.destructive, alone.does) == (True, None), "what is left out is the worst"
 
 
-def test_exact_name_wins_and_of_patterns_the_strictest() -> None:
+def test_exact_name_wins_then_the_longest_pattern_then_the_strictest() -> None:
     text = CLASSES + '[tools."github__*"]\nclass = "administers"\n[tools."@SEND_MONEY"]\nclass = "sends"\n'
     tools = bind_policy(ours(text), there())[0].tools
-    assert tools["GET_ISSUE"].does is ToolClass.ADMINISTERS
+    assert tools["GET_ISSUE"].does is ToolClass.READS
+    assert tools["WIPE"].does is ToolClass.ADMINISTERS
+    alike = ours('[class]\nreads = ["github__get_*"]\ndeletes = ["*hub__get_issue*"]\n')
+    assert bind_policy(alike, there())[0].tools["GET_ISSUE"].does is ToolClass.DELETES, "as long, stricter"
     assert tools["SEND_MONEY"].does is ToolClass.SENDS, "its very name"
     assert bind_policy(ours(CLASSES), there())[0].tools["SEND_MONEY"].does is ToolClass.PAYS, (
         "it says so itself"

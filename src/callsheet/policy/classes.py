@@ -49,20 +49,30 @@ def pattern_of(name: str) -> str:
 def matching(entries: Iterable[ToolEntry], names: Iterable[str]) -> list[ToolEntry]:
     """The entries for a tool with these canonical names, the most specific first.
 
-    One without `*` comes before all others, else the order is that of the policy.
+    One without `*` comes before all others, then the one with most other characters; else the order is that
+    of the policy.
+
+    >>> entries = [ToolEntry(pattern="GITHUB__*"), ToolEntry(pattern="GITHUB__GET_*")]
+    >>> [entry.pattern for entry in matching(entries, ["GITHUB__GET_ISSUE"])]
+    ['GITHUB__GET_*', 'GITHUB__*']
     """
     known = frozenset(names)
     found = [entry for entry in entries if any(fnmatchcase(name, entry.pattern) for name in known)]
-    return sorted(found, key=lambda entry: EVERY in entry.pattern)
+    return sorted(found, key=_generality)
+
+
+def _generality(entry: ToolEntry) -> tuple[bool, int]:
+    pattern = entry.pattern
+    return EVERY in pattern, pattern.count(EVERY) - len(pattern)
 
 
 def rule_of(policy: Policy, names: Iterable[str], facts: ToolFacts | None) -> ToolRule | None:
     """The rule for a tool that no entry of `policy.tools` names; None if it is not described.
 
     Without `facts`, the worst is assumed of its arguments. A class that only the tool's declaration states
-    says that a tool changes nothing, not who sees its arguments: private data for it needs an approval. Where
-    several patterns and a declaration disagree, the strictest class counts; a table or list with the very
-    name of the tool comes before them all.
+    says that a tool changes nothing, not who sees its arguments: private data for it needs an approval. A
+    pattern loosens nothing that was declared: of the two the stricter class counts. The very name of the tool
+    in a list or table does.
 
     >>> reads = ToolEntry(pattern="GET_*", does=ToolClass.READS)
     >>> rule = rule_of(Policy(entries=(reads,)), ["GET_MAIL"], ToolFacts())
@@ -90,10 +100,9 @@ def rule_of(policy: Policy, names: Iterable[str], facts: ToolFacts | None) -> To
 
 
 def _stated(found: Iterable[ToolEntry]) -> ToolClass | None:
-    """The class that entries give a tool: that of the one with its very name, else the strictest of all."""
-    classes = [(EVERY in entry.pattern, entry.does) for entry in found if entry.does is not None]
-    exact = next((does for is_pattern, does in classes if not is_pattern), None)
-    return exact or _strictest([does for _, does in classes])
+    """The class that entries give a tool: the strictest of the most specific ones."""
+    classes = [(_generality(entry), entry.does) for entry in found if entry.does is not None]
+    return _strictest([does for generality, does in classes if generality == classes[0][0]])
 
 
 def _strictest(classes: Iterable[ToolClass | None]) -> ToolClass | None:
