@@ -43,6 +43,27 @@ def test_two_servers_with_same_tool_name_have_separate_entries() -> None:
     assert policy.tools == {"FS__DELETE": RULE}
 
 
+@pytest.mark.parametrize("plan", ["S1: @DELETE", "S1: @FS__DELETE"])
+def test_pinned_entry_counts_before_its_server_is_asked(plan: str) -> None:
+    read = parse(f"PLAN_START\n{plan}\nPLAN_END").require()
+    pinned, free = (
+        Policy(tools={"mcp:fs/delete": RULE}),
+        Policy(tools={"mcp:fs/delete": replace(RULE, pin=None)}),
+    )
+    assert prove(read, pinned, Registry()).ok
+    assert not prove(read, free, Registry()).ok, "whether the entry is still right, nobody knows"
+    assert not prove(read, pinned, registry("fs", pin="sha256:2")).ok
+
+
+def test_pinned_entry_takes_no_name_of_another_tool() -> None:
+    two = Policy(tools={"mcp:fs/delete": RULE, "mcp:db/delete": RULE, "mcp:fs/read_file": RULE})
+    names = frozenset({"DELETE", "READ_FILE", "FS__DELETE", "DB__DELETE", "FS__READ_FILE"})
+    bound, _ = bind_policy(two, Registry(), names)
+    assert bound.tools.keys() - two.tools.keys() == names - {"DELETE", "READ_FILE"}
+    fs = Policy(tools={"mcp:fs/delete": RULE})
+    assert "DELETE" not in bind_policy(fs, registry("db"), names)[0].tools
+
+
 def test_denied_tool_is_denied_under_all_its_names() -> None:
     for key in ("mcp:fs/delete", "DELETE", "FS__DELETE"):
         policy, _ = bind_policy(Policy(denied_tools=frozenset({key})), registry("fs"))

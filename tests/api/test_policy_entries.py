@@ -41,7 +41,6 @@ def hint(policy: Policy, there: Registry, tool: str = "DELETE") -> str:
             registry("delete"),
             "the entry mcp:fs/delete is not applied, because its pin is not the one of the tool: see POL007",
         ),
-        (registry(), "the entry mcp:fs/delete applies once its server has been asked for its tools"),
         (
             registry("drop", "db"),
             "the entry mcp:fs/delete is for a server 'fs'; those that were asked are db",
@@ -58,6 +57,12 @@ def hint(policy: Policy, there: Registry, tool: str = "DELETE") -> str:
 )
 def test_ignored_entry_is_named_with_reason(there: Registry, said: str, name: str) -> None:
     assert hint(ENTRY, there, name).startswith(said)
+
+
+def test_entry_without_pin_applies_once_its_server_was_asked() -> None:
+    entry = Policy(tools={"mcp:fs/delete": ToolRule(destructive=False)})
+    said = "the entry mcp:fs/delete applies once its server has been asked for its tools"
+    assert hint(entry, registry()).startswith(said)
 
 
 def test_two_servers_with_same_tool_name_have_separate_reasons() -> None:

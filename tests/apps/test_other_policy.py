@@ -41,10 +41,12 @@ def test_different_policy_is_shown_and_used_after_acceptance(waiting: Machine) -
 
 
 def test_policy_that_refuses_remaining_steps_exits_with_3(waiting: Machine) -> None:
-    waiting.write("ours.toml", 'schema = 1\nname = "ours"\nextends = "workspace"\n')
+    waiting.write(
+        "ours.toml", 'schema = 1\nname = "ours"\nextends = "workspace"\n[defaults]\ndeny = ["@ADD"]\n'
+    )
     result = waiting("resume", "r", "--policy", "ours.toml", "--accept-changed-policy")
     assert result.exit_code == 3
-    assert "POL101" in result.stderr
+    assert "POL102" in result.stderr
     assert waiting("resume", "r").stdout == "3\n"
 
 

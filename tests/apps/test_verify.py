@@ -282,10 +282,15 @@ def test_code_that_may_reach_network_refutes_isolation_proof(machine):
 
 
 def test_open_policy_treats_undeclared_results_as_public_and_asks_for_each_call(machine):
+    machine.write(
+        "told.py",
+        (machine.folder / "tools.py").read_text().replace('@tool(effect="read")\ndef add', "@tool\ndef add"),
+    )
     plan = machine.plan("S1: @ADD (a=1) > $n", 'S2: @WEB_SEARCH (query="$n") > $r', "S3: @RESPOND ($r)")
-    result = machine("verify", plan, "--policy", "open", "--tools", "tools.py")
-    assert result.exit_code == 0, result.stdout
-    assert "S1: approve" in result.stdout
+    for tools, is_asked in (("told.py", True), ("tools.py", False)):
+        result = machine("verify", plan, "--policy", "open", "--tools", tools)
+        assert result.exit_code == 0, result.stdout
+        assert ("S1: approve" in result.stdout) is is_asked, "only what nobody declared is asked about"
     secret = machine.plan('S1: @READ_FILE (path=".env") > $n', 'S2: @WEB_SEARCH (query="$n") > $r')
     assert machine("verify", secret, "--policy", "open", "--approved", "S1").exit_code == 3
 

@@ -375,9 +375,13 @@ def _check_names(request: Request) -> None:
         raise CallsheetError.single("CFG011", f"{unknown[0]} is named as a secret, but has no value")
     if request.approved and request.policy is None:
         raise CallsheetError.single("CFG011", "steps are approved, but no policy requires approval")
-    ids = [step.id for step in request.plan.steps] if request.approved else []
+    if not request.approved:
+        return
+    from callsheet.policy.model import WHETHER  # noqa: PLC0415 - only under a policy
+
+    ids = [step.id for step in request.plan.steps]
     for given in request.approved:
-        if given not in ids:
+        if given.removesuffix(WHETHER) not in ids:
             near = did_you_mean(given, ids)
             hint = f"did you mean {' or '.join(near)}?" if near else None
             raise CallsheetError.single("CFG011", f"the plan has no step {given[:40]!r}", help=hint)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 
 from callsheet.diagnostics import CallsheetError, Source, did_you_mean
 from callsheet.diagnostics.wrong_type import wrong
+from callsheet.ir.strict_toml import read_toml
 from callsheet.policy.model import Policy
 from callsheet.policy.policy_file import Find, read_policy
 from callsheet.store.shared.address import VARIABLE, shared_address, shown
@@ -155,6 +156,20 @@ def load_policy(named: str | os.PathLike[str]) -> Policy:
         return neighbour
 
     return read_policy(source, find).with_files(map(os.path.realpath, read))
+
+
+def extended_policy(named: str | os.PathLike[str]) -> Policy:
+    """The policy that the one of this name or in this file extends; a plain one if it extends none.
+
+    Raises CallsheetError (POL001 to POL006) for a policy that is invalid or missing.
+    """
+    load_policy(named)
+    source = policy_source(named)
+    name = read_toml(source.text).get("extends")
+    if name is None:
+        return Policy()
+    is_plain = is_shared(source.name) or source.name in SHIPPED or name in SHIPPED or is_shared(name)
+    return load_policy(name if is_plain else Path(source.name).parent / name)
 
 
 def load_shared(source: Source) -> Policy:

@@ -1,93 +1,24 @@
-"""The tool entries of a policy and the available tools: bound to each other, drafted, and explained.
+"""The tool entries of a policy and the available tools: bound to each other, and explained.
 
-In: a policy, a registry. Out: the policy bound to tools by server, name and pin; diagnostics; a draft.
+In: a policy, a registry. Out: the policy bound to tools by server, name and pin; diagnostics.
 """
 
 from __future__ import annotations
 
-import json
-import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from callsheet.diagnostics import Diagnostic, Severity, did_you_mean
-from callsheet.ir import Effect, Plan
+from callsheet.ir import Plan, canonical_tool_name
 from callsheet.passes.verify import Verdict, Violation
-from callsheet.policy.builtins import fold
+from callsheet.policy.builtins import BUILTINS, fold
 from callsheet.policy.calls import Rule
+from callsheet.policy.classes import EVERY, rule_of
 from callsheet.policy.model import Policy, ToolRule
+from callsheet.policy.tool_facts import facts_of, place_of
 from callsheet.ports.tools import Registry, ToolSpec
 
 _OWN = ("builtin", "transform", "people")
-_WIDEST = 100
-_RECEIVERS = frozenset(
-    ("to", "recipient", "recipients", "email", "address", "channel", "url", "uri", "host", "endpoint")
-)
-"""Argument names that usually hold the receiver; written as a commented suggestion for the operator."""
-_HEAD = """\
-# What plans may do here, written by `callsheet policy init`.
-#   callsheet verify PLAN --policy {file}   proves a plan against it
-#   callsheet run PLAN --policy {file}      proves it, and checks each call against it
-# An unchanged entry allows least: read what the tool does, then loosen what is too strict.
-schema = 1
-extends = "{base}"
-
-[audience.trusted]
-# Who may see private data beside you and the model: hosts such as "api.internal" or "*.corp.example",
-# mail addresses such as "*@corp.example".
-hosts = []
-mail = []
-
-# [sources]
-# "file:docs/**" = {{ conf = "pub" }}      # everybody may read it
-# "file:keys/**" = {{ conf = "secret" }}   # nobody may, not even the model
-# "url:api.internal" = {{ conf = "priv" }}
-"""
-_KEYS = """
-# In each entry: `egress`: does a call tell somebody outside what its arguments are? `audience_arg`: the
-# argument that says whom; without it nobody knows, and only public data may go there. `destructive`: does it
-# delete, pay, send, or do what cannot be undone? Then each call needs approval. `control`: the arguments that
-# decide what is done, and must not come from untrusted data. `returns`: T/ for trusted results, else U/;
-# and who may read them. `no_echo`: its results repeat none of its arguments. `pin`: the declaration for
-# which this was written.
-"""
-
-
-def draft_policy(specs: Mapping[str, ToolSpec], base: str, file: str) -> str:
-    """The text of a policy that extends `base`, with an entry for each tool that is not callsheet's own.
-
-    `specs` are declarations by the name that plans use; `file` is the file name used in the comments.
-    """
-    parts = [_HEAD.format(base=base, file=file)]
-    foreign = {name: spec for name, spec in specs.items() if spec.origin not in _OWN}
-    if foreign:
-        parts.append(_KEYS)
-    for origin in dict.fromkeys(spec.origin for spec in foreign.values()):
-        parts.append(f"\n# {'-' * 8} {_on_one_line(origin)}\n")
-        parts.extend(_entry(name, spec) for name, spec in foreign.items() if spec.origin == origin)
-    return "".join(parts)
-
-
-def _entry(name: str, spec: ToolSpec) -> str:
-    lines = ["", *_comments(name, spec), f"[tools.{json.dumps(policy_name(name, spec))}]"]
-    only_reads = spec.is_declared and spec.effect.only_reads
-    reaches = not (spec.is_declared and spec.effect is Effect.PURE)
-    lines.append(f"egress = {_word(reaches)}")
-    if reaches and (receiver := _receiver(spec)) is not None:
-        lines.append(f"# audience_arg = {json.dumps(receiver)}")
-    lines.append(f"destructive = {_word(not only_reads)}")
-    lines.append(f"control = {json.dumps(list(spec.parameter_names), ensure_ascii=False)}")
-    if spec.is_declared and spec.effect in (Effect.PURE, Effect.READ, Effect.IDEMPOTENT):
-        lines.append("idempotent = true")
-    lines.append('returns = "U/priv"')
-    if spec.pin is not None and spec.origin.startswith("mcp:"):
-        lines.append(f"pin = {json.dumps(spec.pin)}")
-    return "\n".join(lines) + "\n"
-
-
-def _receiver(spec: ToolSpec) -> str | None:
-    """The argument whose name suggests that it holds the receiver."""
-    return next((name for name in spec.parameter_names if name.casefold() in _RECEIVERS), None)
 
 
 def policy_name(name: str, spec: ToolSpec) -> str:
@@ -95,29 +26,13 @@ def policy_name(name: str, spec: ToolSpec) -> str:
     return f"{spec.origin}/{spec.executor}" if spec.origin.startswith("mcp:") else f"@{name}"
 
 
-def _comments(name: str, spec: ToolSpec) -> Iterator[str]:
-    yield f"# @{name} ({', '.join(_on_one_line(argument) for argument in spec.parameter_names)})"
-    if spec.description.strip():
-        yield f"#   it says: {_on_one_line(spec.description)}"
-    if spec.is_declared:
-        yield f"#   you declared it: {spec.effect}"
-
-
-def _on_one_line(text: str) -> str:
-    """The start of a text on one line, with control characters escaped, so that it cannot end a comment."""
-    seen = (c if unicodedata.category(c)[0] != "C" else f"\\u{ord(c):04x}" for c in " ".join(text.split()))
-    line = "".join(seen)
-    return line if len(line) <= _WIDEST else f"{line[: _WIDEST - 1]}…"
-
-
-def _word(flag: bool) -> str:
-    return "true" if flag else "false"
-
-
 def bind_policy(
     policy: Policy, registry: Registry, calls: Collection[str] | None = None
 ) -> tuple[Policy, tuple[Diagnostic, ...]]:
     """The policy with its entries under the names by which plans call their tools, and diagnostics.
+
+    It has an entry for each tool that may be called and follows from its class: the one that the policy gives
+    it by a pattern, else the one that was declared.
 
     An entry whose pin differs from the tool's declaration is dropped with POL007: an error, or a warning if
     the plan does not call the tool (`calls` are folded names; None means that any tool may be called). An
@@ -129,6 +44,7 @@ def bind_policy(
     servers = {name.partition("/")[0] for name in names}
     rules: dict[str, ToolRule] = {}
     diagnostics: list[Diagnostic] = []
+    changed: set[str] = set()
     for key, rule in policy.tools.items():
         tool = registry.get(names.get(key, key))
         if tool is None:
@@ -136,17 +52,107 @@ def bind_policy(
             if not key.startswith("mcp:") or key.partition("/")[0] in servers:
                 diagnostics.append(_absent(key, [*names, *(f"@{name}" for name in specs)]))
         elif rule.pin is not None and tool.spec.pin is not None and rule.pin != tool.spec.pin:
-            is_called = calls is None or any(
-                fold(name) in calls for name in registry.names_of(names.get(key, key))
-            )
+            own_names = registry.names_of(names.get(key, key))
+            is_called = calls is None or any(fold(name) in calls for name in own_names)
             diagnostics.append(other_pin(key, tool.spec, rule.pin, is_called=is_called))
+            changed.update(own_names)
         else:
             rules.update((name, rule) for name in registry.names_of(names.get(key, key)))
+
+    for name, spec in specs.items():
+        own_names = registry.names_of(name)
+        if name in changed or not (calls is None or any(fold(each) in calls for each in own_names)):
+            continue
+        rule = _derived(policy, name, spec, own_names, rules.get(name))
+        if rule is not None and rule.pin is not None and spec.pin is not None and rule.pin != spec.pin:
+            diagnostics.append(other_pin(policy_name(name, spec), spec, rule.pin))
+        elif rule is not None:
+            rules.update(dict.fromkeys(own_names, rule))
+    diagnostics += _misspelt(policy, specs, registry)
+
+    absent = {key: rule for key, rule in rules.items() if key.startswith(_SERVER) and rule.pin is not None}
+    if calls is not None and not registry.unopened and not any(each.startswith(_SERVER) for each in servers):
+        supposed = _of_absent(absent, registry)
+        rules = {**{name: rule for name, rule in supposed if fold(name) in calls}, **rules}
 
     def all_names(key: str) -> tuple[str, ...]:
         return registry.names_of(names.get(key, key))
 
     return replace(_renamed(policy, all_names), tools=rules), tuple(diagnostics)
+
+
+def _derived(
+    policy: Policy, name: str, spec: ToolSpec, names: tuple[str, ...], written: ToolRule | None
+) -> ToolRule | None:
+    """The rule for a tool that follows from its class, or from its name if that is a built-in one's.
+
+    `written` is the policy's own entry for it, to which only the argument that holds its path is added.
+    """
+    if spec.origin in _OWN:
+        return None
+    place = place_of(name, spec.parameter_names)
+    if place is not None:
+        return replace(written or _of_builtin(name), place_arg=place)
+    if written is not None or fold(name) in BUILTINS:
+        return None
+    facts = facts_of(spec.parameter_names, spec.declared_class, spec.tells)
+    return rule_of(policy, _all_names(spec, names), facts)
+
+
+def servers_of_pinned(policy: Policy, tools: Iterable[str]) -> str | None:
+    """For messages, the servers of these absent tools, if the policy has a pinned entry for each tool.
+
+    >>> servers_of_pinned(Policy(tools={"mcp:fs/move": ToolRule(pin="sha256:1")}), ["FS__MOVE"])
+    'the server fs, of which the policy has a pin,'
+    """
+    pinned = {key: rule for key, rule in policy.tools.items() if key.startswith(_SERVER) and rule.pin}
+    known = dict(_of_absent(pinned, Registry()))
+    if not pinned or not all(fold(tool) in known for tool in tools):
+        return None
+    servers = dict.fromkeys(key.removeprefix(_SERVER).partition("/")[0] for key in pinned)
+    several = "s" if len(servers) > 1 else ""
+    return f"the server{several} {', '.join(servers)}, of which the policy has a pin,"
+
+
+def _of_absent(pinned: Mapping[str, ToolRule], registry: Registry) -> Iterator[tuple[str, ToolRule]]:
+    """The pinned entries for tools of servers, none of which was asked, by the names that plans use.
+
+    A run calls such a tool only if its declaration still has the pin, so the proof may rely on it. A name
+    that another tool has, or two of these could have, stays unknown.
+    """
+    claims: dict[str, list[ToolRule]] = {}
+    for key, rule in pinned.items():
+        server, _, own = key.removeprefix(_SERVER).partition("/")
+        for name in {fold(own), f"{canonical_tool_name(server)}__{canonical_tool_name(own)}"}:
+            claims.setdefault(name, []).append(rule)
+    for name, rules in claims.items():
+        if len(rules) == 1 and name not in BUILTINS and registry.get(name) is None:
+            yield name, rules[0]
+
+
+def _misspelt(policy: Policy, specs: Mapping[str, ToolSpec], registry: Registry) -> Iterator[Diagnostic]:
+    """POL008 for each tool that a class of the policy names and that is not here, but almost."""
+    known = {each for name, spec in specs.items() for each in _all_names(spec, registry.names_of(name))}
+    for entry in policy.entries:
+        if EVERY not in entry.pattern and entry.pattern not in known and did_you_mean(entry.pattern, known):
+            yield _absent(entry.pattern, [f"@{name}" for name in known])
+
+
+def _all_names(spec: ToolSpec, names: tuple[str, ...]) -> tuple[str, ...]:
+    """The canonical names that a pattern of a policy may match: those of plans, and that with its server."""
+    own = canonical_tool_name(spec.executor)
+    server = spec.origin.removeprefix(_SERVER)
+    return (
+        *names,
+        own,
+        *([f"{canonical_tool_name(server)}__{own}"] if spec.origin.startswith(_SERVER) else []),
+    )
+
+
+def _of_builtin(name: str) -> ToolRule:
+    """An entry that changes nothing about a built-in tool."""
+    known = BUILTINS[fold(name)]
+    return ToolRule(control=(), returns=known.returns, destructive=False)
 
 
 def _renamed(policy: Policy, names: Callable[[str], tuple[str, ...]]) -> Policy:

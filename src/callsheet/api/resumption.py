@@ -18,6 +18,7 @@ from callsheet.ir import Plan
 from callsheet.ir.plan import called_names
 from callsheet.machine import PolicyChanged
 from callsheet.passes.verify import PersistedLabels
+from callsheet.policy.builtins import fold
 from callsheet.policy.canon import differences, policy_hash
 from callsheet.policy.model import Policy
 from callsheet.ports.tools import Registry
@@ -56,7 +57,10 @@ def other_policy(
         own = folded.policy
         if own is None:
             raise unproved(context.run_id)
-        bound, doubts = bind_policy(given, context.undertaking.registry)
+        registry = context.undertaking.registry
+        bound, doubts = bind_policy(given, registry, frozenset(map(fold, own.tools)))
+        absent = {key: rule for key, rule in own.tools.items() if rule.does and registry.get(key) is None}
+        bound = replace(bound, tools={**absent, **bound.tools})
         bound = replace(bound, approved=bound.approved | own.approved).with_files(own.files)
         if policy_hash(replace(bound, files=own.files)) == policy_hash(own):
             return None

@@ -5,7 +5,7 @@ Every supported syntax is parsed into it and printed from it; analyses, executio
 
 from callsheet.ir.canon import IR_VERSION, plan_hash, plan_to_json
 from callsheet.ir.canon_reader import plan_from_json
-from callsheet.ir.effects import Effect, OnInDoubt
+from callsheet.ir.effects import Effect, OnInDoubt, ToolClass, class_of_effect
 from callsheet.ir.expr import (
     JSON,
     And,
@@ -88,9 +88,11 @@ __all__ = [
     "Step",
     "Template",
     "Terminate",
+    "ToolClass",
     "Value",
     "call_kind",
     "canonical_tool_name",
+    "class_of_effect",
     "executor_name",
     "flat",
     "plan_from_json",

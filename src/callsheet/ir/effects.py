@@ -1,4 +1,7 @@
-"""Effects of tools: what a call may change, which determines ordering, retries and recovery after a crash."""
+"""Effects of tools: what a call may change, which determines ordering, retries and recovery after a crash.
+
+The class of a tool says what kind of thing a call does, which determines what a policy assumes of it.
+"""
 
 from __future__ import annotations
 
@@ -37,6 +40,27 @@ class Effect(StrEnum):
         return self in _MAY_RERUN
 
 
+class ToolClass(StrEnum):
+    """What kind of thing a tool does, as the operator declares it or a policy says."""
+
+    COMPUTES = "computes"
+    """Its result depends on its arguments alone."""
+    READS = "reads"
+    """It looks things up and changes nothing."""
+    WRITES = "writes"
+    """It changes what is in the workspace or an account of the user's; it can be undone, and tells nobody."""
+    SENDS = "sends"
+    """It tells somebody something."""
+    PAYS = "pays"
+    """It pays or orders."""
+    DELETES = "deletes"
+    """It removes what cannot be brought back."""
+    RUNS = "runs"
+    """It runs code or commands."""
+    ADMINISTERS = "administers"
+    """It changes who may do what: accounts, passwords, members, permissions."""
+
+
 class OnInDoubt(StrEnum):
     """What to do about a call with unknown outcome whose effect forbids repeating it without a decision."""
 
@@ -50,3 +74,13 @@ class OnInDoubt(StrEnum):
 
 _ONLY_READS = frozenset({Effect.PURE, Effect.READ, Effect.LLM})
 _MAY_RERUN = _ONLY_READS | {Effect.IDEMPOTENT, Effect.KEYED}
+_CLASS_OF_EFFECT = {Effect.PURE: ToolClass.COMPUTES, Effect.READ: ToolClass.READS}
+
+
+def class_of_effect(effect: Effect) -> ToolClass | None:
+    """The class that follows from an effect; None if the effect does not say what is done.
+
+    >>> class_of_effect(Effect.READ), class_of_effect(Effect.IDEMPOTENT)
+    (<ToolClass.READS: 'reads'>, None)
+    """
+    return _CLASS_OF_EFFECT.get(effect)

@@ -45,6 +45,16 @@ def _is_mail(text: str) -> bool:
     )
 
 
+def mailbox_of(text: str) -> str:
+    """The address of a recipient with a display name; any other text as it is.
+
+    >>> mailbox_of("Ada <ada@c.example>"), mailbox_of("ada")
+    ('ada@c.example', 'ada')
+    """
+    named = _NAMED_MAIL.fullmatch(_QUOTED.sub("", text).strip())
+    return named[1] if named else text
+
+
 class Audiences:
     """The audiences of a policy, prepared for lookups."""
 

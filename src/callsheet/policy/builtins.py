@@ -14,6 +14,7 @@ from types import MappingProxyType
 
 from callsheet.ir.labels import LITERAL, UNKNOWN, Label
 from callsheet.ir.operations import MODEL_OPERATIONS, canonical_tool_name
+from callsheet.policy.classes import rule_of
 from callsheet.policy.model import Policy, ToolRule, When
 
 PUBLIC_WORLD = Label(True)
@@ -62,6 +63,7 @@ class Traits:
     address: str | None = None
     audience: str | None = None
     trusted_audience: tuple[str, ...] = ()
+    private_without_audience: bool = False
     path: str | None = None
     path_use: PathUse = PathUse.READ
     content: tuple[str, ...] = ()
@@ -153,7 +155,8 @@ BUILTINS = MappingProxyType(
 """The tools and operations of the language. What memory returns is set by the policy."""
 
 _COMPUTING = frozenset({"HOST_EXEC", "SELECT", "CALC"})
-_PROGRAMS = frozenset({"code", "command", "cmd", "script", "program", "expression", "sql"})
+PROGRAMS = frozenset({"code", "command", "cmd", "script", "program", "expression", "sql"})
+"""Arguments that hold a program, by their plain names."""
 
 
 def is_program(tool: str, traits: Traits | None) -> bool:
@@ -165,7 +168,7 @@ def is_program(tool: str, traits: Traits | None) -> bool:
     (True, False)
     """
     return tool in _COMPUTING or (
-        traits is not None and (traits.runs_code or not _PROGRAMS.isdisjoint(traits.control))
+        traits is not None and (traits.runs_code or not PROGRAMS.isdisjoint(traits.control))
     )
 
 
@@ -211,10 +214,14 @@ def traits_of(policy: Policy, tool: str) -> Traits | None:
         known = replace(BUILTINS[tool], returns=policy.memory)
     if tool in ("EXEC_CODE", "SHELL_EXEC") and policy.exec_network:
         known = replace(BUILTINS[tool], reach=Reach.WORLD, returns=PUBLIC_WORLD)
+    if rule is None and known is None:
+        rule = rule_of(policy, (tool,), None)
     if rule is None:
         return known
     if known is None:
         return _declared(rule)
+    if rule.place_arg is not None:
+        known = _with_place(known, rule.place_arg.casefold())
     return replace(
         known,
         control=tuple(dict.fromkeys((*known.control, *rule.control))),
@@ -222,6 +229,18 @@ def traits_of(policy: Policy, tool: str) -> Traits | None:
         returns=rule.returns if known.path is None else known.returns,
         destructive=known.destructive or rule.destructive,
         approval=rule.approval,
+    )
+
+
+def _with_place(known: Traits, argument: str) -> Traits:
+    """The traits of a built-in tool for one of the same name whose path or address is in this argument."""
+    own = known.path or known.address
+    return replace(
+        known,
+        parameters=(),
+        path=None if known.path is None else argument,
+        address=None if known.address is None else argument,
+        control=tuple(argument if name == own else name for name in known.control),
     )
 
 
@@ -233,6 +252,7 @@ def _declared(rule: ToolRule) -> Traits:
         reach=reach,
         audience=rule.audience_arg,
         trusted_audience=rule.trusted_audience,
+        private_without_audience=rule.private_without_audience,
         control=rule.control,
         returns=rule.returns,
         no_echo=rule.no_echo,

@@ -56,7 +56,8 @@ class CallView(NamedTuple):
 
     `pc` is the join of the labels of everything that controlled whether the call is made. `retries` is how
     often the plan retries it, `repeats` whether the plan may reach it again. `in_agent` means that an agent
-    requested it, `approved` that a person approved it.
+    requested it, `approved` that a person approved it. `decided_by` are the steps by whose untrusted data it
+    was decided that the call is made, as far as they are known.
     """
 
     step: str
@@ -67,6 +68,7 @@ class CallView(NamedTuple):
     in_agent: bool = False
     approved: bool = False
     repeats: bool = False
+    decided_by: tuple[str, ...] = ()
 
     def argument(self, name: str) -> Argument | None:
         """The argument of exactly this name, None if there is none."""
@@ -74,8 +76,8 @@ class CallView(NamedTuple):
 
     def behind(self, pc: Label, *, repeats: bool) -> CallView:
         """The same call with this control-flow label."""
-        step, tool, arguments, _, retries, in_agent, approved, _ = self
-        return bare(CallView, (step, tool, arguments, pc, retries, in_agent, approved, repeats))
+        step, tool, arguments, _, retries, in_agent, approved, _, decided_by = self
+        return bare(CallView, (step, tool, arguments, pc, retries, in_agent, approved, repeats, decided_by))
 
 
 class Rule(StrEnum):
@@ -148,7 +150,8 @@ class Obligation(NamedTuple):
 class Objection(NamedTuple):
     """A reason to refuse a call: the rule, a message, the argument concerned, and a suggested fix.
 
-    `reaches` is who would learn data without being among its readers.
+    `reaches` is who would learn data without being among its readers, and `audiences` are those that this
+    receiver belongs to.
     """
 
     rule: Rule
@@ -156,6 +159,7 @@ class Objection(NamedTuple):
     argument: str | None = None
     help: str | None = None
     reaches: str | None = None
+    audiences: frozenset[str] | None = None
 
 
 class Judgement(NamedTuple):

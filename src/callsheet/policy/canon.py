@@ -14,6 +14,7 @@ from hashlib import sha256
 from typing import Any, NamedTuple, TypeVar, cast
 
 from callsheet.ir.canon import canonical_bytes
+from callsheet.ir.effects import ToolClass
 from callsheet.ir.labels import Label, read_label
 from callsheet.policy.model import (
     AgentRule,
@@ -23,6 +24,7 @@ from callsheet.policy.model import (
     Policy,
     ReplanRule,
     SourceRule,
+    ToolEntry,
     ToolRule,
     When,
 )
@@ -64,7 +66,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, frozenset):
         return sorted(_plain(item) for item in value)  # pyright: ignore[reportUnknownVariableType]
     if isinstance(value, Mapping):
-        return {name: _plain(item) for name, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
+        return {f"{name}": _plain(item) for name, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
     if isinstance(value, tuple):
         return [_plain(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
     data = {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
@@ -99,7 +101,19 @@ def _perhaps(read: Callable[[Any], _T]) -> Callable[[Any], _T | None]:
     return lambda value: None if value is None else read(value)
 
 
-_YOUNGER = frozenset({"arguments", "files", "no_echo", "reads"})
+_YOUNGER = frozenset(
+    {
+        "arguments",
+        "classes",
+        "does",
+        "entries",
+        "files",
+        "no_echo",
+        "place_arg",
+        "private_without_audience",
+        "reads",
+    }
+)
 """Fields added after version 1, left out when empty so that the hashes of older policies stay the same."""
 _NO_FILE: tuple[str, list[str]] = ("reads", [])
 """Unlike None, the empty list says something: that programs see no file."""
@@ -108,12 +122,28 @@ _OF_AGENT: _Readers = {
         tool: {name: tuple(patterns) for name, patterns in given.items()} for tool, given in data.items()
     }
 }
-_OF_TOOL: _Readers = {"approval": When, "returns": read_label, "reads": _perhaps(tuple)}
+_OF_TOOL: _Readers = {
+    "approval": When,
+    "returns": read_label,
+    "reads": _perhaps(tuple),
+    "does": _perhaps(ToolClass),
+}
+
+
+def _settings(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Some fields of a `ToolRule`; raises ValueError for unknown ones."""
+    rule = _made(ToolRule, data, _OF_TOOL)
+    return {name: getattr(rule, name) for name in data}
+
+
+_OF_ENTRY: _Readers = {"does": _perhaps(ToolClass), "settings": _settings}
 _OF_SOURCE: _Readers = {"label": read_label}
 _OF_POLICY: _Readers = {
     "audiences": _each(lambda data: _made(Audience, data, {})),
     "sources": _each(lambda data: _made(SourceRule, data, _OF_SOURCE)),
     "tools": lambda data: {name: _made(ToolRule, rule, _OF_TOOL) for name, rule in data.items()},
+    "entries": _each(lambda data: _made(ToolEntry, data, _OF_ENTRY)),
+    "classes": lambda data: {ToolClass(name): _settings(given) for name, given in data.items()},
     "allowed_tools": _perhaps(frozenset),
     "denied_tools": frozenset,
     "implicit": Implicit,
@@ -160,7 +190,8 @@ def is_of(bound: Policy, policy: Policy) -> bool:
     >>> is_of(Policy(approved=frozenset({"S1"})), Policy()), is_of(Policy(exec_network=True), Policy())
     (True, False)
     """
-    if not all(rule in policy.tools.values() for rule in bound.tools.values()):
+    written = [rule for rule in bound.tools.values() if rule.does is None and rule.place_arg is None]
+    if not all(rule in policy.tools.values() for rule in written):
         return False
     if not _plain_names(policy.denied_tools) <= bound.denied_tools or bound.declassify - policy.declassify:
         return False

@@ -262,6 +262,20 @@ def tool_named(name: str) -> str:
     return tool_key(name)
 
 
+def tool_pattern(name: str) -> str:
+    """A pattern of tool names, in which `*` stands for any characters; raises ValueError for any other text.
+
+    >>> tool_pattern("github__*")
+    'github__*'
+    """
+    own = name.removeprefix("mcp:").removeprefix("@")
+    if not own or not own.isascii() or not own.isprintable() or set(own) & set(" ?[]"):
+        raise ValueError(
+            f'a name of tools, in which * stands for anything, such as "get_*"; {name!a} is not one'
+        )
+    return name
+
+
 def tool_key(name: str) -> str:
     """A tool's name as policies hold it: canonical, or `mcp:SERVER/TOOL` verbatim.
 

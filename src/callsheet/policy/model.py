@@ -10,7 +10,11 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from callsheet.diagnostics.settings_types import check_fields
+from callsheet.ir.effects import ToolClass
 from callsheet.ir.labels import LITERAL, TRUSTED, UNKNOWN, Label
+
+WHETHER = ":whether"
+"""After a step's id among the approved steps: its call may be decided by untrusted data."""
 
 
 class Implicit(StrEnum):
@@ -67,6 +71,7 @@ class ToolRule:
 
     - `egress`: its arguments reach somebody outside; `audience_arg` is the argument that names the
       recipients, `trusted_audience` are patterns of recipients that count as the audience `trusted`.
+    - `private_without_audience`: a call that names no recipients tells nobody.
     - `control`: arguments that decide what is done, which untrusted data must not choose.
     - `destructive`: a call needs approval, and untrusted data must not control whether it is made.
     - `idempotent`: it may be retried; otherwise only with an idempotency key in the argument `key_arg`.
@@ -75,6 +80,11 @@ class ToolRule:
     - `reads`: the files, folders and globs of the workspace that its programs see where the call names none;
       None if the policy does not say.
     - `pin`: the hash of the declaration that this entry was written for.
+    - `does`: the class that the entry follows from; None for one that is written out.
+    - `place_arg`: the argument that holds the path or address, for an operator's tool that has the name of a
+      built-in one but calls it differently.
+
+    `control` may contain `*`: every argument.
     """
 
     egress: bool = True
@@ -89,6 +99,25 @@ class ToolRule:
     no_echo: bool = False
     reads: tuple[str, ...] | None = None
     pin: str | None = None
+    does: ToolClass | None = None
+    place_arg: str | None = None
+    private_without_audience: bool = False
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolEntry:
+    """What a policy says about all tools whose names match `pattern`, besides what their class says.
+
+    `pattern` is a canonical name in which `*` stands for any characters. `does` is the class of the tools,
+    None if the entry does not say. `settings` are fields of `ToolRule` by name.
+    """
+
+    pattern: str
+    does: ToolClass | None = None
+    settings: Mapping[str, object] = field(default_factory=dict[str, object])
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -151,9 +180,12 @@ class Policy:
     - `egress_hosts`: the only hosts that may be reached, None for all public ones.
     - `host_read`: globs of the paths that may be read on the host.
     - `exec_network`: whether executed code has network access.
-    - `approved`: ids of approved steps; `declassify`: ids of steps whose results count as public.
+    - `approved`: ids of approved steps, `STEP:whether` where untrusted data may decide whether a step does
+      something that cannot be undone; `declassify`: ids of steps whose results count as public.
     - `memory`: the label of facts stored by earlier runs; `planner`: that of the plan's literals; `inputs`:
       that of a run's inputs.
+    - `entries`: what is said of several tools at once, those before others first; `classes`: fields of
+      `ToolRule` by class. `policy.classes` says what follows from them.
     - `allowed_tools`, `denied_tools`: canonical names without `@`; None allows every known tool.
     - `forbidden`: RE2 patterns that no argument may match.
     - `files`: absolute paths of the files that configure callsheet (the policy itself, files that name tools
@@ -164,6 +196,10 @@ class Policy:
     audiences: tuple[Audience, ...] = (Audience(name=TRUSTED),)
     sources: tuple[SourceRule, ...] = ()
     tools: Mapping[str, ToolRule] = field(default_factory=dict[str, ToolRule])
+    entries: tuple[ToolEntry, ...] = ()
+    classes: Mapping[ToolClass, Mapping[str, object]] = field(
+        default_factory=dict[ToolClass, Mapping[str, object]]
+    )
     allowed_tools: frozenset[str] | None = None
     denied_tools: frozenset[str] = frozenset()
     refuse_unknown_tools: bool = True
@@ -195,7 +231,7 @@ class Policy:
 
     def without(self, steps: Iterable[str]) -> Policy:
         """The policy without its approvals and declassifications of these steps."""
-        gone = frozenset(steps)
+        gone = frozenset(each for step in steps for each in (step, f"{step}{WHETHER}"))
         return replace(self, approved=self.approved - gone, declassify=self.declassify - gone)
 
     def without_steps(self) -> Policy:

@@ -6,14 +6,17 @@ errors and their spans (POL001 to POL005). Nothing is ignored silently.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePath
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, Span, did_you_mean
+from callsheet.ir.effects import ToolClass
 from callsheet.ir.labels import LINKS, MODEL, TRUSTED, USER, Label, read_readers
 from callsheet.ir.strict_toml import TomlError, read_toml
+from callsheet.policy.builtins import BUILTINS, fold
+from callsheet.policy.classes import EVERY, matching, pattern_of
 from callsheet.policy.constraints import check_pattern
 from callsheet.policy.file_values import (
     Faults,
@@ -36,6 +39,7 @@ from callsheet.policy.file_values import (
     text_values,
     tool_key,
     tool_named,
+    tool_pattern,
     tool_set,
     tool_values,
     word,
@@ -48,6 +52,7 @@ from callsheet.policy.model import (
     Policy,
     ReplanRule,
     SourceRule,
+    ToolEntry,
     ToolRule,
     When,
 )
@@ -57,23 +62,65 @@ from callsheet.policy.programs.view import normal_paths
 _SOURCE_KINDS = ("file", "url", "host", "tool", "memory")
 
 
-def _tools(value: object, path: Path, faults: Faults) -> dict[str, ToolRule]:
+class _ToolTable(NamedTuple):
+    """A table below `[tools]`: its name as policies hold it, its class if it names one, and its settings."""
+
+    key: str
+    does: ToolClass | None
+    settings: Table
+
+
+def _tools(value: object, path: Path, faults: Faults) -> tuple[_ToolTable, ...]:
     if not isinstance(value, Mapping):
         raise ValueError("a table")
-    rules: dict[str, ToolRule] = {}
+    tables: dict[str, _ToolTable] = {}
     for name, table in cast("Mapping[str, object]", value).items():
         key_path = (*path, name)
         try:
-            key = tool_named(name)
-            if key in rules:
+            key = pattern_of(tool_pattern(name)) if EVERY in name else tool_named(name)
+            if key in tables:
                 faults.add("POL003", f"two entries are for the same tool {name}", key_path)
             values = read_table(table, _TOOL, key_path, faults)
         except ValueError as error:
             faults.add("POL003", f"{dotted(key_path)} must be {error}", key_path)
             continue
         values.pop("annotations", None)
-        rules[key] = ToolRule(**values)
-    return rules
+        does = values.pop("class", None)
+        if EVERY in name and values.pop("pin", None) is not None:
+            faults.add("POL003", "a pin is the hash of one tool's declaration", (*key_path, "pin"))
+        if does is not None and fold(key) in BUILTINS:
+            hint = "leave out `class`: what a built-in tool does is known"
+            faults.add("POL003", f"{name} is a built-in tool", (*key_path, "class"), hint)
+        tables[key] = _ToolTable(key, does, values)
+    return tuple(tables.values())
+
+
+def _classes(value: object, path: Path, faults: Faults) -> dict[ToolClass, Table]:
+    """The tables below `[class]` by class, with the patterns of tools under `tools`."""
+    if not isinstance(value, Mapping):
+        raise ValueError("a table")
+    classes: dict[ToolClass, Table] = {}
+    for name, given in cast("Mapping[str, object]", value).items():
+        key_path = (*path, name)
+        if name not in _CLASS_NAMES:
+            suggestions = did_you_mean(name, _CLASS_NAMES) or _CLASS_NAMES
+            faults.add("POL003", f"there is no class {name!r}", key_path, f"did you mean {_or(suggestions)}?")
+            continue
+        try:
+            table = {"tools": cast("object", given)} if isinstance(given, list) else given
+            classes[ToolClass(name)] = read_table(table, _CLASS, key_path, faults)
+        except ValueError as error:
+            what = f"a list of tools, or {error}"
+            faults.add("POL003", f"{dotted(key_path)} must be {what}", key_path)
+    return classes
+
+
+def _or(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+
+
+def _patterns(value: object, path: Path, faults: Faults) -> tuple[str, ...]:
+    return tuple(pattern_of(tool_pattern(name)) for name in text_values(value, path, faults))
 
 
 def _sources(value: object, path: Path, faults: Faults) -> tuple[SourceRule, ...]:
@@ -202,6 +249,7 @@ _TOOL: dict[str, Reader] = {
     "control": text_values,
     "audience_arg": text_value,
     "trusted_audience": text_values,
+    "private_without_audience": flag_value,
     "destructive": flag_value,
     "idempotent": flag_value,
     "key_arg": text_value,
@@ -211,7 +259,13 @@ _TOOL: dict[str, Reader] = {
     "reads": _paths,
     "pin": text_value,
     "annotations": word({"ignored": True}),
+    "class": one_of(ToolClass),
 }
+_CLASS: dict[str, Reader] = {
+    "tools": _patterns,
+    **{key: reader for key, reader in _TOOL.items() if key not in ("pin", "annotations", "class", "reads")},
+}
+_CLASS_NAMES = [str(each) for each in ToolClass]
 _SOURCE: dict[str, Reader] = {"conf": _conf, "integrity": word({"T": False, "U": True})}
 _AUDIENCE: dict[str, Reader] = {"hosts": host_values, "mail": address_values}
 _RULE: dict[str, Reader] = {
@@ -248,6 +302,7 @@ KEYS: dict[str, Reader] = {
     "network": section({"hosts": host_values}),
     "host": section({"read": text_values}),
     "execution": section({"network": flag_value}),
+    "class": _classes,
     "tools": _tools,
     "dynamic": section({"agent": _agent, "replan": made_by(ReplanRule, _REPLAN)}),
     "secrets": section({"patterns": pattern_values}),
@@ -316,6 +371,10 @@ def _no_policy(name: str) -> str:
     return f"there is no policy {name!r} to extend"
 
 
+_USUAL = "a policy is a TOML file; `callsheet policy init` writes one"
+_TWICE = 'write the tools of a class with settings as tools = ["…"] in its table, and not below [class]'
+
+
 def _parsed(source: Source) -> dict[str, Any]:
     try:
         return read_toml(source.text)
@@ -326,7 +385,7 @@ def _parsed(source: Source) -> dict[str, Any]:
             Severity.ERROR,
             f"the policy is not TOML: {message}",
             Span(start, start + 1),
-            _IN_QUOTES.get(message, "a policy is a TOML file; `callsheet policy init` writes one"),
+            _TWICE if "('class', " in message else _IN_QUOTES.get(message, _USUAL),
         )
         raise CallsheetError([diagnostic], source) from None
 
@@ -351,8 +410,7 @@ def _merged(base: Policy, table: Table, faults: Faults) -> Policy:
         if key in inner:
             changes[name] = inner[key]
     changes["sources"] = (*cast("tuple[Any, ...]", table.get("sources", ())), *base.sources)
-    tools: Any = table.get("tools", {})
-    changes["tools"] = {**base.tools, **tools}
+    changes |= _described(base, table)
     changes["rules"] = (*cast("tuple[Any, ...]", table.get("rule", ())), *base.rules)
     audiences: Any = table.get("audience", {})
     changes["audiences"] = _audiences(base.audiences, audiences)
@@ -360,6 +418,43 @@ def _merged(base: Policy, table: Table, faults: Faults) -> Policy:
     policy = replace(base, **changes)
     _check_audiences(policy, faults)
     return policy
+
+
+def _described(base: Policy, table: Table) -> dict[str, Any]:
+    """The fields that describe tools: those of the base, and what the table says of classes and tools.
+
+    A table of a single tool adds to what its class and its patterns say; without any of them it stands alone.
+    """
+    given = cast("tuple[_ToolTable, ...]", table.get("tools", ()))
+    of_classes = cast("dict[ToolClass, Table]", table.get("class", {}))
+    listed = [
+        ToolEntry(pattern=pattern, does=does)
+        for does, own in of_classes.items()
+        for pattern in own.get("tools", ())
+    ]
+    named = {pattern_of(each.key): each for each in given}
+    above = [each for each in base.entries if each.pattern not in named]
+    shared = [*(_entry_of(each) for each in given if EVERY in each.key), *listed, *above]
+    single, entries = dict(base.tools), list[ToolEntry]()
+    for each in given:
+        single.pop(each.key, None)
+        if EVERY in each.key:
+            continue
+        is_built_in = fold(each.key) in BUILTINS
+        if not is_built_in and (each.does is not None or matching(shared, [pattern_of(each.key)])):
+            entries.append(_entry_of(each))
+        else:
+            single[each.key] = ToolRule(**each.settings)
+    classes = {does: dict(own) for does, own in base.classes.items()}
+    for does, own in of_classes.items():
+        settings = {name: value for name, value in own.items() if name != "tools"}
+        classes[does] = {**classes.get(does, {}), **settings}
+    classes = {does: own for does, own in classes.items() if own}
+    return {"tools": single, "entries": (*entries, *shared), "classes": classes}
+
+
+def _entry_of(table: _ToolTable) -> ToolEntry:
+    return ToolEntry(pattern=pattern_of(table.key), does=table.does, settings=table.settings)
 
 
 _FIELDS: dict[tuple[str, ...], str] = {

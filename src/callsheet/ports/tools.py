@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, did_you_mean
-from callsheet.ir import JSON, Effect, OnInDoubt
+from callsheet.ir import JSON, Effect, OnInDoubt, ToolClass, class_of_effect
 from callsheet.ports.calls import CallContext
 
 if TYPE_CHECKING:
@@ -45,6 +45,10 @@ class ToolSpec:
     """The pin in its first form, which does not cover the order of the arguments."""
     is_declared: bool = False
     """Whether the effect was declared by someone responsible for the tool."""
+    does: ToolClass | None = None
+    """What kind of thing it does, if it was declared."""
+    tells: str | None = None
+    """The argument that says who is told, if it was declared."""
     on_in_doubt: OnInDoubt | None = None
     """How its calls in doubt are resolved; None leaves that to the run."""
     refusal: Diagnostic | None = None
@@ -62,6 +66,11 @@ class ToolSpec:
         """The names of the arguments in their declared order."""
         properties = self.parameters.get("properties")
         return tuple(properties) if isinstance(properties, Mapping) else ()  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+
+    @property
+    def declared_class(self) -> ToolClass | None:
+        """What somebody responsible for the tool says that it does, if only by its effect."""
+        return self.does or class_of_effect(self.effect)
 
     def has_pin(self, pin: str, order: Iterable[str] | None) -> bool:
         """Whether this is the declaration with a pin.

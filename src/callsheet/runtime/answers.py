@@ -17,6 +17,7 @@ from callsheet.ir.strict_json import NotJson, read_json
 from callsheet.machine import Answered, Approval, Ask, Question, Verdict
 from callsheet.machine.questions import Asked
 from callsheet.passes.schema import literal_value, misfits
+from callsheet.runtime.precedents import STANDING, covers
 from callsheet.sealing.masking import MaskedRepr, hidden
 from callsheet.sealing.placeholders import is_nothing
 from callsheet.sealing.sealer import is_sealed
@@ -245,6 +246,19 @@ def find_answer(ask: Ask, posed: AskTimes, messages: Iterable[Message], now: flo
                 return event
     if posed.due is not None and now >= posed.due:
         return Answered(ask.key, ask.asked.digest, Verdict.EXPIRE)
+    return _standing(ask, messages)
+
+
+def _standing(ask: Ask, messages: Iterable[Message]) -> Answered | None:
+    """The event of an approval that was given for the whole plan and covers this call; None without one."""
+    if not isinstance(ask.asked, Approval):
+        return None
+    for message in messages:
+        covered = None if is_sealed(message.payload) else message.payload.get(STANDING)
+        if isinstance(covered, dict) and covers(cast("dict[str, object]", covered), ask.asked, ask.step):
+            by = str(message.payload.get("by", ""))
+            note = f"approved for this plan at {message.payload.get('at', '')}"
+            return Answered(ask.key, ask.asked.digest, Verdict.APPROVE, None, by, note)
     return None
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeAlias
+from hashlib import sha256
+from typing import TYPE_CHECKING, TypeAlias
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.machine import Answered, Approval, Question, Verdict
@@ -26,12 +27,16 @@ from callsheet.runtime.answers import (
     sealed_in,
 )
 from callsheet.runtime.doubt import DoubtfulCall, doubtful_calls, fold_run
+from callsheet.runtime.precedents import STANDING, coverage, in_words, precedent_of
 from callsheet.store import EventType, Journal, JournalError, RunStatus
 from callsheet.store.events import Event as Row
 from callsheet.store.inbox import Message
 from callsheet.store.listing import INTERRUPTED, check_here, found_runs
 from callsheet.store.records import recorded_event
 from callsheet.store.snapshots import AskTimes
+
+if TYPE_CHECKING:
+    from callsheet.policy.model import Policy
 
 _OPEN = (RunStatus.WAITING, RunStatus.RUNNING, RunStatus.IN_DOUBT)
 _FITS = "`callsheet inbox` shows what is asked; `callsheet approve RUN --answer …` takes JSON, or else text"
@@ -151,6 +156,78 @@ def answer_run(
     return replace(ask, is_answered=True)
 
 
+def approve_for_plan(
+    journal: Journal, run_id: str, answer: Answer, place: str | None = None, *, digest: str | None = None
+) -> tuple[PendingAsk, str]:
+    """Approve a call, and the further calls of its step in which all is equal that decides what is done.
+
+    Gives the question that was answered, and what is covered, in words. Arguments and errors as for
+    `answer_run`; RUN031 for a question, which is answered once.
+    """
+
+    def approval(ask: PendingAsk) -> Answer:
+        if ask.kind != "approval" or ask.answer:
+            why = f"{ask.key} of run {run_id} is a question, which is answered once"
+            raise CallsheetError.single("RUN031", why, help="answer it without --for-plan")
+        return answer
+
+    ask = answer_run(journal, run_id, approval, place, digest=digest)
+    asked = asked_of(ask)
+    assert isinstance(asked, Approval)
+    covered = coverage(asked, ask.step, policy_of_run(journal, run_id))
+    payload = {STANDING: covered, "by": answer.by, "at": ask.key}
+    journal.mailbox.post(run_id, "", f"{STANDING}:{ask.key}:{ask.digest[:32]}", payload)
+    return ask, in_words(covered, asked)
+
+
+def approve_all(
+    journal: Journal, run_id: str, answer: Answer, place: str | None = None, *, digest: str | None = None
+) -> list[PendingAsk]:
+    """Give the same answer to all open approvals of a run, or of one of its steps, and return them.
+
+    `digest` is that of all of them together, as `digest_of_all` gives it: the answer counts only if they are
+    still the same. Raises CallsheetError as `answer_run`.
+    """
+    asks = [
+        ask
+        for ask in asks_of(journal, run_id)
+        if ask.kind == "approval" and not ask.is_answered and place in (None, ask.step, ask.key)
+    ]
+    if not asks:
+        raise not_asked(f"{f'{place} of ' if place else ''}run {run_id} waits for no approval")
+    if digest is not None and digest != digest_of_all(asks):
+        raise not_asked(
+            f"the calls that run {run_id} waits for have changed since they were shown",
+            "look at them again: `callsheet inbox`",
+        )
+    return [answer_run(journal, run_id, answer, ask.key, digest=ask.digest) for ask in asks]
+
+
+def digest_of_all(asks: Sequence[PendingAsk]) -> str:
+    """A hash of several questions together."""
+    return sha256("".join(sorted(ask.digest for ask in asks)).encode()).hexdigest()
+
+
+def precedents_of(journal: Journal, asks: Sequence[PendingAsk]) -> dict[str, str]:
+    """For each call that was approved for an earlier run of the same plan, by its digest: what differs."""
+    found: dict[str, str] = {}
+    for ask in asks:
+        asked = asked_of(ask)
+        if isinstance(asked, Approval) and not asked.answer:
+            precedent = precedent_of(journal, ask.run_id, ask.step, asked)
+            if precedent is not None:
+                found[ask.digest] = str(precedent)
+    return found
+
+
+def policy_of_run(journal: Journal, run_id: str) -> Policy | None:
+    """The policy that a run is under now; None without one, or if its events cannot be read."""
+    try:
+        return fold_run(journal, run_id, journal.plan_of(journal.find_run(run_id).plan_hash)).policy
+    except JournalError:
+        return None
+
+
 def fitting(
     journal: Journal,
     run_id: str,
@@ -239,7 +316,7 @@ def asked_of(ask: PendingAsk) -> Asked:
     """What a pending question asks, against which an answer is checked."""
     if ask.kind == "approval":
         call = ask.tool, ask.args or {}, ask.inputs, ask.plan_hash
-        return Approval(*call, {}, ask.digest, answer=ask.answer)
+        return Approval(*call, ask.labels or {}, ask.digest, why=ask.why, answer=ask.answer)
     return Question(ask.prompt, ask.options, ask.schema, digest=ask.digest)
 
 

@@ -22,6 +22,7 @@ from callsheet.policy.judge import Judge
 from callsheet.policy.paths import file_key, is_pattern, workspace_path
 from callsheet.policy.rules.attachments import attached, not_theirs, path_of, sends_files
 from callsheet.policy.rules.receivers import receivers
+from callsheet.policy.tool_facts import path_among
 from callsheet.runtime.gateway import Outcome
 from callsheet.runtime.places import (
     ANYWHERE,
@@ -107,7 +108,8 @@ class LabelTracker:
         taken = command.label or LITERAL
         if command.tool == "EDIT_FILE":
             known = self._label_of_files((place.path,)) or LITERAL
-            around = known.join(self._sources.file(workspace_path(command.args["path"]), on_host=False))
+            path = command.args[path_among(command.args)]
+            around = known.join(self._sources.file(workspace_path(path), on_host=False))
             return edited(taken, around, [to_text(value) for value in command.args.values()])
         return taken if place.path == ANYWHERE else taken.join(copied)
 

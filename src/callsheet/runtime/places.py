@@ -31,6 +31,7 @@ from callsheet.policy.paths import (
 from callsheet.policy.programs import View, is_file_name, only_looks, program_view, words_of
 from callsheet.policy.programs.view import WHOLE, fixed_folder
 from callsheet.policy.rules.files import FILE_NAMES, FileAccess, filing_of, keeps_files
+from callsheet.policy.tool_facts import path_among
 from callsheet.store.labels import fact_name
 
 ANYWHERE = "*"
@@ -166,8 +167,8 @@ def kept_by(
     if tool == "SET_WM":
         return (WrittenPlace(note=note_key(to_text(args.get("key"))), replaces=True),)
     if tool in ("WRITE_FILE", "EDIT_FILE"):
-        path = _path(args.get("path"))
-        spelling = _spelled(args.get("path"))
+        given = args.get(path_among(args))
+        path, spelling = _path(given), _spelled(given)
         return (WrittenPlace(path, replaces=tool == "WRITE_FILE", spelling=spelling),) if path else ()
     view = seen_by_program(tool, args, traits)
     if view is not None:
@@ -206,15 +207,17 @@ def read_by(
     if tool == "GET_WM":
         return ReadPlace(note=note_key(to_text(args.get("key"))))
     if tool == "SEARCH_FILES":
-        return ReadPlace((_path(args.get("path") or ""),), is_folder=True, files=_files_in_rows(value))
+        return ReadPlace(
+            (_path(args.get(path_among(args)) or ""),), is_folder=True, files=_files_in_rows(value)
+        )
     if tool in ("READ_FILE", "EDIT_FILE"):
-        return ReadPlace((_path(args.get("path")),))
+        return ReadPlace((_path(args.get(path_among(args))),))
     view = seen_by_program(tool, args, traits)
     if view is not None:
         paths = ("",) if view.paths is None else tuple(map(file_key, map(fixed_folder, view.paths)))
         return ReadPlace(tuple(dict.fromkeys(paths)), is_folder=True) if paths else None
     if tool == "HOST_FILE_READ":
-        path = to_text(args.get("path"))
+        path = to_text(args.get(path_among(args)))
         seen = ("",) if is_pattern(path) else workspace.keys((path,))
         return ReadPlace(seen, is_folder=True) if seen else None
     filing = _filing(tool, args, traits)

@@ -15,7 +15,7 @@ from callsheet.ir.labels import read_label
 from callsheet.passes.verify import Verdict, values, verify
 from callsheet.policy.calls import Argument, CallView, Hole, Rule
 from callsheet.policy.judge import Judge
-from callsheet.policy.model import Policy, ToolRule
+from callsheet.policy.model import Audience, Policy, SourceRule, ToolRule
 
 PRIVATE = read_label("U/priv")
 
@@ -174,7 +174,7 @@ def test_data_as_recipient_is_reported_in_one_short_line() -> None:
     told = [o.message for o in judge.judge(CallView("S1", "SEND_MAIL", (to, text))).objections]
     (flow,) = [message for message in told if "would reach" in message]
     assert "would reach a page that says xxx" in flow
-    assert flow.endswith("x…")
+    assert "x…x" in flow
     assert len(flow) < 200
 
 
@@ -313,3 +313,34 @@ def test_data_path_leads_to_the_argument_that_is_objected_to(call: str, argument
     (violation,) = verdict.violations
     assert violation.argument == argument
     assert violation.flow == (*came[argument], f"S4 {argument}", "outside")
+
+
+def judged(text: str, **policy: Any) -> Verdict:
+    return verify(parse(f"PLAN_START\n{text}\nPLAN_END").require(), Policy(**policy))
+
+
+def test_data_path_is_the_same_whenever_it_is_asked_for() -> None:
+    """The path is that of the argument which is objected to, also for the second proof of a plan."""
+    plan = (
+        'S1: @READ_FILE (path="a.txt") > $a\nS2: @READ_FILE (path="b.txt") > $b\n'
+        "S3: @SEND (first=$a, second=$b)"
+    )
+    rule = ToolRule(egress=False, destructive=False, control=("second",))
+    for _ in range(2):
+        (violation,) = judged(plan, tools={"SEND": rule}).violations
+        assert violation.flow == ("S2 $b", "S3 second")
+
+
+def test_data_path_is_that_of_data_which_the_receiver_may_not_read() -> None:
+    sources = (
+        SourceRule(kind="file", pattern="ours.txt", label=read_label("T/user+finance")),
+        SourceRule(kind="file", pattern="mine.txt", label=read_label("T/user")),
+    )
+    plan = (
+        'S1: @READ_FILE (path="ours.txt") > $a\nS2: @READ_FILE (path="mine.txt") > $b\n'
+        'S3: @SEND (to="x@f.example", body="$a $b")'
+    )
+    send = ToolRule(audience_arg="to", destructive=False)
+    finance = Audience(name="finance", mail=("*@f.example",))
+    (violation,) = judged(plan, tools={"SEND": send}, sources=sources, audiences=(finance,)).violations
+    assert violation.flow == ("S2 $b", "S3 body", "x@f.example")

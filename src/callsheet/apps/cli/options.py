@@ -299,7 +299,7 @@ approved = click.option(
     "--approved",
     multiple=True,
     metavar="STEP",
-    help="With --policy: the id of a step that you approve; may be repeated.",
+    help="With --policy: the id of a step that you approve, or STEP:whether where untrusted data may decide.",
 )
 
 
@@ -322,10 +322,11 @@ def resolve_policy(option: str, setup: Setup, approved: Iterable[str] = ()) -> P
 def check_approved(plan: Plan, approved: Iterable[str]) -> None:
     """Raise click.UsageError for an approved step that the plan does not have."""
     from callsheet.diagnostics import did_you_mean  # noqa: PLC0415 - only where steps are approved
+    from callsheet.policy.model import WHETHER  # noqa: PLC0415 - as above
 
     ids = [step.id for step in plan.steps]
     for step_id in approved:
-        if step_id not in ids:
+        if step_id.removesuffix(WHETHER) not in ids:
             suggestions = did_you_mean(step_id, ids)
             meant = f"; did you mean {' or '.join(suggestions)}?" if suggestions else ""
             raise click.UsageError(f"--approved: the plan has no step {step_id[:40]!r}{meant}")

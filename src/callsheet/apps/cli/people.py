@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from callsheet.runtime.answers import Answer, PendingAsk
     from callsheet.runtime.doubt import RunOutcome
     from callsheet.runtime.inbox import Doubts
+    from callsheet.store import Journal
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,24 @@ class ApproveArguments:
     text: str | None
     by: str | None
     note: str
+    for_plan: bool
+    always: bool
+    every: bool
+
+    def check(self) -> None:
+        """Raise click.UsageError for options that cannot be combined."""
+        if self.deny and self.text is not None:
+            raise click.UsageError("--deny and --answer cannot be combined")
+        scopes = [name for name, given in self._scopes().items() if given]
+        if len(scopes) > 1:
+            raise click.UsageError(f"{' and '.join(scopes)} cannot be combined")
+        if scopes and self.text is not None:
+            raise click.UsageError(f"{scopes[0]} is for calls, not for questions (--answer)")
+        if self.deny and (self.for_plan or self.always):
+            raise click.UsageError(f"--deny and {scopes[0]} cannot be combined: a no counts once")
+
+    def _scopes(self) -> dict[str, bool]:
+        return {"--for-plan": self.for_plan, "--always": self.always, "--all": self.every}
 
     def answer_to(self, ask: PendingAsk) -> Answer:
         """The answer to a request. Raises CallsheetError for a text that does not answer it."""
@@ -56,6 +75,17 @@ _answer_options = options.grouped(
         "--by", metavar="NAME", help="The name of the person who answers; default: the current user."
     ),
     note=click.option("--note", default="", metavar="TEXT", help="A note that is recorded with the answer."),
+    for_plan=click.option(
+        "--for-plan",
+        is_flag=True,
+        help="Approve further calls of this step in this run too, if all is equal that decides what they do.",
+    ),
+    always=click.option(
+        "--always",
+        is_flag=True,
+        help="Approve this call, and propose the line of the policy under which its recipients are trusted.",
+    ),
+    every=click.option("--all", "every", is_flag=True, help="Answer all calls of STEP or RUN that wait."),
 )
 
 
@@ -89,24 +119,32 @@ def approve(
     from callsheet.apps.cli.engines import temporal_runs  # noqa: PLC0415 - as above
     from callsheet.apps.operations.runs import ask_json  # noqa: PLC0415 - as above
     from callsheet.apps.rendering import runs  # noqa: PLC0415 - imports the runtime
-    from callsheet.runtime.inbox import answer_run  # noqa: PLC0415 - as above
 
-    if arguments.deny and arguments.text is not None:
-        raise click.UsageError("--deny and --answer cannot be combined")
+    arguments.check()
     is_elsewhere = temporal_runs.runs_on_temporal(journal, run)
+    if is_elsewhere and (arguments.for_plan or arguments.every):
+        raise click.UsageError("--for-plan and --all are not for runs on Temporal: answer each call")
+    remarks: list[str] = []
+    asks: list[PendingAsk]
     if is_elsewhere:
-        ask, owned = temporal_runs.approve_on_temporal(journal, run, arguments.answer_to, which, digest), True
+        asks = [temporal_runs.approve_on_temporal(journal, run, arguments.answer_to, which, digest)]
+        owned = True
     else:
         with journals.open_journal(journal) as opened:
             run_id = opened.find_run(run).run_id
-            ask = answer_run(opened, run_id, arguments.answer_to, which, digest=digest)
+            asks, remarks = _answer(opened, run_id, arguments, which, digest)
             owned = _is_owned(opened.path, run_id)
+    ask = asks[0]
     if as_json:
-        print_json({**ask_json(ask), "run_goes_on": owned})
+        rows = [{**ask_json(each), "run_goes_on": owned} for each in asks]
+        print_json(rows if arguments.every else {**rows[0], **({"remarks": remarks} if remarks else {})})
         return
-    *lines, _ = runs.question_lines(ask)
-    for line in lines:
-        print_text(line)
+    for each in asks:
+        *lines, _ = runs.question_lines(each)
+        for line in lines:
+            print_text(line)
+    for remark in remarks:
+        print_text(remark)
     word = "denied" if arguments.deny else "approved" if arguments.text is None else "answered"
     next_step = (
         "it continues there"
@@ -116,6 +154,33 @@ def approve(
         else f"continue the run: callsheet resume {ask.run_id}"
     )
     to_stderr(f"{word}; {next_step}{'' if owned else journals.journal_hint(journal)}")
+
+
+def _answer(
+    journal: Journal, run_id: str, arguments: ApproveArguments, which: str | None, digest: str | None
+) -> tuple[list[PendingAsk], list[str]]:
+    """Leave the answer; gives the questions that it answers, and what else there is to say."""
+    from callsheet.runtime import inbox as requests  # noqa: PLC0415 - imports the runtime
+    from callsheet.runtime.answers import Answer  # noqa: PLC0415 - as above
+    from callsheet.runtime.precedents import policy_line  # noqa: PLC0415 - as above
+
+    by = _user() if arguments.by is None else arguments.by
+    approval = Answer.approve(by=by, note=arguments.note)
+    if arguments.every:
+        answer = Answer.deny(by=by, note=arguments.note) if arguments.deny else approval
+        return requests.approve_all(journal, run_id, answer, which, digest=digest), []
+    if arguments.for_plan:
+        ask, covered = requests.approve_for_plan(journal, run_id, approval, which, digest=digest)
+        return [ask], [f"approved for this plan: {covered}"]
+    ask = requests.answer_run(journal, run_id, arguments.answer_to, which, digest=digest)
+    if not arguments.always:
+        return [ask], []
+    policy = requests.policy_of_run(journal, run_id)
+    line = None if policy is None else policy_line(policy, ask.tool, ask.args or {})
+    if line is None:
+        return [ask], ["no line of a policy can say this of its recipients: only this call is approved"]
+    said = "with these lines in the policy, later runs do not ask about these recipients"
+    return [ask], [f"{said} (this run keeps its policy):", *line.splitlines()]
 
 
 def _user() -> str:
@@ -229,14 +294,17 @@ def inbox(journal: Path | None, as_json: bool) -> None:
     from callsheet.apps.rendering.runs import doubt_lines  # noqa: PLC0415 - as above
 
     refresh_copies(journal)
-    pending, doubts = _pending(journal)
+    pending, doubts, precedents = _pending(journal)
     with ignoring_broken_pipe():
         if as_json:
             in_doubt = [run_doubt_json(run_id, call) for run_id, calls in doubts.items() for call in calls]
             print_json([*map(ask_json, pending), *in_doubt])
             return
         hint = journals.journal_hint(journal)
-        blocks: list[Iterable[str]] = [runs.question_lines(ask, hint) for ask in pending]
+        blocks: list[Iterable[str]] = [
+            [*runs.question_lines(ask, hint, precedents.get(ask.digest)), *_together(ask, pending, hint)]
+            for ask in pending
+        ]
         blocks += [[f"run {run_id}", *doubt_lines(calls, run_id, hint)] for run_id, calls in doubts.items()]
         if not blocks:
             click.echo("no pending requests")
@@ -247,12 +315,28 @@ def inbox(journal: Path | None, as_json: bool) -> None:
                 print_text(line)
 
 
-def _pending(path: Path | None) -> tuple[list[PendingAsk], Doubts]:
-    """All pending questions and calls in doubt; none if the default journal does not exist yet."""
+def _together(ask: PendingAsk, pending: list[PendingAsk], hint: str) -> list[str]:
+    """After the last of several calls of a step: the command that approves exactly these."""
+    from callsheet.runtime.inbox import digest_of_all  # noqa: PLC0415 - imports the runtime
+
+    place = ask.run_id, ask.step, "approval", False
+    alike = [each for each in pending if (each.run_id, each.step, each.kind, each.is_answered) == place]
+    if len(alike) < 2 or alike[-1] is not ask:
+        return []
+    digest = digest_of_all(alike)
+    return [f"  all {len(alike)}: callsheet approve {ask.run_id} {ask.step} --all --digest {digest}{hint}"]
+
+
+def _pending(path: Path | None) -> tuple[list[PendingAsk], Doubts, dict[str, str]]:
+    """All pending questions, calls in doubt, and by digest what was approved before.
+
+    None of them if the default journal does not exist yet.
+    """
     from callsheet.runtime import inbox  # noqa: PLC0415 - as above
     from callsheet.store.journal_paths import default_journal_path, is_absent  # noqa: PLC0415 - as above
 
     if path is None and is_absent(default_journal_path()):
-        return [], {}
+        return [], {}, {}
     with journals.open_to_read(path) as opened:
-        return inbox.inbox(opened), inbox.calls_in_doubt(opened)
+        asks = inbox.inbox(opened)
+        return asks, inbox.calls_in_doubt(opened), inbox.precedents_of(opened, asks)

@@ -1,15 +1,16 @@
-"""`callsheet policy init|check|share|show`: writes, checks and stores policies."""
+"""`callsheet policy init|check|propose|explain|share|show`: writes, checks, explains and stores policies."""
 
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 import click
 
-from callsheet.apps.cli import options
+from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.group import CommandEntry, LazyCommands
 from callsheet.apps.cli.output import (
@@ -20,12 +21,16 @@ from callsheet.apps.cli.output import (
     print_text,
     to_stderr,
 )
-from callsheet.apps.rendering.values import preview
+from callsheet.apps.cli.terminal import is_terminal
+from callsheet.apps.rendering.values import preview, without_controls
 from callsheet.diagnostics import CallsheetError, Source, Span, to_json
+from callsheet.policy.calls import CODES
 
 if TYPE_CHECKING:
+    from callsheet.api.policy_draft import Asked
     from callsheet.apps.setup import Setup
     from callsheet.apps.toolbox import Toolbox
+    from callsheet.ir import Plan
 
 
 @click.command()
@@ -89,6 +94,8 @@ _SECTION = "Commands"
 COMMANDS: dict[str, CommandEntry] = {
     "init": CommandEntry(f"{_PACKAGE}:init", "Write a policy for the available tools.", _SECTION),
     "check": CommandEntry(f"{_PACKAGE}:check", "Report errors in policies.", _SECTION),
+    "propose": CommandEntry(f"{_PACKAGE}:propose", "Write the smallest policy for some plans.", _SECTION),
+    "explain": CommandEntry(f"{_PACKAGE}:explain", "Say what a policy newly permits.", _SECTION),
     "share": CommandEntry(f"{_PACKAGE}:share", "Store a policy in the shared store.", _SECTION),
     "show": CommandEntry(f"{_PACKAGE}:show", "Print a policy.", _SECTION),
 }
@@ -120,15 +127,17 @@ def policy() -> None:
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @options.as_json
 def init(setup: Setup, base: str, output: Path, force: bool, as_json: bool) -> int:
-    """Write a policy with the strictest possible entry for each available tool.
+    """Write a policy for the available tools: a line for each class, such as those that only read.
 
-    All configured servers are started to list their tools; the exit status is 1 if one could not be started.
+    What nobody has declared is assumed from the names of tools and arguments, and marked; in a terminal you
+    are asked where they do not tell. All configured servers are started to list their tools; the exit status
+    is 1 if one could not be started.
 
     \b
     Example:
       callsheet policy init --mcp-config mcp.json -o policy.toml
     """
-    from callsheet.api.policy_entries import draft_policy  # noqa: PLC0415 - not for --help
+    from callsheet.api.policy_draft import draft_of, draft_text  # noqa: PLC0415 - not for --help
     from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - as above
 
     to_screen = str(output) == "-"
@@ -138,8 +147,8 @@ def init(setup: Setup, base: str, output: Path, force: bool, as_json: bool) -> i
         )
     toolbox = run_async(_open_tools(setup))
     specs = {name: tool.spec for name, tool in zip(toolbox.registry.names(), toolbox.registry, strict=True)}
-    text = draft_policy(specs, base, "policy.toml" if to_screen else output.name)
-    tools = text.count("\n[tools.")
+    draft = draft_of(specs) if as_json or not is_terminal(sys.stdin) else draft_of(specs, _ask)
+    text = draft_text(draft, base, "policy.toml" if to_screen else output.name)
     if not to_screen:
         _write(output, text, force=force)
     if as_json:
@@ -148,16 +157,37 @@ def init(setup: Setup, base: str, output: Path, force: bool, as_json: bool) -> i
             {
                 **written,
                 "base": base,
-                "tools": tools,
+                "tools": draft.count,
+                "unknown": draft.unknown,
                 "diagnostics": to_json(toolbox.diagnostics, None),
             }
         )
     elif to_screen:
         print_text(text, nl=False)
     else:
-        to_stderr(f"wrote {output}: extends {base}, {tools} tool{'s' if tools != 1 else ''} to review")
+        lines = text.count("\n")
+        to_stderr(f"wrote {output}: {lines} lines, extends {base}, {draft.count} tools to review")
+        if draft.unknown:
+            to_stderr(f"refused until a class names them: {', '.join(draft.unknown)}")
     print_diagnostics(() if as_json else toolbox.diagnostics, None)
     return Exit.FAILED if any(d.is_error for d in toolbox.diagnostics) else Exit.OK
+
+
+def _ask(asked: Asked) -> str | None:
+    """Ask a person at the terminal; an empty answer leaves the tool out."""
+    click.echo(
+        f"{without_controls(asked.question)} ({', '.join(asked.options)}; Enter: leave it out)", err=True
+    )
+    while True:
+        given = click.prompt("  ", default="", show_default=False, prompt_suffix="", err=True).strip()
+        if not given:
+            return None
+        if given in asked.options:
+            return given
+        likely = [option for option in asked.options if option.startswith(given)]
+        if len(likely) == 1:
+            return likely[0]
+        click.echo(f"  one of {', '.join(asked.options)}", err=True)
 
 
 def _write(path: Path, text: str, *, force: bool) -> None:
@@ -176,6 +206,115 @@ async def _open_tools(setup: Setup) -> Toolbox:
 
     async with open_toolbox(setup, calls=False) as toolbox:
         return toolbox
+
+
+@click.command()
+@click.option(
+    "--from",
+    "sources",
+    multiple=True,
+    required=True,
+    metavar="PLAN|RUN",
+    help="A plan that should pass, a file, or a run whose plan should; may be repeated.",
+)
+@options.policy_option
+@options.checked_tools
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, allow_dash=True),
+    default=Path("-"),
+    metavar="FILE",
+    help="The file to write; default: standard output.",
+)
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
+@journals.journal_path
+@options.as_json
+def propose(
+    sources: tuple[str, ...],
+    policy: str,
+    setup: Setup,
+    output: Path,
+    force: bool,
+    journal: Path | None,
+    as_json: bool,
+) -> int:
+    """Write the smallest policy that extends POLICY and under which the given plans pass.
+
+    Each line is proved to be needed. Where a person can judge, a line turns a refusal into a question. What
+    no line can allow is listed on standard error, and the exit status is 3.
+
+    \b
+    Example:
+      callsheet policy propose --from plan.ltp --from last --policy workspace --tools tools.py
+    """
+    from callsheet.api.policy_changes import proposal  # noqa: PLC0415 - not for --help
+    from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - as above
+
+    plans = [_plan_of(source, journal) for source in sources]
+    toolbox = run_async(_open_tools(setup))
+    found = proposal(plans, policy, toolbox.registry)
+    to_screen = str(output) == "-"
+    if not to_screen:
+        _write(output, found.text, force=force)
+    refused = [f"{each} ({CODES[each.rule]})" for each in found.refused]
+    if as_json:
+        lines = [str(line) for line in found.lines]
+        rows = {"text": found.text} if to_screen else {"file": str(output)}
+        print_json({**rows, "lines": lines, "questions": found.questions, "refused": refused})
+        return Exit.REFUSED if refused else Exit.OK
+    if to_screen:
+        print_text(found.text, nl=False)
+    count, plural = len(plans), "" if len(plans) == 1 else "s"
+    to_stderr(f"{len(found.lines)} lines for {count} plan{plural}, which then ask {found.questions} times")
+    for each in refused:
+        to_stderr(f"no line allows this: {preview(each, 1_000)}")
+    return Exit.REFUSED if refused else Exit.OK
+
+
+def _plan_of(source: str, journal: Path | None) -> Plan:
+    """The plan in a file, or of a run."""
+    if os.path.exists(source):
+        text = options.try_read_plan(source, syntax=None, variables={})
+        if text.plan is None:
+            raise CallsheetError(text.diagnostics, text.source)
+        return text.plan
+    with journals.open_to_read(journal) as opened:
+        return opened.plan_of(opened.find_run(source).plan_hash)
+
+
+@click.command()
+@click.argument("policy", metavar="POLICY")
+@click.option("--before", metavar="POLICY", help="The policy to compare with; default: the one it extends.")
+@options.checked_tools
+@options.as_json
+def explain(policy: str, before: str | None, setup: Setup, as_json: bool) -> int:
+    """Say what POLICY permits, asks about or refuses that the policy before it did not.
+
+    Both policies judge the same kinds of calls of each available tool, so what is said follows from their
+    rules. All configured servers are started to list their tools.
+
+    \b
+    Example:
+      callsheet policy explain policy.toml --before old.toml --tools tools.py
+    """
+    from callsheet.api.policies import extended_policy, load_policy  # noqa: PLC0415 - not for --help
+    from callsheet.api.policy_explanation import explanation  # noqa: PLC0415 - as above
+    from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - as above
+
+    old = extended_policy(policy) if before is None else load_policy(before)
+    toolbox = run_async(_open_tools(setup))
+    found = explanation(old, load_policy(policy), toolbox.registry)
+    if as_json:
+        shifts = [
+            {**each._asdict(), "before": each.before.word, "now": each.now.word} for each in found.shifts
+        ]
+        print_json({"shifts": shifts, "others": [str(each) for each in found.others]})
+    else:
+        for line in found.lines():
+            print_text(line)
+    print_diagnostics(() if as_json else toolbox.diagnostics, None)
+    return Exit.OK
 
 
 @click.command()

@@ -27,7 +27,7 @@ _approved = click.option(
     "--approved",
     multiple=True,
     metavar="STEP",
-    help="The id of an approved step; may be repeated.",
+    help="The id of an approved step, or STEP:whether where untrusted data may decide; may be repeated.",
 )
 _unattended = click.option(
     "--unattended", is_flag=True, help="Refuse steps that need approval: nobody can be asked during the run."
@@ -71,7 +71,7 @@ def verify(
         for each in proved:
             if each.diagnostics:
                 click.echo(format_diagnostics(each.diagnostics, each.text.source))
-            for line in _verdict(each):
+            for line in (*_verdict(each), *_way_out(each, policy)):
                 click.echo(line)
     return max(exit_for_diagnostics(each.diagnostics) for each in proved)
 
@@ -122,6 +122,25 @@ def _verdict(proved: Proved) -> list[str]:
     obligations = dict.fromkeys((o.step, o.kind, o.detail) for o in proof.obligations)
     lines += [f"  {step}: {kind}{f' ({detail})' if detail else ''}" for step, kind, detail in obligations]
     return lines
+
+
+def _way_out(proved: Proved, policy: str) -> list[str]:
+    """After a refusal: what to change in the plan, or else in the policy, so that it passes."""
+    found = proved.way_out(policy)
+    if found is None or proved.proof is None:
+        return []
+    steps = ", ".join(dict.fromkeys(each.step or "the plan" for each in proved.proof.verdict.violations))
+    change = f"change the plan at {steps}, as the help says"
+    if not found.ok:
+        return [f"  {change}; no line of a policy allows all of it"]
+    asks = f" (then asks {found.questions} time{_s(found.questions)})" if found.questions else ""
+    name = preview(policy, 1_000)
+    lines = found.text.partition("\n\n")[2].strip().splitlines()
+    return [
+        f"  {change}, or add to the policy, for every plan{asks}:",
+        *(f"    {line}" for line in lines if line),
+        f"  `callsheet policy propose --from PLAN --policy {name}` writes that",
+    ]
 
 
 def _s(count: int) -> str:

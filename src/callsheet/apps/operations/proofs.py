@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NotRequired, TypedDict, cast
 
 from callsheet.api.checking import check_plan
 from callsheet.api.dryrun import DryRun, dry_run_of
+from callsheet.api.policy_entries import servers_of_pinned
 from callsheet.api.proving import NO_ASSUMPTIONS, Assumptions, Proof, prove
-from callsheet.api.requirements import facts_of
+from callsheet.api.requirements import absent_tools, facts_of
 from callsheet.apps.guarantees import guarantees_of
 from callsheet.apps.operations.checking import check_with
 from callsheet.apps.operations.schema import DiagnosticRow, Object, Ok, PlanHash, diagnostic_rows
@@ -22,14 +23,17 @@ from callsheet.apps.tool_declarations import DeclaredTools
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, did_you_mean
 from callsheet.ir import JSON, Plan
 from callsheet.passes.verify import NOTHING_LEFT
+from callsheet.policy.model import WHETHER
 from callsheet.runtime.remaining import left_before
 from callsheet.store.start import secret_labels
 from callsheet.views.columns import escaped
 from callsheet.views.labels import labels_json
 
 if TYPE_CHECKING:
+    from callsheet.api.policy_changes import Proposal
     from callsheet.apps.operations.reading import PlanText
     from callsheet.policy.model import Policy
+    from callsheet.ports.tools import Registry
 
 _NOT_HERE = "CHK040"
 
@@ -92,6 +96,16 @@ class Proved:
     text: PlanText
     proof: Proof | None
     diagnostics: tuple[Diagnostic, ...]
+    registry: Registry | None = None
+    assumed: Assumptions = NO_ASSUMPTIONS
+
+    def way_out(self, policy: str) -> Proposal | None:
+        """The smallest change of a policy of this name under which the plan passes; None if it passes."""
+        if self.proof is None or self.proof.verdict.ok or self.registry is None:
+            return None
+        from callsheet.api.policy_changes import proposal  # noqa: PLC0415 - only for a refusal
+
+        return proposal([self.proof.plan], policy, self.registry, self.assumed)
 
     @property
     def ok(self) -> bool:
@@ -140,6 +154,9 @@ def prove_text(
     if unknown:
         return Proved(text, None, unknown)
     registry, before, not_asked = declared.tools_for(text.plan, asks_servers=asks_servers)
+    if not_asked is None and not asks_servers:
+        absent = absent_tools(text.plan, registry, declared.setup.agents)
+        not_asked = servers_of_pinned(policy, absent) if absent else None
     checked = check_plan(text.plan, registry, inputs, not_asked=not_asked, providers=declared.providers)
     errors = tuple(d for d in (*text.diagnostics, *before, *checked) if d.is_error)
     if journal is not None:
@@ -147,13 +164,13 @@ def prove_text(
     assumed = replace(assumed, inputs=inputs, approved=approved)
     proof = prove(text.plan, policy, registry, assumed, not_asked=not_asked)
     proof = proof.under(guarantees_of(declared.setup, registry, keeps_labels=keeps_labels))
-    return Proved(text, proof, (*errors, *proof.diagnostics))
+    return Proved(text, proof, (*errors, *proof.diagnostics), registry, assumed)
 
 
 def unknown_steps(plan: Plan, approved: Iterable[str]) -> tuple[Diagnostic, ...]:
     """CFG010 for each approved step that the plan does not have."""
     ids = [step.id for step in plan.steps]
-    return tuple(_unknown(given, ids) for given in approved if given not in ids)
+    return tuple(_unknown(given, ids) for given in approved if given.removesuffix(WHETHER) not in ids)
 
 
 def _unknown(given: str, ids: list[str]) -> Diagnostic:

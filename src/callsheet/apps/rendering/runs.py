@@ -195,8 +195,11 @@ def unanswered_lines(calls: Sequence[DoubtfulCall], run_id: str, hint: str) -> l
     ]
 
 
-def question_lines(ask: PendingAsk, hint: str = "") -> Iterator[str]:
-    """The question, and last the command that answers it; `hint` is that command's option for the journal."""
+def question_lines(ask: PendingAsk, hint: str = "", precedent: str | None = None) -> Iterator[str]:
+    """The question, and last the command that answers it.
+
+    `hint` is that command's option for the journal, `precedent` what an earlier run was approved for.
+    """
     from callsheet.runtime.answers import misleading_letters, origins  # noqa: PLC0415 - brings the machine
 
     until = "" if ask.until is None else f", until {iso(ask.until)}"
@@ -220,6 +223,8 @@ def question_lines(ask: PendingAsk, hint: str = "") -> Iterator[str]:
             yield f"  because {without_controls(why)}"
         for line in origins(ask):
             yield f"  {without_controls(line)}"
+        if precedent is not None:
+            yield f"  note: {without_controls(precedent)}"
     else:
         for line in without_controls(ask.prompt).splitlines() or [""]:
             yield f"  {line}"
@@ -237,4 +242,5 @@ def _command(ask: PendingAsk, hint: str) -> str:
         return f"its time has run out; continue without an answer: callsheet resume {ask.run_id}{hint}"
     needs_more = bool(ask.options) or ask.schema is not None
     answer = " --answer …" if needs_more else "" if ask.kind == "approval" else " [--answer …]"
-    return f"callsheet approve {ask.run_id} {ask.key}{hint}{answer}   or with --deny"
+    more = "" if ask.kind == "question" or ask.answer else ", or --for-plan for calls like it"
+    return f"callsheet approve {ask.run_id} {ask.key}{hint}{answer}   or with --deny{more}"

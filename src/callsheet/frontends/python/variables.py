@@ -248,7 +248,10 @@ class Variables:
         self.caught: dict[int, Set] = {}
         """What handlers around a statement need, if it fails."""
         self.entry: dict[int, Set] = {}
-        self.exc, self.ret, self.brk, self.cont = _EMPTY, _EMPTY, _EMPTY, _EMPTY
+        self.exc: Set = _EMPTY
+        self.ret: Set = _EMPTY
+        self.brk: Set = _EMPTY
+        self.cont: Set = _EMPTY
         self.endless: list[list[Set]] = []
         self.loops: list[core.Loop | core.While] = []
         self.continues: dict[int, list[Set]] = {}

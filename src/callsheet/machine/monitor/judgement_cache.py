@@ -87,6 +87,12 @@ class ImplicitFlows:
                     label = label.join(noted)
         return label
 
+    def untrusted_deciders(self, number: int) -> tuple[str, ...]:
+        """The steps by whose untrusted data it was decided that a step is executed, in the plan's order."""
+        codes, noted = self._program.steps, self.noted
+        deciders = {*self._controls.guards[number], *(n for n in noted if self._may_end(codes[n]))}
+        return tuple(codes[n].id for n in sorted(deciders) if n in noted and noted[n].untrusted)
+
     def note(self, code: StepCode, label: Label) -> tuple[tuple[int, ...], Label]:
         """A step has made a decision by data of this label; gives the slots that reveal it, and its label."""
         number = code.number

@@ -256,7 +256,8 @@ class Monitor:
         arguments = tuple([make(slots, labels) for make in reads.arguments])
         pc = self.implicit_flows.about(number)
         repeats = code.recurs and self.implicit_flows.repeats(code)
-        fields = code.id, code.tool or REPLAN, arguments, pc, code.retries, False, is_asked, repeats
+        deciders = self.implicit_flows.untrusted_deciders(number) if pc.untrusted else ()
+        fields = code.id, code.tool or REPLAN, arguments, pc, code.retries, False, is_asked, repeats, deciders
         call = bare(CallView, fields)
         origins = self.variable_labels.origins_at(reads.slots)
         if code.kind is _AGENT and code.loop is None:

@@ -54,6 +54,8 @@ class _Found(NamedTuple):
     step: int
     objection: Objection
     span: Span | None = None
+    question: Objection | None = None
+    """What would be asked, if somebody could be."""
 
 
 class _Judged(NamedTuple):
@@ -81,6 +83,8 @@ class _Collected:
     found: list[_Found] = field(default_factory=list[_Found])
     obligations: dict[Obligation, None] = field(default_factory=dict[Obligation, None])
     """An ordered set."""
+    asked: list[tuple[int, Objection, str]] = field(default_factory=list[tuple[int, Objection, str]])
+    """The steps that need an approval, what each is about, and their tools."""
 
     def take(self, number: int, judged: _Judged) -> None:
         """Record what the rules say about a call; an approval that nobody can give is an objection."""
@@ -145,7 +149,9 @@ def verify(
         violations += _violations(
             labels, findings if bits <= MOST_BITS else [_of_bits(one, bits) for one in findings]
         )
-    return Verdict(tuple(violations), tuple(collected.obligations), explained(labels))
+        questions = dict.fromkeys(_questions(labels, collected.asked))
+        obligations = tuple(questions | collected.obligations)
+    return Verdict(tuple(violations), obligations, explained(labels))
 
 
 def _made(labels: Labels) -> MadeCalls:
@@ -262,26 +268,34 @@ def _reader(labels: Labels, number: int) -> Callable[[str], Label]:
 
 
 def _approvals(number: int, call: CallView, notes: Notes, collected: _Collected) -> None:
-    for why in notes.approvals:
+    for question in notes.questions:
         if collected.can_ask:
-            collected.obligations[Obligation(Duty.APPROVE, call.step, why, call.tool)] = None
+            collected.asked.append((number, question, call.tool))
         else:
-            message = f"{why}, and is not approved"
-            collected.found.append(
-                _Found(number, Objection(Rule.CONSEQUENTIAL, message, None, "approve the step"))
-            )
+            message = f"{question.message}, and is not approved"
+            refusal = Objection(Rule.CONSEQUENTIAL, message, question.argument, "approve the step")
+            collected.found.append(_Found(number, refusal, question=question))
+
+
+def _questions(labels: Labels, asked: Iterable[tuple[int, Objection, str]]) -> Iterator[Obligation]:
+    """The approvals that a plan needs, each once and with the path of the data that it is about."""
+    paths = FlowPaths(labels)
+    for count, (number, question, tool) in enumerate(dict.fromkeys(asked)):
+        flow = _flow(labels, paths, number, question) if count < _MOST_PATHS else ()
+        detail = f"{question.message} ({' → '.join(flow)})" if flow else question.message
+        yield Obligation(Duty.APPROVE, labels.subject.plan.steps[number].id, detail, tool)
 
 
 def _violations(labels: Labels, findings: list[_Found]) -> Iterator[Violation]:
     """The violations without duplicates, the first `_MOST_PATHS` of them with their data flow."""
     paths = FlowPaths(labels)
     known: set[tuple[int, Objection]] = set()
-    for number, objection, span in findings:
+    for number, objection, span, question in findings:
         if (number, objection) in known:
             continue
         known.add((number, objection))
         step = labels.subject.plan.steps[number]
-        flow = _flow(labels, paths, number, objection) if len(known) <= _MOST_PATHS else ()
+        flow = _flow(labels, paths, number, question or objection) if len(known) <= _MOST_PATHS else ()
         yield Violation(
             step.id,
             objection.rule,
@@ -321,19 +335,43 @@ def _flow(labels: Labels, paths: FlowPaths, number: int, objection: Objection) -
     if objection.rule in _CONTROL_RULES:
         guilty = _is_untrusted if objection.rule is Rule.CONSEQUENTIAL else _is_private
         return _decided(labels, paths, number, guilty)
-    is_guilty = _is_untrusted if objection.rule in _UNTRUSTED_RULES else _is_private
     if objection.rule not in _FLOW_RULES:
         return ()
-    argument = objection.argument
-    all_names = labels.subject.readings[number].arguments
-    values = () if argument is None else values_of(step, argument, labels.subject.parameters)
-    own = list(names_in(values))
-    path = paths.path_to(number, own, is_guilty) or paths.path_to(number, all_names, is_guilty)
-    if not path:
-        return ()
-    place = "the text" if argument is None or argument.isdigit() else argument
+    argument, parameters = objection.argument, labels.subject.parameters
+    own = [] if argument is None else list(names_in(values_of(step, argument, parameters)))
     end = () if objection.reaches is None else (objection.reaches,)
-    return (*path, f"{step.id} {place}", *end)
+    was_guilty = _is_untrusted if objection.rule in _UNTRUSTED_RULES else _is_private
+    for is_guilty in _guilty_of(objection):
+        path = paths.path_to(number, own, is_guilty, was_guilty)
+        place = argument
+        if not path:
+            every_name = labels.subject.readings[number].arguments
+            path = paths.path_to(number, every_name, is_guilty, was_guilty)
+            place = _carrier(labels, paths, number, is_guilty) or argument
+        if path:
+            return (*path, f"{step.id} {'the text' if place is None or place.isdigit() else place}", *end)
+    return ()
+
+
+def _guilty_of(objection: Objection) -> Iterator[Callable[[Label], bool]]:
+    """Which data an objection is about: what the receiver may not read, or if together only, all private."""
+    if objection.rule in _UNTRUSTED_RULES:
+        yield _is_untrusted
+        return
+    audiences = objection.audiences
+    if audiences is not None:
+        yield lambda label: not label.may_reach(audiences)
+    yield _is_private
+
+
+def _carrier(labels: Labels, paths: FlowPaths, number: int, is_guilty: Callable[[Label], bool]) -> str | None:
+    """The name of the first argument of a step's call whose data is offending."""
+    step, parameters = labels.subject.plan.steps[number], labels.subject.parameters
+    for argument in (each for call in labels.calls(number) for each in call.arguments):
+        names = list(names_in(values_of(step, argument.name, parameters)))
+        if is_guilty(argument.label) and paths.path_to(number, names, is_guilty):
+            return argument.name
+    return None
 
 
 def _decided(

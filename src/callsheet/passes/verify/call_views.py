@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -146,7 +145,7 @@ def call_views(step: Step, around: ViewContext, pc: Label, *, repeats: bool = Fa
     views: list[CallView] = []
     for items in each:
         arguments = tuple((around.of_item(items) if items else around).arguments(step))
-        views.append(bare(CallView, (step.id, tool, arguments, pc, retries, False, False, repeats)))
+        views.append(bare(CallView, (step.id, tool, arguments, pc, retries, False, False, repeats, ())))
     return views
 
 
@@ -227,7 +226,6 @@ def _items(loop: Foreach, around: ViewContext) -> Sequence[Mapping[str, Value]]:
 _NO_ITEMS: tuple[Mapping[str, Value], ...] = (MappingProxyType({}),)
 
 
-@lru_cache(maxsize=1_024)
 def values_of(step: Step, argument: str, parameters: Callable[[str], tuple[str, ...]]) -> Iterator[Value]:
     """The values that a step has for the argument of this name, also as a member of another one."""
     action = step.call

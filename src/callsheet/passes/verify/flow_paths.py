@@ -38,13 +38,22 @@ class FlowPaths:
         default_factory=dict[Callable[[Label], bool], list[int]]
     )
 
-    def path_to(self, step: int, names: Iterable[str], is_guilty: Callable[[Label], bool]) -> tuple[str, ...]:
-        """The path to one of the names that a step reads, if its label is offending; else empty."""
+    def path_to(
+        self,
+        step: int,
+        names: Iterable[str],
+        is_guilty: Callable[[Label], bool],
+        was_guilty: Callable[[Label], bool] | None = None,
+    ) -> tuple[str, ...]:
+        """The path to one of the names that a step reads, if its label is offending; else empty.
+
+        It leads back as far as data `was_guilty`, by default as far as it is.
+        """
         subject = self.labels.subject
         seen = subject.web.seen[step]
         starts = [seen[name] for name in subject.readings[step].outer(names) if name in seen]
         guilty = [value for value in starts if is_guilty(self.labels.of_value[value])]
-        return self._search(guilty, is_guilty) if guilty else ()
+        return self._search(guilty, was_guilty or is_guilty) if guilty else ()
 
     def decider(self, number: int, is_guilty: Callable[[Label], bool]) -> int | None:
         """The first step that controls by offending data whether this one is executed; the step itself if it

@@ -15,6 +15,7 @@ from callsheet.policy.calls import CallView
 from callsheet.policy.paths import PathRefused, file_key, note_key, with_folders, workspace_path
 from callsheet.policy.programs import View
 from callsheet.policy.programs.view import WHOLE, fixed_folder
+from callsheet.policy.tool_facts import path_among
 
 _FILES = CODE | {"READ_FILE", "EDIT_FILE", "SEARCH_FILES"}
 
@@ -108,7 +109,7 @@ NOTHING_LEFT = PersistedLabels()
 
 def _path(call: CallView, *, is_folder: bool) -> str | None:
     """The path that a call names; None if it is not statically known."""
-    argument = call.argument("path")
+    argument = call.argument(path_among(each.name for each in call.arguments))
     if argument is None:
         return "" if is_folder else None
     if argument.text is None:

@@ -9,18 +9,21 @@ from callsheet.ir.labels import LITERAL, Label
 from callsheet.policy.audiences import Audiences
 from callsheet.policy.builtins import Traits, fold, traits_of
 from callsheet.policy.calls import Argument, CallView, Duty, Hole, Objection, Obligation, Part, Rule
-from callsheet.policy.model import Policy
+from callsheet.policy.classes import EVERY
+from callsheet.policy.model import WHETHER, Policy
 from callsheet.policy.sources import Sources
 
 
 class Notes:
     """What the rules have recorded about one call, in their order."""
 
-    __slots__ = ("approvals", "objections", "obligations")
+    __slots__ = ("approvals", "objections", "obligations", "questions")
 
     def __init__(self) -> None:
         self.objections: list[Objection] = []
         self.approvals: list[str] = []
+        self.questions: list[Objection] = []
+        """For each of `approvals`, what an approval would permit."""
         self.obligations: list[Obligation] = []
 
     @property
@@ -36,13 +39,26 @@ class Notes:
         *,
         help: str,  # noqa: A002 - named as in Objection
         reaches: str | None = None,
+        audiences: frozenset[str] | None = None,
     ) -> None:
         """Record an objection, which refuses the call; `help` says how to fix it."""
-        self.objections.append(Objection(rule, message, argument, help, reaches))
+        self.objections.append(Objection(rule, message, argument, help, reaches, audiences))
 
-    def ask(self, why: str) -> None:
-        """Record a reason why a person must approve the call."""
+    def ask(
+        self,
+        why: str,
+        rule: Rule = Rule.CONSEQUENTIAL,
+        argument: str | None = None,
+        *,
+        reaches: str | None = None,
+        audiences: frozenset[str] | None = None,
+    ) -> None:
+        """Record a reason why a person must approve the call.
+
+        The rest is as in Objection: whose data, and which, the question is about.
+        """
         self.approvals.append(why)
+        self.questions.append(Objection(rule, why, argument, None, reaches, audiences))
 
     def oblige(self, kind: Duty, call: CallView, detail: str = "", *, weakens: bool = False) -> None:
         """Record an obligation of the runtime."""
@@ -81,6 +97,13 @@ class Setting:
     def is_approved(self, call: CallView) -> bool:
         """Whether the call or its step is approved."""
         return call.approved or call.step in self.policy.approved
+
+    def is_decision_approved(self, call: CallView) -> bool:
+        """Whether untrusted data may decide that the call is made: the call or `STEP:whether` is approved.
+
+        A step that was approved before the run was approved for what it does, not for when it is done.
+        """
+        return call.approved or f"{call.step}{WHETHER}" in self.policy.approved
 
 
 Check: TypeAlias = Callable[[CallView, Notes], None]
@@ -144,7 +167,7 @@ def controlling(call: CallView, traits: Traits) -> Iterator[Argument]:
         return
     names = {name.casefold() for name in traits.control}
     for argument in call.arguments:
-        if argument.name.casefold() in names or is_nameless(argument):
+        if EVERY in names or argument.name.casefold() in names or is_nameless(argument):
             yield argument
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from callsheet.policy.builtins import BUILTINS, Reach, Traits
 from callsheet.policy.calls import Argument, CallView, Duty, Rule
+from callsheet.policy.classes import EVERY
 from callsheet.policy.model import When
 from callsheet.policy.rules.attachments import sends_files, surely_attached
 from callsheet.policy.rules.base import (
@@ -38,8 +39,9 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
         for argument in deciding_arguments(call, known_traits):
             if not argument.label.untrusted or setting.is_approved(call):
                 continue
-            if known_traits.approval is When.IF_UNTRUSTED_OR_OUTSIDE:
-                notes.ask(f"untrusted data decides {argument.name} of @{tool}")
+            if known_traits.approval is not When.NEVER:
+                why = f"untrusted data decides {argument.name} of @{tool}"
+                notes.ask(why, Rule.CONTROL, argument.name)
                 continue
             notes.object(
                 Rule.CONTROL,
@@ -65,7 +67,8 @@ def _deciding_anywhere(call: CallView, traits: Traits) -> Iterator[Argument]:
     while waiting:
         argument = waiting.pop()
         is_recipient = traits.reach is Reach.RECIPIENT and names_recipients(argument, traits.audience)
-        if argument.name.casefold() in names or is_recipient or (is_nameless(argument) and traits.control):
+        is_named = EVERY in names or argument.name.casefold() in names
+        if is_named or is_recipient or (is_nameless(argument) and traits.control):
             yield argument
         elif not closed or plain_name(argument.name) not in closed:
             waiting += reversed(argument.items)
@@ -76,7 +79,7 @@ def _deciding_anywhere(call: CallView, traits: Traits) -> Iterator[Argument]:
 
 
 def prepare_approval(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | None:
-    """Require approval; CONSEQUENTIAL if untrusted data controls a destructive call, approved or not."""
+    """Require approval for each call; the reason says if untrusted data decides whether it is made."""
     if traits is None and setting.policy.refuse_unknown_tools:
         return None
     is_destructive = traits is None or traits.destructive
@@ -85,13 +88,10 @@ def prepare_approval(setting: Setting, tool: str, traits: Traits | None) -> OfLa
         return None
 
     def check(call: CallView, notes: Notes) -> None:
-        if is_destructive and call.pc.untrusted:
-            notes.object(
-                Rule.CONSEQUENTIAL,
-                f"untrusted data decides whether @{tool} is called, which cannot be undone",
-                help="decide by trusted data, or ask a person first",
-            )
-        if not setting.is_approved(call):
+        if is_destructive and call.pc.untrusted and not setting.is_decision_approved(call):
+            by = f" ({', '.join(call.decided_by)})" if call.decided_by else ""
+            notes.ask(f"untrusted data decides{by} whether @{tool} is called, which cannot be undone")
+        elif not setting.is_approved(call):
             notes.ask(
                 f"the policy has no entry for @{tool}, so it may do anything"
                 if traits is None

@@ -52,7 +52,7 @@ _FOR_OTHERS = frozenset(
     {"source", "src", "destination", "dest", "dst", "target", "from", "to", "into", "out", "input", "output",
      "sources", "template", "zip", "tar"}
 )  # fmt: skip
-_TITLES = frozenset({"doc", "document", "id", "name", "title", "uri"})
+TITLES = frozenset({"doc", "document", "id", "name", "title", "uri"})
 """Arguments that name a file besides its content, if their value looks like a file name."""
 _ADDRESSES = frozenset({"download_url", "file_url", "href", "link", "source_url", "uri", "url"})
 """Arguments with the address from which a file's content is fetched."""
@@ -65,7 +65,7 @@ _SCHEME = re.compile(r"file:(?://(?:localhost(?=/))?)?")
 _PLAIN = re.compile(r"[\w.~+/-]+")
 _IN_ORDER = frozenset(map(str, range(10)))
 """Positional arguments: the first that looks like a file name is the path."""
-FILE_NAMES = _PATHS | _SOURCES | _TARGETS | _UNPACKED_TO | _TITLES | _ADDRESSES | _REQUESTS | _IN_ORDER
+FILE_NAMES = _PATHS | _SOURCES | _TARGETS | _UNPACKED_TO | TITLES | _ADDRESSES | _REQUESTS | _IN_ORDER
 """Folded names of all arguments that may contain a file name."""
 
 
@@ -201,7 +201,7 @@ def _keeping(arguments: tuple[Argument, ...]) -> FileAccess:
     files, others = _in_order(arguments)
     if len(files) > 1:
         return FileAccess(files[:-1], files[-1:], (*contents, *others))
-    files = files or tuple(leaf for leaf in _named(arguments, _TITLES, is_sure=True) if _is_file(leaf))
+    files = files or tuple(leaf for leaf in _named(arguments, TITLES, is_sure=True) if _is_file(leaf))
     given = (*contents, *others)
     return FileAccess(sources, files, given) if given else FileAccess((*sources, *files), (), ())
 

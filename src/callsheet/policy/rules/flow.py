@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
-from callsheet.ir.labels import LITERAL, Label
+from callsheet.ir.labels import LINKS, LITERAL, USER, Label
 from callsheet.policy.builtins import ANSWERS, Reach, Traits
 from callsheet.policy.calls import Argument, CallView, Rule
 from callsheet.policy.model import When
@@ -17,7 +18,7 @@ from callsheet.policy.rules.base import (
     leaves,
     shown,
 )
-from callsheet.policy.rules.receivers import ALWAYS, PROSE, plain_texts, receivers
+from callsheet.policy.rules.receivers import ALWAYS, PROSE, Receiver, plain_texts, receivers
 
 _OUT_OF_LINKS = (
     "a step combined private data with an address, and may have put the data into the address: leave the "
@@ -42,9 +43,14 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
         data = flowing(call)
         if data.is_public and call.pc.is_public:
             return
-        for who, audiences in receivers(setting, known_traits, call) if fixed is None else (fixed,):
+        named = list(receivers(setting, known_traits, call)) if fixed is None else [fixed]
+        if known_traits.approval is not When.NEVER and not data.is_secret and not call.pc.is_secret:
+            if not setting.is_approved(call):
+                _ask(tool, call, data, named, notes)
+            return
+        for who, audiences in named:
             if not data.may_reach(audiences):
-                _flow(setting, tool, known_traits, call, who, audiences, notes)
+                _flow(tool, call, who, audiences, notes)
                 return
             if not call.pc.may_reach(audiences):
                 notes.object(
@@ -63,21 +69,36 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
     return OfLabels(check, prose=prose, plain=partial(plain_texts, audience))
 
 
-def _flow(
-    setting: Setting,
-    tool: str,
-    traits: Traits,
-    call: CallView,
-    who: str,
-    audiences: frozenset[str],
-    notes: Notes,
-) -> None:
+def _ask(tool: str, call: CallView, data: Label, named: Sequence[Receiver], notes: Notes) -> None:
+    """Ask about everybody who would learn what they may not; nobody is left out of the question."""
+    told = [(who, audiences) for who, audiences in named if not data.may_reach(audiences)]
+    if told:
+        (first, audiences), everybody = told[0], _listed([who for who, _ in told])
+        guilty, label = _guilty(call, audiences)
+        only_user = label.readers is not None and label.readers <= {USER, LINKS}
+        what = "data that only the user may read" if only_user else shown(label)
+        why = f"@{tool} sends {what} to {everybody}"
+        notes.ask(why, Rule.FLOW, guilty.name, reaches=first, audiences=audiences)
+        return
+    guessing = [who for who, audiences in named if not call.pc.may_reach(audiences)]
+    if guessing:
+        why = f"whether {_called(tool)} is called tells {_listed(guessing)} about {shown(call.pc)}"
+        notes.ask(why, Rule.IMPLICIT)
+
+
+_MOST_LISTED = 20
+
+
+def _listed(names: Sequence[str]) -> str:
+    several = list(dict.fromkeys(names))
+    more = len(several) - _MOST_LISTED
+    shown_names = ", ".join(several[:_MOST_LISTED])
+    return f"{shown_names} and {more} more" if more > 0 else shown_names
+
+
+def _flow(tool: str, call: CallView, who: str, audiences: frozenset[str], notes: Notes) -> None:
     guilty, label = _guilty(call, audiences)
     what = shown(label)
-    if traits.approval is When.IF_UNTRUSTED_OR_OUTSIDE and not label.is_secret:
-        if not setting.is_approved(call):
-            notes.ask(f"@{tool} sends {what} to {who}")
-        return
     is_answer = tool in ANSWERS and not label.is_secret
     notes.object(
         Rule.ANSWER if is_answer else Rule.FLOW,
@@ -87,6 +108,7 @@ def _flow(
         if is_answer
         else "send public data, or send it to a host or address that the policy trusts",
         reaches=who,
+        audiences=audiences,
     )
 
 

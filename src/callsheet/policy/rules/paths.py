@@ -10,6 +10,7 @@ from callsheet.policy.calls import Argument, CallView, Rule
 from callsheet.policy.paths import PathRefused, covers, host_path, matches, readings_of, workspace_path
 from callsheet.policy.rules.base import Notes, OfLabels, Setting, known, of_name
 
+_ANOTHER = "a tool of yours that does something else needs a name that no built-in tool has"
 SENSITIVE = (
     "/etc/shadow*", "/etc/gshadow*", "/etc/passwd*", "/etc/sudoers", "/etc/sudoers.d/**", "/etc/ssh/**",
     "/proc/**", "/dev/**", "/sys/**", "/root/**", "/run/secrets/**", "/var/run/secrets/**", "/boot/**",
@@ -35,11 +36,13 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
             if argument is None or argument.text in ("", "."):
                 return
         if argument is None:
-            notes.object(Rule.PATH, f"@{tool} has no {name}", name, help=f"name the {name} in the plan")
+            notes.object(
+                Rule.PATH, f"@{tool} has no {name}", name, help=f"name the {name} in the plan; {_ANOTHER}"
+            )
         elif use is PathUse.HOST:
             _host(setting, tool, call, argument, notes)
         elif argument.text is not None:
-            _workspace(setting, tool, call, argument.text, notes)
+            _workspace(setting, tool, call, argument.name, argument.text, notes)
         else:
             _unknown(setting, tool, call, argument, use, notes)
 
@@ -79,11 +82,11 @@ def _host(setting: Setting, tool: str, call: CallView, argument: Argument, notes
         notes.ask(f"{path} is a secret")
 
 
-def _workspace(setting: Setting, tool: str, call: CallView, text: str, notes: Notes) -> None:
+def _workspace(setting: Setting, tool: str, call: CallView, name: str, text: str, notes: Notes) -> None:
     try:
         path = workspace_path(text)
     except PathRefused as error:
-        notes.object(Rule.PATH, f"{error}: {text!r}", "path", help="name a file inside the workspace")
+        notes.object(Rule.PATH, f"{error}: {text!r}", name, help="name a file inside the workspace")
         return
     if setting.sources.file(path).is_secret and not setting.is_approved(call):
         notes.ask(f"@{tool} opens {path}, which is a secret by its name")
@@ -97,7 +100,7 @@ def _unknown(
         return
     for guess in guesses(argument):
         if guess:
-            _workspace(setting, tool, call, guess, notes)
+            _workspace(setting, tool, call, argument.name, guess, notes)
             if notes.objections or notes.approvals:
                 return
     is_open = use is PathUse.READ and not any(isinstance(part, str) for part in argument.parts)

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from callsheet.ir.labels import MODEL, TRUSTED, USER
-from callsheet.policy.audiences import NOBODY_KNOWN, mail_addresses
+from callsheet.policy.audiences import NOBODY_KNOWN, mail_addresses, mailbox_of
 from callsheet.policy.builtins import Reach, Traits
 from callsheet.policy.calls import Argument, CallView
 from callsheet.policy.rules.base import Setting, is_nameless, leaves, of_name, pairs, texts
@@ -212,7 +212,7 @@ def _recipients(setting: Setting, traits: Traits, call: CallView) -> Iterator[Re
             else:
                 for who, audiences in setting.audiences.of_recipients(leaf.text, traits.trusted_audience):
                     yield _recipient_text(who), audiences
-    if not seen:
+    if not seen and not traits.private_without_audience:
         yield "recipients that the call does not name", NOBODY_KNOWN
 
 
@@ -314,9 +314,17 @@ def _is_like(name: str, own: str) -> bool:
 
 
 def _recipient_text(who: str) -> str:
-    """A recipient as one line of bounded length, since data may be in it."""
-    line = " ".join(who.split())
-    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"
+    """A recipient as one line of bounded length, since data may be in it.
+
+    Of a mail address with a display name only the address is shown, which no long name can push out of sight.
+
+    >>> _recipient_text('"The boss, boss@corp.example" <eve@evil.example>')
+    'eve@evil.example'
+    """
+    line = mailbox_of(" ".join(who.split()))
+    if len(line) <= _LONGEST:
+        return line
+    return f"{line[: _LONGEST // 2]}…{line[-_LONGEST // 2 :]}"
 
 
 def _members(

@@ -16,7 +16,7 @@ from typing import Any, NoReturn, TypeAlias, TypeVar, cast
 
 from callsheet import lazy
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, Span, did_you_mean
-from callsheet.ir import Effect, OnInDoubt
+from callsheet.ir import Effect, OnInDoubt, ToolClass
 from callsheet.ports.mcp.servers import (
     DEFAULT_TIMEOUT,
     Grant,
@@ -163,7 +163,7 @@ class _Reader:
                 self.wrong(position, f"a comma or {close!r} is expected here")
 
 
-_Word = TypeVar("_Word", Effect, Grant, OnInDoubt)
+_Word = TypeVar("_Word", Effect, Grant, OnInDoubt, ToolClass)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +197,7 @@ _OTHERS = frozenset(
     }
 )
 """Keys of other clients that are accepted and ignored."""
-_RULE = ("effect", "key_argument", "probe", "on_in_doubt", "max_concurrent")
+_RULE = ("effect", "does", "to", "key_argument", "probe", "on_in_doubt", "max_concurrent")
 _PROBE = ("tool", "arguments", "key_argument")
 _EXTENSION = ("effects", "trusted", "timeout", "max_concurrent", "oauth")
 _OAUTH = ("grant", "client_id", "client_secret", "client_metadata_url", "issuer", "scope", "redirect_port")
@@ -385,7 +385,9 @@ class _Reading:
         if key_argument is not None and effect not in (Effect.KEYED, Effect.PROBE):
             self.wrong(entry["key_argument"].span, "an idempotency key needs the effect keyed (or probe)")
         policy = self.word(OnInDoubt, "policy", entry["on_in_doubt"]) if "on_in_doubt" in entry else None
-        return effect, ToolRule(key_argument, probe, policy, self.at_once(entry))
+        does = self.word(ToolClass, "class", entry["does"]) if "does" in entry else None
+        told = self.get(entry, "to", str, None)
+        return effect, ToolRule(key_argument, probe, policy, self.at_once(entry), does, told)
 
     def probe(self, node: Node) -> ToolProbe:
         if isinstance(node.value, str):

@@ -67,13 +67,18 @@ class EffectSource(StrEnum):
 
 
 class ToolTerms(NamedTuple):
-    """What the operator says of a tool beside its declaration; `timeout` is that of its server."""
+    """What the operator says of a tool beside its declaration; `timeout` is that of its server.
+
+    `does` is what kind of thing it does, `tells` the argument that says who is told.
+    """
 
     effect: Effect = Effect.UNSAFE
     source: EffectSource = EffectSource.NOBODY
     key_argument: str | None = None
     on_in_doubt: OnInDoubt | None = None
     timeout: float = DEFAULT_TIMEOUT
+    does: ToolClass | None = None
+    tells: str | None = None
 
 
 def terms_of(
@@ -86,7 +91,8 @@ def terms_of(
     name = str(declaration["name"])
     rule = config.rules.get(name, ToolRule())
     effect, source = _effect(config, declaration, accepted)
-    return ToolTerms(effect, source, rule.key_argument, rule.on_in_doubt, config.timeout)
+    doubt, timeout = rule.on_in_doubt, config.timeout
+    return ToolTerms(effect, source, rule.key_argument, doubt, timeout, rule.does, rule.to)
 
 
 def _effect(
@@ -203,6 +209,8 @@ def spec_under(server: str, declaration: Mapping[str, Any], terms: ToolTerms) ->
         result=_result_schema(output),
         effect_source=_SOURCES[terms.source],
         hint=hinted_effect(declaration),
+        does=terms.does,
+        tells=terms.tells,
     )
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from callsheet.diagnostics.settings_types import check_fields
-from callsheet.ir import Effect, OnInDoubt
+from callsheet.ir import Effect, OnInDoubt, ToolClass
 from callsheet.sealing.configured import configured, in_address, in_arguments, in_environment, in_headers
 from callsheet.sealing.masking import Finder
 from callsheet.sealing.shapes import Shapes
@@ -97,7 +97,8 @@ class ToolProbe:
 class ToolRule:
     """The operator's rules for a tool, besides its effect.
 
-    `key_argument` is the argument that receives the idempotency key; plans do not see it.
+    `key_argument` is the argument that receives the idempotency key; plans do not see it. `does` is what kind
+    of thing it does, `to` the argument that says who is told.
     """
 
     key_argument: str | None = None
@@ -105,6 +106,8 @@ class ToolRule:
     on_in_doubt: OnInDoubt | None = None
     max_concurrent: int | None = None
     """How many of its calls may run at once."""
+    does: ToolClass | None = None
+    to: str | None = None
 
     def __post_init__(self) -> None:
         check_fields(self, positive=("max_concurrent",))

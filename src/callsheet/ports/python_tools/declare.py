@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast, overload
 from callsheet import lazy
 from callsheet.diagnostics import did_you_mean
 from callsheet.diagnostics.wrong_type import wanted
-from callsheet.ir import JSON, CallKind, Effect, OnInDoubt, call_kind, canonical_tool_name
+from callsheet.ir import JSON, CallKind, Effect, OnInDoubt, ToolClass, call_kind, canonical_tool_name
 from callsheet.ir.canon import canonical_bytes
 from callsheet.ir.operations import CONTROL_WORDS
 from callsheet.ports.answers import Answerer, may_report, read_answer
@@ -44,6 +44,8 @@ class Declaration:
     probe: Callable[..., Any] | None = None
     on_in_doubt: OnInDoubt | None = None
     max_concurrent: int | None = None
+    does: ToolClass | None = None
+    to: str | None = None
 
 
 @overload
@@ -60,6 +62,8 @@ def tool(
     probe: Callable[..., Any] | None = None,
     on_in_doubt: OnInDoubt | str | None = None,
     max_concurrent: int | None = None,
+    does: ToolClass | str | None = None,
+    to: str | None = None,
 ) -> Callable[[F], F]: ...
 def tool(  # noqa: PLR0913 - all that can be said of a tool
     function: F | None = None,
@@ -74,6 +78,8 @@ def tool(  # noqa: PLR0913 - all that can be said of a tool
     probe: Callable[..., Any] | None = None,
     on_in_doubt: OnInDoubt | str | None = None,
     max_concurrent: int | None = None,
+    does: ToolClass | str | None = None,
+    to: str | None = None,
 ) -> F | Callable[[F], F]:
     """Declare a function as a tool that plans can call.
 
@@ -90,7 +96,12 @@ def tool(  # noqa: PLR0913 - all that can be said of a tool
     with the same idempotency key, and gives `TookPlace(value)`, False (it did not) or None
     (unknown). `on_in_doubt` is `ask`, `fail` or `retry`: what becomes of a call that may have taken
     place. `max_concurrent` is how many calls may be under way at once, in whatever runs of an event loop; the
-    others wait. Raises CallsheetError (CFG105) for words or parameters that do not exist.
+    others wait.
+
+    `does` says what kind of thing a call does, for policies: `computes`, `reads`, `writes`, `sends`, `pays`,
+    `deletes`, `runs` or `administers`; by default `computes` for the effect `pure` and `reads` for `read`.
+    `to` is the parameter that names who is told or paid, if its name does not tell. Raises CallsheetError
+    (CFG105) for words or parameters that do not exist.
 
     >>> @tool(effect="pure", inline=True)
     ... def add(a: int, b: int = 1) -> int:
@@ -111,6 +122,8 @@ def tool(  # noqa: PLR0913 - all that can be said of a tool
             probe,
             None if on_in_doubt is None else _word(target, OnInDoubt, "policy", on_in_doubt),
             max_concurrent,
+            None if does is None else _word(target, ToolClass, "class", does),
+            to,
         )
         _refuse_misfits(target, declared)
         try:
@@ -120,6 +133,9 @@ def tool(  # noqa: PLR0913 - all that can be said of a tool
         return target
 
     return declare if function is None else declare(function)
+
+
+_CHANGES_NOTHING = frozenset({None, Effect.PURE, Effect.READ, Effect.LLM})
 
 
 def is_tool(value: object) -> bool:
@@ -139,9 +155,20 @@ def tool_of(function: Callable[..., Any], *, origin: str | None = None) -> Tool:
     signature = read_signature(function).without(function, declared.key_argument)
     effect = declared.effect or Effect.UNSAFE
     description = declared.description or _first_paragraph(function)
+    said = {"does": declared.does, "to": declared.to}
     pin = canonical_bytes(
         {"name": given, "description": description, "parameters": signature.schema, "effect": effect}
+        | {name: str(word) for name, word in said.items() if word is not None}
     )
+    if declared.to is not None and declared.to not in signature.parameters:
+        raise cannot(
+            function, f"it has no parameter {declared.to!r}, which `to` names", "name one that it has"
+        )
+    if declared.does in (ToolClass.READS, ToolClass.COMPUTES) and declared.effect not in _CHANGES_NOTHING:
+        hint = f"declare effect={'pure' if declared.does is ToolClass.COMPUTES else 'read'!r}"
+        raise cannot(
+            function, f"does={declared.does!s} says that it changes nothing, its effect does not", hint
+        )
     spec = ToolSpec(
         name=name,
         executor=given,
@@ -152,6 +179,8 @@ def tool_of(function: Callable[..., Any], *, origin: str | None = None) -> Tool:
         timeout=declared.timeout,
         pin=f"sha256:{hashlib.sha256(pin).hexdigest()}",
         is_declared=declared.effect is not None,
+        does=declared.does,
+        tells=declared.to,
         on_in_doubt=declared.on_in_doubt,
         result=signature.result,
     )
@@ -164,7 +193,7 @@ def tool_of(function: Callable[..., Any], *, origin: str | None = None) -> Tool:
     return Tool(spec, handler, probe)
 
 
-_Word = TypeVar("_Word", Effect, OnInDoubt)
+_Word = TypeVar("_Word", Effect, OnInDoubt, ToolClass)
 
 
 def _word(function: Callable[..., Any], kind: type[_Word], what: str, given: str) -> _Word:

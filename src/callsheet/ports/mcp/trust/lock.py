@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
-from callsheet.ir import Effect, OnInDoubt
+from callsheet.ir import Effect, OnInDoubt, ToolClass
 from callsheet.ir.strict_json import NotJson, read_json
 from callsheet.ports.mcp.atomic_file import replace_file
 from callsheet.ports.mcp.declarations import (
@@ -207,6 +207,8 @@ def _tool_json(tool: LockedTool) -> dict[str, Any]:
         "source": str(terms.source),
         **({} if terms.key_argument is None else {"key_argument": terms.key_argument}),
         **({} if terms.on_in_doubt is None else {"on_in_doubt": str(terms.on_in_doubt)}),
+        **({} if terms.does is None else {"does": str(terms.does)}),
+        **({} if terms.tells is None else {"to": terms.tells}),
         "pin": pin_of(tool.declaration),
         "declaration": dict(tool.declaration),
     }
@@ -239,7 +241,7 @@ def _read_server(name: str, data: object) -> LockedServer:
 
 
 def _read_tool(name: str, data: object, where: str, timeout: float) -> LockedTool:
-    needed, more = ("effect", "source", "pin", "declaration"), ("key_argument", "on_in_doubt")
+    needed, more = ("effect", "source", "pin", "declaration"), ("key_argument", "on_in_doubt", "does", "to")
     entry = read_table(data, where, needed, more)
     declaration = read_words(entry["declaration"], f"{where}.declaration")
     if declaration.get("name") != name:
@@ -247,12 +249,15 @@ def _read_tool(name: str, data: object, where: str, timeout: float) -> LockedToo
     if entry["pin"] != pin_of(declaration):
         raise WrongRecord(f"the pin of {where} is not that of its declaration")
     doubt = read_word(entry, "on_in_doubt", where, tuple(OnInDoubt))
+    does = read_word(entry, "does", where, tuple(ToolClass))
     terms = ToolTerms(
         Effect(read_word(entry, "effect", where, tuple(Effect))),
         EffectSource(read_word(entry, "source", where, tuple(EffectSource))),
         None if "key_argument" not in entry else read_text(entry["key_argument"], f"{where}.key_argument"),
         None if doubt is None else OnInDoubt(doubt),
         timeout,
+        None if does is None else ToolClass(does),
+        None if "to" not in entry else read_text(entry["to"], f"{where}.to"),
     )
     if terms.source in (EffectSource.ACCEPTED, EffectSource.TRUSTED):
         if hinted_effect(declaration) is not terms.effect:

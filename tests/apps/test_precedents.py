@@ -1,0 +1,166 @@
+"""Approvals beyond one call: for the rest of a plan, proposed for the policy, and those of earlier runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from callsheet.machine import Approval
+from callsheet.policy.model import Policy, ToolRule, When
+from callsheet.runtime.precedents import Precedent, coverage, covers, in_words, policy_line
+
+if TYPE_CHECKING:
+    from tests.apps.conftest import Machine
+
+MAIL = ToolRule(audience_arg="to", destructive=False, approval=When.IF_UNTRUSTED_OR_OUTSIDE)
+POLICY = Policy(tools={"MAIL": MAIL, "DROP": ToolRule(control=("*",), approval=When.ALWAYS)})
+LABELS = {"body": {"label": "U/priv", "from": ["S1"]}}
+ASKED = Approval(
+    "MAIL", {"to": "eve@c.example", "body": "one"}, (), "plan", LABELS, "digest", why=("sends private data",)
+)
+COVERED = coverage(ASKED, "S2", POLICY)
+
+
+def test_approval_for_plan_covers_other_content_for_the_same_recipients() -> None:
+    assert covers(COVERED, ASKED._replace(args={"to": "eve@c.example", "body": "two"}), "S2")
+    assert in_words(COVERED, ASKED) == (
+        "every call of @MAIL by S2 in this run with the same to, whatever its body"
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "step"),
+    [
+        ({"args": {"to": "mallory@c.example", "body": "one"}}, "S2"),
+        ({"args": {"to": ["eve@c.example"], "body": "one"}}, "S2"),
+        ({"args": {"to": "eve@c.example", "body": "one", "cc": "mallory@c.example"}}, "S2"),
+        ({"args": {"to": "eve@c.example"}}, "S2"),
+        ({"tool": "POST"}, "S2"),
+        ({"plan": "a new plan"}, "S2"),
+        ({"labels": {"body": {"label": "U/priv", "from": ["S1", "S9"]}}}, "S2"),
+        ({"labels": {**LABELS, "to": {"label": "U/pub", "from": ["S1"]}}}, "S2"),
+        ({"why": ("untrusted data decides to of @MAIL",)}, "S2"),
+        ({"why": ()}, "S2"),
+        ({"answer": ("made",)}, "S2"),
+        ({}, "S3"),
+    ],
+)
+def test_approval_for_plan_covers_nothing_else(change: dict[str, Any], step: str) -> None:
+    assert not covers(COVERED, ASKED._replace(**change), step)
+
+
+def test_approval_for_plan_of_what_decides_by_every_argument_covers_only_the_same_call() -> None:
+    drop = Approval("DROP", {"id": "7", "note": "a"}, (), "plan", {}, "digest", why=("cannot be undone",))
+    for policy in (POLICY, None):
+        covered = coverage(drop, "S2", policy)
+        assert covers(covered, drop, "S2")
+        assert not covers(covered, drop._replace(args={"id": "7", "note": "b"}), "S2")
+
+
+def test_line_for_policy_names_only_strangers_and_keeps_who_was_trusted() -> None:
+    known = replace(MAIL, trusted_audience=("*@corp.example",))
+    line = policy_line(
+        Policy(tools={"MAIL": known}),
+        "MAIL",
+        {"to": "ada@corp.example, Eve <eve@c.example>", "cc": ["b@c.example"]},
+    )
+    assert line == ('[tools."@MAIL"]\ntrusted_audience = ["*@corp.example", "eve@c.example", "b@c.example"]')
+
+
+@pytest.mark.parametrize(
+    ("tool", "args"),
+    [
+        ("DROP", {"id": "7"}),
+        ("MAIL", {"to": "*@c.example"}),
+        ("MAIL", {"to": '*"]\n[defaults]\nunknown_tool = "ask'}),
+        ("MAIL", {"body": "x"}),
+        ("OTHER", {"to": "eve@c.example"}),
+    ],
+)
+def test_no_line_is_proposed_that_would_say_more_than_the_call(tool: str, args: dict[str, Any]) -> None:
+    assert policy_line(POLICY, tool, args) is None
+
+
+def test_precedent_says_what_differs() -> None:
+    assert str(Precedent("r1", "ada", 0.0, ())) == (
+        "the same call, with the same arguments from the same steps, was approved by ada for run r1"
+    )
+    assert str(Precedent("r1", "", 0.0, ("to", "the reason to ask"))) == (
+        "this step's call was approved for run r1, but to and the reason to ask differed"
+    )
+
+
+TOOLS = """
+import callsheet
+
+@callsheet.tool(effect="read")
+def get_mail(query: str = "") -> str: return "the mail"
+
+@callsheet.tool(does="sends")
+def send_mail(recipients: str, body: str) -> str: return "sent"
+"""
+LOOP = (
+    'S1: @GET_MAIL (query="a") > $m',
+    'S2: ?FOREACH ($x IN ["one", "two", "three"]) THEN @SEND_MAIL (recipients="$who", body="$x: $m") > $r',
+    'S3: @RESPOND ("ok")',
+)
+
+
+def started(machine: Machine, run_id: str, who: str = "eve@c.example") -> Any:
+    machine.write("mail.py", TOOLS)
+    plan = machine.plan(*LOOP)
+    return machine(
+        *(
+            "run",
+            plan,
+            "--tools",
+            "mail.py",
+            "--policy",
+            "workspace",
+            "--run-id",
+            run_id,
+            "--var",
+            f"who={who}",
+        )
+    )
+
+
+def test_loop_is_approved_with_one_answer(machine: Machine) -> None:
+    assert started(machine, "r1").exit_code == 4
+    approved = machine("approve", "r1", "--for-plan", "--by", "ada")
+    assert "every call of @SEND_MAIL by S2 in this run with the same recipients" in approved.stdout
+    done = machine("resume", "r1", "--tools", "mail.py")
+    assert (done.exit_code, done.stdout) == (0, "ok\n"), done.stderr
+    assert done.stderr.count("approved for this plan at S2.0.1") == 2, "the journal says by which answer"
+    assert started(machine, "r2").exit_code == 4, "an answer for the plan holds in its run only"
+    asked = machine("inbox").stdout
+    assert (
+        "the same call, with the same arguments from the same steps, was approved by ada for run r1" in asked
+    )
+    assert started(machine, "r3", "mallory@c.example").exit_code == 4
+    assert (
+        "was approved by ada for run r1, but recipients and the reason to ask differed"
+        in machine("inbox").stdout
+    )
+
+
+def test_always_proposes_line_and_approves_one_call(machine: Machine) -> None:
+    assert started(machine, "r1").exit_code == 4
+    said = machine("approve", "r1", "--always").stdout
+    assert '[tools."@SEND_MAIL"]\ntrusted_audience = ["eve@c.example"]' in said
+    assert machine("resume", "r1", "--tools", "mail.py").exit_code == 4, "the next item asks again"
+
+
+def test_answers_that_make_no_sense_are_usage_errors(machine: Machine) -> None:
+    for options in (("--deny", "--for-plan"), ("--all", "--always"), ("--answer", "x", "--for-plan")):
+        assert machine("approve", "r1", *options).exit_code == 2
+
+
+def test_all_waiting_calls_of_a_step_are_approved_together_as_shown(machine: Machine) -> None:
+    assert started(machine, "r1").exit_code == 4
+    assert machine("approve", "r1", "S2", "--all", "--digest", "0" * 64).exit_code == 2
+    rows = machine.json("approve", "r1", "S2", "--all")
+    assert [row["key"] for row in rows] == ["S2.0.1"]
+    assert machine("approve", "r1", "S2", "--all").exit_code == 2, "nothing waits any more"
