@@ -68,7 +68,7 @@ def flat(plan: Plan, what: str) -> Plan:
     raise CallsheetError.single(
         "CFG023",
         f"{what} does not know the blocks of version 2 yet",
-        help="the plan begins with # ltp: 2; a plan of version 1 is a list of steps",
+        help="plans that begin with # ltp: 2 and Python plans have blocks; a plan of version 1 is a list",
     )
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, assert_never, cast
 from weakref import finalize
 
-from callsheet.machine.tree.wire import tagged, untagged
+from callsheet.machine.tree.wire import PRINTED, tagged, untagged
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.tools import Handler
 
@@ -55,8 +55,9 @@ def outputs_of(outcome: Outcome) -> dict[str, Any]:
     )
 
     match outcome:
-        case Outputs(values=values):
-            return {name: tagged(value) for name, value in values.items()}
+        case Outputs(values=values, printed=printed):
+            said = {PRINTED: printed.rstrip("\n")} if printed else {}
+            return {**{name: tagged(value) for name, value in values.items()}, **said}
         case Raised():
             raise ToolFailed(f"{outcome.kind}: {outcome.message}")
         case LimitReached():

@@ -75,7 +75,7 @@ from callsheet.machine.tree.program import (
     YieldOp,
 )
 from callsheet.machine.tree.typing import conformed
-from callsheet.machine.tree.wire import plain, read_outputs, tagged
+from callsheet.machine.tree.wire import PRINTED, plain, read_outputs, tagged
 
 if TYPE_CHECKING:
     from callsheet.machine.run import Run
@@ -402,6 +402,8 @@ class TreeRun:
         try:
             if isinstance(op, ComputeOp):
                 made = read_outputs(value)
+                if PRINTED in made:
+                    run.notify(NoteKind.SAID, frame.visit, made[PRINTED])
                 for name, slot in op.into:
                     self.put(run, act, slot, made[name])
                 self._finished(run, frame.visit)

@@ -15,6 +15,8 @@ from callsheet.ir import JSON
 from callsheet.machine.expressions.values import ExpressionFailed, FailureKind, FailureRecord, to_json
 
 _MARK = "$"
+PRINTED = "$printed"
+"""Beside the outputs of a COMPUTE: what it printed."""
 
 
 def plain(value: Any) -> JSON:
@@ -96,5 +98,5 @@ def untagged(data: Any) -> Any:
 
 
 def read_outputs(value: Any) -> Mapping[str, Any]:
-    """The outputs of a COMPUTE by name, from the value of its call."""
+    """The outputs of a COMPUTE by name, from the value of its call, and under `PRINTED` what it printed."""
     return {name: untagged(held) for name, held in cast("dict[str, Any]", value).items()}

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from callsheet.ir import Order, Plan, Step
 from callsheet.ir.gc_pause import gc_paused
+from callsheet.ir.plan import flat
 from callsheet.machine.compiling import program_on_demand
 from callsheet.machine.notes import Note
 from callsheet.machine.program import Program
@@ -75,6 +76,7 @@ def attending(
     `hears` is called with each note of the machine after it has been recorded. `in_part` as for
     `recorder_of`; raises as `lineage_of` does.
     """
+    flat(plan, "the lineage of a run")
     recorder = Recorder(hears)
     try:
         start = start_from(first.type, first.body)
@@ -108,7 +110,7 @@ def lineages_in(
     asked about forward they begin before that: there are none where no step sets it. With `ends_early` each
     of these is told in stages, as one lineage that goes on when the next is asked for.
     """
-    plan = journal.plan_of(info.plan_hash)
+    plan = flat(journal.plan_of(info.plan_hash), "the lineage of a run")
     writers = _writers(plan, name)
     last = _last_write(journal, info, plan, writers) if name else None
     bounds = (last, (last or info.events) - _FURTHER)
