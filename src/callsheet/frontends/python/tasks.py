@@ -724,9 +724,15 @@ class Tasks:
         """Raises Refused (PYT007) for calls that nothing awaits."""
         for name, held in self.held.items():
             raise Refused(
-                "PYT007", held.node, f"the calls in {name} are never awaited: nothing in them would happen",
-                f"write await asyncio.gather(*{name})",
-            )  # fmt: skip
+                "PYT007",
+                held.node,
+                f"the calls in {name} are never awaited: nothing in them would happen"
+                if held.is_list
+                else f"{held.callee} is never awaited: nothing in it would happen",
+                f"write await asyncio.gather(*{name})"
+                if held.is_list
+                else f"write {name} = await {held.callee}(…)",
+            )
 
     def _later(self, after: ast.AST) -> list[ast.AST]:
         return [

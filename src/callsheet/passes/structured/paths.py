@@ -39,20 +39,30 @@ def field(typer: Typer, node: Field) -> tuple[Shape, bool]:
     """The shape of `target.name`, and whether a `?` may have ended the path."""
     target, may_cut = typer.chain(node.target)
     if target.may_fail:
-        if node.name in shapes.FAILURE_FIELDS:
-            known = shapes.FAILURE_FIELDS[node.name]
-            rest = target.without(Special.FAILURE)
-            return join(known, ANY) if rest.kinds else known, may_cut
+        known = _of_failure(target, node.name)
+        if known is not None:
+            return known, may_cut
         target = typer.no_failure(node.target, target)
     shape, cuts = key(typer, node, target, node.name)
     return shape, may_cut or cuts
 
 
+def _of_failure(target: Shape, name: object) -> Shape | None:
+    """The shape of a field that a failure has, where the target may be one; None for other names."""
+    known = shapes.FAILURE_FIELDS.get(name) if isinstance(name, str) else None
+    if known is None:
+        return None
+    return join(known, ANY) if target.without(Special.FAILURE).kinds else known
+
+
 def index(typer: Typer, node: Index, target: Shape) -> tuple[Shape, bool]:
     """The shape of `target[index]`, and whether a `?` may have ended the path."""
     at = typer.data(node.index)
-    target = typer.no_failure(node.target, target)
     literal = node.index.value if isinstance(node.index, Literal) else None
+    known = _of_failure(target, literal) if target.may_fail else None
+    if known is not None:
+        return known, False
+    target = typer.no_failure(node.target, target)
     if isinstance(literal, str) and families(target) & {of.DICT}:
         return key(typer, node, target, literal)
     if target.may_be_null and not node.is_optional:
