@@ -330,15 +330,17 @@ class Flow:
                 self.returned(one, typer)
                 self.state.is_dead = True
             case Word.RESPOND:
-                several = len(one.values) > 1
-                for value in one.values:
+                if len(one.values) > 1:
+                    typer.message(one.values)
+                for value in one.values if len(one.values) == 1 else ():
                     shape = typer.data(value)
-                    if several:
-                        typer.no_null(value, shape, "stand in a text")
-                    elif self.plan is None and self.tree.result is not None:
+                    if self.plan is None and self.tree.result is not None:
                         self.declared(one, value, shape, self.tree.result, "the plan's answer")
                 self.state.is_dead = True
-            case Word.TERMINATE | Word.FAIL:
+            case Word.TERMINATE:
+                typer.message(one.values)
+                self.state.is_dead = True
+            case Word.FAIL:
                 self.texts(one, typer)
                 self.state.is_dead = True
             case Word.NOTE:

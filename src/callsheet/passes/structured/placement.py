@@ -349,10 +349,12 @@ def _recovery(one: Statement, recovery: Recovery, place: _Place, report: Report)
             isinstance(one, Act | Invoke | Foreach) and one.into is None
         ):
             message = "ON_FAIL USE gives a value in place of a result, but nothing is stored here"
-            report.add("CHK110", message, one, help="store the result (> $name), or write ON_FAIL CONTINUE")
+            help_ = "store the result (> $name), or write ON_FAIL CONTINUE"
+            report.add("CHK110", message, one, help=help_, severity=Severity.WARNING)
         case Use() if isinstance(one, Compute) and len(one.into) != 1:
             message = "ON_FAIL USE gives one value in place of a result, but several or none are stored here"
-            report.add("CHK110", message, one, help="write ON_FAIL { LET … } with each of them")
+            help_ = "write ON_FAIL { LET … } with each of them"
+            report.add("CHK110", message, one, help=help_, severity=Severity.WARNING)
         case Skip() | Use() | GoOn() | None:
             pass
 
