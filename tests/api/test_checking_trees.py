@@ -6,7 +6,8 @@ import pytest
 
 from callsheet.api.checking import ALL_PROVIDERS, check_plan, idle_inputs
 from callsheet.frontends.expressions import read_expression
-from callsheet.ir.tree import Act, Into, Say, Statement, Tree, Word, plan_of_tree, with_ids
+from callsheet.ir.tree import Act, Input, Into, Say, Statement, Tree, Word, plan_of_tree, with_ids
+from callsheet.ir.types import Basic
 from callsheet.ports.mcp.declarations import spec_of
 from callsheet.ports.mcp.servers import McpServerConfig, StdioServer
 from callsheet.ports.tools import Registry, Tool
@@ -64,4 +65,6 @@ def test_a_new_plan_needs_a_model() -> None:
 
 
 def test_values_for_a_tree_are_judged_as_its_inputs() -> None:
-    assert idle_inputs(plan_of_tree(with_ids(Tree((_respond("1"),)))), ["x"]) == ()
+    plan = plan_of_tree(with_ids(Tree((_respond("$n"),), (Input("n", Basic.INT),))))
+    (one,) = idle_inputs(plan, ["n", "m"])
+    assert (one.code, one.severity, one.message) == ("RUN036", "error", "the plan has no input $m")

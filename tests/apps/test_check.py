@@ -208,3 +208,26 @@ def test_syntax_and_check_errors_are_reported_together(machine, tmp_path):
     assert done.exit_code == 2
     lines = [line.split(":")[1] for line in done.stdout.splitlines() if ": error " in line]
     assert lines == ["1", "2", "3", "4", "4", "6"]
+
+
+TYPED = """# ltp: 2
+TYPE Ticket = {id: int, title: str}
+INPUT $ticket: Ticket
+@RESPOND ("Ticket ${ticket.titel}")
+"""
+
+
+def test_a_wrong_field_of_a_plan_of_version_2_is_found_also_without_calls(machine):
+    result = machine("check", machine.write("p.ltp", TYPED))
+    assert result.exit_code == 2
+    assert "p.ltp:4:21: error CHK120: $ticket: a Ticket has no field titel" in result.stdout
+    assert "did you mean title? there is id and title" in result.stdout
+
+
+def test_an_input_that_a_plan_of_version_2_does_not_declare_is_an_error(machine):
+    plan = machine.write("p.ltp", TYPED.replace("titel", "title"))
+    assert machine("check", plan, "--var", 'ticket={"id": 1}').exit_code == 0
+    result = machine("check", plan, "--var", "tikcet=1")
+    assert result.exit_code == 2
+    assert "error RUN036: the plan has no input $tikcet" in result.stdout
+    assert "did you mean $ticket?" in result.stdout

@@ -121,10 +121,12 @@ def idle_inputs(plan: Plan, inputs: Iterable[str]) -> tuple[Diagnostic, ...]:
     """RUN033 for each variable that is given to a run but that no step reads.
 
     A plan with RE-PLAN or an agent may use variables that it does not name. A plan of version 2 declares its
-    inputs, and takes no others (`read_inputs`).
+    inputs, and takes no others: RUN036.
     """
     if plan.tree is not None:
-        return ()
+        from callsheet.ir.inputs import unknown_inputs  # noqa: PLC0415 - a plan of version 1 does without
+
+        return tuple(unknown_inputs(plan.tree, inputs))
     if any(step.is_open for step in plan.steps):
         return ()
     read = {use.ref.name for number, step in enumerate(plan.steps) for use in uses_of(step, number)}

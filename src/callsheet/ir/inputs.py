@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import Any, NoReturn, assert_never, cast
@@ -349,10 +349,15 @@ def read_inputs(tree: Tree, given: Mapping[str, Any], texts: Mapping[str, str] |
                 found.append(_missing(one))
         except NotOfType as error:
             found.append(_of_another_type(one, error))
+    return InputValues(values, (*found, *unknown_inputs(tree, (*words, *given))))
+
+
+def unknown_inputs(tree: Tree, names: Iterable[str]) -> Iterator[Diagnostic]:
+    """RUN036 for each name that is none of the plan's inputs."""
     declared = {one.name for one in tree.inputs}
-    unknown = dict.fromkeys(name for name in (*words, *given) if name not in declared)
-    found.extend(_unknown(name, tree.inputs) for name in unknown)
-    return InputValues(values, tuple(found))
+    for name in dict.fromkeys(names):
+        if name not in declared:
+            yield _unknown(name, tree.inputs)
 
 
 def _missing(one: Input) -> Diagnostic:

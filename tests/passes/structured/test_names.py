@@ -87,6 +87,11 @@ GOOD: dict[str, tuple[Statement, ...]] = {
         each("m", "[1]", put("x", "$m"), when("$m > 3", say(Word.BREAK))),
         respond("$x"),
     ),
+    "a loop that only BREAK leaves": (during("True", let("x", "1"), say(Word.BREAK)), respond("$x")),
+    "rounds that only BREAK leaves": (
+        until("False", when("1 < 2", let("x", "1"), say(Word.BREAK))),
+        respond("$x"),
+    ),
     "SKIP on a loop": (each("m", "[1]", call("T"), into="l", fails=SKIP), respond("$l")),
     "USE on a loop": (each("m", "[1]", call("T"), into="l", fails=use("[]")), respond("$l")),
 }  # fmt: skip

@@ -365,6 +365,24 @@ def test_the_results_of_sub_plans_and_of_the_plan_are_checked() -> None:
     assert codes(tree(say(Word.RETURN), result=Basic.INT)) == ["CHK125"]
 
 
+def test_a_result_that_is_not_declared_is_what_is_returned() -> None:
+    def of(*body: Statement, answer: str) -> list[str]:
+        plans = (plan("outer", sub("inner", into="x"), say(Word.RETURN, "$x")), plan("inner", *body))
+        return codes(tree(sub("outer", into="y"), respond(answer), plans=plans))
+
+    either = when("1 < 2", say(Word.RETURN, "1"), other=[say(Word.RETURN, "2")])
+    assert of(either, answer="$y + 1") == []
+    assert of(either, answer="$y + 'a'") == ["CHK123"]
+    assert of(when("1 < 2", say(Word.RETURN, "1")), answer="$y + 1") == ["CHK122"]
+
+
+def test_a_declared_result_is_given_on_every_way() -> None:
+    some = plan("some", when("1 < 2", say(Word.RETURN, "1")), result=Basic.INT)
+    assert codes(tree(plans=(some,))) == ["CHK125"]
+    fails = plan("all", when("1 < 2", say(Word.RETURN, "1")), say(Word.FAIL, "'no'"), result=Basic.INT)
+    assert codes(tree(plans=(fails,))) == []
+
+
 def test_types_that_there_are_not() -> None:
     node = Record((("next", Named("Node")),))
     assert codes(tree(inputs={"n": Named("Nod")}, types={"Node": Record(())})) == ["CHK107"]

@@ -103,7 +103,7 @@ def check_with(
     The last value names the servers that were not queried for unknown tools; None if there are none.
     """
     plan = text.plan or text.partial
-    if plan is None or not plan.steps:
+    if plan is None or not (plan.steps or plan.tree):
         return Checked(text, text.diagnostics), declared.local, None
     registry, before, not_asked = declared.tools_for(plan, asks_servers=asks_servers)
     if text.plan is None:

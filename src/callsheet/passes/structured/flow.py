@@ -84,6 +84,8 @@ class Flow:
         self.statement: Statement | None = None
         self.loops: list[Loop] = []
         self.depth = 0
+        self.returns: dict[str, list[Shape]] = {}
+        """What each sub-plan returns."""
         self.told: dict[tuple[str, str], None] = {}
 
     # ------------------------------------------------------------ variables
@@ -198,11 +200,22 @@ class Flow:
 
     # ------------------------------------------------------------ plans
 
-    def run(self) -> None:
-        """Go through all plans."""
-        for plan in self.tree.plans:
-            self.plan = plan
-            self._body(plan.body, plan.inputs, self.scopes.plans[plan.name])
+    def run(self, callees_first: Iterable[str] = ()) -> None:
+        """Go through all plans, the sub-plans in this order."""
+        for name in callees_first:
+            self.plan = plan = self.plans[name]
+            self._body(plan.body, plan.inputs, self.scopes.plans[name])
+            if self.state.is_dead:
+                continue
+            self.returns.setdefault(name, []).append(NULL)
+            if plan.result is not None and not may_be_null(of_type(plan.result, self.named)):
+                wanted = text(of_type(plan.result, self.named))
+                message = f"{name} is declared to give {wanted}, and may end without"
+                help_ = "end each way through it with RETURN (…) or FAIL (…), or declare the result with ?"
+                last = plan.body[-1] if plan.body else None
+                self.report.add(
+                    "CHK125", message, last, span=plan.span, help=help_, severity=Severity.WARNING
+                )
         self.plan = None
         self._body(self.tree.body, self.tree.inputs, self.scopes.main)
 
@@ -330,15 +343,17 @@ class Flow:
                 self.returned(one, typer)
                 self.state.is_dead = True
             case Word.RESPOND:
-                several = len(one.values) > 1
-                for value in one.values:
+                if len(one.values) > 1:
+                    typer.message(one.values)
+                for value in one.values if len(one.values) == 1 else ():
                     shape = typer.data(value)
-                    if several:
-                        typer.no_null(value, shape, "stand in a text")
-                    elif self.plan is None and self.tree.result is not None:
+                    if self.plan is None and self.tree.result is not None:
                         self.declared(one, value, shape, self.tree.result, "the plan's answer")
                 self.state.is_dead = True
-            case Word.TERMINATE | Word.FAIL:
+            case Word.TERMINATE:
+                typer.message(one.values)
+                self.state.is_dead = True
+            case Word.FAIL:
                 self.texts(one, typer)
                 self.state.is_dead = True
             case Word.NOTE:
@@ -374,6 +389,10 @@ class Flow:
             shape = typer.data(value)
             if wanted is not None:
                 self.declared(one, value, shape, wanted, what)
+            elif self.plan is not None:
+                self.returns.setdefault(self.plan.name, []).append(widened(shape))
+        if self.plan is not None and not one.values:
+            self.returns.setdefault(self.plan.name, []).append(NULL)
         if not one.values and wanted is not None and not may_be_null(of_type(wanted, self.named)):
             message = f"{what} is declared as {text(of_type(wanted, self.named))}, and RETURN gives none"
             self.report.add("CHK125", message, one, help="write RETURN (…)")
@@ -395,7 +414,10 @@ class Flow:
             shape = typer.data(value)
             if name in wanted:
                 self.declared(one, value, shape, wanted[name], f"the input {name} of {one.plan}")
-        return ANY if plan is None or plan.result is None else of_type(plan.result, self.named)
+        if plan is None or plan.result is not None:
+            return ANY if plan is None or plan.result is None else of_type(plan.result, self.named)
+        given = self.returns.get(plan.name)
+        return join(*given) if given else ANY
 
     def result(
         self, one: Act | Invoke | Compute, into: Into | None, shape: Shape, recovery: Recovery | None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from callsheet.ir.tree import Foreach, Recovery, Repeat, statements, variables_set
 from callsheet.passes.structured import operations as of
+from callsheet.passes.structured.narrowing import can_be
 from callsheet.passes.structured.recovery import recovered
 from callsheet.passes.structured.shapes import (
     ANY,
@@ -121,7 +122,8 @@ def repeat(flow: Flow, one: Repeat) -> None:
             tests.data(one.while_)
             inner = flow.state.mark()
             flow.learn(tests.tests(one.while_, truth=False))
-            after.append(flow.state.changes(mark))
+            if can_be(one.while_, truth=False):
+                after.append(flow.state.changes(mark))
             flow.state.undo(inner)
             flow.learn(tests.tests(one.while_, truth=True))
         flow.block(one.body)
@@ -133,14 +135,17 @@ def repeat(flow: Flow, one: Repeat) -> None:
         if loop.ends:
             flow.state.merge(loop.ends)
             whole = flow.state.changes(mark)
+            tests = flow.typer(one)
+            is_left = True
             if one.until is not None:
-                tests = flow.typer(one)
                 tests.data(one.until)
                 flow.learn(tests.tests(one.until, truth=True))
+                is_left = can_be(one.until, truth=True)
             elif one.while_ is not None:
-                tests = flow.typer(one)
                 flow.learn(tests.tests(one.while_, truth=False))
-            after.append(flow.state.changes(mark))
+                is_left = can_be(one.while_, truth=False)
+            if is_left:
+                after.append(flow.state.changes(mark))
             flow.state.undo(mark)
             after.extend(loop.breaks)
             return [whole]

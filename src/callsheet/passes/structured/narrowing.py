@@ -78,6 +78,11 @@ def _there(node: Expression) -> Iterator[tuple[Expression, Change]]:
         yield node, _not_null
 
 
+def can_be(condition: Expression, *, truth: bool) -> bool:
+    """Whether a condition can turn out so: a constant is always true, or always false."""
+    return not isinstance(condition, Literal) or bool(condition.value) is truth
+
+
 def path_of(node: Expression) -> Path | None:
     """The variable or bound name and the literal keys that a path consists of; None for anything else."""
     keys: list[str | int] = []

@@ -155,8 +155,11 @@ def wrong_defaults(tree: Tree, report: Report) -> None:
 # ---------------------------------------------------------------- sub-plans
 
 
-def sub_plans(tree: Tree, every: Iterable[Statement], report: Report) -> None:
-    """CHK104, CHK041, CHK042, CHK105 and CHK108: which sub-plans are called, how, and how much that makes."""
+def sub_plans(tree: Tree, every: Iterable[Statement], report: Report) -> list[str]:
+    """CHK104, CHK041, CHK042, CHK105 and CHK108: which sub-plans are called, how, and how much that makes.
+
+    Gives their names, each after those that it calls if none calls itself.
+    """
     known = {one.name: one for one in tree.plans}
     is_called = False
     for one in every:
@@ -166,6 +169,7 @@ def sub_plans(tree: Tree, every: Iterable[Statement], report: Report) -> None:
     order = _callees_first(tree, report) if is_called else None
     if order is not None:
         _expanded(tree, order, report)
+    return list(known) if order is None else order
 
 
 def _invoke(call: Invoke, known: dict[str, SubPlan], report: Report) -> None:
@@ -349,10 +353,12 @@ def _recovery(one: Statement, recovery: Recovery, place: _Place, report: Report)
             isinstance(one, Act | Invoke | Foreach) and one.into is None
         ):
             message = "ON_FAIL USE gives a value in place of a result, but nothing is stored here"
-            report.add("CHK110", message, one, help="store the result (> $name), or write ON_FAIL CONTINUE")
+            help_ = "store the result (> $name), or write ON_FAIL CONTINUE"
+            report.add("CHK110", message, one, help=help_, severity=Severity.WARNING)
         case Use() if isinstance(one, Compute) and len(one.into) != 1:
             message = "ON_FAIL USE gives one value in place of a result, but several or none are stored here"
-            report.add("CHK110", message, one, help="write ON_FAIL { LET … } with each of them")
+            help_ = "write ON_FAIL { LET … } with each of them"
+            report.add("CHK110", message, one, help=help_, severity=Severity.WARNING)
         case Skip() | Use() | GoOn() | None:
             pass
 

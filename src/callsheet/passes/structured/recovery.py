@@ -87,8 +87,7 @@ def remedy(
         case Leave(values=values):
             flow.state.apply(before)
             typer = flow.typer(one)
-            for value in values:
-                typer.no_null(value, typer.data(value), "stand in a text")
+            typer.message(values)
             flow.state.undo(mark)
             return None
         case _:

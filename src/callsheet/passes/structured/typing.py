@@ -107,8 +107,11 @@ class Typer:
         )
         return rest if rest.kinds else ANY
 
-    def no_null(self, node: Expression, shape: Shape, where: str) -> Shape:
-        """The shape without null; CHK122 if it may be null, which cannot be `where`."""
+    def no_null(self, node: Expression, shape: Shape, where: str, *, fails: bool = True) -> Shape:
+        """The shape without null; CHK122 if it may be null, which cannot be `where`.
+
+        It is an error if the value is null in any case, and the step then `fails`.
+        """
         if not shape.may_be_null:
             return shape
         rest = shape.without(Special.NULL)
@@ -117,12 +120,17 @@ class Typer:
         path = spelled(replace(node, is_optional=False)) if isinstance(node, Field | Index) else shown
         self.add(
             "CHK122",
-            f"{shown} {'may be' if has_value else 'is'} null, which cannot {where}",
+            f"{shown} {'may be' if has_value else 'is'} null, which {'cannot ' if fails else ''}{where}",
             node,
             f'say what stands for it: {path} ?? "none"; or test it first: {shown} is not None',
-            Severity.WARNING if has_value else Severity.ERROR,
+            Severity.ERROR if fails and not has_value else Severity.WARNING,
         )
         return rest if has_value else ANY
+
+    def message(self, values: Iterable[Expression]) -> None:
+        """Values that are joined as the message that ends a run, of which null says nothing."""
+        for value in values:
+            self.no_null(value, self.data(value), "leaves a gap in the message", fails=False)
 
     def add(
         self,
