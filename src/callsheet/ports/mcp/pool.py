@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from callsheet.diagnostics import CallsheetError, Diagnostic
 from callsheet.ir import JSON
@@ -56,6 +57,11 @@ if TYPE_CHECKING:
     from callsheet.ports.mcp.oauth.sources import TokenSource
 
 _log = logging.getLogger("callsheet.mcp")
+
+
+Hear: TypeAlias = "Callable[[dict[str, Any]], None]"
+ANSWERS: ContextVar[Hear | None] = ContextVar("callsheet_mcp_answers", default=None)
+"""Hears the result of a call as its server sent it, with tokens masked, for whoever passes it on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +253,10 @@ class ManagedServer:
         except OtherHeaders:
             await self._check_unchanged(spec, declaration, connection)
             raise
+        hear = ANSWERS.get()
+        if hear is not None:
+            whole = result.model_dump(mode="json", by_alias=True, exclude_none=True)
+            hear(self._without_tokens(whole))
         return await self._value(result, schema, context)
 
     def _late_value(self, answer: CallToolResult | ToolFailed, schema: Any) -> JSON | ToolFailed:
