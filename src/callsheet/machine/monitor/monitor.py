@@ -327,8 +327,11 @@ class Monitor:
             # the labels of single facts are more exact than the policy's label for all memory
             label = reported.join(admitted.sent if attempt.code.tool in _MEMORY else label)
         if isinstance(attempt, InnerCall):
-            if attempt.talk.allowed.is_session:  # what is withheld from its client has not been seen
-                check_seen(attempt.code, label, origins)
+            if attempt.talk.allowed.is_session:
+                check_seen(attempt.code, label, origins)  # first: what is withheld has not been seen
+                seen = self.open_calls.talks[attempt.talk.key][0]
+                if seen.join(label) == seen:
+                    return  # a flow names the tools that have added something
             self.open_calls.has_seen(attempt.talk.key, label, origins)
             check_seen(attempt.code, label, origins)
             return
