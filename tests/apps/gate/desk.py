@@ -19,10 +19,10 @@ def note(text: str) -> None:
 
 
 @server.tool(annotations=ToolAnnotations(read_only_hint=True, title="A mail"))
-def read_mail(id: int) -> dict[str, str]:
+def read_mail(number: int) -> dict[str, str]:
     """Reads a mail."""
-    note(f"read {id}")
-    return {"from": "ann", "text": f"mail {id}"}
+    note(f"read {number}")
+    return {"from": "ann", "text": f"mail {number}"}
 
 
 @server.tool()

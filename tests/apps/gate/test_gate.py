@@ -9,7 +9,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -125,11 +125,11 @@ def text_of(result: Any) -> str:
 async def test_tools_and_results_are_those_of_the_server(desk: Desk) -> None:
     direct = StdioServerParameters(command=sys.executable, args=[str(DESK), str(desk.folder / "other")])
     calls: list[tuple[str, dict[str, Any]]] = [
-        ("read_mail", {"id": 1}),
+        ("read_mail", {"number": 1}),
         ("send_mail", {"to": "ann", "text": "x"}),
         ("fail", {"text": "no"}),
-        ("read_mail", {"id": "word"}),
-        ("read_mail", {"id": 1}),
+        ("read_mail", {"number": "word"}),
+        ("read_mail", {"number": 1}),
     ]
     async with Client(stdio_client(direct)) as before:
         listed = (await before.list_tools()).tools
@@ -143,10 +143,10 @@ async def test_tools_and_results_are_those_of_the_server(desk: Desk) -> None:
 
 async def test_session_is_a_run_that_can_be_shown(desk: Desk) -> None:
     async with desk.client() as client:
-        await client.call_tool("read_mail", {"id": 1})
+        await client.call_tool("read_mail", {"number": 1})
         quick = asyncio.create_task(client.call_tool("slow", {"seconds": 0.5}))
         await asyncio.sleep(0.1)
-        await client.call_tool("read_mail", {"id": 2})
+        await client.call_tool("read_mail", {"number": 2})
         assert not quick.done()  # a long call holds up no other
         await quick
     shown = desk.callsheet("show", "last")
@@ -168,14 +168,14 @@ async def test_denied_call_is_not_made_and_session_goes_on(desk: Desk) -> None:
     async with desk.client(approve=("SEND_MAIL",), agrees=False) as client:
         given = await client.call_tool("send_mail", {"to": "bob", "text": "x"})
         assert given.is_error
-        assert not (await client.call_tool("read_mail", {"id": 1})).is_error
+        assert not (await client.call_tool("read_mail", {"number": 1})).is_error
     assert desk.log == ["read 1"]
 
 
 async def test_call_without_anyone_to_ask_waits_in_the_inbox(desk: Desk) -> None:
     async with desk.client(approve=("SEND_MAIL",)) as client:
         call = asyncio.create_task(client.call_tool("send_mail", {"to": "bob", "text": "x"}))
-        await client.call_tool("read_mail", {"id": 1})
+        await client.call_tool("read_mail", {"number": 1})
         waiting = await asyncio.to_thread(desk.callsheet, "inbox")
         run, key = re.search(r"callsheet approve (\S+) (\S+)", waiting).groups()  # pyright: ignore[reportOptionalMemberAccess]
         await asyncio.to_thread(desk.callsheet, "approve", run, key)
@@ -186,13 +186,13 @@ async def test_policy_refuses_what_would_carry_private_data_out(desk: Desk) -> N
     async with desk.client(policy=POLICY) as client:
         before = await client.call_tool("send_mail", {"to": "ann@out.example", "text": "hello"})
         assert text_of(before) == "sent to ann@out.example"
-        await client.call_tool("read_mail", {"id": 1})
+        await client.call_tool("read_mail", {"number": 1})
         after = await client.call_tool("send_mail", {"to": "ann@out.example", "text": "hello"})
         assert after.is_error
         assert "the policy refuses @SEND_MAIL" in text_of(after)
         assert "flow @READ_MAIL -> @SEND_MAIL" in text_of(after)
         assert "help: " in text_of(after)
-        assert not (await client.call_tool("read_mail", {"id": 2})).is_error
+        assert not (await client.call_tool("read_mail", {"number": 2})).is_error
         assert (await client.call_tool("slow", {"seconds": 0})).is_error  # it has no entry
     assert desk.log == ["send ann@out.example: hello", "read 1", "read 2"]
 
@@ -202,21 +202,25 @@ async def test_lost_call_is_reported_and_left_to_a_person(desk: Desk) -> None:
         lost = await client.call_tool("die", {})
         assert lost.is_error
         assert "it is not known whether @DIE took place" in text_of(lost)
-        assert text_of(await client.call_tool("read_mail", {"id": 1}))
+        assert text_of(await client.call_tool("read_mail", {"number": 1}))
     assert desk.log == ["die", "read 1"]
 
 
 async def test_killed_gate_loses_no_outcome_and_repeats_no_call(desk: Desk) -> None:
     line = ["-m", "callsheet", "gate", "--mcp-config", str(desk.config), "--journal", str(desk.journal)]
     started = StdioServerParameters(command=sys.executable, args=line, env={**os.environ}, cwd=desk.folder)
-    with pytest.raises(BaseException):  # noqa: B017, PT011 - the client's, when its server is gone
+
+    async def until_killed() -> None:
         async with Client(stdio_client(started)) as client:
             await client.call_tool("send_mail", {"to": "ann", "text": "x"})
             call = asyncio.create_task(client.call_tool("slow", {"seconds": 30}))
-            while "slow" not in desk.log:
+            while "slow" not in desk.log:  # noqa: ASYNC110 - written by another process
                 await asyncio.sleep(0.02)
             os.kill(gate_on(desk.journal), signal.SIGKILL)
             await call
+
+    with pytest.raises(BaseException):  # noqa: B017, PT011 - the client's, when its server is gone
+        await until_killed()
     shown = desk.callsheet("show", "last")
     assert "SEND_MAIL has answered" in shown
     assert "1 call was sent without an answer" in shown
@@ -237,7 +241,7 @@ def gate_on(journal: Path) -> int:
 
 
 async def test_program_runs_on_the_tools_behind(desk: Desk) -> None:
-    code = "S1: @read_mail (id=4) > $mail\nS2: @respond ($mail.text)\n"
+    code = "S1: @read_mail (number=4) > $mail\nS2: @respond ($mail.text)\n"
     async with desk.client(expose=Expose.PROGRAM) as client:
         assert [tool.name for tool in (await client.list_tools()).tools] == [*OWN_TOOLS]
         found = text_of(await client.call_tool("find_tools", {"query": "send somebody a mail"}))

@@ -1,7 +1,7 @@
 """What a gate shows of the tools behind it: their declarations as they were sent, and stubs of one line.
 
-In: the open toolbox and the declarations of its servers. Out: the tools by the names that the client uses, and
-those that fit a query, best first.
+In: the open toolbox and the declarations of its servers. Out: the tools by the names that the client uses,
+and those that fit a query, best first.
 """
 
 from __future__ import annotations

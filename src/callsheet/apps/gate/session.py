@@ -1,7 +1,7 @@
 """The session of a gate's client: one run in the journal, whose calls the client makes.
 
-In: the open tools, a journal, a policy, calls of the client. Out: the servers' results as they were sent, once
-their outcomes are in the journal; refusals, questions, and what is not known of a call that was lost.
+In: the open tools, a journal, a policy, calls of the client. Out: the servers' results as they were sent,
+once their outcomes are in the journal; refusals, questions, and what is not known of a call that was lost.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ def check_seen(code: StepCode, label: Label, origins: Origins) -> None:
 
 
 def session_of(label: Label) -> Admitted:
-    """The admission of a client's session, which sends nothing itself; the data it begins with has `label`."""
+    """The admission of a client's session, which sends nothing itself; it begins with data of a label."""
     return bare(Admitted, (label, label, NONE, (), NOTHING_SHOWN))
 
 
