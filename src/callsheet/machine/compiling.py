@@ -252,7 +252,8 @@ def _compile_loop(code: StepCode, call: Call, loop: Loop, names: Names) -> LoopC
             return LoopCode({}, "tools must be a list of names that are written in the plan")
         tools = tuple(name for name in named if name in tools) if loop.is_most else named
     known = {name: names.facts[name] for name in tools if name in names.facts}
-    return LoopCode({name: _code_of_tool(code.id, name, fact, names) for name, fact in known.items()})
+    codes = {name: _code_of_tool(code.id, name, fact, names) for name, fact in known.items()}
+    return LoopCode(codes, is_session=loop.is_session)
 
 
 def _code_of_tool(step: str, name: str, fact: ToolFacts, names: Names) -> StepCode:

@@ -34,6 +34,7 @@ from callsheet.machine.order import (
 from callsheet.machine.program import IN_TREE, Kind
 from callsheet.machine.questions import Approval, Asked, Question, describe_answer, unanswered
 from callsheet.machine.replanning import not_planned
+from callsheet.machine.result import RefusedByPolicy
 from callsheet.machine.run import Run, failure
 from callsheet.machine.usage import SIZED
 from callsheet.policy.calls import Rule
@@ -164,7 +165,8 @@ def failed(run: Run, event: Failed, out: list[Command]) -> None:
             return
     run.budget.measure(event.error)
     note_beside(run, attempt, event)
-    if event.forbidden and run.monitor is not None:
+    is_of_session = isinstance(attempt, InnerCall) and attempt.talk.allowed.is_session
+    if event.forbidden and run.monitor is not None and not is_of_session:
         give_back(run, attempt)
         raise run.monitor.forbidden(attempt, event.error, Rule(event.forbidden))
     if isinstance(attempt, InnerCall):
@@ -226,9 +228,15 @@ def _inner_succeeded(run: Run, event: Succeeded, out: list[Command]) -> None:
         else:
             _continue_talk(run, call.talk, ended, out)
     else:
+        value, outcome = event.value, CallOutcome.OK
         if run.monitor is not None:
-            run.monitor.record_outcome(call, event.label)
-        _continue_talk(run, call.talk, observed(run, call, event.value, CallOutcome.OK, out), out)
+            try:
+                run.monitor.record_outcome(call, event.label)
+            except RefusedByPolicy as refused:
+                if not call.talk.allowed.is_session:
+                    raise
+                value, outcome = refused.refusal.explain(), CallOutcome.REFUSED
+        _continue_talk(run, call.talk, observed(run, call, value, outcome, out), out)
 
 
 def _continue_talk(run: Run, talk: Talk, ended: Ended | None, out: list[Command]) -> None:

@@ -162,11 +162,13 @@ class Machine(Run):
     def state(self) -> Run | None:
         """The state to take a snapshot of: this machine itself.
 
-        None before the start, in a pause, after the end, if the schedule was changed from `auto`, and for a
-        plan tree, whose runs are replayed from their first event.
+        None before the start, in a pause, after the end, in a session, if the schedule was changed from `auto`,
+        and for a plan tree, whose runs are replayed from their first event.
         """
         if self.tree is not None or (self.ahead is not None and not self.ahead.is_looking):
             return None
+        if any(call.talk.allowed.is_session for call in self.inner.values()):
+            return None  # a session does not keep its calls, so it is always replayed from its start
         return self if self.is_started and not self.is_paused and self.result is None else None
 
     @classmethod

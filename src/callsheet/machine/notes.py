@@ -140,6 +140,13 @@ class CallPlace(NamedTuple):
         return ", ".join(filter(None, (item, attempt)))
 
 
+class CallEnd(NamedTuple):
+    """The key of a call that a session's client made and that is over; `why` it failed, "" if it has not."""
+
+    key: str
+    why: str = ""
+
+
 class Note(NamedTuple):
     """One thing that happened.
 
@@ -158,6 +165,8 @@ class Note(NamedTuple):
     is_failure: bool = False
     """Whether a finished step has failed: a loop whose ON_FAIL ended the run or led elsewhere."""
     at: CallPlace | None = None
+    ended: CallEnd | None = None
+    """The call of a session that is over with this note."""
 
     @property
     def outcome(self) -> StepOutcome | None:

@@ -87,11 +87,13 @@ FIRST = "0.1"
 class Loop(NamedTuple):
     """Says that the machine drives an operation turn by turn, and which tools it may call.
 
-    `tools` are the default for a step that names none; with `is_most` no step may name others.
+    `tools` are the default for a step that names none; with `is_most` no step may name others. With
+    `is_session` a client outside makes the calls instead of a model (`agents.turns.take_calls`).
     """
 
     tools: tuple[str, ...] = ()
     is_most: bool = False
+    is_session: bool = False
 
 
 class ToolFacts(NamedTuple):
@@ -124,11 +126,12 @@ class Kind(IntEnum):
 class LoopCode(NamedTuple):
     """The tools that a turn-by-turn operation may call, by name.
 
-    `fault` says why they cannot be determined; "" if they can.
+    `fault` says why they cannot be determined; "" if they can. `is_session` is as in `Loop`.
     """
 
     tools: Mapping[str, StepCode]
     fault: str = ""
+    is_session: bool = False
 
 
 class _HotFields:

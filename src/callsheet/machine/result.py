@@ -84,6 +84,16 @@ class PolicyRefusal(NamedTuple):
         """
         return f"the policy refuses {self.step} @{self.tool}: {self.message}"
 
+    def explain(self) -> str:
+        """The refusal of one call of a session: the rule, where its data came from, and the way out.
+
+        >>> PolicyRefusal("SEND", "SEND", "flow", "private data would leave", flow=("READ", "SEND")).explain()
+        'the policy refuses @SEND: private data would leave (rule flow; flow @READ -> @SEND)'
+        """
+        flow = " -> ".join(f"@{tool}" for tool in self.flow)
+        text = f"the policy refuses @{self.tool}: {self.message} (rule {self.rule}; flow {flow})"
+        return f"{text}; help: {self.help}" if self.help else text
+
     def to_json(self) -> dict[str, Any]:
         """The refusal as JSON data."""
         return {**self._asdict(), "flow": list(self.flow)}

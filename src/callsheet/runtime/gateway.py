@@ -109,6 +109,8 @@ class Ports:
     """One of `BLOCK_RULES`; None hands out no blocks."""
     listener: CallListener | None = None
     """Follows the calls while they are made, for a display."""
+    client: TurnPort | None = None
+    """Waits for the next calls of the client of a session."""
 
 
 PLAN_TOOLS = frozenset({"callsheet.clock", "callsheet.compute"})
@@ -355,6 +357,8 @@ class Gateway:
             case AgentTurn(allowed=allowed):
                 if allowed.fault:
                     raise ToolFailed(f"@{command.tool}: {allowed.fault}")
+                if allowed.is_session:
+                    return Succeeded(key, await _calls_of_client(ports, command, context))
                 if ports.turn is None:
                     raise ToolFailed(f"@{command.tool} needs a language model, and this run has none")
                 value = as_json(await ports.turn(_own_inputs(command), context))
@@ -371,6 +375,11 @@ class Gateway:
                 if self._facts is not None:
                     self._facts.update(facts)
                 return PlanCompiled(key, plan, facts, context.remarks, context.spent, context.shown)
+
+
+async def _calls_of_client(ports: Ports, command: AgentTurn, context: CallContext) -> JSON:
+    """The next calls of a session's client; a session that was resumed without its client ends."""
+    return {"finish": None} if ports.client is None else await ports.client(command, context)
 
 
 def _cleaning(tool: str, handler: Handler, as_data: bool) -> Handler:

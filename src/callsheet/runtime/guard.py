@@ -108,6 +108,8 @@ class GuardedGateway(Gateway):
     ) -> None:
         super().__init__(ports, run_id, facts, at_once)
         self._guard = guard
+        loops = [fact.loop for fact in (facts or {}).values() if fact.loop is not None]
+        self._is_session = any(loop.is_session for loop in loops)
         self._root = ports.workspace
         self._judge = judge_of(guard.policy)
         self._tracker = LabelTracker(self._judge, guard.labels, ports.workspace, run_id)
@@ -171,6 +173,8 @@ class GuardedGateway(Gateway):
     def _begin_turn(self, command: AgentTurn) -> None:
         """Issue an agent's token on its first turn, and count the turn; raises TokenRefused."""
         talk = command.key.rpartition("/")[0]
+        if command.allowed.is_session:
+            return  # no agent of the plan: the machine judges each of its calls
         token, used = self._tokens.token_of(
             talk, Task(command.step, command.allowed, command.label or LITERAL)
         )
@@ -188,7 +192,7 @@ class GuardedGateway(Gateway):
 
     def _redirect_objection(self, command: CallTool, before: str, after: str) -> str | None:
         """The objection to a redirect of a call, or None."""
-        if _is_of_agent(command.key):
+        if self._is_of_agent(command.key):
             token, _ = self._tokens.token_of(command.key.rpartition("/")[0])
             why = beyond(self._tokens.read(token).arguments, command.tool, command.args, after)
             if why is not None:
@@ -197,7 +201,7 @@ class GuardedGateway(Gateway):
 
     def _check_token(self, command: CallTool) -> None:
         """Raise TokenRefused for an agent's call that its token does not cover."""
-        if not _is_of_agent(command.key):
+        if not self._is_of_agent(command.key):
             return
         talk = command.key.rpartition("/")[0]
         token, used = self._tokens.token_of(talk)
@@ -245,7 +249,6 @@ class GuardedGateway(Gateway):
             return None
         return rewritten(self._in_force, self._root, view_of(command.tool, command.args), traits)
 
-
-def _is_of_agent(key: str) -> bool:
-    """Whether a call was requested by an agent, by its key."""
-    return "/t" in key and bool(parse_key(key).call)
+    def _is_of_agent(self, key: str) -> bool:
+        """Whether a call was requested by an agent, which has a token, by its key."""
+        return not self._is_session and "/t" in key and bool(parse_key(key).call)

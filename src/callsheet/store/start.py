@@ -140,7 +140,10 @@ def facts_to_json(facts: Mapping[str, ToolFacts]) -> dict[str, Any]:
 def _fact_to_json(fact: ToolFacts) -> list[JSON]:
     row: list[JSON] = [str(fact.effect), list(fact.parameters)]
     if fact.loop is not None:
-        return [*row, str(fact.on_in_doubt), {"tools": list(fact.loop.tools), "most": fact.loop.is_most}]
+        loop: dict[str, JSON] = {"tools": list(fact.loop.tools), "most": fact.loop.is_most}
+        if fact.loop.is_session:
+            loop["session"] = True
+        return [*row, str(fact.on_in_doubt), loop]
     return row if fact.on_in_doubt is OnInDoubt.ASK else [*row, str(fact.on_in_doubt)]
 
 
@@ -152,5 +155,7 @@ def facts_from_json(data: Mapping[str, Any]) -> dict[str, ToolFacts]:
 def _fact_from_json(
     effect: str, names: list[str], policy: str = OnInDoubt.ASK, loop: Mapping[str, Any] | None = None
 ) -> ToolFacts:
-    own = None if loop is None else Loop(tuple(loop["tools"]), bool(loop["most"]))
+    own = None
+    if loop is not None:
+        own = Loop(tuple(loop["tools"]), bool(loop["most"]), bool(loop.get("session", False)))
     return ToolFacts(Effect(effect), tuple(names), OnInDoubt(policy), own)

@@ -79,6 +79,7 @@ COMMANDS: dict[str, CommandEntry] = {
     "logout": CommandEntry(f"{_PACKAGE}.login:logout", "Log out of an MCP server.", _MORE),
     "models": CommandEntry(f"{_PACKAGE}.models:models", "Manage models that run on this machine.", _MORE),
     "mcp": CommandEntry(f"{_PACKAGE}.servers:mcp", "Serve MCP clients over stdio or HTTP.", _MORE),
+    "gate": CommandEntry(f"{_PACKAGE}.gate:gate", "Put callsheet between an agent and its servers.", _MORE),
     "doctor": CommandEntry(f"{_PACKAGE}.tools:doctor", "Check the installation.", _MORE),
     "demo": CommandEntry(f"{_PACKAGE}.demo:demo", "Run an example on real MCP servers.", _MORE),
     "lsp": CommandEntry(f"{_PACKAGE}.servers:lsp", "Start the language server for editors.", _MORE),

@@ -278,7 +278,7 @@ def mcp(  # noqa: PLR0913 - an argument for each group of options
         message = "standard input or output is closed"
         help_text = "let an MCP client start this command, or write --http 8321"
         raise CallsheetError.single("CFG010", message, help=help_text)
-    web = None if http is None else _web(http, token_file)
+    web = None if http is None else http_endpoint(http, token_file)
     settings = replace(setup.settings, approve=(*setup.settings.approve, *approve))
     setup = replace(setup, settings=settings)
     if http is None and is_terminal(sys.stdin):
@@ -302,7 +302,8 @@ def mcp(  # noqa: PLR0913 - an argument for each group of options
     return Exit.OK
 
 
-def _web(http: str, token_file: Path | None) -> HttpEndpoint:
+def http_endpoint(http: str, token_file: Path | None) -> HttpEndpoint:
+    """The socket at an address and the token of its clients; raises CallsheetError if it cannot be used."""
     from callsheet.apps.http.serving import chosen_token  # noqa: PLC0415 - as above
     from callsheet.apps.mcp.transports import (  # noqa: PLC0415 - as above
         HttpEndpoint,

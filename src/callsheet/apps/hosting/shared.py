@@ -31,6 +31,7 @@ from callsheet.sealing.configured import configured, in_environment
 
 if TYPE_CHECKING:
     from callsheet.ports.mcp import McpPool, McpServerConfig
+    from callsheet.ports.mcp.trust import SeenServer
 
 _PAUSE = 30.0
 """Seconds before failed servers are tried again."""
@@ -72,6 +73,10 @@ class SharedTools:
     async def close(self) -> None:
         """End the servers."""
         await self._stack.aclose()
+
+    def seen(self) -> list[SeenServer]:
+        """What the open servers declare, as they sent it."""
+        return [] if self._pool is None else self._pool.seen()
 
     async def for_plan(self, plan: Plan | None, agents: AgentRules | None = None) -> Toolbox:
         """The tools that a plan calls, or all without a plan.

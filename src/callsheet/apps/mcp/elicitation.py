@@ -38,11 +38,12 @@ _DECISIONS = {
 
 def forms_of(outcome: RunOutcome) -> dict[str, Form]:
     """The forms for the open questions of a run, by a name with the digest of the question."""
-    asks = {f"{ask.key}#{ask.digest}": _ask_form(ask) for ask in outcome.waiting if not ask.is_answered}
+    asks = {f"{ask.key}#{ask.digest}": ask_form(ask) for ask in outcome.waiting if not ask.is_answered}
     return asks | {f"{call.key}#": _doubt_form(outcome.run_id, call) for call in outcome.in_doubt}
 
 
-def _ask_form(ask: PendingAsk) -> Form:
+def ask_form(ask: PendingAsk) -> Form:
+    """The form for one question."""
     *shown, _ = question_lines(ask)
     message = "\n".join(shown)
     if ask.kind == "approval":
@@ -110,17 +111,23 @@ async def _record_answer(
         return
 
     def answer(ask: PendingAsk) -> Answer:
-        note = str(fields.get("note") or "")
-        if result.action == "decline":
-            return Answer.deny(by=by, note=note)
-        if ask.kind == "approval":
-            agrees = fields.get("approve") is True
-            return Answer.approve(by=by, note=note) if agrees else Answer.deny(by=by, note=note)
-        value = fields.get("answer")
-        answer_value = read_answer(ask, value) if isinstance(value, str) else cast("JSON", value)
-        return Answer.of(answer_value, by=by, note=note)
+        return answer_in(ask, result, by)
 
     await asyncio.to_thread(answer_run, host.journal, run_id, answer, key, digest=digest)
+
+
+def answer_in(ask: PendingAsk, result: ElicitResult, by: str) -> Answer:
+    """The answer of a person in a form; a declined form denies. Raises as `read_answer` does."""
+    fields = dict(result.content or {})
+    note = str(fields.get("note") or "")
+    if result.action == "decline":
+        return Answer.deny(by=by, note=note)
+    if ask.kind == "approval":
+        agrees = fields.get("approve") is True
+        return Answer.approve(by=by, note=note) if agrees else Answer.deny(by=by, note=note)
+    value = fields.get("answer")
+    answer_value = read_answer(ask, value) if isinstance(value, str) else cast("JSON", value)
+    return Answer.of(answer_value, by=by, note=note)
 
 
 def _verdict(fields: Mapping[str, Any]) -> Resolution:

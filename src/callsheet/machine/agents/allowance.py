@@ -29,7 +29,8 @@ class Allowance(NamedTuple):
     `tools` are canonical names; `turns` limits how often the model is asked, `calls` how many calls it makes
     in all (None: only limited by its turns) and `at_once` how many in one turn. `fault` says what is wrong
     with the step's arguments, if anything; its question then fails without asking the model. `arguments` are
-    the patterns that a policy sets for the arguments of its calls.
+    the patterns that a policy sets for the arguments of its calls. With `is_session` a client outside makes
+    the calls: as many as it likes, at any time, and a call that is refused ends nothing else.
     """
 
     tools: tuple[str, ...] = ()
@@ -38,6 +39,7 @@ class Allowance(NamedTuple):
     at_once: int = 1
     fault: str = ""
     arguments: Arguments = _FREE
+    is_session: bool = False
 
 
 def read_allowance(tools: tuple[str, ...], args: Mapping[str, JSON]) -> Allowance:

@@ -15,7 +15,13 @@ from callsheet.machine.agents.actions import (
     Unreadable,
     read_action,
 )
-from callsheet.machine.agents.allowance import MAX_ROUNDS, OWN_ARGUMENTS, Allowance, read_allowance
+from callsheet.machine.agents.allowance import (
+    MAX_AT_ONCE,
+    MAX_ROUNDS,
+    OWN_ARGUMENTS,
+    Allowance,
+    read_allowance,
+)
 from callsheet.machine.commands import AgentTurn, CallModel
 from callsheet.machine.frames import Attempt, Frame, HeldResult
 from callsheet.machine.keys import turn_key
@@ -55,10 +61,12 @@ class Talk(Attempt):
 
     `turns` are the finished ones. For the current turn, `answer` is the model's answer, `actions` are the
     calls that it asks for, `seen` their outcomes by place; `next` is the first action not handled yet and
-    `open` counts open calls. `refused` says which limit of the run was reached, "" if none.
+    `open` counts open calls. `refused` says which limit of the run was reached, "" if none. In a session the
+    next question is open beside the calls, whose actions are not kept; `is_closing` says that its client has
+    left while some were open.
     """
 
-    __slots__ = ("actions", "allowed", "answer", "next", "open", "refused", "seen", "turns")
+    __slots__ = ("actions", "allowed", "answer", "is_closing", "next", "open", "refused", "seen", "turns")
 
     def __init__(self, frame: Frame, index: int, key: str, args: dict[str, Any], inputs: list[JSON]) -> None:
         self.begin(frame, index, key, args, inputs)
@@ -69,10 +77,13 @@ class Talk(Attempt):
         self.next = 0
         self.open = 0
         self.refused = ""
+        self.is_closing = False
         loop = frame.code.loop
         assert loop is not None
         if frame.code.kind is Kind.MODEL:
             self.allowed = Allowance(turns=rounds_in(args))
+        elif loop.is_session:
+            self.allowed = Allowance(tuple(loop.tools), at_once=MAX_AT_ONCE, is_session=True)
         elif loop.fault:
             self.allowed = Allowance(fault=loop.fault)
         else:
@@ -166,7 +177,8 @@ def asked_in(question: InnerCall) -> CallModel | AgentTurn:
             inputs, args = next_round(code.tool, inputs, args, talk.turns[-1].answer)
         return CallModel(key, code.id, code.tool, inputs, args, may_fail)
     args = {name: value for name, value in talk.args.items() if name not in OWN_ARGUMENTS}
-    return AgentTurn(key, code.id, code.tool, talk.inputs, args, talk.allowed, tuple(talk.turns), may_fail)
+    turns = () if talk.allowed.is_session else tuple(talk.turns)
+    return AgentTurn(key, code.id, code.tool, talk.inputs, args, talk.allowed, turns, may_fail)
 
 
 Keep: TypeAlias = "Callable[[JSON], JSON]"

@@ -12,6 +12,7 @@ from callsheet.ir import JSON
 from callsheet.machine.agents.actions import (
     Action,
     CallOutcome,
+    Decided,
     Finish,
     ObservedCall,
     Turn,
@@ -21,14 +22,18 @@ from callsheet.machine.agents.actions import (
 from callsheet.machine.agents.talk import InnerCall, Talk
 from callsheet.machine.calls import emit, launch
 from callsheet.machine.commands import Command
-from callsheet.machine.notes import NoteKind
+from callsheet.machine.keys import turn_key
+from callsheet.machine.notes import CallEnd, Note, NoteKind
 from callsheet.machine.program import Kind, LoopCode
+from callsheet.machine.result import RefusedByPolicy
 from callsheet.machine.run import Run
 from callsheet.machine.values import to_json_text
 
 _TOLD = 200
 """The most characters of a call in a note."""
 _FAILED_TWICE = 2
+_PASSED = Turn(None)
+"""A turn of a session: nobody reads its calls again."""
 
 
 class Solved(NamedTuple):
@@ -54,6 +59,8 @@ def take_answer(run: Run, talk: Talk, answer: JSON, out: list[Command]) -> Ended
         _note(run, talk, number, f"of {talk.allowed.turns} is written")
         return Solved(answer) if number >= talk.allowed.turns else _ask_model(run, talk, out)
     read = read_action(answer, talk.allowed.at_once)
+    if talk.allowed.is_session:
+        return _take_calls(run, talk, read, out)
     if isinstance(read, Finish):
         _note(run, talk, number, "is done")
         return Solved(read.value)
@@ -70,11 +77,65 @@ def take_answer(run: Run, talk: Talk, answer: JSON, out: list[Command]) -> Ended
     return _ask_model(run, talk, out) if number < talk.allowed.turns else _out_of_turns(talk)
 
 
+def _take_calls(run: Run, talk: Talk, read: Decided, out: list[Command]) -> Ended | None:
+    """The client of a session has made these calls, or has left; the next question is open at once.
+
+    A call that may not be made is refused alone: its client is told why, and nothing else ends.
+    """
+    if isinstance(read, Unreadable):
+        return GivenUp(f"the session cannot go on: {read.why}")
+    if isinstance(read, Finish):
+        talk.is_closing = True
+        return None if talk.open else Solved(read.value)
+    for place, action in enumerate(read):
+        _start_for_client(run, talk, place, action, out)
+    talk.turns.append(_PASSED)
+    launch(run, talk, out)
+    return None
+
+
+def _start_for_client(run: Run, talk: Talk, place: int, action: Action, out: list[Command]) -> None:
+    loop = talk.code.loop
+    assert loop is not None
+    number = len(talk.turns) + 1
+    code = loop.tools.get(action.tool)
+    if code is None:
+        key = turn_key(talk.key, number, place + 1)
+        _note_end(run, talk, key, action.tool, f"there is no tool {action.tool.lower()} here")
+        return
+    call = InnerCall(talk, place, code, action.args)
+    try:
+        if run.monitor is not None:
+            run.monitor.admit_inner(call, is_asked=code.number in run.gated)
+            run.note_apart(call, action.args)
+    except RefusedByPolicy as refused:
+        _note_end(run, talk, call.key, action.tool, refused.refusal.explain())
+        return
+    full = run.budget.reserve(action.tool)
+    if full is not None:
+        _note_end(run, talk, call.key, action.tool, full.describe())
+        return
+    talk.open += 1
+    _note(run, talk, number, f"calls {_action_text(action)}")
+    emit(run, call, out)
+
+
+def _observed_by_client(run: Run, call: InnerCall, value: JSON, outcome: CallOutcome) -> Ended | None:
+    """A call of a session has its outcome; the session ends with it if its client has left."""
+    talk = call.talk
+    talk.open -= 1
+    why = "" if outcome is CallOutcome.OK else str(value) or "it failed"
+    _note_end(run, talk, call.key, call.code.tool, why)
+    return Solved(None) if talk.is_closing and not talk.open else None
+
+
 def observed(
     run: Run, call: InnerCall, value: JSON, outcome: CallOutcome, out: list[Command]
 ) -> Ended | None:
     """A call of a talk has its outcome; returns the end of the talk if it ends with that."""
     talk = call.talk
+    if talk.allowed.is_session:
+        return _observed_by_client(run, call, value, outcome)
     action = talk.actions[call.place]
     talk.open -= 1
     talk.seen[call.place] = ObservedCall(action.tool, action.args, value, outcome, call.delivery or call.key)
@@ -204,6 +265,13 @@ def _action_text(action: Action) -> str:
     given = ", ".join(f"{name}={to_json_text(value)}" for name, value in action.args.items())
     text = f"{action.tool} ({given})"
     return text if len(text) <= _TOLD else f"{text[: _TOLD - 1]}…"
+
+
+def _note_end(run: Run, talk: Talk, key: str, tool: str, why: str) -> None:
+    """Tell that a call of a session has its outcome, or was refused."""
+    if run.observer is not None:
+        text = f"{tool}: {why}" if why else f"{tool} has answered"
+        run.observer(Note(NoteKind.TURN, talk.code.id, text, ended=CallEnd(key, why)))
 
 
 def _note(run: Run, talk: Talk, number: int, text: str) -> None:

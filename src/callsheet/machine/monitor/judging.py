@@ -58,6 +58,11 @@ def check_seen(code: StepCode, label: Label, origins: Origins) -> None:
     raise objected(call, Objection(Rule.FLOW, why, help=_IN_A_STEP), steps)
 
 
+def session_of(label: Label) -> Admitted:
+    """The admission of a client's session, which sends nothing itself; it begins with data of a label."""
+    return bare(Admitted, (label, label, NONE, (), NOTHING_SHOWN))
+
+
 class Judging:
     """Judges calls by one set of rules; `variables` knows where variables come from."""
 

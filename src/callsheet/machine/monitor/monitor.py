@@ -18,7 +18,7 @@ from callsheet.machine.decision_log import DecisionLog
 from callsheet.machine.frames import Attempt, Frame
 from callsheet.machine.monitor.enforcement import Enforcement, OpenCalls
 from callsheet.machine.monitor.judgement_cache import ImplicitFlows, JudgementCache
-from callsheet.machine.monitor.judging import Judging, check_seen, objected
+from callsheet.machine.monitor.judging import Judging, check_seen, objected, session_of
 from callsheet.machine.monitor.reads import ReadsCache, argument_of, slots_in
 from callsheet.machine.monitor.shown_texts import REPLAN, ShownTexts
 from callsheet.machine.monitor.variable_labels import PLAIN, Admitted, Origins, VariableLabels, merged
@@ -263,6 +263,13 @@ class Monitor:
         if code.kind is _AGENT and code.loop is None:
             unseen = "the agent makes its calls by itself, so they cannot be checked against the policy"
             raise objected(call, Objection(Rule.AGENT, unseen), origins)
+        if code.loop is not None and code.loop.is_session:
+            # Not an agent of the plan: each call of its client is judged by itself.
+            self.open_calls.calls[attempt.key] = admitted = session_of(
+                pc.join(self.enforcement.policy.planner)
+            )
+            self.open_calls.talks[attempt.key] = admitted.sent, origins
+            return admitted
         admitted = self._judging.admitted(call, origins, is_asked=is_asked)
         self.open_calls.calls[attempt.key] = admitted
         attempt.args = self.shown_texts.as_told(attempt.args, code.kind, call)
@@ -290,7 +297,9 @@ class Monitor:
         code, pc = call.code, self.implicit_flows.about(call.talk.code.number)
         if code.tool != ASK:
             pc = pc.join(label)
-        view = CallView(code.id, code.tool, arguments, pc, in_agent=True, approved=is_asked)
+        in_agent = not call.talk.allowed.is_session
+        place = code.id if in_agent else code.tool  # a session has one step: its flows go from tool to tool
+        view = CallView(place, code.tool, arguments, pc, in_agent=in_agent, approved=is_asked)
         self.open_calls.calls[call.key] = self._judging.admitted(view, origins, is_asked=is_asked)
         words = tuple([argument_of(name, value, label.retold()) for name, value in call.args.items()])
         call.args = self.shown_texts.as_told(call.args, code.kind, view._replace(arguments=words))
@@ -319,6 +328,11 @@ class Monitor:
             # the labels of single facts are more exact than the policy's label for all memory
             label = reported.join(admitted.sent if attempt.code.tool in _MEMORY else label)
         if isinstance(attempt, InnerCall):
+            if attempt.talk.allowed.is_session:
+                check_seen(attempt.code, label, origins)  # first: what is withheld has not been seen
+                seen = self.open_calls.talks[attempt.talk.key][0]
+                if seen.join(label) == seen:
+                    return  # a flow names the tools that have added something
             self.open_calls.has_seen(attempt.talk.key, label, origins)
             check_seen(attempt.code, label, origins)
             return

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -64,6 +65,11 @@ _log = logging.getLogger("callsheet.mcp")
 
 Tell: TypeAlias = Callable[[Diagnostic], None]
 """Hears what people should know of a server that starts during a run."""
+
+
+Hear: TypeAlias = "Callable[[dict[str, Any]], None]"
+ANSWERS: ContextVar[Hear | None] = ContextVar("callsheet_mcp_answers", default=None)
+"""Hears the result of a call as its server sent it, with tokens masked, for whoever passes it on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,6 +306,10 @@ class ManagedServer:
         except OtherHeaders:
             await self._check_unchanged(spec, declaration, connection)
             raise
+        hear = ANSWERS.get()
+        if hear is not None:
+            whole = result.model_dump(mode="json", by_alias=True, exclude_none=True)
+            hear(self._without_tokens(whole))
         return await self._value(result, schema, context)
 
     def _late_value(self, answer: CallToolResult | ToolFailed, schema: Any) -> JSON | ToolFailed:

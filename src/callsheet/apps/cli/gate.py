@@ -1,0 +1,127 @@
+"""`callsheet gate`: an MCP server between an agent's client and its MCP servers, and its installation."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from callsheet.apps.cli import journals, limit_options, options
+from callsheet.apps.cli.exit_status import Exit
+from callsheet.apps.cli.output import print_text, to_stderr
+from callsheet.apps.cli.terminal import is_terminal
+from callsheet.diagnostics import CallsheetError
+
+if TYPE_CHECKING:
+    from callsheet.apps.setup import Setup
+    from callsheet.machine.limits import Limits
+
+
+@click.group(invoke_without_command=True)
+@click.option(
+    "--http",
+    metavar="[HOST:]PORT",
+    help="Serve streamable HTTP instead of standard input and output; port 0 selects a free port.",
+)
+@click.option(
+    "--token-file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="With --http: a file with the token of clients; default: $CALLSHEET_TOKEN, otherwise a new token, "
+    "which is printed.",
+)
+@click.option(
+    "--expose",
+    type=click.Choice(["program", "tools", "both"]),
+    default="both",
+    show_default=True,
+    help="What clients see: the tools for programs, the tools of the servers, or both.",
+)
+@click.option("--observe", is_flag=True, help="Record everything and block nothing.")
+@options.tool_sources
+@options.policy_if_any
+@limit_options.limits
+@options.plans_folder
+@journals.recording_in_journal
+@click.pass_context
+def gate(  # noqa: PLR0913 - an argument for each group of options
+    ctx: click.Context,
+    *,
+    http: str | None,
+    token_file: Path | None,
+    expose: str,
+    observe: bool,
+    setup: Setup,
+    policy: str,
+    limits: Limits,
+    plans_folder: Path | None,
+    recording: journals.Recording,
+) -> int:
+    """Stand between an agent and its MCP servers: record each call, enforce a policy, run programs.
+
+    The agent's client starts this command in place of the servers in --mcp-config, and sees their tools
+    unchanged. Its session is one run: `callsheet show`, `runs` and `inbox` work on it. `callsheet gate
+    install` changes the configuration of a client accordingly.
+    """
+    if ctx.invoked_subcommand is not None:
+        return Exit.OK
+    from dataclasses import replace  # noqa: PLC0415 - only for a gate, as all below
+
+    from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - imports asyncio
+    from callsheet.apps.cli.servers import http_endpoint  # noqa: PLC0415
+    from callsheet.apps.gate.serving import serve  # noqa: PLC0415
+    from callsheet.apps.mcp.transports import ServerConfig  # noqa: PLC0415
+    from callsheet.store.library import open_library  # noqa: PLC0415
+
+    if token_file is not None and http is None:
+        raise click.UsageError("--token-file needs --http")
+    if observe and policy:
+        raise click.UsageError(
+            "--observe and --policy cannot be combined: one blocks nothing, one may refuse"
+        )
+    if http is None and (sys.stdin is None or sys.stdout is None):
+        message = "standard input or output is closed"
+        help_text = "let an MCP client start this command, or write --http 8321"
+        raise CallsheetError.single("CFG010", message, help=help_text)
+    web = None if http is None else http_endpoint(http, token_file)
+    if http is None and is_terminal(sys.stdin):
+        to_stderr("this command is meant to be started by an MCP client; Ctrl-D stops it")
+    if observe:
+        setup = replace(setup, settings=replace(setup.settings, approve=()))
+    journal = recording.open(setup.settings.secrets.shapes)
+    assert journal is not None
+    served = ServerConfig(
+        setup=setup,
+        limits=limits,
+        policy=None if observe else options.resolve_policy(policy, setup),
+        library=open_library(plans_folder),
+        journal=journal,
+        hint=journals.journal_hint(recording.journal),
+    )
+    with journal, suppress(KeyboardInterrupt):  # Ctrl-C stops the gate
+        run_async(serve(served, web, expose, to_stderr))
+    return Exit.OK
+
+
+@gate.command()
+@click.argument("client", type=click.Choice(["claude-code", "claude-desktop", "cursor", "vscode"]))
+@click.option("--project", is_flag=True, help="Change the project's own file instead of the user's.")
+@click.option("--undo", is_flag=True, help="Put the servers back as they were.")
+@click.option("--policy", default="", metavar="POLICY", help="Start the gate with this policy.")
+@click.option("--observe", is_flag=True, help="Start the gate so that it records and blocks nothing.")
+def install(client: str, project: bool, undo: bool, policy: str, observe: bool) -> int:
+    """Put the gate in front of the servers that a client has configured; a backup is kept."""
+    from callsheet.apps.gate.clients import Client, install_gate, undo_gate  # noqa: PLC0415 - as above
+
+    if observe and policy:
+        raise click.UsageError(
+            "--observe and --policy cannot be combined: one blocks nothing, one may refuse"
+        )
+    more = ["--observe"] if observe else ["--policy", policy] if policy else []
+    named = Client(client)
+    lines = undo_gate(named, project=project) if undo else install_gate(named, more, project=project)
+    print_text("\n".join(lines))
+    return Exit.OK

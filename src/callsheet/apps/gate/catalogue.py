@@ -1,0 +1,113 @@
+"""What a gate shows of the tools behind it: their declarations as they were sent, and stubs of one line.
+
+In: the open toolbox and the declarations of its servers. Out: the tools by the names that the client uses,
+and those that fit a query, best first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from callsheet.authoring.compiler.goal_parts import scores, words_of
+from callsheet.ports.mcp.trust import SeenServer
+from callsheet.ports.tools import Registry, ToolSpec
+
+_TYPES = {
+    "string": "str",
+    "integer": "int",
+    "number": "float",
+    "boolean": "bool",
+    "object": "dict",
+    "array": "list",
+    "null": "None",
+}
+_LONGEST = 110
+"""The most characters of a description in a stub."""
+
+
+@dataclass(frozen=True, slots=True)
+class GateTool:
+    """A tool behind the gate: the client's name for it, the run's name, its declaration as it was sent."""
+
+    name: str
+    canonical: str
+    spec: ToolSpec
+    declaration: Mapping[str, Any]
+
+
+def tools_behind(
+    registry: Registry, seen: Sequence[SeenServer], taken: frozenset[str]
+) -> dict[str, GateTool]:
+    """The tools of all servers by the names that the client uses.
+
+    That is the server's own name, unless several servers or the gate itself (`taken`) use it: then
+    `server__tool`. Tools that are refused by their pins are left out, as everywhere.
+    """
+    declared = {
+        (f"mcp:{server.identity.name}", name): declaration
+        for server in seen
+        for name, declaration in server.declarations.items()
+    }
+    found: dict[str, GateTool] = {}
+    for canonical, tool in zip(registry.names(), registry, strict=True):
+        spec = tool.spec
+        declaration = declared.get((spec.origin, spec.executor))
+        if declaration is None or spec.refusal is not None:
+            continue
+        is_unique = canonical == spec.name and spec.executor not in taken
+        server = spec.origin.removeprefix("mcp:")
+        name = spec.executor if is_unique else f"{server}__{spec.executor}"
+        found[name] = GateTool(name, canonical, spec, {**declaration, "name": name})
+    return found
+
+
+def found_for(query: str, tools: Sequence[GateTool], most: int) -> list[GateTool]:
+    """The tools that fit a query, best first; all without a word to search for."""
+    wanted = [{word: 1.0} for word in dict.fromkeys(words_of(query))]
+    if not wanted:
+        return [*tools[:most]]
+    documents = [
+        [(tool.name, 3.0), (tool.spec.description, 1.0), (" ".join(tool.spec.parameter_names), 1.0)]
+        for tool in tools
+    ]
+    ranked = sorted(
+        zip(scores(wanted, documents), range(len(tools)), strict=True), key=lambda r: (-r[0], r[1])
+    )
+    return [tools[place] for score, place in ranked[:most] if score > 0]
+
+
+def stub_of(tool: GateTool) -> str:
+    """A tool as one line of typed Python, with the effect that its calls have.
+
+    >>> spec = ToolSpec("ADD", "add", "Adds.", {"properties": {"a": {"type": "integer"}}, "required": ["a"]})
+    >>> stub_of(GateTool("add", "ADD", spec, {}))
+    'def add(a: int): ...  # unsafe: Adds.'
+    """
+    about = " ".join(tool.spec.description.split())
+    if len(about) > _LONGEST:
+        about = f"{about[: _LONGEST - 1]}…"
+    effect = str(tool.spec.effect)
+    return f"def {tool.name}({', '.join(_parameters(tool.spec))}): ...  # {effect}: {about}".removesuffix(
+        ": "
+    )
+
+
+def _parameters(spec: ToolSpec) -> Iterator[str]:
+    properties = cast("Mapping[str, Any]", spec.parameters.get("properties") or {})
+    required = cast("list[str]", spec.parameters.get("required") or [])
+    for name in sorted(properties, key=lambda each: each not in required):
+        yield f"{name}: {_type_of(properties[name])}{'' if name in required else ' = None'}"
+
+
+def _type_of(schema: Any) -> str:
+    if not isinstance(schema, Mapping):
+        return "Any"
+    fields = cast("Mapping[str, Any]", schema)
+    if isinstance(fields.get("enum"), list):
+        return f"Literal[{', '.join(map(repr, fields['enum']))}]"
+    kind = fields.get("type")
+    if kind == "array":
+        return f"list[{_type_of(fields.get('items'))}]"
+    return _TYPES.get(kind, "Any") if isinstance(kind, str) else "Any"

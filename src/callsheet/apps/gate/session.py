@@ -1,0 +1,308 @@
+"""The session of a gate's client: one run in the journal, whose calls the client makes.
+
+In: the open tools, a journal, a policy, calls of the client. Out: the servers' results as they were sent,
+once their outcomes are in the journal; refusals, questions, and what is not known of a call that was lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field, replace
+from types import TracebackType
+from typing import Any, TypeAlias
+
+from callsheet.api.requirements import AgentRules, facts_of, pins_of, servers_of
+from callsheet.apps.setup import Setup
+from callsheet.apps.toolbox import Toolbox, setup_of_run
+from callsheet.ir import JSON, Call, Effect, Literal, Plan, Step, plan_hash
+from callsheet.machine import AgentTurn, Limits, ToolFacts
+from callsheet.machine.approvals import approval_rules
+from callsheet.machine.notes import Note
+from callsheet.machine.program import Loop
+from callsheet.policy.model import Policy
+from callsheet.ports.calls import CallContext, ToolFailed
+from callsheet.ports.mcp.pool import ANSWERS
+from callsheet.runtime.answers import Answer, PendingAsk
+from callsheet.runtime.asking import Respondents
+from callsheet.runtime.doubt import RunOutcome
+from callsheet.runtime.gateway import Route
+from callsheet.runtime.launch import Launch, Watch
+from callsheet.runtime.runs import start_run
+from callsheet.store import Journal
+from callsheet.store.journal_paths import new_run_id
+
+OPERATION = "AGENT_SOLVE"
+_AT_ONCE = 16
+"""The most calls that are taken over in one turn; further ones are taken over in the next."""
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """The result of a call as its server sent it."""
+
+    result: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Withheld:
+    """Why a call has no result: refused, denied, failed, in doubt."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A person has to answer before the call can be made."""
+
+    ask: PendingAsk
+
+
+Reply: TypeAlias = "Passed | Withheld | Asked"
+
+
+@dataclass(slots=True, eq=False)
+class ClientCall:
+    """A call that the client waits for. `asked` and `answer` are for the question about it, if any."""
+
+    tool: str
+    args: dict[str, Any]
+    key: str = ""
+    raw: dict[str, Any] | None = None
+    ended: asyncio.Future[Passed | Withheld] = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
+    asked: asyncio.Future[PendingAsk] = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
+    answer: asyncio.Future[Answer | None] = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
+
+
+class Session:
+    """A run whose calls a client makes, as an async context manager.
+
+    `names` are the canonical names of the tools that it may call. Leaving the context ends the run: calls
+    under way are waited for, up to `patience` seconds.
+    """
+
+    def __init__(
+        self,
+        client: str,
+        setup: Setup,
+        toolbox: Toolbox,
+        names: tuple[str, ...],
+        journal: Journal,
+        *,
+        limits: Limits,
+        policy: Policy | None,
+        patience: float = 5.0,
+    ) -> None:
+        self.run_id = new_run_id()
+        self._toolbox = toolbox
+        self._journal = journal
+        self._patience = patience
+        self._queue: asyncio.Queue[ClientCall | None] = asyncio.Queue()
+        self._open: dict[str, ClientCall] = {}
+        self._plan = plan_of_session(client)
+        self._launch = _launch(self._plan, setup, toolbox, names, limits, policy)
+        self._running: asyncio.Task[RunOutcome] | None = None
+
+    async def __aenter__(self) -> Session:
+        ports = replace(self._toolbox.ports(), client=self._next_calls, route=self._route)
+        watch, present = Watch(self._note), Respondents(self._ask, poll=0.2)
+        run = start_run(self._plan, ports, self._launch, self._journal, self.run_id, watch, present)
+        self._running = asyncio.create_task(run, name=f"session {self.run_id}")
+        self._running.add_done_callback(self._ended)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        running = self._running
+        assert running is not None
+        self._queue.put_nowait(None)
+        done, _ = await asyncio.wait({running}, timeout=self._patience)
+        if not done:
+            running.cancel()
+            await asyncio.wait({running})
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether calls can still be made; a limit or a `callsheet cancel` ends a session."""
+        return self._running is not None and not self._running.done()
+
+    # ------------------------------------------------------------ the client's side
+
+    async def call(self, tool: str, args: dict[str, Any]) -> tuple[ClientCall, Reply]:
+        """Make a call; returns it with its result, or with the question that has to be answered first.
+
+        Raises what has ended the run, if it has ended.
+        """
+        assert self._running is not None
+        if self._running.done():
+            outcome = self._running.result()
+            return ClientCall(tool, args), Withheld(f"the session has ended: {_why(outcome)}")
+        call = ClientCall(tool, args)
+        self._queue.put_nowait(call)
+        return call, await self.reply(call)
+
+    async def reply(self, call: ClientCall, seconds: float | None = None) -> Reply:
+        """The result of a call, or its open question; after `seconds`, that it still waits for a person."""
+        waiting: set[asyncio.Future[Any]] = {call.ended}
+        if not call.answer.done():
+            waiting.add(call.asked)
+        done, _ = await asyncio.wait(waiting, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        if call.ended in done:
+            return call.ended.result()
+        if done:
+            return Asked(call.asked.result())
+        return Withheld(self.waits_in_inbox(call))
+
+    def waits_in_inbox(self, call: ClientCall) -> str:
+        """What the client is told of a call that waits for an approval elsewhere."""
+        ask = f"{self.run_id} {call.key}"
+        return (
+            f"@{call.tool} waits for the approval of a person (callsheet inbox; callsheet approve {ask}). "
+            "Do not call it again: it is made once it is approved, and `run` shows its result."
+        )
+
+    def waiting(self, key: str) -> ClientCall | None:
+        """The open call with this key, about which a question was asked."""
+        return self._open.get(key)
+
+    # ------------------------------------------------------------ the run's side
+
+    async def _next_calls(self, command: AgentTurn, context: CallContext) -> JSON:
+        """Wait for the client's next calls; those that are there already are taken over together."""
+        del context
+        calls: list[ClientCall] = []
+        while len(calls) < _AT_ONCE and (not calls or not self._queue.empty()):
+            call = await self._queue.get()
+            if call is None:
+                if not calls:
+                    return {"finish": None}
+                self._queue.put_nowait(None)
+                break
+            call.key = f"{command.key}c{len(calls) + 1}"
+            self._open[call.key] = call
+            calls.append(call)
+        return {"calls": [{"tool": call.tool, "args": call.args} for call in calls]}
+
+    def _route(self, name: str) -> Route | None:
+        tool = self._toolbox.registry.get(name)
+        if tool is None:
+            return None
+        handler, may_rerun = tool.handler, tool.spec.effect.may_rerun
+
+        async def passing(args: dict[str, Any], context: CallContext) -> JSON:
+            call = self._open.get(context.key)
+            if call is None:  # repeated by a decision on a call in doubt
+                return await handler(args, context)
+
+            def hear(result: dict[str, Any]) -> None:
+                call.raw = result
+
+            token = ANSWERS.set(hear)
+            try:
+                return await handler(args, context)
+            except ToolFailed as error:
+                if error.in_doubt and not may_rerun and call.raw is None:
+                    self._reply(call, Withheld(self._doubt(call, str(error))))
+                raise
+            finally:
+                ANSWERS.reset(token)
+
+        return Route(passing, probe=tool.probe, is_builtin=tool.spec.origin == "builtin")
+
+    def _doubt(self, call: ClientCall, why: str) -> str:
+        return (
+            f"it is not known whether @{call.tool} took place: {why}. Do not call it again; "
+            f"a person decides (callsheet decide {self.run_id} {call.key})"
+        )
+
+    def _note(self, note: Note) -> None:
+        """A note is in the journal: if it ends a call, its client gets the result."""
+        ended = note.ended
+        call = None if ended is None else self._open.get(ended.key)
+        if ended is None or call is None:
+            return
+        raw = call.raw
+        if raw is not None and (not ended.why or raw.get("isError")):
+            self._reply(call, Passed(raw))
+        else:
+            self._reply(call, Withheld(ended.why or f"@{call.tool} gave no result"))
+
+    def _reply(self, call: ClientCall, reply: Passed | Withheld) -> None:
+        self._open.pop(call.key, None)
+        if not call.ended.done():
+            call.ended.set_result(reply)
+
+    async def _ask(self, ask: PendingAsk) -> Answer | None:
+        """Show a question to whoever waits for the call; None leaves it to the inbox."""
+        call = self._open.get(ask.key)
+        if call is None or call.asked.done():
+            return None
+        call.asked.set_result(ask)
+        return await call.answer
+
+    def _ended(self, running: asyncio.Task[RunOutcome]) -> None:
+        """The run is over, or waits without us: nobody may wait for it any more."""
+        if running.cancelled():
+            why = "the gate was stopped"
+        else:
+            error = running.exception()
+            why = str(error) if error is not None else _why(running.result())
+        for call in [*self._open.values()]:
+            self._reply(call, Withheld(f"the session has ended: {why}"))
+        while not self._queue.empty():
+            call = self._queue.get_nowait()
+            if call is not None:
+                self._reply(call, Withheld(f"not called: the session has ended: {why}"))
+
+
+def plan_of_session(client: str) -> Plan:
+    """The plan of a session: one step, whose calls the client makes."""
+    call = Call(OPERATION, (), (("goal", Literal(f"the calls of {client}")),))
+    return Plan((Step("S1", call),), title=f"session of {client}")
+
+
+def _launch(
+    plan: Plan,
+    setup: Setup,
+    toolbox: Toolbox,
+    names: tuple[str, ...],
+    limits: Limits,
+    policy: Policy | None,
+) -> Launch:
+    registry, rules = toolbox.registry, AgentRules(names)
+    settings, bound = setup.settings, None
+    if policy is not None:
+        from callsheet.api.proving import Assumptions, prove  # noqa: PLC0415 - only under a policy
+
+        # Only to bind the policy to the tools: what the client will call is judged call by call.
+        bound = prove(plan, policy, registry, Assumptions(inputs=(), can_ask=True)).policy
+    facts = facts_of(plan, registry, agents=rules)
+    facts[OPERATION] = ToolFacts(Effect.LLM, loop=Loop(names, is_most=True, is_session=True))
+    sources = servers_of(plan, registry, toolbox.servers, rules, policy)
+    return Launch(
+        facts=facts,
+        pins=pins_of(plan, registry, rules),
+        limits=replace(limits, max_model_calls=None, max_tokens=None, max_cost=None, max_seconds=None),
+        note={
+            "plan": plan.title or "",
+            "setup": setup_of_run(setup, toolbox).to_note(),
+            **({"servers": sources} if sources else {}),
+        },
+        approve=approval_rules(settings.approve),
+        approval_timeout=settings.approval_timeouts(),
+        policy=bound,
+        verified="" if bound is None else plan_hash(plan),
+    )
+
+
+def _why(outcome: RunOutcome) -> str:
+    result = outcome.result
+    if result is None:
+        return f"run {outcome.run_id} waits for a decision: callsheet resume {outcome.run_id}"
+    return result.error or str(result.status)

@@ -1,0 +1,276 @@
+"""A gate in front of a real server: what its client sees, what is recorded, refused, asked and lost."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import StdioServerParameters
+from mcp.client.client import Client
+from mcp.client.context import ClientRequestContext
+from mcp.client.stdio import stdio_client
+from mcp_types import ElicitRequestParams, ElicitResult, TextContent
+
+from callsheet.api.policies import load_policy
+from callsheet.apps.gate.catalogue import GateTool, found_for
+from callsheet.apps.gate.own_tools import OWN_TOOLS
+from callsheet.apps.gate.server import Expose, Gate, make_server
+from callsheet.apps.hosting import Host
+from callsheet.apps.mcp.server_context import ServerContext
+from callsheet.apps.setup import Setup
+from callsheet.ports.tools import ToolSpec
+from callsheet.store import Journal
+from callsheet.store.library import PlanLibrary
+
+DESK = Path(__file__).parent / "desk.py"
+POLICY = """
+schema = 1
+extends = "workspace"
+[tools."@READ_MAIL"]
+egress = false
+destructive = false
+returns = "U/priv"
+[tools."@SEND_MAIL"]
+egress = true
+audience_arg = "to"
+control = ["to"]
+destructive = false
+approval = "never"
+returns = "T/pub"
+"""
+
+
+@dataclass
+class Desk:
+    """A folder with a server behind a gate; `asked` are the questions that its client was asked."""
+
+    folder: Path
+    asked: list[str] = field(default_factory=list[str])
+
+    @property
+    def config(self) -> Path:
+        return self.folder / "mcp.json"
+
+    @property
+    def journal(self) -> Path:
+        return self.folder / "journal.db"
+
+    @property
+    def log(self) -> list[str]:
+        place = self.folder / "log"
+        return place.read_text().splitlines() if place.exists() else []
+
+    def callsheet(self, *words: str) -> str:
+        line = [sys.executable, "-m", "callsheet", *words, "--journal", str(self.journal)]
+        done = subprocess.run(line, capture_output=True, text=True, cwd=self.folder, check=False)
+        return done.stdout + done.stderr
+
+    @asynccontextmanager
+    async def client(
+        self,
+        mode: str = "2026-07-28",
+        *,
+        expose: Expose = Expose.BOTH,
+        policy: str = "",
+        approve: tuple[str, ...] = (),
+        agrees: bool | None = None,
+    ) -> AsyncGenerator[Client]:
+        """A client of a gate; with `agrees` it can ask its person, who always answers that."""
+
+        async def elicit(context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
+            self.asked.append(params.message)
+            return ElicitResult(action="accept", content={"approve": bool(agrees)})
+
+        held = None
+        if policy:
+            (self.folder / "policy.toml").write_text(policy)
+            held = load_policy(str(self.folder / "policy.toml"))
+        setup = Setup(
+            workspace=self.folder, data=self.folder / "data", mcp_configs=(self.config,), discovers=False
+        )
+        setup = replace(setup, settings=replace(setup.settings, approve=approve))
+        with Journal.open(self.journal) as journal:
+            async with Host(setup, journal, policy=held) as host:
+                context = ServerContext(host=host, library=PlanLibrary(self.folder / "plans"))
+                async with Gate(context, expose) as gate:
+                    asks = None if agrees is None else elicit
+                    async with Client(make_server(gate), mode=mode, elicitation_callback=asks) as client:
+                        yield client
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
+    monkeypatch.setenv("CALLSHEET_CONFIG", str(tmp_path / "config.toml"))
+    (tmp_path / "config.toml").write_text("")
+    server = {"command": sys.executable, "args": [str(DESK), str(tmp_path / "log")]}
+    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"desk": server}}))
+    return Desk(tmp_path)
+
+
+def text_of(result: Any) -> str:
+    return "\n".join(part.text for part in result.content if isinstance(part, TextContent))
+
+
+async def test_tools_and_results_are_those_of_the_server(desk: Desk) -> None:
+    direct = StdioServerParameters(command=sys.executable, args=[str(DESK), str(desk.folder / "other")])
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("read_mail", {"number": 1}),
+        ("send_mail", {"to": "ann", "text": "x"}),
+        ("fail", {"text": "no"}),
+        ("read_mail", {"number": "word"}),
+        ("read_mail", {"number": 1}),
+    ]
+    async with Client(stdio_client(direct)) as before:
+        listed = (await before.list_tools()).tools
+        expected = [await before.call_tool(*call) for call in calls]
+    async with desk.client(expose=Expose.TOOLS) as client:
+        assert (await client.list_tools()).tools == listed
+        given = [await client.call_tool(*call) for call in calls]
+    assert given == expected
+    assert desk.log == ["read 1", "send ann: x", "read 1"]
+
+
+async def test_session_is_a_run_that_can_be_shown(desk: Desk) -> None:
+    async with desk.client() as client:
+        await client.call_tool("read_mail", {"number": 1})
+        quick = asyncio.create_task(client.call_tool("slow", {"seconds": 0.5}))
+        await asyncio.sleep(0.1)
+        await client.call_tool("read_mail", {"number": 2})
+        assert not quick.done()  # a long call holds up no other
+        await quick
+    shown = desk.callsheet("show", "last")
+    assert "status   done" in shown
+    assert "READ_MAIL 2" in shown
+    assert "SLOW 1" in shown
+
+
+@pytest.mark.parametrize("mode", ["2026-07-28", "legacy"])
+async def test_call_that_needs_approval_asks_with_its_arguments(desk: Desk, mode: str) -> None:
+    async with desk.client(mode, approve=("SEND_MAIL",), agrees=True) as client:
+        given = await client.call_tool("send_mail", {"to": "bob", "text": "exactly this"})
+    assert text_of(given) == "sent to bob"
+    assert "bob" in desk.asked[0]
+    assert "exactly this" in desk.asked[0]
+
+
+async def test_denied_call_is_not_made_and_session_goes_on(desk: Desk) -> None:
+    async with desk.client(approve=("SEND_MAIL",), agrees=False) as client:
+        given = await client.call_tool("send_mail", {"to": "bob", "text": "x"})
+        assert given.is_error
+        assert not (await client.call_tool("read_mail", {"number": 1})).is_error
+    assert desk.log == ["read 1"]
+
+
+async def test_call_without_anyone_to_ask_waits_in_the_inbox(desk: Desk) -> None:
+    async with desk.client(approve=("SEND_MAIL",)) as client:
+        call = asyncio.create_task(client.call_tool("send_mail", {"to": "bob", "text": "x"}))
+        await client.call_tool("read_mail", {"number": 1})
+        waiting = await asyncio.to_thread(desk.callsheet, "inbox")
+        run, key = re.search(r"callsheet approve (\S+) (\S+)", waiting).groups()  # pyright: ignore[reportOptionalMemberAccess]
+        await asyncio.to_thread(desk.callsheet, "approve", run, key)
+        assert text_of(await call) == "sent to bob"
+
+
+async def test_policy_refuses_what_would_carry_private_data_out(desk: Desk) -> None:
+    async with desk.client(policy=POLICY) as client:
+        before = await client.call_tool("send_mail", {"to": "ann@out.example", "text": "hello"})
+        assert text_of(before) == "sent to ann@out.example"
+        await client.call_tool("read_mail", {"number": 1})
+        after = await client.call_tool("send_mail", {"to": "ann@out.example", "text": "hello"})
+        assert after.is_error
+        assert "the policy refuses @SEND_MAIL" in text_of(after)
+        assert "flow @READ_MAIL -> @SEND_MAIL" in text_of(after)
+        assert "help: " in text_of(after)
+        assert not (await client.call_tool("read_mail", {"number": 2})).is_error
+        assert (await client.call_tool("slow", {"seconds": 0})).is_error  # it has no entry
+    assert desk.log == ["send ann@out.example: hello", "read 1", "read 2"]
+
+
+async def test_lost_call_is_reported_and_left_to_a_person(desk: Desk) -> None:
+    async with desk.client() as client:
+        lost = await client.call_tool("die", {})
+        assert lost.is_error
+        assert "it is not known whether @DIE took place" in text_of(lost)
+        assert text_of(await client.call_tool("read_mail", {"number": 1}))
+    assert desk.log == ["die", "read 1"]
+
+
+async def test_killed_gate_loses_no_outcome_and_repeats_no_call(desk: Desk) -> None:
+    line = ["-m", "callsheet", "gate", "--mcp-config", str(desk.config), "--journal", str(desk.journal)]
+    started = StdioServerParameters(command=sys.executable, args=line, env={**os.environ}, cwd=desk.folder)
+
+    async def until_killed() -> None:
+        async with Client(stdio_client(started)) as client:
+            await client.call_tool("send_mail", {"to": "ann", "text": "x"})
+            call = asyncio.create_task(client.call_tool("slow", {"seconds": 30}))
+            while "slow" not in desk.log:  # noqa: ASYNC110 - written by another process
+                await asyncio.sleep(0.02)
+            os.kill(gate_on(desk.journal), signal.SIGKILL)
+            await call
+
+    with pytest.raises(BaseException):  # noqa: B017, PT011 - the client's, when its server is gone
+        await until_killed()
+    shown = desk.callsheet("show", "last")
+    assert "SEND_MAIL has answered" in shown
+    assert "1 call was sent without an answer" in shown
+    assert "done" in desk.callsheet("resume", "last", "--in-doubt", "fail") + desk.callsheet("show", "last")
+    assert desk.log == ["send ann: x", "slow"]
+
+
+def gate_on(journal: Path) -> int:
+    """The process of the gate with this journal."""
+    for place in Path("/proc").glob("[0-9]*"):
+        try:
+            line = (place / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if b"gate" in line and str(journal).encode() in line:
+            return int(place.name)
+    raise AssertionError("no gate is running")
+
+
+async def test_program_runs_on_the_tools_behind(desk: Desk) -> None:
+    code = "S1: @read_mail (number=4) > $mail\nS2: @respond ($mail.text)\n"
+    async with desk.client(expose=Expose.PROGRAM) as client:
+        assert [tool.name for tool in (await client.list_tools()).tools] == [*OWN_TOOLS]
+        found = text_of(await client.call_tool("find_tools", {"query": "send somebody a mail"}))
+        assert found.splitlines()[0].startswith("def send_mail(to: str, text: str): ...")
+        assert not (await client.call_tool("check_program", {"code": code})).is_error
+        assert desk.log == []
+        done = text_of(await client.call_tool("run_program", {"code": code, "name": "mail"}))
+        assert done.startswith("mail 4\n")
+        run = re.search(r"run (\S+): done", done).group(1)  # pyright: ignore[reportOptionalMemberAccess]
+        assert "mail 4" in text_of(
+            await client.call_tool("run", {"id": run, "what": "value", "variable": "mail"})
+        )
+        assert "mail" in text_of(await client.call_tool("plans", {"action": "list"}))
+        again = await client.call_tool("plans", {"action": "run", "name": "mail"})
+        assert text_of(again).startswith("mail 4\n")
+        wrong = await client.call_tool("check_program", {"code": "S1: @nothing ()"})
+        assert wrong.is_error
+        assert "is called @NOTHING" in text_of(wrong)
+
+
+def test_own_tools_cost_little_and_find_among_a_thousand() -> None:
+    whole = json.dumps(
+        [t.model_dump(mode="json", by_alias=True, exclude_none=True) for t in OWN_TOOLS.values()]
+    )
+    assert len(whole) / 3 < 1_500  # characters a token: rather too few for JSON
+    verbs, things = ["list", "create", "delete", "send"], [f"thing{n}" for n in range(250)]
+    tools = [
+        GateTool(f"{v}_{t}", f"{v}_{t}".upper(), ToolSpec(f"{v}_{t}".upper(), f"{v}_{t}", f"{v} a {t}"), {})
+        for t in things
+        for v in verbs
+    ]
+    assert found_for("please delete the thing77", tools, 5)[0].name == "delete_thing77"
