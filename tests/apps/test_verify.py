@@ -105,7 +105,8 @@ def test_text_without_plan_is_reported_as_by_check(machine):
 
 def test_unreadable_plan_does_not_prevent_other_proofs(machine):
     plan = machine.plan('S1: @RESPOND ("a")')
-    said = machine.json("verify", "nowhere.ltp", ".", plan, "--policy", "workspace")
+    (machine.folder / "empty").mkdir()
+    said = machine.json("verify", "nowhere.ltp", "empty", plan, "--policy", "workspace")
     assert [row["ok"] for row in said["plans"]] == [False, False, True]
     assert [row["code"] for row in said["diagnostics"]] == ["CFG012", "CFG012"]
     assert "it is a folder" in said["diagnostics"][1]["message"]

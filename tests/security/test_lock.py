@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import json
 import sys
@@ -12,6 +13,13 @@ from click.testing import CliRunner, Result
 from tests.security.conftest import LOOK, SEND
 
 from callsheet.apps.cli.main import main
+from callsheet.apps.cli.options import setup_from
+from callsheet.apps.compiling import prompt_of
+from callsheet.apps.hosting.shared import SharedTools
+from callsheet.apps.lsp.documents import local_tools_of
+from callsheet.apps.operations.reading import plan_text
+from callsheet.apps.toolbox import open_toolbox
+from callsheet.ports.calls import CallContext
 
 READS = 'S1: @LOOK (thing="x") > $a\nS2: @RESPOND ($a)'
 
@@ -197,3 +205,43 @@ def test_resumed_run_uses_the_lock_that_it_was_started_with(user, locked, change
     assert said("approve", run, "--answer", "yes").exit_code == 0
     assert said("resume", run).exit_code == 0
     assert changeling.calls == ["look"]
+
+
+async def test_editor_compiler_and_servers_know_locked_tools_without_opening_the_server(user, locked):
+    without_server(user, configured=True)
+    setup = setup_from()
+    tools = local_tools_of(setup)
+    assert (tools.registry.require("LOOK").spec.origin, tools.not_queried) == ("mcp:hall", None)
+    prompt = await prompt_of("look a thing up", "", setup)
+    assert "@look" in json.dumps(prompt).lower()
+    plan = plan_text(READS).require()
+    async with SharedTools(setup) as shared:
+        box = await shared.for_plan(plan)
+        assert box.registry.require("LOOK").spec.refusal is None
+        assert [(server.name, server.is_open) for server in box.servers] == [("hall", False)]
+        assert (await shared.for_plan(None)).registry.require("SEND").spec.refusal is None
+    async with SharedTools(setup_from(pinned=True)) as shared:
+        box = await shared.for_plan(plan)
+        refusal = box.registry.require("LOOK").spec.refusal
+        assert refusal is not None
+        assert refusal.code == "TOL021"
+
+
+async def test_concurrent_calls_start_their_server_once(user, locked, changeling):
+    setup = setup_from()
+    async with open_toolbox(setup, plan_text(READS).require()) as toolbox:
+        look = toolbox.registry.require("LOOK")
+        context = CallContext("run", "S1.0.1")
+        answers = await asyncio.gather(*(look.handler({"thing": "x"}, context) for _ in range(4)))
+    assert answers == ["ok"] * 4
+    assert changeling.calls == ["look"] * 4
+
+
+def test_server_outside_the_lock_does_not_take_a_locked_name(user, locked, changeling):
+    servers = {"hall": changeling.command, "barn": changeling.command}
+    (user.folder / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
+    both = said(
+        "run", user.plan('S1: @LOOK (thing="x") > $a\nS2: @BARN__SEND () > $b\nS3: @RESPOND ($a, $b)')
+    )
+    assert (both.exit_code, both.stdout) == (0, "ok ok\n"), both.stderr
+    assert changeling.calls == ["look", "send"]

@@ -7,10 +7,12 @@ may do.
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from callsheet.apps.config_file import settings_path
-from callsheet.apps.setup import Setup
+from callsheet.apps.projects import NAME, trusted_file
+from callsheet.apps.setup import LOCK_NAME, Setup
 from callsheet.apps.tool_pins import pins_path
 from callsheet.ports.tools import Registry
 
@@ -37,6 +39,16 @@ def policy_relevant_files(setup: Setup) -> tuple[str, ...]:
     """The files that determine what plans may do here, other than policy files; they need not exist."""
     from callsheet.ports.mcp import looked_for  # noqa: PLC0415 - only under a policy
 
-    named = (*setup.tools_files, *setup.mcp_configs, *looked_for(setup.workspace))
-    own = (settings_path(), pins_path(setup.settings))
+    folders = (setup.workspace, *([] if setup.project is None else [setup.project]))
+    found = (file for folder in folders for file in looked_for(folder))
+    named = (*setup.tools_files, *setup.mcp_configs, *found)
+    own = (settings_path(), pins_path(setup.settings), trusted_file(), *_project_files(setup))
     return tuple(dict.fromkeys(os.path.abspath(path) for path in (*named, *own)))
+
+
+def _project_files(setup: Setup) -> tuple[Path, ...]:
+    """The files that configure the project, here and in the workspace; they need not exist."""
+    folders = (setup.workspace, *([] if setup.project is None else [setup.project]))
+    names = (NAME, LOCK_NAME)
+    own = () if setup.lock is None else (setup.lock,)
+    return (*own, *(folder / name for folder in folders for name in names))

@@ -14,6 +14,7 @@ import sqlite3
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import fields
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -49,7 +50,7 @@ async def run_checks(setup: Setup, journal: Path | None) -> list[CheckResult]:
     """Run all checks. Servers are started only if the setup names MCP configurations."""
     items = [_python(), *_packages(), _sqlite(), _journal(journal), _isolation(setup)]
     items += await asyncio.to_thread(_store)
-    items += [_program("git"), _program("node"), _settings(), _local_models()]
+    items += [_program("git"), _program("node"), _settings(), *_project(setup), _local_models()]
     items += await _model(setup)
     items += _configurations(setup)
     if setup.mcp_configs:
@@ -227,8 +228,35 @@ def _local_models() -> CheckResult:
     )
 
 
+def _project(setup: Setup) -> Iterator[CheckResult]:
+    """The configuration of the project and its lock file; both are optional."""
+    from callsheet.apps.catalogue import catalogue_of  # noqa: PLC0415 - only where it is asked
+    from callsheet.apps.locking import summary  # noqa: PLC0415 - as above
+    from callsheet.apps.projects import project_of  # noqa: PLC0415 - as above
+
+    try:
+        project = project_of(Path.cwd())
+        if project.file is not None:
+            given = {f.name: getattr(project.settings, f.name) for f in fields(project.settings)}
+            names = ", ".join(name for name, value in given.items() if value) or "nothing"
+            trust = None if project.is_trusted else "read it, then `callsheet trust project`"
+            state: State = "ok" if project.is_trusted else "note"
+            said = (
+                f"sets {names}" if project.is_trusted else "is not trusted as it is now, and does not count"
+            )
+            yield CheckResult("project", state, f"{project.file}: {said}", trust)
+        catalogue = catalogue_of(setup)
+    except CallsheetError as error:
+        yield _result_of(error.diagnostics[0], "project")
+        return
+    if catalogue is not None:
+        yield CheckResult("lock file", "ok", f"{setup.lock}: {summary(catalogue.lock)}")
+        for diagnostic in catalogue.diagnostics:
+            yield _result_of(diagnostic, "lock file")
+
+
 def _configurations(setup: Setup) -> Iterator[CheckResult]:
-    files = setup.mcp_configs or tuple(discover())
+    files = setup.mcp_configs or tuple(discover(setup.project))
     if not files:
         yield CheckResult("mcp config", "note", "none found")
     for path in files:

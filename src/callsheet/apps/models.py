@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from callsheet.api.admission import admit_new_plan
 from callsheet.api.checking import Providers, check_plan
 from callsheet.api.requirements import AgentRules, asks_for_all_tools, spec_lookup
-from callsheet.apps.settings import load_settings
+from callsheet.apps.projects import project_of, settings_of
 from callsheet.apps.setup import Setup, default_local_model
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import CallKind, OnInDoubt, Order
@@ -97,7 +97,7 @@ def setup_for_resume(setup: Setup, model: str) -> Setup:
         return replace(setup, model=model)
     if setup.names_model:
         return setup
-    settings = replace(setup.settings, model=load_settings().model)
+    settings = replace(setup.settings, model=settings_of(project_of(Path.cwd())).model)
     return replace(setup, settings=settings, model=named_model("", os.environ))
 
 

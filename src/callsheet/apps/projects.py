@@ -1,8 +1,9 @@
-"""The projects that the user trusts: folders whose files may say what plans may do here.
+"""The projects of the working folder: their configuration, and whether the user trusts them.
 
-In: a file of a project, such as its lock file. Out: whether its present content is trusted. What is stored is
-a hash of each file's content, as direnv does: a file that somebody changes is not trusted until the user has
-looked at it again.
+In: a folder. Out: the project that it belongs to, the settings of its `callsheet.toml` (or of the table
+`[tool.callsheet]` in its `pyproject.toml`), and whether the present content of its files is trusted. What is
+stored is a hash of each file's content, as direnv does: a file that somebody changes is not trusted until the
+user has looked at it again.
 """
 
 from __future__ import annotations
@@ -10,12 +11,134 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import stat
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
-from callsheet.diagnostics import CallsheetError
-from callsheet.ports.mcp.atomic_file import replace_file
+from callsheet.apps.settings import Settings, load_settings, read_tables
+from callsheet.apps.setup import LOCK_NAME, lock_path
+from callsheet.diagnostics import CallsheetError, Source
+from callsheet.machine.limits import Limits
+from callsheet.ports.models.settings import ModelSettings
+
+NAME = "callsheet.toml"
+_PYPROJECT = "pyproject.toml"
+_TABLE = ("tool", "callsheet")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectSettings:
+    """The settings of a project, for commands that do not say otherwise; paths are relative to its folder.
+
+    `tools` are Python files, `servers` configuration files of MCP servers, `plans` the files, folders and
+    patterns that `check`, `verify` and `fmt` take if none is named. `model` and `limits` replace the tables
+    of the user's configuration.
+    """
+
+    tools: tuple[str, ...] = ()
+    servers: tuple[str, ...] = ()
+    plans: tuple[str, ...] = ()
+    policy: str | None = None
+    workspace: str | None = None
+    model: ModelSettings | None = None
+    limits: Limits | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """A project: its folder, the file that configures it (None without one), and its settings.
+
+    The settings are all defaults unless the file is trusted.
+    """
+
+    folder: Path
+    file: Path | None = None
+    is_trusted: bool = True
+    settings: ProjectSettings = ProjectSettings()
+
+    def paths(self, names: Iterable[str]) -> tuple[Path, ...]:
+        """Paths of the settings, as absolute ones."""
+        return tuple(self.folder / name for name in names)
+
+    @property
+    def policy(self) -> str | None:
+        """The policy: a built-in or stored one by its name, a file by its absolute path."""
+        named = self.settings.policy
+        is_file = named is not None and (named.endswith(".toml") or "/" in named) and ":" not in named
+        return str(self.folder / named) if is_file and named is not None else named
+
+
+def project_of(folder: Path) -> Project:
+    """The project of a folder: the nearest folder with a configuration, from this one up; else this one.
+
+    The search ends at the root of a repository, at the user's home, and at a folder that other users own or
+    can write: what they put there must not configure anything. Raises CallsheetError (CFG016) for a trusted
+    file that is invalid.
+    """
+    for place in (folder, *folder.parents):
+        if place != folder and not _is_ours(place):
+            break
+        file = _configuration(place)
+        if file is not None:
+            trusted = is_trusted(file)
+            return Project(place, file, trusted, _settings(file) if trusted else ProjectSettings())
+        if (place / LOCK_NAME).is_file():
+            return Project(place)
+        if (place / ".git").exists() or place == Path.home():
+            break
+    return Project(folder)
+
+
+def settings_of(project: Project) -> Settings:
+    """The user's settings, with those of a trusted project instead where it has some.
+
+    Raises CallsheetError (CFG016) for a configuration of the user that is invalid.
+    """
+    own, settings = project.settings, load_settings()
+    return replace(
+        settings,
+        policy=project.policy or settings.policy,
+        model=own.model or settings.model,
+        limits=own.limits or settings.limits,
+    )
+
+
+def _is_ours(folder: Path) -> bool:
+    try:
+        status = folder.stat()
+    except OSError:
+        return False
+    return status.st_uid == os.getuid() and not status.st_mode & stat.S_IWOTH
+
+
+def _configuration(folder: Path) -> Path | None:
+    own, shared = folder / NAME, folder / _PYPROJECT
+    if own.is_file():
+        return own
+    try:
+        return shared if "[tool.callsheet" in shared.read_text(encoding="utf-8") else None
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def _settings(file: Path) -> ProjectSettings:
+    try:
+        source = Source(str(file), file.read_text(encoding="utf-8-sig"))
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise CallsheetError.single(
+            "CFG016", f"the configuration {file}: it cannot be read: {reason}"
+        ) from error
+    return read_tables(ProjectSettings, source, _TABLE if file.name == _PYPROJECT else ())
+
+
+def project_files(project: Project) -> tuple[Path, ...]:
+    """The files of a project that the user can trust; they need not exist."""
+    lock = lock_path(project.folder)
+    return tuple(path for path in (project.file, lock) if path is not None)
+
 
 VARIABLE = "CALLSHEET_PROJECTS"
 """The environment variable with the path of the file of trusted projects, instead of the default."""
@@ -72,6 +195,8 @@ def _read() -> dict[str, str]:
 
 
 def _write(trusted: Mapping[str, str]) -> None:
+    from callsheet.ports.mcp.atomic_file import replace_file  # noqa: PLC0415 - brings the client of servers
+
     place = trusted_file()
     try:
         place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

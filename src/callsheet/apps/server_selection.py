@@ -48,7 +48,7 @@ def select_servers(setup: Setup, names: Iterable[str] | None, *, is_lenient: boo
     by_name: dict[str, McpServerConfig] = {}
     diagnostics: list[Diagnostic] = []
     skipped: list[str] = []
-    for path in setup.mcp_configs or (discover() if setup.discovers else ()):
+    for path in setup.mcp_configs or (discover(setup.project) if setup.discovers else ()):
         try:
             file = load_config(path, skips=is_lenient or not setup.mcp_configs)
         except CallsheetError as error:

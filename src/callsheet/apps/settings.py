@@ -1,8 +1,7 @@
 """The settings of the user's configuration file: what built-in tools may do, limits, models and more.
 
 In: a TOML file, or the same tables from a run's journal. Out: settings, or CallsheetError (CFG016) at the
-key. The file belongs to the user and is never read from a project: a folder of another author must not extend
-what a plan may do.
+key. The file belongs to the user; what a project may set, and only once the user trusts it, is in `projects`.
 """
 
 from __future__ import annotations
@@ -123,13 +122,24 @@ def load_settings(path: Path | None = None) -> Settings:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise _unreadable(place, f"it cannot be read: {reason}") from error
+    return read_tables(Settings, Source(str(place), text))
+
+
+def read_tables(kind: type[_T], source: Source, within: tuple[str, ...] = ()) -> _T:
+    """The settings of a kind in a TOML text, or in its table `within`; all defaults if that is not there.
+
+    Raises CallsheetError (CFG016) at the key that is wrong.
+    """
     from callsheet.apps.config_file import read_table, wrong_key  # noqa: PLC0415 - only where there is a file
 
-    source = Source(str(place), text)
+    data: object = read_table(source)
+    for name in within:
+        data = cast("Mapping[str, object]", data).get(name, {}) if isinstance(data, Mapping) else {}
     try:
-        return _settings(read_table(source))
+        return _read(kind, data, ())
     except _InvalidSetting as misfit:
-        raise wrong_key(source, misfit.path, misfit.message, misfit.hint, misfit.code) from None
+        path = (*within, *misfit.path)
+        raise wrong_key(source, path, misfit.message, misfit.hint, misfit.code) from None
 
 
 def read_settings(data: object, where: str) -> Settings:

@@ -35,12 +35,6 @@ def lock_path(folder: Path, environ: Mapping[str, str] | None = None) -> Path | 
     return Path(named).expanduser().absolute() if named else None
 
 
-def project_files(folder: Path) -> tuple[Path, ...]:
-    """The files of a project that the user can trust; they need not exist."""
-    lock = lock_path(folder)
-    return () if lock is None else (lock,)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
     """Where the tools of a run come from, and what they may do.
@@ -58,6 +52,10 @@ class Setup:
     settings: Settings = field(default_factory=Settings)
     lock: Path | None = None
     """The lock file of the project, which need not exist; None if none is used."""
+    project: Path | None = None
+    """The folder of the project, where servers are configured; None for the working folder."""
+    plans: tuple[str, ...] = ()
+    """The plans of the project: absolute paths of files and folders, and patterns."""
     model: str = ""
     """The model to use instead of the configured one: `provider:model`, an address, `FILE.py:FUNCTION`."""
 

@@ -59,7 +59,7 @@ class DeclaredTools:
             return *self._ask_servers(plan), None
         from callsheet.ports.mcp.discovery import discover  # noqa: PLC0415 - only where tools are missing
 
-        files = self.setup.mcp_configs or discover()
+        files = self.setup.mcp_configs or discover(self.setup.project)
         return self.local, (), f"a server of {files[0]}" if files else None
 
     @cached_property

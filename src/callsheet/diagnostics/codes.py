@@ -291,6 +291,7 @@ CODES: dict[str, Code] = _table(
     CFG114="a file of trusted tools that cannot be used",
     CFG115="a lock file that cannot be used",
     CFG116="a file of trusted projects that cannot be used",
+    CFG117="a project that is not trusted",
     CFG201="a server of the demonstration that cannot be installed",
     CFG210="an unknown command in the conversation",
     CFG202="a demonstration without git",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
@@ -142,9 +143,9 @@ def _changes(
 
 
 def _limits(**values: Any) -> Limits:
-    from callsheet.apps.settings import load_settings  # noqa: PLC0415 - imports the built-in tools
+    from callsheet.apps.projects import project_of, settings_of  # noqa: PLC0415 - imports the built-in tools
 
-    return _changes(**values)(load_settings().limits)
+    return _changes(**values)(settings_of(project_of(Path.cwd())).limits)
 
 
 limits = options.grouped("limits", _limits, **_bounds, **_pace)

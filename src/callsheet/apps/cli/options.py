@@ -21,11 +21,12 @@ from callsheet import lazy
 from callsheet.api.texts import read_text, unreadable
 from callsheet.apps.cli.terminal import is_terminal
 from callsheet.apps.operations.reading import PlanText, text_of
-from callsheet.diagnostics import CallsheetError, Source
+from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source
 from callsheet.frontends.spelling import Syntax
 
 if TYPE_CHECKING:
     from callsheet.apps.operations.reading import PlanText
+    from callsheet.apps.projects import Project
     from callsheet.apps.setup import Setup
     from callsheet.frontends.spelling import Syntax
     from callsheet.ir import Plan
@@ -179,25 +180,40 @@ def setup_from(
 ) -> Setup:
     """The setup that these options describe, based on the user's configuration file."""
     from callsheet.api.requirements import default_data  # noqa: PLC0415 - only where tools are opened
-    from callsheet.apps.settings import load_settings  # noqa: PLC0415 - as above
+    from callsheet.apps.projects import project_of, settings_of  # noqa: PLC0415 - as above
     from callsheet.apps.setup import Setup, lock_path  # noqa: PLC0415 - as above
 
-    settings = load_settings()
+    project = project_of(Path.cwd())
+    settings, own = settings_of(project), project.settings
+    if not project.is_trusted:
+        _warn_of_untrusted(project)
     hosts = (*settings.fetch.allow_private_hosts, *allow_private_hosts)
     settings = replace(settings, fetch=replace(settings.fetch, allow_private_hosts=hosts))
     if allow_unsandboxed:
         settings = replace(settings, execution=replace(settings.execution, require="best-effort"))
     if pinned:
         settings = replace(settings, trust="pinned")
+    if workspace is None:
+        workspace = Path() if own.workspace is None else project.folder / own.workspace
     return Setup(
-        workspace=(workspace or Path()).absolute(),
+        workspace=workspace.absolute(),
         data=default_data(),
-        tools_files=tuple(tools_files),
-        mcp_configs=tuple(mcp_configs),
+        tools_files=tuple(tools_files) or project.paths(own.tools),
+        mcp_configs=tuple(mcp_configs) or project.paths(own.servers),
         settings=settings,
-        lock=lock_path(Path.cwd()),
+        lock=lock_path(project.folder),
+        project=project.folder,
+        plans=tuple(map(str, project.paths(own.plans))),
         model=resolve_model(model),
     )
+
+
+def _warn_of_untrusted(project: Project) -> None:
+    from callsheet.apps.cli.output import print_diagnostics  # noqa: PLC0415 - only where it is said
+
+    message = f"{project.file} does not count: you have not trusted it as it is now"
+    hint = "read it, then `callsheet trust project`; until then commands run as without it"
+    print_diagnostics((Diagnostic("CFG117", Severity.WARNING, message, help=hint),), None)
 
 
 def resolve_model(option: str) -> str:
@@ -234,8 +250,7 @@ _workspace = click.option(
     "--workspace",
     type=_PATH,
     metavar="DIR",
-    default=Path(),
-    help="The folder of the file tools; default: the current folder.",
+    help="The folder of the file tools; default: that of the project's configuration, else the current one.",
 )
 _private_hosts = click.option(
     "--allow-private-hosts",
@@ -281,9 +296,9 @@ checked_tools = grouped("setup", setup_from, tools_files=tools_files, mcp_config
 
 policy_option = click.option(
     "--policy",
-    required=True,
+    default="",
     metavar="POLICY",
-    help="The policy: strict, workspace, open, or a file.",
+    help="The policy: strict, workspace, open, or a file; default: that of the project or of config.toml.",
 )
 
 
@@ -319,6 +334,14 @@ def resolve_policy(option: str, setup: Setup, approved: Iterable[str] = ()) -> P
     return load_policy(policy)
 
 
+def required_policy(option: str, setup: Setup) -> str:
+    """The name of the policy of the option, else the configured one; raises click.UsageError without one."""
+    policy = option or setup.settings.policy
+    if not policy:
+        raise click.UsageError("missing option '--policy': strict, workspace, open, or a file")
+    return policy
+
+
 def check_approved(plan: Plan, approved: Iterable[str]) -> None:
     """Raise click.UsageError for an approved step that the plan does not have."""
     from callsheet.diagnostics import did_you_mean  # noqa: PLC0415 - only where steps are approved
@@ -352,6 +375,33 @@ def read_plan(
     path = None if argument == STDIN else Path(argument)
     source = Source("<stdin>" if path is None else argument, _read_plan_input(path))
     return text_of(path, source, syntax=syntax, strict=strict, variables=variables)
+
+
+_PLAN_SUFFIXES = (".ltp", ".micro", ".dag.json", ".dag.yaml", ".dag.yml")
+
+
+def plan_files(names: Iterable[str], project: Iterable[str] = ()) -> tuple[str, ...]:
+    """The files of plans that arguments name: a folder stands for all plans in it, a pattern for its matches.
+
+    Without arguments these are the plans of the `project`. A folder or pattern without plans stands for
+    itself, which cannot be read. Raises click.UsageError if there is nothing to take.
+    """
+    given = tuple(names) or tuple(project)
+    if not given:
+        raise click.UsageError('missing argument PLAN; a project names its plans: plans = ["plans"]')
+    return tuple(dict.fromkeys(file for name in given for file in _plans_at(name)))
+
+
+def _plans_at(name: str) -> list[str]:
+    found: list[str] = []
+    if os.path.isdir(name):
+        files = (path for path in Path(name).rglob("*") if path.name.endswith(_PLAN_SUFFIXES))
+        found = sorted(str(path) for path in files if path.is_file())
+    elif any(char in name for char in "*?[") and not os.path.isfile(name):
+        import glob  # noqa: PLC0415 - only for patterns that the shell has left
+
+        found = sorted(path for path in glob.glob(name, recursive=True) if os.path.isfile(path))
+    return found or [name]
 
 
 def try_read_plan(

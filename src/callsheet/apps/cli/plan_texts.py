@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("plans", nargs=-1, required=True, metavar="PLAN...")
+@click.argument("plans", nargs=-1, metavar="[PLAN]...")
 @click.option(
     "--to",
     "target",
@@ -64,6 +64,8 @@ def fmt(
 ) -> int:
     """Format each PLAN in place in its canonical form; - reads standard input and prints the result.
 
+    PLAN may be a folder or a pattern; without it the plans of the project are formatted.
+
     A plan is not changed, and the exit status is 2, if it has errors or if text around it would be lost. In a
     JSON plan every argument has a name: with --to dag the names come from the built-in tools and from
     --tools.
@@ -76,10 +78,11 @@ def fmt(
     """
     writes = not (only_check or show_diff)
     if target is not None:
-        argument, *others = plans
-        if others or not writes:
+        argument, *others = plans or ("",)
+        if others or not writes or not argument:
             raise click.UsageError("--to prints one plan: give one PLAN, without --check and --diff")
         return _convert(argument, syntax, Syntax(target), tools_files, as_json=as_json)
+    plans = options.plan_files(plans, () if plans else options.setup_from().plans)
     status, changed = Exit.OK, list[str]()
     rows: list[dict[str, object]] = []
     for argument in plans:
@@ -270,7 +273,7 @@ def _schedule(plan: Plan, setup: Setup, rules: tuple[str, ...]) -> tuple[list[St
 
 
 @click.command()
-@click.argument("plans", nargs=-1, required=True, metavar="PLAN...")
+@click.argument("plans", nargs=-1, metavar="[PLAN]...")
 @options.checked_tools
 @options.variables
 @options.syntax
@@ -286,7 +289,9 @@ def check(
     strict: bool,
     as_json: bool,
 ) -> int:
-    """Report errors in each PLAN, a file or - for standard input.
+    """Report errors in each PLAN, a file, a folder, a pattern, or - for standard input.
+
+    Without PLAN the plans of the project are checked.
 
     The exit status is 2 if there is an error, and 3 if the only errors are tools of MCP servers that are not
     trusted.
@@ -297,7 +302,8 @@ def check(
       callsheet check plans/*.ltp --no-tools
     """
     inputs = parse_variables(variables)
-    texts = [try_read_plan(name, syntax=syntax, strict=strict, variables=inputs) for name in plans]
+    files = options.plan_files(plans, setup.plans)
+    texts = [try_read_plan(name, syntax=syntax, strict=strict, variables=inputs) for name in files]
     from callsheet.apps.operations.checking import check_text  # noqa: PLC0415 - not for --help
     from callsheet.apps.tool_declarations import DeclaredTools  # noqa: PLC0415 - as above
 

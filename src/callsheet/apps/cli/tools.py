@@ -131,7 +131,8 @@ _MARKS = {"ok": "✓", "note": "·", "bad": "✗"}
 def doctor(mcp_configs: tuple[Path, ...], model: str, journal: Path | None, as_json: bool) -> int:
     """Check the installation; the exit status is 1 if something is broken.
 
-    MCP servers are started only if --mcp-config is given. A configured model is sent a short request.
+    MCP servers are started only if --mcp-config is given, or the project names them. A configured model is
+    sent a short request.
     """
     from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - imports asyncio
     from callsheet.apps.health_checks import run_checks  # noqa: PLC0415 - imports the whole program

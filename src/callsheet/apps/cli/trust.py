@@ -230,21 +230,25 @@ def revoke(targets: tuple[str, ...], forgets: bool, as_json: bool) -> int:
 @click.option("--revoke", "revokes", is_flag=True, help="Trust it no more.")
 @options.as_json
 def project(revokes: bool, as_json: bool) -> int:
-    """Trust the project in this folder: its callsheet.lock counts also for your own MCP servers.
+    """Trust the project of this folder: its configuration, and its callsheet.lock for all MCP servers.
 
-    That holds for the file as it is now. Read it first: it says which tools may be called, and what they do.
+    The files are printed. What they say then counts, until they change: which tools and servers plans have,
+    which policy and limits apply, which model is asked, what the tools do. Read them first.
     """
-    from callsheet.apps.projects import distrust  # noqa: PLC0415 - not for --help
+    from callsheet.apps.projects import distrust, project_files, project_of  # noqa: PLC0415 - not for --help
     from callsheet.apps.projects import trust as trust_files  # noqa: PLC0415 - as above
-    from callsheet.apps.setup import project_files  # noqa: PLC0415 - as above
+    from callsheet.ports.mcp.trust.judging import visible  # noqa: PLC0415 - as above
 
-    files = [path for path in project_files(Path.cwd()) if path.is_file()]
+    found = project_of(Path.cwd())
+    files = [path for path in project_files(found) if path.is_file()]
     if not files:
         raise CallsheetError.single(
             "CFG011",
             f"there is no project in {Path.cwd()}",
-            help="`callsheet lock` writes its lock file; change to its folder if it is another one",
+            help="a project has a callsheet.toml, or a callsheet.lock, which `callsheet lock` writes",
         )
+    if not revokes and found.file is not None and not as_json:
+        click.echo(visible(found.file.read_text(encoding="utf-8", errors="replace"), keeps_lines=True))
     (distrust if revokes else trust_files)(files)
     names = [str(path) for path in files]
     if as_json:

@@ -35,7 +35,7 @@ _unattended = click.option(
 
 
 @click.command()
-@click.argument("plans", nargs=-1, required=True, metavar="PLAN...")
+@click.argument("plans", nargs=-1, metavar="[PLAN]...")
 @options.policy_option
 @_approved
 @_unattended
@@ -53,7 +53,9 @@ def verify(
     syntax: Any,
     as_json: bool,
 ) -> int:
-    """Verify each PLAN, a file or - for standard input, against a policy.
+    """Verify each PLAN, a file, a folder, a pattern, or - for standard input, against a policy.
+
+    Without PLAN the plans of the project are verified, without --policy against the configured one.
 
     The proof covers every run of the plan; checks that happen at run time are listed. Nothing is executed.
     Servers are asked for their tools only if --mcp-config is given. Files that earlier runs have written have
@@ -64,7 +66,8 @@ def verify(
       callsheet verify plan.ltp --policy workspace --tools tools.py
     """
     inputs = parse_variables(variables)
-    proved = [_prove(plan, policy, approved, unattended, setup, inputs, syntax) for plan in plans]
+    policy, files = options.required_policy(policy, setup), options.plan_files(plans, setup.plans)
+    proved = [_prove(plan, policy, approved, unattended, setup, inputs, syntax) for plan in files]
     if as_json:
         print_json(_json(proved))
     else:
@@ -188,6 +191,7 @@ def explain_policy(
     from callsheet.views.labels import labels_json, labels_mermaid, labels_text  # noqa: PLC0415 - as above
 
     inputs = parse_variables(variables)
+    policy = options.required_policy(policy, setup)
     proved = _prove(plan.plan, policy, approved, False, setup, inputs, plan.syntax)
     text, proof, diagnostics = proved.text, proved.proof, proved.diagnostics
     if proof is None:

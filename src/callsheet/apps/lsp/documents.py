@@ -46,7 +46,7 @@ def local_tools_of(setup: Setup) -> Tools:
     declared = DeclaredTools(setup)
     if declared.catalogue is not None:
         return Tools(declared.known(), declared.catalogue.not_asked)
-    files = [*(setup.mcp_configs or discover())]
+    files = [*(setup.mcp_configs or discover(setup.project))]
     return Tools(declared.local, f"a server of {files[0]}" if files else None)
 
 

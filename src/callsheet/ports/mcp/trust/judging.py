@@ -83,13 +83,14 @@ def _moved(old: Mapping[str, Any], new: Mapping[str, Any], limit: int) -> Iterat
         yield f"order of the arguments: {was} → {is_now}; values without names go to other arguments"
 
 
-def visible(text: str) -> str:
-    """The text with invisible and control characters escaped.
+def visible(text: str, *, keeps_lines: bool = False) -> str:
+    """The text with invisible and control characters escaped, except line ends if it `keeps_lines`.
 
     >>> visible("a\\u202eb\\x1b[1m\\n")
     'a<U+202E>b<U+001B>[1m<U+000A>'
     """
-    return "".join(c if _is_seen(c) else f"<U+{ord(c):04X}>" for c in text)
+    kept = "\n" if keeps_lines else ""
+    return "".join(c if c in kept or _is_seen(c) else f"<U+{ord(c):04X}>" for c in text)
 
 
 def _is_seen(char: str) -> bool:
