@@ -229,3 +229,46 @@ def test_unknown_policy_is_reported_before_journal_is_created(
     result = machine(*command, "--policy", "absent.toml")
     assert result.exit_code == 2
     assert not machine.journal.exists()
+
+
+REFUSED = (
+    'S1: @LOOK ("a") > $m',
+    'S2: @SEND (to="eve@c.example", body=$m) > $r',
+    'S3: @RESPOND ("ok")',
+)
+
+
+def test_refusal_ends_with_smallest_change_that_lets_the_plan_pass(machine: Machine) -> None:
+    machine.write("mail.py", MAIL)
+    plan = machine.plan(*REFUSED)
+    for command in ("verify", "run"):
+        result = machine(command, plan, "--policy", "workspace", "--tools", "mail.py")
+        assert result.exit_code == 3
+        *_, change, _, note, line, last = (result.stdout or result.stderr).strip().splitlines()
+        assert "change the plan at S2, as the help says, or add to the policy, for every plan" in change
+        assert "(then asks 1 time):" in change
+        assert ("assumed from their names" in note, line.strip()) == (True, 'sends = ["send"]')
+        assert "callsheet policy propose --from PLAN --policy workspace" in last
+    wider = machine("policy", "propose", "--from", plan, "--policy", "workspace", "--tools", "mail.py")
+    machine.write("wider.toml", wider.stdout)
+    assert machine("verify", plan, "--policy", "wider.toml", "--tools", "mail.py").exit_code == 0
+    said = machine("policy", "explain", "wider.toml", "--tools", "mail.py").stdout
+    assert "@SEND, with private data for a stranger: refused before, asked about now" in said
+
+
+def test_refusal_of_what_no_line_allows_says_so(machine: Machine) -> None:
+    plan = machine.plan('S1: @FETCH_PAGE (url="https://c.example/") > $p', "S2: @EXEC_CODE (code=$p) > $o")
+    result = machine("verify", plan, "--policy", "workspace")
+    assert result.stdout.strip().endswith("no line of a policy allows all of it")
+    proposed = machine("policy", "propose", "--from", plan, "--policy", "workspace")
+    assert proposed.exit_code == 3
+    assert "no line allows this: S2: untrusted data decides code of @EXEC_CODE" in proposed.stderr
+
+
+def test_policy_is_proposed_for_the_plan_of_a_run(machine: Machine) -> None:
+    machine.write("mail.py", MAIL)
+    plan = machine.plan(*REFUSED)
+    assert machine("run", plan, "--tools", "mail.py", "--run-id", "r1").exit_code == 0
+    found = machine.json("policy", "propose", "--from", "r1", "--policy", "workspace", "--tools", "mail.py")
+    assert found["lines"] == ['[class] sends + "send"']
+    assert found["refused"] == []

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from callsheet import Answer, CallsheetError, Plan, Runtime, tool
 from callsheet.machine import Approval
 from callsheet.policy.model import Policy, ToolRule, When
 from callsheet.runtime.precedents import Precedent, coverage, covers, in_words, policy_line
@@ -151,6 +153,31 @@ def test_always_proposes_line_and_approves_one_call(machine: Machine) -> None:
     said = machine("approve", "r1", "--always").stdout
     assert '[tools."@SEND_MAIL"]\ntrusted_audience = ["eve@c.example"]' in said
     assert machine("resume", "r1", "--tools", "mail.py").exit_code == 4, "the next item asks again"
+
+
+async def test_program_answers_for_the_plan(tmp_path: Path) -> None:
+    @tool(does="sends")
+    def send_mail(recipients: str, body: str) -> str:
+        return body
+
+    @tool(effect="read")
+    def get_mail(query: str) -> str:
+        return query
+
+    plan = Plan.parse("\n".join(["PLAN_START", *LOOP, "PLAN_END"]).replace("$who", "eve@c.example"))
+    async with Runtime(tools=[send_mail, get_mail], policy="workspace", journal=tmp_path / "j.db") as runtime:
+        first = await runtime.run(plan, run_id="r1")
+        assert first.status == "waiting"
+        await runtime.answer("r1", "S2", Answer.approve(by="ada", for_plan=True))
+        assert (await runtime.resume("r1")).status == "done"
+
+
+async def test_question_is_not_answered_for_the_plan(tmp_path: Path) -> None:
+    plan = Plan.parse('PLAN_START\nS1: @ASK_HUMAN ("go on?") > $a\nPLAN_END')
+    async with Runtime(journal=tmp_path / "j.db") as runtime:
+        await runtime.run(plan, run_id="r1")
+        with pytest.raises(CallsheetError, match=r"RUN031.*only a call can be approved for the plan"):
+            await runtime.answer("r1", "S1", Answer.approve(for_plan=True))
 
 
 def test_answers_that_make_no_sense_are_usage_errors(machine: Machine) -> None:

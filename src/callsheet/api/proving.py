@@ -209,13 +209,16 @@ class Proof:
     """The result of proving a plan against a policy.
 
     `policy` is bound to the available tools. `doubts` are diagnostics about the policy's entries and the
-    runtime's settings; an error among them refuses the plan too.
+    runtime's settings; an error among them refuses the plan too. `registry` and `assumed` are those of the
+    proof, so that another policy can be tried.
     """
 
     plan: Plan
     policy: Policy
     verdict: Verdict
     doubts: tuple[Diagnostic, ...] = ()
+    registry: Registry | None = None
+    assumed: Assumptions | None = None
 
     @property
     def ok(self) -> bool:
@@ -267,7 +270,7 @@ class Proof:
         """Raise PolicyRefused with all errors, if there are any; `source` is the text of the plan."""
         wrong = [d for d in self.diagnostics if d.is_error]
         if wrong:
-            raise PolicyRefused(wrong, source)
+            raise PolicyRefused(wrong, source, self)
 
     def to_json(self) -> dict[str, Any]:
         """The proof as JSON data."""
@@ -283,8 +286,14 @@ class Proof:
 class PolicyRefused(CallsheetError):
     """A policy refuses a plan, of which nothing has run, or the rest of a run that is resumed.
 
-    The command line ends with exit status 3.
+    The command line ends with exit status 3. `proof` is that of the plan, if there is one.
     """
+
+    def __init__(
+        self, diagnostics: Sequence[Diagnostic], source: Source | None = None, proof: Proof | None = None
+    ) -> None:
+        super().__init__(diagnostics, source)
+        self.proof = proof
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -331,7 +340,7 @@ def prove(
     )
     if registry is not None and not verdict.ok:
         verdict = replace(verdict, violations=with_hints(verdict, plan, policy, registry, not_asked))
-    return Proof(plan, bound, verdict, doubts)
+    return Proof(plan, bound, verdict, doubts, registry, assumed)
 
 
 def _may_call(plan: Plan) -> frozenset[str] | None:

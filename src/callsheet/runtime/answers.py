@@ -30,18 +30,20 @@ from callsheet.views.lookalikes import lookalikes
 class Answer(MaskedRepr):
     """A person's answer to a question or an approval.
 
-    `by` names the person and `note` is a comment; both are kept in the journal.
+    `by` names the person and `note` is a comment; both are kept in the journal. `for_plan` approves also the
+    further calls of the step in which everything is equal that decides what they do.
     """
 
     verdict: Verdict
     value: JSON = None
     by: str = ""
     note: str = ""
+    for_plan: bool = False
 
     @classmethod
-    def approve(cls, *, by: str = "", note: str = "") -> Answer:
+    def approve(cls, *, by: str = "", note: str = "", for_plan: bool = False) -> Answer:
         """Yes: the call is made; for a question without options and schema the answer is `true`."""
-        return cls(Verdict.APPROVE, None, by, note)
+        return cls(Verdict.APPROVE, None, by, note, for_plan)
 
     @classmethod
     def deny(cls, *, by: str = "", note: str = "") -> Answer:
@@ -121,6 +123,8 @@ def misfit(asked: Asked, answer: Answer) -> str | None:
     """Why an answer does not fit a question, None if it does."""
     if answer.verdict is Verdict.EXPIRE:
         return "a person can approve, deny or answer"
+    if answer.for_plan and (answer.verdict is not Verdict.APPROVE or not is_call(asked)):
+        return "only a call can be approved for the plan; a question, and a no, is for once"
     if answer.verdict is Verdict.DENY:
         return None
     if isinstance(asked, Approval):
@@ -142,6 +146,11 @@ def misfit(asked: Asked, answer: Answer) -> str | None:
         known = any(_same(option, answer.value) for option in asked.options)
         return None if known else f"{wanted}, and not {_shown(answer.value)}"
     return None if asked.schema is None else _schema_misfit(asked.schema, answer.value)
+
+
+def is_call(asked: Asked) -> bool:
+    """Whether this asks for the approval of a call that has not been made."""
+    return isinstance(asked, Approval) and not asked.answer
 
 
 def _schema_misfit(schema: Mapping[str, JSON], value: JSON) -> str | None:

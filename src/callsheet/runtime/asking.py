@@ -29,6 +29,7 @@ OnAsk: TypeAlias = "Callable[[PendingAsk], Awaitable[Answer | bool | None] | Ans
 _PATIENCE = 5.0
 """Seconds that a callback has to end when its question is withdrawn."""
 _NOBODY = "nobody can be asked: the run has no journal and no function that answers"
+_ONCE = "a function answers for each call; answers for the plan are given with `Runtime.answer`"
 _log = logging.getLogger("callsheet")
 
 
@@ -190,9 +191,9 @@ class OpenQuestions:
             if people.messages is not None:
                 return
             reply = Answer.deny(note=_NOBODY)
-        wrong = (
-            misfit(ask.asked, reply) if isinstance(reply, Answer) else "it must be an Answer, a bool or None"
-        )
+        wrong = "it must be an Answer, a bool or None"
+        if isinstance(reply, Answer):
+            wrong = misfit(ask.asked, reply) or (_ONCE if reply.for_plan else None)
         if wrong is not None:
             reply = Answer.deny(note=f"the answer does not fit: {wrong}")
         self._close(answered(ask.key, ask.asked, reply))

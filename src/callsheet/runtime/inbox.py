@@ -153,31 +153,19 @@ def answer_run(
     payload, sealed = message_payload(ask.digest, given_answer), sealed_in(given_answer, ask.options)
     if not journal.mailbox.post(run_id, ask.key, name, payload, sealed):
         raise not_asked(f"an answer named {name} was given to run {run_id} before")
+    if given_answer.for_plan:
+        covered, _ = covered_by(journal, ask)
+        standing = {STANDING: covered, "by": given_answer.by, "at": ask.key}
+        journal.mailbox.post(run_id, "", f"{STANDING}:{ask.key}:{ask.digest[:32]}", standing)
     return replace(ask, is_answered=True)
 
 
-def approve_for_plan(
-    journal: Journal, run_id: str, answer: Answer, place: str | None = None, *, digest: str | None = None
-) -> tuple[PendingAsk, str]:
-    """Approve a call, and the further calls of its step in which all is equal that decides what is done.
-
-    Gives the question that was answered, and what is covered, in words. Arguments and errors as for
-    `answer_run`; RUN031 for a question, which is answered once.
-    """
-
-    def approval(ask: PendingAsk) -> Answer:
-        if ask.kind != "approval" or ask.answer:
-            why = f"{ask.key} of run {run_id} is a question, which is answered once"
-            raise CallsheetError.single("RUN031", why, help="answer it without --for-plan")
-        return answer
-
-    ask = answer_run(journal, run_id, approval, place, digest=digest)
+def covered_by(journal: Journal, ask: PendingAsk) -> tuple[Mapping[str, object], str]:
+    """What an approval of a call for the whole plan covers, as data and in words."""
     asked = asked_of(ask)
     assert isinstance(asked, Approval)
-    covered = coverage(asked, ask.step, policy_of_run(journal, run_id))
-    payload = {STANDING: covered, "by": answer.by, "at": ask.key}
-    journal.mailbox.post(run_id, "", f"{STANDING}:{ask.key}:{ask.digest[:32]}", payload)
-    return ask, in_words(covered, asked)
+    covered = coverage(asked, ask.step, policy_of_run(journal, ask.run_id))
+    return covered, in_words(covered, asked)
 
 
 def approve_all(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import getpass
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -170,8 +170,9 @@ def _answer(
         answer = Answer.deny(by=by, note=arguments.note) if arguments.deny else approval
         return requests.approve_all(journal, run_id, answer, which, digest=digest), []
     if arguments.for_plan:
-        ask, covered = requests.approve_for_plan(journal, run_id, approval, which, digest=digest)
-        return [ask], [f"approved for this plan: {covered}"]
+        answer = replace(approval, for_plan=True)
+        ask = requests.answer_run(journal, run_id, answer, which, digest=digest)
+        return [ask], [f"approved for this plan: {requests.covered_by(journal, ask)[1]}"]
     ask = requests.answer_run(journal, run_id, arguments.answer_to, which, digest=digest)
     if not arguments.always:
         return [ask], []

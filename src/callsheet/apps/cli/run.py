@@ -60,6 +60,7 @@ class Job:
     accepts_changed_tools: bool
     on_in_doubt: str
     policy: Policy | None
+    policy_name: str
     approved: tuple[str, ...]
     secrets: dict[str, str]
     """The secret inputs, which are also in `inputs`."""
@@ -151,7 +152,10 @@ async def _run(job: Job, hint: str) -> tuple[RunOutcome | None, tuple[Diagnostic
             keeps_labels=job.recording.records,
             listener=job.masker.masked_listener(job.progress.listener),
         )
-        prepared = prepare(_request(job, setup, equipment.registry), equipment, tell=tell)
+        try:
+            prepared = prepare(_request(job, setup, equipment.registry), equipment, tell=tell)
+        except CallsheetError as refused:
+            raise (refused if job.policy is None else _with_way_out(refused, job.policy_name)) from None
         opened = [server.name for server in toolbox.servers if server.is_open]
         if opened and not job.quiet:
             to_stderr(f"MCP servers: {', '.join(opened)} (from {', '.join(map(str, toolbox.configs))})")
@@ -182,6 +186,21 @@ async def _run(job: Job, hint: str) -> tuple[RunOutcome | None, tuple[Diagnostic
             )
         job.progress.end()
     return outcome, prepared.diagnostics
+
+
+def _with_way_out(refused: CallsheetError, policy: str) -> CallsheetError:
+    """An error, which ends with what to change so that the plan passes if it is a policy's refusal."""
+    from callsheet.api.proving import PolicyRefused  # noqa: PLC0415 - only under a policy
+    from callsheet.apps.operations.proofs import way_out  # noqa: PLC0415 - as above
+
+    proof = refused.proof if isinstance(refused, PolicyRefused) else None
+    lines = [] if proof is None else way_out(proof, policy)
+    if not lines:
+        return refused
+    *others, last = refused.diagnostics
+    told = "\n".join(lines)
+    last = replace(last, help=told if last.help is None else f"{last.help}\n{told}")
+    return PolicyRefused([*others, last], refused.source, proof)
 
 
 def _check_for_temporal(job: Job) -> None:
@@ -460,6 +479,7 @@ def _make_job(
         accepts_changed_tools=start.accepts_changed_tools,
         on_in_doubt=arguments.on_in_doubt or settings.on_in_doubt,
         policy=options.resolve_policy(start.policy, setup, start.approved),
+        policy_name=start.policy or setup.settings.policy or "",
         approved=start.approved,
         secrets=secret_values,
         masker=_make_masker(shapes, secret_values, shows_all=arguments.shows_secrets),

@@ -128,22 +128,10 @@ def _verdict(proved: Proved) -> list[str]:
 
 
 def _way_out(proved: Proved, policy: str) -> list[str]:
-    """After a refusal: what to change in the plan, or else in the policy, so that it passes."""
-    found = proved.way_out(policy)
-    if found is None or proved.proof is None:
-        return []
-    steps = ", ".join(dict.fromkeys(each.step or "the plan" for each in proved.proof.verdict.violations))
-    change = f"change the plan at {steps}, as the help says"
-    if not found.ok:
-        return [f"  {change}; no line of a policy allows all of it"]
-    asks = f" (then asks {found.questions} time{_s(found.questions)})" if found.questions else ""
-    name = preview(policy, 1_000)
-    lines = found.text.partition("\n\n")[2].strip().splitlines()
-    return [
-        f"  {change}, or add to the policy, for every plan{asks}:",
-        *(f"    {line}" for line in lines if line),
-        f"  `callsheet policy propose --from PLAN --policy {name}` writes that",
-    ]
+    """After a refusal: what to change so that the plan passes."""
+    from callsheet.apps.operations.proofs import way_out  # noqa: PLC0415 - not for --help
+
+    return [] if proved.proof is None else [f"  {line}" for line in way_out(proved.proof, policy)]
 
 
 def _s(count: int) -> str:

@@ -30,10 +30,8 @@ from callsheet.views.columns import escaped
 from callsheet.views.labels import labels_json
 
 if TYPE_CHECKING:
-    from callsheet.api.policy_changes import Proposal
     from callsheet.apps.operations.reading import PlanText
     from callsheet.policy.model import Policy
-    from callsheet.ports.tools import Registry
 
 _NOT_HERE = "CHK040"
 
@@ -96,16 +94,6 @@ class Proved:
     text: PlanText
     proof: Proof | None
     diagnostics: tuple[Diagnostic, ...]
-    registry: Registry | None = None
-    assumed: Assumptions = NO_ASSUMPTIONS
-
-    def way_out(self, policy: str) -> Proposal | None:
-        """The smallest change of a policy of this name under which the plan passes; None if it passes."""
-        if self.proof is None or self.proof.verdict.ok or self.registry is None:
-            return None
-        from callsheet.api.policy_changes import proposal  # noqa: PLC0415 - only for a refusal
-
-        return proposal([self.proof.plan], policy, self.registry, self.assumed)
 
     @property
     def ok(self) -> bool:
@@ -129,6 +117,37 @@ class Proved:
             return {"ok": False, "policy": "", "steps": [], "diagnostics": rows}
         steps = [*labels_json(proof.steps)]
         return {"ok": self.ok, "policy": proof.policy.name, "steps": steps, "diagnostics": rows}
+
+
+_MOST_STEPS = 200
+"""The largest plan for which a refusal looks for a way out by itself: each line that may help is proved."""
+
+
+def way_out(proof: Proof, policy: str) -> list[str]:
+    """What to change so that a plan passes that a policy of this name refuses: the plan, or the policy.
+
+    Empty for a plan that the rules do not refuse.
+    """
+    if proof.verdict.ok or proof.registry is None:
+        return []
+    from callsheet.api.policy_changes import proposal  # noqa: PLC0415 - only for a refusal
+
+    command = f"`callsheet policy propose --from PLAN --policy {escaped(policy)}` writes"
+    if len(proof.plan.steps) > _MOST_STEPS:
+        return [f"{command} the smallest change of the policy, which takes a while for a plan of this size"]
+    found = proposal([proof.plan], policy, proof.registry, proof.assumed or NO_ASSUMPTIONS)
+    steps = ", ".join(dict.fromkeys(each.step or "the plan" for each in proof.verdict.violations))
+    change = f"change the plan at {steps}, as the help says"
+    if not found.ok:
+        return [f"{change}; no line of a policy allows all of it"]
+    times = f"{found.questions} time{'' if found.questions == 1 else 's'}"
+    asks = f" (then asks {times})" if found.questions else ""
+    lines = found.text.partition("\n\n")[2].strip().splitlines()
+    return [
+        f"{change}, or add to the policy, for every plan{asks}:",
+        *(f"  {line}" for line in lines if line),
+        f"{command} that",
+    ]
 
 
 def prove_text(
@@ -164,7 +183,7 @@ def prove_text(
     assumed = replace(assumed, inputs=inputs, approved=approved)
     proof = prove(text.plan, policy, registry, assumed, not_asked=not_asked)
     proof = proof.under(guarantees_of(declared.setup, registry, keeps_labels=keeps_labels))
-    return Proved(text, proof, (*errors, *proof.diagnostics), registry, assumed)
+    return Proved(text, proof, (*errors, *proof.diagnostics))
 
 
 def unknown_steps(plan: Plan, approved: Iterable[str]) -> tuple[Diagnostic, ...]:

@@ -538,6 +538,10 @@ class ApproveArguments(RunArguments):
     digest: Line | None = Field(
         None, description="The digest of the question that was read; another one is not answered."
     )
+    for_plan: bool = Field(
+        False,
+        description="Approve further calls of this step in this run too, if all that decides them is equal.",
+    )
 
 
 async def approve(context: Context, args: ApproveArguments) -> PendingAsk:
@@ -551,8 +555,10 @@ async def approve(context: Context, args: ApproveArguments) -> PendingAsk:
             return Answer.deny(by=args.by, note=args.note)
         if has_answer:
             return Answer.of(args.answer, by=args.by, note=args.note)
-        return Answer.approve(by=args.by, note=args.note)
+        return Answer.approve(by=args.by, note=args.note, for_plan=args.for_plan)
 
+    if args.for_plan and (args.deny or has_answer):
+        raise context.wrong("only an approval can be for the plan", "leave for_plan out")
     return await context.host.answer(args.run_id, said, args.key, digest=args.digest)
 
 
