@@ -696,10 +696,10 @@ _NATIVE_MODULES: Final = (
     "asyncio", "base64", "bisect", "collections", "copy", "csv", "datetime", "decimal", "functools",
     "hashlib", "itertools", "json", "math", "re", "typing", "unicodedata",
 )  # fmt: skip
+NAMED_ONLY: Final = ("typing", "collections.abc", "__future__", "abc", "types")
+"""Modules whose members stand in annotations and bases, and mean nothing elsewhere."""
 _HELPER_NAMES: Final = {
-    ("re", "VERBOSE"): None,
     ("collections", "OrderedDict"): "dict",
-    ("re", "error"): None,
 }
 
 
@@ -733,12 +733,14 @@ def _member_helper(module: str, name: str) -> str | None:
     if named is not None:
         return named
     helper = f"_cs_{module}_{name}"
-    return helper if has_helper(helper) else None
+    if has_helper(helper):
+        return helper
+    return "_cs_type" if module in NAMED_ONLY and module != "__future__" else None
 
 
 def _is_erased(module: str, name: str) -> bool:
     """Whether an import is only needed by what lowering takes away: annotations, decorators, bases."""
-    return module == "typing" or (module, name) in (
+    return (module, name) in (
         ("functools", "cmp_to_key"), ("dataclasses", "dataclass"), ("dataclasses", "field"),
     )  # fmt: skip
 

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 
 from callsheet.frontends.pure_code.classes import ERASED_BASES, ClassKind, ProgramClass, classes_of, is_true
 from callsheet.frontends.pure_code.helpers import PREFIX
+from callsheet.frontends.pure_code.lowering import NAMED_ONLY
 from callsheet.frontends.pure_code.names import Scopes, is_generator
 from callsheet.frontends.pure_code.table import Entry, understood
 
@@ -82,8 +83,6 @@ _MODULES: Final = {
     "requests": ("it uses the network", "use a tool"),
     "enum": ("classes of enumerations are not understood", "use constants: RED = 'red'"),
 }
-_NAMED_ONLY: Final = ("typing", "collections.abc", "__future__", "abc", "types")
-"""Modules whose members only stand in annotations and bases, which are left out."""
 _DATACLASSES: Final = ("dataclass", "field", "asdict", "astuple", "replace")
 _OPTIONS: Final = ("frozen", "slots", "eq", "repr", "init")
 _DUNDERS: Final = frozenset(
@@ -200,7 +199,7 @@ class _Judge(ast.NodeVisitor):
             self._module(node, alias.name)
 
     def _module(self, node: ast.AST, name: str) -> bool:
-        if name in understood().modules or name in (*_NAMED_ONLY, "dataclasses", "asyncio"):
+        if name in understood().modules or name in (*NAMED_ONLY, "dataclasses", "asyncio"):
             return True
         reason, rewrite = _MODULES.get(
             name.partition(".")[0],
@@ -221,7 +220,7 @@ class _Judge(ast.NodeVisitor):
             self._member(node, module, alias.name)
 
     def _member(self, node: ast.AST, module: str, name: str) -> Entry | None:
-        if module in _NAMED_ONLY or (module == "dataclasses" and name in _DATACLASSES):
+        if module in NAMED_ONLY or (module == "dataclasses" and name in _DATACLASSES):
             return None
         if module == "asyncio":
             self._awaits(node)
@@ -509,6 +508,8 @@ class _Judge(ast.NodeVisitor):
                 reason = f"`{name}` with a name that is not literal is not understood"
                 self.refuse(RefusalKind.NAME, node, reason, "use a dict, or write the name out")
                 return
+        if name == "isinstance" and len(node.args) == 2:
+            self._kinds(node.args[1])
         if name == "super" and not self._is_super(node):
             self.refuse(
                 RefusalKind.CLASS, node, "`super()` is only understood in a method", "name the method"
@@ -519,6 +520,15 @@ class _Judge(ast.NodeVisitor):
                 self.refuse(RefusalKind.NAME, node, reason, "put them into one text: f'…'")
         elif entry is not None and not entry.allows(node):
             self._form(node, name, [entry])
+
+    def _kinds(self, node: ast.expr) -> None:
+        for kind in node.elts if isinstance(node, ast.Tuple) else [node]:
+            member = self.scopes.member_of(kind)
+            if member is not None and member[0] in NAMED_ONLY:
+                reason = f"isinstance with `{member[1]}` is not understood"
+                self.refuse(
+                    RefusalKind.MEMBER, kind, reason, "name built-in types: dict, list, str, (int, float)"
+                )
 
     def _is_super(self, node: ast.Call) -> bool:
         outer = getattr(self, "_super", [])
