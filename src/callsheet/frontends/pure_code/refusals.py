@@ -81,7 +81,6 @@ _MODULES: Final = {
     "pathlib": ("it touches files", "use a tool, and texts for paths"),
     "threading": ("it starts threads", "use asyncio.gather in the plan's own function"),
     "requests": ("it uses the network", "use a tool"),
-    "enum": ("classes of enumerations are not understood", "use constants: RED = 'red'"),
 }
 _DATACLASSES: Final = ("dataclass", "field", "asdict", "astuple", "replace")
 _OPTIONS: Final = ("frozen", "slots", "eq", "repr", "init")
@@ -199,7 +198,7 @@ class _Judge(ast.NodeVisitor):
             self._module(node, alias.name)
 
     def _module(self, node: ast.AST, name: str) -> bool:
-        if name in understood().modules or name in (*NAMED_ONLY, "dataclasses", "asyncio"):
+        if name in understood().modules or name in (*NAMED_ONLY, "dataclasses", "asyncio", "enum"):
             return True
         reason, rewrite = _MODULES.get(
             name.partition(".")[0],
@@ -221,6 +220,15 @@ class _Judge(ast.NodeVisitor):
 
     def _member(self, node: ast.AST, module: str, name: str) -> Entry | None:
         if module in NAMED_ONLY or (module == "dataclasses" and name in _DATACLASSES):
+            return None
+        if module == "enum" and name in ("Enum", "auto", "unique"):
+            return None
+        if module == "enum":
+            reason, rewrite = (
+                f"`enum.{name}` is not understood",
+                "use Enum and auto, and .value where the value is meant",
+            )
+            self.refuse(RefusalKind.MEMBER, node, reason, rewrite)
             return None
         if module == "asyncio":
             self._awaits(node)
@@ -369,6 +377,8 @@ class _Judge(ast.NodeVisitor):
 
     def _class_decorator(self, node: ast.expr, shape: ProgramClass) -> None:
         func = node.func if isinstance(node, ast.Call) else node
+        if shape.kind is ClassKind.ENUM and self.scopes.member_of(func) == ("enum", "unique"):
+            return
         if self.scopes.member_of(func) != ("dataclasses", "dataclass"):
             self.refuse(RefusalKind.CLASS, node, "a decorator of a class is not understood", "leave it out")
             return
@@ -391,6 +401,9 @@ class _Judge(ast.NodeVisitor):
             case ast.Pass() | ast.Expr(value=ast.Constant()):
                 return
             case ast.FunctionDef(name=name):
+                if shape.kind is ClassKind.ENUM and name in ("__init__", "__eq__", "__hash__", "__call__"):
+                    reason = f"the method {name} of an enumeration is not understood"
+                    self.refuse(RefusalKind.CLASS, statement, reason, "use a function, or a dataclass")
                 if name.startswith("__") and name not in _DUNDERS:
                     rewrite = "give the method a plain name, and sort with key="
                     self.refuse(RefusalKind.CLASS, statement, f"the method {name} is not understood", rewrite)
