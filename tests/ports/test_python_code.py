@@ -149,7 +149,8 @@ r = [row.title, row["title"], row.count, row.owner.name.upper(), row["items"], l
 try:
     row.nope
 except AttributeError:
-    s = [getattr(row, "nope", 5), hasattr(row, "title"), hasattr(row, "nope"), sorted([row], key=lambda x: x.count)]
+    s = [getattr(row, "nope", 5), hasattr(row, "title"), hasattr(row, "nope")]
+s.append(sorted([row], key=lambda x: x.count))
 """
     assert outputs(code, source, row=row) == {
         "r": ["a", "a", 2, "ANN", [1], 5, 2026],

@@ -230,7 +230,8 @@ groups["new"].append(2)
 recent.append(3)
 r = [
     str(fleet), car.name, cars[0] is cars[1], car.tags, recent[-1], counts.most_common(1),
-    groups["q"] + groups["new"], digits.search("x12").group(), found["head"] + found.group(2), kind is Kind.B, counts,
+    groups["q"] + groups["new"], digits.search("x12").group(), found["head"] + found.group(2),
+    kind is Kind.B, counts,
 ]
 """
 NAMES_OF_OBJECTS = ["fleet", "kind", "car", "cars", "counts", "groups", "recent", "digits", "found"]
