@@ -125,6 +125,59 @@ def test_code_sees_the_moment_that_it_is_given(code: PythonCode) -> None:
     assert outputs(code, source, now=now) == {"r": datetime(2026, 3, 2, 9), "s": date(2026, 3, 2)}
 
 
+def test_sets_are_iterated_in_sorted_order(code: PythonCode) -> None:
+    source = """
+r = [", ".join({"b", "c", "a"}), [x for x in s], list(s), [*s], f"{s}", str([s]), list(enumerate(s)), s.pop()]
+for x in s:
+    r.append(x)
+s = max({"bb", "aa", "c"}, key=len)
+"""
+    first = sorted(["k", "x", "y", "z"])
+    assert outputs(code, source, s={"z", "x", "k", "y"}) == {
+        "r": [
+            "a, b, c", first, first, first, "{'k', 'x', 'y', 'z'}", "[{'k', 'x', 'y', 'z'}]",
+            list(enumerate(first)), "k", "x", "y", "z",
+        ],
+        "s": "aa",
+    }  # fmt: skip
+
+
+def test_records_are_read_by_key_and_by_name(code: PythonCode) -> None:
+    row = {"title": "a", "count": 2, "owner": {"name": "Ann"}, "items": [1], "year": 2026}
+    source = """
+r = [row.title, row["title"], row.count, row.owner.name.upper(), row["items"], len(row.items()), row.year]
+try:
+    row.nope
+except AttributeError:
+    s = [getattr(row, "nope", 5), hasattr(row, "title"), hasattr(row, "nope")]
+s.append(sorted([row], key=lambda x: x.count))
+"""
+    assert outputs(code, source, row=row) == {
+        "r": ["a", "a", 2, "ANN", [1], 5, 2026],
+        "s": [5, True, False, [row]],
+    }
+
+
+def test_exception_of_the_programs_own_class_has_its_bases_and_fields(code: PythonCode) -> None:
+    source = """\
+class Rejected(ValueError):
+    def __init__(self, row, why):
+        super().__init__(f"{row}: {why}")
+        self.row = row
+def check(x):
+    raise Rejected(x, "bad")
+check(7)
+"""
+    result = code.compute(Fragment(source, line=20), {}, [])
+    assert result == Raised(
+        "Rejected",
+        "7: bad",
+        ("Rejected", "ValueError", "Exception", "BaseException"),
+        Place(25, 5),
+        {"row": 7},
+    )
+
+
 def test_what_is_printed_comes_with_the_outputs(code: PythonCode) -> None:
     assert code.compute("print('a', 1, sep='-')\nprint('b')", {}, []) == Outputs({}, "a-1\nb\n")
 

@@ -187,13 +187,14 @@ def test_kept_objects_come_back(code: PythonCode) -> None:
     second = code.compute(DEFINITIONS + USES, dict(first.values), ["r"])
     assert isinstance(second, Outputs), second
     assert second.values["r"] == [
-        "Fleet of 2", "a", True, ["x", "y"], 3, [("a", 2)], [1, 2], "12", "ab1",
+        "Fleet of 2", "a", True, ["x", "y"], 3, [("a", 2)], [1, 2], "12", "ab1", True,
         Kept("Counter", ({"a": 2, "b": 1},)),
     ]  # fmt: skip
 
 
 DEFINITIONS = """
 import re
+from enum import Enum
 from dataclasses import dataclass
 from collections import Counter, defaultdict, deque
 class Fleet:
@@ -207,9 +208,13 @@ class Car:
     tags: list
     def __post_init__(self):
         self.tags.append("made")
+class Kind(Enum):
+    A = 1
+    B = 2
 """
 MAKES = """
 fleet = Fleet(["a", "b"])
+kind = Kind.B
 car = Car("a", ["x", "y"])
 car.tags.pop()
 cars = [car, car]
@@ -225,7 +230,8 @@ groups["new"].append(2)
 recent.append(3)
 r = [
     str(fleet), car.name, cars[0] is cars[1], car.tags, recent[-1], counts.most_common(1),
-    groups["q"] + groups["new"], digits.search("x12").group(), found["head"] + found.group(2), counts,
+    groups["q"] + groups["new"], digits.search("x12").group(), found["head"] + found.group(2),
+    kind is Kind.B, counts,
 ]
 """
-NAMES_OF_OBJECTS = ["fleet", "car", "cars", "counts", "groups", "recent", "digits", "found"]
+NAMES_OF_OBJECTS = ["fleet", "kind", "car", "cars", "counts", "groups", "recent", "digits", "found"]

@@ -26,6 +26,7 @@ class ClassKind(Enum):
     ERROR = "error"
     NAMED_TUPLE = "named tuple"
     TYPED_DICT = "typed dict"
+    ENUM = "enumeration"
     OTHER = "other"
 
     @property
@@ -149,13 +150,20 @@ class ProgramClass:
         if self.kind is ClassKind.ERROR:
             body.update(self._error(node, body))
             helpers |= {"_cs_error_text", "_cs_error_repr", "_cs_raise", "_cs_raised", "_cs_blank"}
-        elif with_blank:
+        if self.kind is ClassKind.ENUM:
+            self._enum(node, body)
+            helpers |= {"_cs_enum", "_cs_enum_named", "_cs_member"}
+        if with_blank and self.kind is not ClassKind.ERROR:
             body.update(self._with_blank(node, body))
             helpers.add("_cs_blank")
         body["_cs_no_init"] = _parsed("def _cs_no_init(self):\n    pass", node)
         stored = {*self.stored, *(one.name for one in self.fields), *(["args"] if self.kinds else [])}
+        if self.kind is ClassKind.ENUM:
+            stored = {"name", "value"}
         body["_cs_names"] = _parsed(f"def _cs_names(self):\n    return {tuple(sorted(stored))!r}", node)
         after = _parsed(f"_cs_classes[{self.name!r}] = {self.name}", node)
+        if self.kind is ClassKind.ENUM:
+            after += self._members(node)
         for name in parts.classmethods:
             after += _parsed(f"{self.name}.{name}.owner = {self.name}", node)
         return LoweredClass(
@@ -201,6 +209,47 @@ class ProgramClass:
             if one.default is not None:
                 made[one.name] = _parsed(f"{one.name} = _cs_{self.name}_{one.name}", node)
         return before, made
+
+    @property
+    def members(self) -> dict[str, ast.expr]:
+        """The members of an enumeration, with the expressions of their values."""
+        return {
+            target.id: statement.value
+            for statement in self.node.body
+            if isinstance(statement, ast.Assign)
+            for target in statement.targets
+            if isinstance(target, ast.Name)
+        }
+
+    def _enum(self, node: ast.ClassDef, body: dict[str, list[ast.stmt]]) -> None:
+        for name in self.members:
+            del body[name]
+        body["__init__"] = _parsed(
+            "def __init__(self, name, value):\n    self.name = name\n    self.value = value", node
+        )
+        texts = {
+            "__repr__": "f'<{type(self).__name__}.{self.name}: {self.value!r}>'",
+            "__str__": "f'{type(self).__name__}.{self.name}'",
+        }
+        for name, text in texts.items():
+            if name not in body:
+                body[name] = _parsed(f"def {name}(self):\n    return {text}", node)
+        body["_cs_members"] = _parsed("_cs_members = []", node)
+
+    def _members(self, node: ast.ClassDef) -> list[ast.stmt]:
+        """Statements that make the members of an enumeration, in order; one of an equal value is the same."""
+        made: list[ast.stmt] = []
+        for name, value in self.members.items():
+            statement = _parsed(f"{self.name}.{name} = _cs_member({self.name}, {name!r}, 0)", node)
+            call = statement[0]
+            assert isinstance(call, ast.Assign)
+            assert isinstance(call.value, ast.Call)
+            is_auto = isinstance(value, ast.Call) and _name_of(value.func) == "auto"
+            call.value.args[2] = (
+                ast.copy_location(ast.Constant(None), node) if is_auto else copy.deepcopy(value)
+            )
+            made += statement
+        return made
 
     def _error(self, node: ast.ClassDef, body: Mapping[str, list[ast.stmt]]) -> dict[str, list[ast.stmt]]:
         made: dict[str, list[ast.stmt]] = {}
@@ -345,6 +394,8 @@ def _class_of(
             kind = ClassKind.NAMED_TUPLE
         elif member == ("typing", "TypedDict"):
             kind = ClassKind.TYPED_DICT
+        elif member == ("enum", "Enum"):
+            kind = ClassKind.ENUM
         elif name != "object" and member not in ERASED_BASES and not _is_generic(base, scopes):
             kind = ClassKind.OTHER
     for decorator in node.decorator_list:

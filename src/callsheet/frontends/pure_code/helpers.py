@@ -54,6 +54,7 @@ def _text_of(names: frozenset[str]) -> str:
 @cache
 def _definitions() -> Mapping[str, _Definition]:
     source = files(__package__ or "").joinpath("helpers.monty").read_text(encoding="utf-8")
+    lines = source.split("\n")
     found: dict[str, _Definition] = {}
     for order, statement in enumerate(ast.parse(source).body):
         used = {
@@ -61,7 +62,9 @@ def _definitions() -> Mapping[str, _Definition]:
             for node in ast.walk(statement)
             if isinstance(node, ast.Name) and node.id.startswith(PREFIX)
         }
-        one = _Definition(order, ast.unparse(statement), frozenset(used))
+        one = _Definition(
+            order, "\n".join(lines[statement.lineno - 1 : statement.end_lineno]), frozenset(used)
+        )
         for name in _defined(statement):
             found[name] = one
     return found

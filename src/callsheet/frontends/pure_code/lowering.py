@@ -404,6 +404,8 @@ class _Lowering(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.expr:
         if isinstance(node.func, ast.Attribute):
             return self._method_call(node, node.func)
+        if self._is_enum(node.func) and len(node.args) == 1:
+            return self.call("_cs_enum", node, node.func, self.visit(node.args[0]))
         if isinstance(node.func, ast.Name) and not self.scopes.is_bound(node.func.id):
             special = self._builtin_call(node, node.func.id)
             if special is not None:
@@ -438,7 +440,7 @@ class _Lowering(ast.NodeTransformer):
             elif takes_all and self._is_lazy(argument):
                 made.append(self._at_once(argument))
             else:
-                made.append(self.visit(argument))
+                made.append(self._members_of(argument) if takes_all else self.visit(argument))
         return made
 
     def _is_lazy(self, node: ast.expr) -> bool:
@@ -468,6 +470,9 @@ class _Lowering(ast.NodeTransformer):
 
     def _builtin_call(self, node: ast.Call, name: str) -> ast.expr | None:  # noqa: PLR0911 - a case each
         match name, node.args:
+            case "len", [items]:
+                node.args = [self._members_of(items)]
+                return node
             case "format", [value, spec] if not _is_empty(spec):
                 node.args = [self.call("_cs_formatted", node, self.visit(value)), self.visit(spec)]
                 return node
@@ -521,8 +526,36 @@ class _Lowering(ast.NodeTransformer):
             node.func = self.helper("_cs_sum", node)
         return node
 
+    def _is_enum(self, node: ast.expr) -> bool:
+        if not isinstance(node, ast.Name) or node.id not in self.classes:
+            return False
+        return self.classes[node.id].kind is ClassKind.ENUM
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        node.slice = self.visit(node.slice)
+        if self._is_enum(node.value):
+            return self.call("_cs_enum_named", node, node.value, node.slice)
+        node.value = self.visit(node.value)
+        return node
+
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        node.left = self.visit(node.left)
+        node.comparators = [
+            self._members_of(right) if isinstance(how, (ast.In, ast.NotIn)) else self.visit(right)
+            for how, right in zip(node.ops, node.comparators, strict=True)
+        ]
+        return node
+
+    def _members_of(self, node: ast.expr) -> ast.expr:
+        """An expression whose items are asked for; of an enumeration, its members."""
+        if self._is_enum(node):
+            return ast.copy_location(ast.Attribute(node, "_cs_members", ast.Load()), node)
+        return self.visit(node)
+
     def _sequence(self, source: ast.expr) -> ast.expr:
         """An expression that is iterated: a set in sorted order."""
+        if self._is_enum(source):
+            return self._members_of(source)
         made = self.visit(source)
         if not self.has_sets or isinstance(source, _ORDERED):
             return made
@@ -696,10 +729,10 @@ _NATIVE_MODULES: Final = (
     "asyncio", "base64", "bisect", "collections", "copy", "csv", "datetime", "decimal", "functools",
     "hashlib", "itertools", "json", "math", "re", "typing", "unicodedata",
 )  # fmt: skip
+NAMED_ONLY: Final = ("typing", "collections.abc", "__future__", "abc", "types")
+"""Modules whose members stand in annotations and bases, and mean nothing elsewhere."""
 _HELPER_NAMES: Final = {
-    ("re", "VERBOSE"): None,
     ("collections", "OrderedDict"): "dict",
-    ("re", "error"): None,
 }
 
 
@@ -733,12 +766,16 @@ def _member_helper(module: str, name: str) -> str | None:
     if named is not None:
         return named
     helper = f"_cs_{module}_{name}"
-    return helper if has_helper(helper) else None
+    if has_helper(helper):
+        return helper
+    if module == "enum":
+        return "_cs_type"
+    return "_cs_type" if module in NAMED_ONLY and module != "__future__" else None
 
 
 def _is_erased(module: str, name: str) -> bool:
     """Whether an import is only needed by what lowering takes away: annotations, decorators, bases."""
-    return module == "typing" or (module, name) in (
+    return (module, name) in (
         ("functools", "cmp_to_key"), ("dataclasses", "dataclass"), ("dataclasses", "field"),
     )  # fmt: skip
 

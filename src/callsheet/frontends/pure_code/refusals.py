@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 
 from callsheet.frontends.pure_code.classes import ERASED_BASES, ClassKind, ProgramClass, classes_of, is_true
 from callsheet.frontends.pure_code.helpers import PREFIX
+from callsheet.frontends.pure_code.lowering import NAMED_ONLY
 from callsheet.frontends.pure_code.names import Scopes, is_generator
 from callsheet.frontends.pure_code.table import Entry, understood
 
@@ -80,10 +81,7 @@ _MODULES: Final = {
     "pathlib": ("it touches files", "use a tool, and texts for paths"),
     "threading": ("it starts threads", "use asyncio.gather in the plan's own function"),
     "requests": ("it uses the network", "use a tool"),
-    "enum": ("classes of enumerations are not understood", "use constants: RED = 'red'"),
 }
-_NAMED_ONLY: Final = ("typing", "collections.abc", "__future__", "abc", "types")
-"""Modules whose members only stand in annotations and bases, which are left out."""
 _DATACLASSES: Final = ("dataclass", "field", "asdict", "astuple", "replace")
 _OPTIONS: Final = ("frozen", "slots", "eq", "repr", "init")
 _DUNDERS: Final = frozenset(
@@ -200,7 +198,7 @@ class _Judge(ast.NodeVisitor):
             self._module(node, alias.name)
 
     def _module(self, node: ast.AST, name: str) -> bool:
-        if name in understood().modules or name in (*_NAMED_ONLY, "dataclasses", "asyncio"):
+        if name in understood().modules or name in (*NAMED_ONLY, "dataclasses", "asyncio", "enum"):
             return True
         reason, rewrite = _MODULES.get(
             name.partition(".")[0],
@@ -221,7 +219,16 @@ class _Judge(ast.NodeVisitor):
             self._member(node, module, alias.name)
 
     def _member(self, node: ast.AST, module: str, name: str) -> Entry | None:
-        if module in _NAMED_ONLY or (module == "dataclasses" and name in _DATACLASSES):
+        if module in NAMED_ONLY or (module == "dataclasses" and name in _DATACLASSES):
+            return None
+        if module == "enum" and name in ("Enum", "auto", "unique"):
+            return None
+        if module == "enum":
+            reason, rewrite = (
+                f"`enum.{name}` is not understood",
+                "use Enum and auto, and .value where the value is meant",
+            )
+            self.refuse(RefusalKind.MEMBER, node, reason, rewrite)
             return None
         if module == "asyncio":
             self._awaits(node)
@@ -370,6 +377,8 @@ class _Judge(ast.NodeVisitor):
 
     def _class_decorator(self, node: ast.expr, shape: ProgramClass) -> None:
         func = node.func if isinstance(node, ast.Call) else node
+        if shape.kind is ClassKind.ENUM and self.scopes.member_of(func) == ("enum", "unique"):
+            return
         if self.scopes.member_of(func) != ("dataclasses", "dataclass"):
             self.refuse(RefusalKind.CLASS, node, "a decorator of a class is not understood", "leave it out")
             return
@@ -392,6 +401,9 @@ class _Judge(ast.NodeVisitor):
             case ast.Pass() | ast.Expr(value=ast.Constant()):
                 return
             case ast.FunctionDef(name=name):
+                if shape.kind is ClassKind.ENUM and name in ("__init__", "__eq__", "__hash__", "__call__"):
+                    reason = f"the method {name} of an enumeration is not understood"
+                    self.refuse(RefusalKind.CLASS, statement, reason, "use a function, or a dataclass")
                 if name.startswith("__") and name not in _DUNDERS:
                     rewrite = "give the method a plain name, and sort with key="
                     self.refuse(RefusalKind.CLASS, statement, f"the method {name} is not understood", rewrite)
@@ -509,6 +521,8 @@ class _Judge(ast.NodeVisitor):
                 reason = f"`{name}` with a name that is not literal is not understood"
                 self.refuse(RefusalKind.NAME, node, reason, "use a dict, or write the name out")
                 return
+        if name == "isinstance" and len(node.args) == 2:
+            self._kinds(node.args[1])
         if name == "super" and not self._is_super(node):
             self.refuse(
                 RefusalKind.CLASS, node, "`super()` is only understood in a method", "name the method"
@@ -519,6 +533,15 @@ class _Judge(ast.NodeVisitor):
                 self.refuse(RefusalKind.NAME, node, reason, "put them into one text: f'…'")
         elif entry is not None and not entry.allows(node):
             self._form(node, name, [entry])
+
+    def _kinds(self, node: ast.expr) -> None:
+        for kind in node.elts if isinstance(node, ast.Tuple) else [node]:
+            member = self.scopes.member_of(kind)
+            if member is not None and member[0] in NAMED_ONLY:
+                reason = f"isinstance with `{member[1]}` is not understood"
+                self.refuse(
+                    RefusalKind.MEMBER, kind, reason, "name built-in types: dict, list, str, (int, float)"
+                )
 
     def _is_super(self, node: ast.Call) -> bool:
         outer = getattr(self, "_super", [])
