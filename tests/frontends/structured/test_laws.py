@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import json
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 from tests.structured_plans import programs, trees
 
 from callsheet.diagnostics import render_all
+from callsheet.frontends.dag import parse_dag
 from callsheet.frontends.structured import format_structured, read_structured
+from callsheet.frontends.structured.json_printer import format_structured_json
+from callsheet.frontends.structured.json_shapes import structured_schema
 from callsheet.ir import Plan
 from callsheet.ir.tree import all_statements
+
+SCHEMA = Draft202012Validator(structured_schema())
 
 
 @settings(max_examples=100, deadline=None)
@@ -22,6 +30,19 @@ def test_printed_plan_is_read_back(plan: Plan) -> None:
     assert not result.diagnostics
     assert format_structured(result.plan) == text
     assert result.plan.comments == plan.comments
+
+
+@settings(max_examples=60, deadline=None)
+@given(trees() | programs())
+def test_json_plan_is_read_back(plan: Plan) -> None:
+    text = format_structured_json(plan)
+    result = parse_dag(text)
+    assert result.plan is not None, render_all(result.diagnostics, result.source) + text
+    assert result.plan == plan
+    assert not result.diagnostics
+    assert format_structured_json(result.plan) == text
+    errors = list(SCHEMA.iter_errors(json.loads(text)))
+    assert not errors, errors[0].message
 
 
 @settings(max_examples=30, deadline=None)

@@ -46,6 +46,9 @@ from callsheet.ir.tree import (
     Try,
     Use,
     Word,
+    acts,
+    map_blocks,
+    plan_of_tree,
     recovery_of,
 )
 from callsheet.ir.types import type_text
@@ -85,6 +88,26 @@ def format_structured(plan: Plan) -> str:
     lines.extend(_block(tree.body, ""))
     lines.extend(comment_lines(plan.comments))
     return "\n".join(lines) + "\n"
+
+
+def with_titles_as_comments(plan: Plan) -> Plan:
+    """The plan with the titles of its steps, which JSON plans have, as comments before them."""
+
+    def titled(block: Block) -> Block:
+        return tuple(map_blocks(_untitled(one), titled) for one in block)
+
+    tree = plan.tree
+    if tree is None or not any(one.title for one in acts(tree)):
+        return plan
+    plans = tuple(replace(one, body=titled(one.body)) for one in tree.plans)
+    made = replace(tree, body=titled(tree.body), plans=plans)
+    return plan_of_tree(made, id=plan.id, title=plan.title, goal=plan.goal, comments=plan.comments)
+
+
+def _untitled(statement: Statement) -> Statement:
+    if not isinstance(statement, Act) or statement.title is None:
+        return statement
+    return replace(statement, title=None, comments=(*statement.comments, statement.title))
 
 
 # ---------------------------------------------------------------- declarations
