@@ -380,10 +380,14 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """`USE name FROM "file"` or `USE name FROM LIBRARY "name@3"`: where a sub-plan was read from."""
+    """`USE name FROM "file"` or `USE name FROM LIBRARY "name@3"`: where a sub-plan was read from.
+
+    `is_inner` says that it came along with a used plan, and has no USE of its own.
+    """
 
     reference: str
     is_library: bool = False
+    is_inner: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.dag.printer import json_rows
 from callsheet.frontends.expressions import format_expression
 from callsheet.frontends.structured.json_values import value_of
+from callsheet.frontends.structured.printer import written_plans
 from callsheet.frontends.values.printer import is_name
 from callsheet.ir import JSON, Plan
 from callsheet.ir.expr import Literal
@@ -71,8 +72,9 @@ def structured_data(plan: Plan) -> Data:
         out["inputs"] = [_input(one) for one in tree.inputs]
     if tree.result is not None:
         out["result"] = type_text(tree.result)
-    if tree.plans:
-        out["plans"] = [_plan(one) for one in tree.plans]
+    plans = written_plans(tree)
+    if plans:
+        out["plans"] = [_plan(one) for one in plans]
     out["steps"] = _block(tree.body)
     if plan.comments:
         out["comment"] = "\n".join(plan.comments)
@@ -138,7 +140,9 @@ def _fields(statement: Statement) -> Data:  # noqa: PLR0911, PLR0912 - a case fo
                 out["args"] = {name: _value(value) for name, value in named}
             return out | _into(into)
         case Invoke(plan=plan, named=named, into=into):
-            return {"call": _name(plan), "args": {n: _value(v) for n, v in named}} | _into(into)
+            called: Data = {"call": _name(plan)}
+            called["args"] = {name: _value(value) for name, value in named}
+            return called | _into(into)
         case Compute(source=source, names=names, into=sets):
             return {"compute": source, "reads": [*map(_name, names)], "sets": [*map(_name, sets)]}
         case Let(name=name, value=value, type=kind):

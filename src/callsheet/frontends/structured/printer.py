@@ -43,6 +43,7 @@ from callsheet.ir.tree import (
     Skip,
     Statement,
     SubPlan,
+    Tree,
     Try,
     Use,
     Word,
@@ -83,7 +84,7 @@ def format_structured(plan: Plan) -> str:
         lines.append(f"INPUT {_input(one)}{_remark(one.help)}")
     if tree.result is not None:
         lines.append(f"RESULT {type_text(tree.result)}")
-    for one in tree.plans:
+    for one in written_plans(tree):
         lines.extend(_plan_lines(one))
     lines.extend(_block(tree.body, ""))
     lines.extend(comment_lines(plan.comments))
@@ -108,6 +109,11 @@ def _untitled(statement: Statement) -> Statement:
     if not isinstance(statement, Act) or statement.title is None:
         return statement
     return replace(statement, title=None, comments=(*statement.comments, statement.title))
+
+
+def written_plans(tree: Tree) -> tuple[SubPlan, ...]:
+    """The sub-plans that a text names: not those that came along with a used plan."""
+    return tuple(one for one in tree.plans if one.origin is None or not one.origin.is_inner)
 
 
 # ---------------------------------------------------------------- declarations
