@@ -147,6 +147,10 @@ class Document(BlockReader):
 
     # ------------------------------------------------------------ declarations
 
+    def found_call(self) -> None:
+        """Note that the text has a statement."""
+        self.found = True
+
     def statement_word(self) -> str:
         """The word of a declaration at the position, in capitals; "" if none is there."""
         word = self.word()
