@@ -22,6 +22,7 @@ from callsheet.frontends.structured.guards import read_foreach, read_if, read_pa
 from callsheet.frontends.structured.lines import (
     CONTINUATIONS,
     ID,
+    RESERVED_TOOLS,
     SIMPLE,
     VARIABLE,
     WORDS,
@@ -68,9 +69,7 @@ MAX_NESTING: Final = 50
 MAX_ERRORS: Final = 1_000
 
 _ID = lazy.pattern(rf"(\**)({ID})(\**)[ \t]*:(\**)(?!//)(?=[ \t]*[@?A-Za-z])")
-_USUAL_CALL = lazy.pattern(
-    rf"(?:({ID}): )?@(?!(?:RESPOND|PARALLEL|TERMINATE|RE|REPLAN|RETRY)\b)([A-Z0-9_]+) ?\("
-)
+_USUAL_CALL = lazy.pattern(rf"(?:({ID}): )?@(?!(?:{'|'.join(sorted(RESERVED_TOOLS))})\b)([A-Z0-9_]+) ?\(")
 _USUAL_TAIL = lazy.pattern(
     rf"(?: > \$({NAME}))?(?: ON_FAIL @RETRY\(([0-9]{{1,9}})\))?(?=\n(?!\s*(?i:ON_FAIL|FINALLY))|\Z)"
 )

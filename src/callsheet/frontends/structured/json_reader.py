@@ -26,7 +26,7 @@ from callsheet.frontends.structured.json_shapes import (
     SUB_PLAN,
 )
 from callsheet.frontends.structured.json_values import Values
-from callsheet.frontends.structured.lines import ID, SIMPLE
+from callsheet.frontends.structured.lines import ID, RESERVED_TOOLS, SIMPLE
 from callsheet.frontends.tree import Mapping, Node, Scalar, Sequence, kind_of, plain
 from callsheet.frontends.values.reader import NAME, Stop, shown
 from callsheet.ir import Plan, canonical_tool_name
@@ -343,7 +343,7 @@ class _Reader:
     def act(self, fields: Fields, own: str, span: Span) -> Statement | None:
         tool = fields.text("tool")
         plain_name = "" if tool is None else canonical_tool_name(str(tool.value))
-        if tool is not None and not plain_name.strip("_"):
+        if tool is not None and (not plain_name.strip("_") or plain_name in RESERVED_TOOLS):
             self.report.error("DAG015", f"{shown(str(tool.value))!r} is not a tool name", tool.span)
         nodes = fields.list("positional")
         given = () if nodes is None else tuple(self.values.value(node) for node in nodes.items)

@@ -15,7 +15,7 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.expressions import format_expression
 from callsheet.frontends.ltp.words import VERSION_2
 from callsheet.frontends.structured.failure import is_kind
-from callsheet.frontends.structured.lines import ID
+from callsheet.frontends.structured.lines import ID, RESERVED_TOOLS
 from callsheet.frontends.values.printer import LINES, about_texts, comment_lines, is_name, refuse
 from callsheet.ir import JSON, Plan
 from callsheet.ir.expr import Literal
@@ -243,7 +243,7 @@ def _message(message: Expression | None) -> str:
 
 
 def _call(act: Act) -> str:
-    if not _TOOL.fullmatch(act.tool) or act.tool in {"RESPOND", "PARALLEL", "RETRY"}:
+    if not _TOOL.fullmatch(act.tool) or act.tool in RESERVED_TOOLS:
         raise refuse(f"a call of the tool {act.tool!r}", "give the tool another name in the tool table")
     given = _arguments(act.positional, act.named)
     return f"@{act.tool} ({given})" if given else f"@{act.tool}"
