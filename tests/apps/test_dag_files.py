@@ -110,5 +110,7 @@ def test_graph_is_drawn_by_level(machine):
 
 
 def test_printed_schema_equals_published_one(machine):
-    published = Path(__file__).parents[2] / "docs" / "dag.schema.json"
-    assert json.loads(machine("schema", "dag").stdout) == json.loads(published.read_text("utf-8"))
+    docs = Path(__file__).parents[2] / "docs"
+    for name in ("dag", "plan"):
+        published = (docs / f"{name}.schema.json").read_text("utf-8")
+        assert json.loads(machine("schema", name).stdout) == json.loads(published)

@@ -63,6 +63,11 @@ def check_plan(
     Without a `registry` tools are not checked. `not_asked` names, for messages, a place that may have
     further tools and was not queried: a missing tool is then only a warning.
     """
+    if plan.tree is not None:
+        from callsheet.api.used_plans import unread  # noqa: PLC0415 - only for version 2
+
+        if missing := unread(plan):
+            return missing
     tools = None if registry is None else _signatures(plan, registry)
     diagnostics = check(plan, tools=tools, inputs=inputs)
     if registry is not None:

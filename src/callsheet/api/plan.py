@@ -100,7 +100,8 @@ class Plan:
         else with all errors of the text.
         """
         place = wanted_path("path", path)
-        return replace(cls._load(place, syntax, inputs), path=os.path.abspath(place))
+        loaded = cls._load(place, syntax, inputs)
+        return replace(loaded, ir=_with_used(loaded, place), path=os.path.abspath(place))
 
     @classmethod
     def _load(cls, place: Path, syntax: Syntax | None, inputs: Collection[str]) -> Plan:
@@ -258,6 +259,18 @@ class Plan:
         name = self.title or (self.source.name if self.source is not None else "of no text")
         count = len(self.steps)
         return f"<Plan {name}, {count} step{'s' if count != 1 else ''}, {self.hash[:12]}>"
+
+
+def _with_used(plan: Plan, place: Path) -> Steps:
+    """The steps with the plans that they use. Raises PlanError with all that cannot be read."""
+    if plan.ir.tree is None:
+        return plan.ir
+    from callsheet.api.used_plans import with_used_plans  # noqa: PLC0415 - only for version 2
+
+    try:
+        return with_used_plans(plan.ir, place)
+    except CallsheetError as error:
+        raise PlanError(error.diagnostics, plan.source) from None
 
 
 PlanLike: TypeAlias = "Plan | str | os.PathLike[str]"

@@ -213,6 +213,10 @@ def format_as(syntax: Syntax, plan: Plan) -> str:
 
             return format_micro(plan)
         case Syntax.DAG:
+            if plan.tree is not None:
+                from callsheet.frontends.structured.json_printer import format_structured_json  # noqa: PLC0415 - as above
+
+                return format_structured_json(plan)
             from callsheet.frontends.dag import format_dag  # noqa: PLC0415 - as above
 
             return format_dag(plan)
@@ -231,7 +235,9 @@ def convert_to(
     argument. Also returns remarks on the conversion. Raises CallsheetError as `format_as` does.
     """
     if plan.tree is not None:
-        return format_as(syntax, plan), ()
+        from callsheet.frontends.structured.printer import with_titles_as_comments  # noqa: PLC0415 - only to convert
+
+        return format_as(syntax, with_titles_as_comments(plan) if syntax is Syntax.LTP else plan), ()
     from callsheet.frontends.dag import to_dag, to_text_order  # noqa: PLC0415 - only to convert
     from callsheet.frontends.dag.convert import NO_PARAMETERS  # noqa: PLC0415 - as above
 

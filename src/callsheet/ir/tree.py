@@ -380,10 +380,14 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """`USE name FROM "file"` or `USE name FROM LIBRARY "name@3"`: where a sub-plan was read from."""
+    """`USE name FROM "file"` or `USE name FROM LIBRARY "name@3"`: where a sub-plan was read from.
+
+    `is_inner` says that it came along with a used plan, and has no USE of its own.
+    """
 
     reference: str
     is_library: bool = False
+    is_inner: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -524,6 +528,8 @@ def statements(block: Block) -> Iterator[Statement]:
     while stack:
         statement = stack.pop()
         yield statement
+        if isinstance(statement, Act) and statement.recovery is None:  # by far the most frequent case
+            continue
         inner = list(inner_blocks(statement))
         for one in reversed(inner):
             stack.extend(reversed(one))
@@ -615,6 +621,10 @@ def _with_inner(statement: Statement, own: str, taken: set[str]) -> Statement:
     def inner(block: Block) -> Block:
         return _named_block(block, own, taken)
 
+    if own == statement.id and isinstance(statement, Act) and statement.recovery is None:
+        return statement
+    if own == statement.id and next(inner_blocks(statement), None) is None:
+        return statement
     return replace(map_blocks(statement, inner), id=own)
 
 

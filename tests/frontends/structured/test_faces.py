@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from callsheet import Plan
 from callsheet.apps.operations.reading import plan_text
 from callsheet.apps.operations.texts import format_text
 from callsheet.diagnostics import CallsheetError
-from callsheet.frontends.dag import format_dag, to_dag
+from callsheet.frontends.dag import format_dag, parse_dag, to_dag
 from callsheet.frontends.ltp import format_plan, parse
 from callsheet.frontends.micro import format_micro
 from callsheet.frontends.spelling import Syntax, read_plan_text
+from callsheet.frontends.structured.json_shapes import structured_schema
 from callsheet.ir.diff import diff_plans
 from callsheet.ir.flow import flow_of
 from callsheet.machine.forecasting import foresee
@@ -82,3 +86,62 @@ def test_what_knows_no_blocks_says_so(use: Callable[[object], object]) -> None:
     with pytest.raises(CallsheetError) as caught:
         use(Plan.parse(TEXT).ir)
     assert [d.code for d in caught.value.diagnostics] == ["CFG023"]
+
+
+def test_plans_convert_between_text_and_json() -> None:
+    plan = Plan.parse(TEXT)
+    data = plan.to_dag()
+    assert json.loads(data)["ltp"] == 2
+    again = Plan.parse(data)
+    assert again == plan
+    assert again.to_ltp() == TEXT
+    assert Plan.parse(data, syntax="dag") == plan
+    assert format_text(plan_text(data.replace("  ", " "))).formatted == data
+
+
+def test_titles_of_json_plans_are_comments_in_text() -> None:
+    step = {"id": "S1", "tool": "a", "title": "Read it"}
+    data = json.dumps({"ltp": 2, "steps": [{"if": "1 < 2", "then": [step, {"break": True}]}]})
+    assert Plan.parse(data).to_ltp() == "# ltp: 2\n?IF (1 < 2) {\n  # Read it\n  S1: @A\n  BREAK\n}\n"
+
+
+def test_the_page_on_json_plans_has_a_good_example() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "dag.md").read_text("utf-8").split("## Version 2")[1]
+    (text,) = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
+    plan = Plan.parse(text)
+    assert not plan.notes
+    assert str(plan).splitlines()[6] == '  ?IF ($m.kind == "urgent") {'
+
+
+def test_the_published_schema_is_that_of_the_table() -> None:
+    page = Path(__file__).parents[3] / "docs" / "plan.schema.json"
+    assert json.loads(page.read_text("utf-8")) == structured_schema()
+    Draft202012Validator.check_schema(structured_schema())
+
+
+@pytest.mark.parametrize(
+    ("steps", "code", "marked"),
+    [
+        ('{"let": "n", "value": {"=": "len($r"}}', "DAG021", '"'),
+        ('{"note": "\\u00e9 ${a +}"}', "DAG021", "}"),
+        ('{"if": "$x = 3", "then": []}', "DAG021", "="),
+        ('{"tool": "a", "depends_on": ["S1"]}', "DAG023", '"depends_on"'),
+        ('{"tool": "a", "type": "number", "result": "x"}', "DAG022", '"number"'),
+        ('{"foo": 1}', "DAG016", "{"),
+        ('{"if": "1", "then": [], "els": []}', "DAG012", '"els"'),
+        ('{"repeat": 3, "do": []}', "DAG010", "{"),
+        ('{"tool": "a", "on_fail": {"use": 1, "skip": true}}', "DAG018", '{"use": 1, "skip": true}'),
+        ('{"let": "1x", "value": 1}', "DAG017", '"1x"'),
+        ('{"id": "S1", "tool": "a"}, {"id": "S1", "tool": "b"}', "DAG024", '{"id": "S1", "tool": "b"}'),
+        ('3', "DAG011", "3"),
+    ],
+)  # fmt: skip
+def test_errors_in_json_have_their_place(steps: str, code: str, marked: str) -> None:
+    text = f'{{"ltp": 2, "steps": [{steps}]}}'
+    (error,) = [d for d in parse_dag(text).diagnostics if d.is_error]
+    assert error.code == code
+    assert error.span is not None
+    assert text[slice(*error.span)] == marked
+    if error.fix is not None and code == "DAG023":
+        (edit,) = error.fix.edits
+        assert parse_dag(text[: edit.span.start] + edit.text + text[edit.span.end :]).plan is not None

@@ -2,19 +2,39 @@
 
 from __future__ import annotations
 
+import json
+import re
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 from tests.structured_plans import programs, trees
 
-from callsheet.diagnostics import render_all
-from callsheet.frontends.structured import format_structured, read_structured
+from callsheet.diagnostics import CODES, render_all
+from callsheet.frontends.dag import parse_dag
+from callsheet.frontends.structured import blocks, cursor, format_structured, read_structured
+from callsheet.frontends.structured.json_printer import format_structured_json
+from callsheet.frontends.structured.json_shapes import structured_schema
 from callsheet.ir import Plan
 from callsheet.ir.tree import all_statements
+
+WORDS = [
+    "S1: ", "@A (", "@PARALLEL {", "?IF (", "?FOREACH ($x IN ", "?REPEAT (max=3", "TRY {", "ELSE {", "}", ")",
+    "{", "\n", "\n", "\n", " > $x", ":list[str]", " ON_FAIL ", "CONTINUE", "@RETRY(2)", "TOOL", "FINALLY {",
+    "UNTIL (", "LET $x = ", "SET ", "YIELD (", "$x.y", "1", '"a ${x}"', '"', "'", '"""', "INPUT $n: int",
+    "TYPE T = {a: int", "PLAN p (", "USE p FROM ", "COMPUTE (reads=[$x]) > $y ", "RETURN", "REQUIRE ", "#",
+    " # why", "THEN ", "\r", "$", "```", "PLAN_START", "\x00", "é", "\\",
+]  # fmt: skip
+SCHEMA = Draft202012Validator(structured_schema())
+NEVER = re.compile(r"(?!)")
 
 
 @settings(max_examples=100, deadline=None)
 @given(trees() | programs())
-def test_printed_plan_is_read_back(plan: Plan) -> None:
+def test_a_plan_is_the_same_in_every_spelling(plan: Plan) -> None:
     text = format_structured(plan)
     result = read_structured(text)
     assert result.plan is not None, render_all(result.diagnostics, result.source) + text
@@ -22,37 +42,65 @@ def test_printed_plan_is_read_back(plan: Plan) -> None:
     assert not result.diagnostics
     assert format_structured(result.plan) == text
     assert result.plan.comments == plan.comments
+    assert comments_of(result.plan) == comments_of(plan)
+    assert read_structured(text.replace("\n", "\r\n")).plan == plan
+
+    data = format_structured_json(plan)
+    from_json = parse_dag(data)
+    assert from_json.plan is not None, render_all(from_json.diagnostics, from_json.source) + data
+    assert from_json.plan == plan
+    assert not from_json.diagnostics
+    assert format_structured_json(from_json.plan) == data
+    errors = list(SCHEMA.iter_errors(json.loads(data)))
+    assert not errors, errors[0].message
 
 
-@settings(max_examples=30, deadline=None)
-@given(trees())
-def test_no_comment_is_lost(plan: Plan) -> None:
+def comments_of(plan: Plan) -> list[str]:
+    """All comments of statements, sorted: one inside brackets moves before its statement."""
     assert plan.tree is not None
-    read = read_structured(format_structured(plan)).require().tree
-    assert read is not None
-    assert comments_of(read) == comments_of(plan.tree)
+    found = (comment for one in all_statements(plan.tree) for comment in (*one.comments, one.remark))
+    return sorted(comment for comment in found if comment)
 
 
-def comments_of(tree: object) -> list[str]:
-    from callsheet.ir.tree import Tree
+@settings(max_examples=50, deadline=None)
+@given(programs())
+def test_fast_paths_read_what_the_general_reader_reads(plan: Plan) -> None:
+    text = format_structured(plan)
+    usual = read_structured(text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(blocks, "_USUAL_CALL", NEVER)
+        patch.setattr(cursor, "_USUAL_ARGUMENT", NEVER)
+        general = read_structured(text)
+    assert usual.plan == general.plan
+    assert spans_in(usual.plan) == spans_in(general.plan)
 
-    assert isinstance(tree, Tree)
-    said = [comment for one in all_statements(tree) for comment in (*one.comments, one.remark) if comment]
-    return sorted(said)
+
+def spans_in(node: Any) -> list[Any]:
+    """All spans of a plan, in the order of its fields."""
+    if isinstance(node, tuple) and not hasattr(node, "_fields"):
+        return [span for one in node for span in spans_in(one)]
+    if not is_dataclass(node):
+        return []
+    own = [(type(node).__name__, getattr(node, "span", None))]
+    return own + [span for part in fields(node) for span in spans_in(getattr(node, part.name))]
 
 
 @settings(max_examples=80, deadline=None)
-@given(programs(), st.data())
-def test_no_text_breaks_the_reader(plan: Plan, data: st.DataObject) -> None:
+@given(programs(fuel=6), st.data())
+def test_no_change_to_a_text_breaks_the_reader(plan: Plan, data: st.DataObject) -> None:
     text = format_structured(plan)
     at = data.draw(st.integers(0, len(text)))
     cut = data.draw(st.integers(0, 12))
-    added = data.draw(
-        st.sampled_from(["", "{", "}", '"', '"""', "(", ")", "$", "ELSE", "\n", "#", "ON_FAIL", "S1: ", "${"])
-    )
-    broken = text[:at] + added + text[at + cut :]
+    broken = text[:at] + data.draw(st.sampled_from(["", *WORDS])) + text[at + cut :]
     result = read_structured(broken)
     assert all(d.span is None or 0 <= d.span.start <= d.span.end <= len(broken) for d in result.diagnostics)
     if result.plan is not None and result.plan.tree is not None and result.plan.tree.body:
-        again = read_structured(format_structured(result.plan)).require()
-        assert again == result.plan
+        assert read_structured(format_structured(result.plan)).require() == result.plan
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.sampled_from(WORDS), max_size=14).map("".join))
+def test_any_text_is_read_or_told_why_not(text: str) -> None:
+    result = read_structured("# ltp: 2\n" + text)
+    assert result.plan is not None or any(d.is_error for d in result.diagnostics)
+    assert {d.code for d in result.diagnostics} <= set(CODES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,11 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pygments.lexers import get_lexer_by_name, get_lexer_for_filename
+from tests.structured_plans import programs
 
 from callsheet.diagnostics import Span
 from callsheet.frontends.ltp import format_plan, parse
+from callsheet.frontends.structured import format_structured, read_structured
 from callsheet.ir import Call, CallKind, DictExpr, ListExpr, Literal, Plan, Ref, Template, Value
 from callsheet.ir.expr import refs_of
+from callsheet.ir.expression import Variable, nodes
+from callsheet.ir.tree import all_statements, operands
 from callsheet.views.editor.document import open_document
 from callsheet.views.editor.occurrences import Kind, Role, occurrences
 from callsheet.views.highlight.pygments_lexer import TOKENS, LtpLexer
@@ -162,3 +167,35 @@ def test_pygments_keeps_whole_text(path: Path) -> None:
 
 def test_every_scope_has_name_in_each_table() -> None:
     assert set(NAMES) == set(TOKENS) == set(Scope)
+
+
+@settings(max_examples=25, deadline=None)
+@given(programs(fuel=6))
+def test_version_2_is_painted_as_the_parser_reads_it(plan: Plan) -> None:
+    text = format_structured(plan)
+    classes = painted(text)
+    tree = read_structured(text).require().tree
+    assert tree is not None
+    for one in all_statements(tree):
+        if one.span is not None and getattr(one, "is_named", False):
+            assert set(classes[one.span.start : one.span.start + len(one.id)]) == {Scope.LABEL}
+        for node in (inner for operand in operands(one) for inner in nodes(operand)):
+            if isinstance(node, Variable) and node.span is not None:
+                assert set(classes[slice(*node.span)]) == {Scope.VARIABLE}, text[slice(*node.span)]
+    words = r"^ *(?:[\w.-]+: )?(LET|SET|NOTE|TRY|\?IF|\?FOREACH|@PARALLEL|@RESPOND|CALL)\b"
+    for found in re.finditer(words, text, re.MULTILINE):
+        assert set(classes[slice(*found.span(1))]) == {Scope.KEYWORD}
+    for found in re.finditer(r"@(?:READ|KEEP|WRITE|FAULTY)\b", text):
+        assert set(classes[slice(*found.span())]) == {Scope.TOOL}
+
+
+@settings(max_examples=25, deadline=None)
+@given(programs(fuel=6))
+def test_textmate_grammar_gives_same_classes_in_version_2(plan: Plan) -> None:
+    more = '?IF ($n[0].a ?? 1 > 2) {\n  @A (x="a ${n.b} ${[r for r in $n]}\\n", y=r"\\d") > $m:list[int]?\n}\n'
+    text = format_structured(plan) + more
+    names = ["" if scope is None else NAMES[scope] for scope in painted(text)]
+    read = scopes(textmate_grammar(), text)
+    assert [m for m, c in zip(names, text, strict=True) if c != "\n"] == [
+        r for r, c in zip(read, text, strict=True) if c != "\n"
+    ]

@@ -27,9 +27,17 @@ def explain(code: str, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("name", type=click.Choice(["dag"]), default="dag")
+@click.argument("name", type=click.Choice(["dag", "plan"]), default="dag")
 def schema(name: str) -> None:
-    """Print the JSON Schema of JSON plans (dag), the same as docs/dag.schema.json."""
+    """Print the JSON Schema of JSON plans: dag for graphs, plan for plans of version 2.
+
+    They are the same as docs/dag.schema.json and docs/plan.schema.json.
+    """
+    if name == "plan":
+        from callsheet.frontends.structured.json_shapes import structured_schema  # noqa: PLC0415 - not for --help
+
+        print_json(structured_schema())
+        return
     from callsheet.frontends.dag import json_schema  # noqa: PLC0415 - not for --help
 
     print_json(json_schema())

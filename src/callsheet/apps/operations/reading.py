@@ -94,13 +94,31 @@ def text_of(
     Without `syntax` the path's suffix or the text decides. `strict` makes loose spelling an error;
     `variables` are the names of those that the run will get.
     """
+    return _with_used(path, _text_of(path, source, syntax, strict, tuple(variables)))
+
+
+def _with_used(path: Path | None, text: PlanText) -> PlanText:
+    """The text with the plans that it uses; only a text in a file can use others."""
+    if path is None or text.plan is None or text.plan.tree is None:
+        return text
+    from callsheet.api.used_plans import with_used_plans  # noqa: PLC0415 - only for version 2
+
+    try:
+        return replace(text, plan=with_used_plans(text.plan, path))
+    except CallsheetError as error:
+        return replace(text, plan=None, diagnostics=(*text.diagnostics, *error.diagnostics))
+
+
+def _text_of(
+    path: Path | None, source: Source, syntax: Syntax | None, strict: bool, variables: tuple[str, ...]
+) -> PlanText:
     by_suffix = None if path is None else _SUFFIXES.get(path.suffix.lower())
     if syntax is None and (by_suffix is Syntax.DAG or (by_suffix is None and is_json(source.text))):
         return _from_data(path, source)
     reading = read_plan_text(
         source.text, source.name, syntax or by_suffix, strict=strict, variables=variables
     )
-    result, more = reading.result, _bare_variables(source, reading, tuple(variables))
+    result, more = reading.result, _bare_variables(source, reading, variables)
     if result.plan is None and syntax is None:
         more = doubts_about(reading, source.text, by_suffix)
         if reading.syntax is None:

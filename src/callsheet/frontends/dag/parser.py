@@ -331,6 +331,7 @@ class _Document:
 
     def __init__(self, text: str, report: Report) -> None:
         self._report = report
+        self._source = text
         self._texts = Texts(text, report)
 
     def read(self, root: Node) -> tuple[Plan, list[Span]]:
@@ -346,6 +347,12 @@ class _Document:
         if not isinstance(root, Mapping):
             message = f"a plan is an object, but this is {kind_of(root)}"
             raise self._report.error("DAG011", message, _opening(root), 'write {"steps": […]}')
+        if _is_structured(root):
+            from callsheet.frontends.structured.json_reader import read_structured_json  # noqa: PLC0415 - only for version 2
+
+            plan, unread = read_structured_json(root, self._source, self._report)
+            lost.extend(unread)
+            return plan
         fields = Fields(root, _PLAN, self._report, "the plan")
         fields.check_names()
         fields.require("steps")
@@ -399,6 +406,12 @@ class _Document:
                 lost.append(item.span)
             else:
                 steps.append(step)
+
+
+def _is_structured(root: Mapping) -> bool:
+    """Whether a plan says that it is version 2 of the language."""
+    version = root.get("ltp")
+    return version is not None and isinstance(version.value, Scalar) and version.value.value == 2
 
 
 def _opening(node: Node) -> Span:

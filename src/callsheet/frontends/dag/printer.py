@@ -249,6 +249,11 @@ def _retry(retry: Retry) -> Iterator[tuple[str, JSON]]:
 # ---------------------------------------------------------------- layout
 
 
+def json_rows(fields: dict[str, JSON], indent: str = "") -> str:
+    """An object as JSON text, each field on a line of its own; short values on one line."""
+    return _rows(fields, indent)
+
+
 def _rows(fields: dict[str, JSON], indent: str) -> str:
     """An object with one field on each line."""
     inside = indent + _INDENT

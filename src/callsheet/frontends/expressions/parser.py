@@ -99,6 +99,18 @@ def read_expression(
     return Reading(found, at)
 
 
+def read_hole(text: str, at: int) -> tuple[Hole, int]:
+    """Parse `${expression:format}` at `at`, which any text may have around it; gives also where it ends.
+
+    Raises NotAnExpression.
+    """
+    parser = _Parser(text, at, len(text))
+    parts: list[str | Hole] = []
+    end = parser.hole(at, len(text), parts)
+    (hole,) = (part for part in parts if isinstance(part, Hole))
+    return Hole(parser.resolved(hole.expression, frozenset()), hole.format), end
+
+
 _WORDS: Final = frozenset({"and", "or", "not", "in", "is", "if", "else", "for", "lambda"})
 _CONSTANTS: Final = {
     **dict.fromkeys(("None", "null", "NULL"), None),

@@ -64,6 +64,14 @@ def format_expression(node: Expression) -> str:
     return _Printer(()).at(node, _TERNARY)
 
 
+def format_hole(node: Expression) -> str:
+    """The text of an expression in `${ }` where any text may stand around it: a path has no `$`.
+
+    Raises ValueError as `format_expression` does.
+    """
+    return _Printer(()).hole(node)
+
+
 _QUOTES: Final = (('"',), ('"', "'"), ('"""', "'", '"'), ('"""', "'''", '"', "'"))
 """The quotes of texts inside texts, from the outermost: a text ends at the first of its own."""
 

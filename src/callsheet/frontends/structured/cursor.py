@@ -13,13 +13,19 @@ from callsheet.frontends.expressions import NotAnExpression, read_expression
 from callsheet.frontends.structured.lines import STATEMENT_LINE, comments_in, gap_before, next_statement
 from callsheet.frontends.values.reader import NAME, Reader, Stop, comment_text, replace, shown
 from callsheet.ir.expr import JSON, Literal
-from callsheet.ir.expression import Display, Expression, Kind, Mapping
+from callsheet.ir.expression import Display, Expression, Field, Kind, Mapping, Variable
 from callsheet.ir.tree import Into
 from callsheet.ir.types import Basic, DictOf, ListOf, Maybe, Named, OneOf, Record, Type
 
 _NAME = lazy.pattern(NAME)
 _WORD = lazy.pattern(r"@?\??[A-Za-z_][A-Za-z0-9_]*(?:-PLAN\b)?", re.IGNORECASE)
 _NAMED = lazy.pattern(rf"(?:({NAME})|\"([^\"\\\n$]*)\")[ \t\r\n]*=(?!=)")
+_USUAL_ARGUMENT = lazy.pattern(
+    rf"[ ]?(?:({NAME})=)?"
+    rf"(?:\"(?!\"\")([^\"\\\$\r\n]*)\"|\$({NAME})((?:\.[A-Za-z_]\w*+(?!\())*+)"
+    r"|(-?(?:0|[1-9][0-9]{0,14})(?:\.[0-9]{1,15})?))([,)])"
+)
+"""The most frequent spellings of an argument, with the character after it, in one match."""
 _VARIABLE = lazy.pattern(rf"(\$?)({NAME})")
 _STRING = lazy.pattern(r"\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n\"]|\\.)*'")
 _NUMBER = lazy.pattern(r"-?\d{1,18}\b(?!\.)")
@@ -174,7 +180,20 @@ class Cursor(Reader):
         opening = self.pos
         self.open()
         before = opening
-        while self.skip() != ")":
+        while True:
+            usual = _USUAL_ARGUMENT.match(self.text, self.pos)
+            if usual is not None and (usual[1] not in named if usual[1] else not named):
+                self.pos = before = usual.end()
+                if usual[1]:
+                    named[usual[1]] = _usual_value(usual)
+                else:
+                    positional.append(_usual_value(usual))
+                if usual[6] == ")":
+                    self.pos -= 1
+                    break
+                continue
+            if self.skip() == ")":
+                break
             start = self.pos
             if self.begins_statement(before):
                 raise self.not_closed(opening, before, of)
@@ -449,6 +468,23 @@ class Cursor(Reader):
         self.expect("}", "at the end of the record")
         self.depth -= 1
         return Record(tuple(fields.items()))
+
+
+def _usual_value(found: re.Match[str]) -> Expression:
+    """The value of a `_USUAL_ARGUMENT`: a fast path with the same result as the general parser."""
+    text, name, path, number = found[2], found[3], found[4], found[5]
+    if text is not None:
+        start, end = found.span(2)
+        return Literal(text, span_of((start - 1, end + 1)))
+    if name is None:
+        return Literal(float(number) if "." in number else int(number), span_of(found.span(5)))
+    start, end = found.span(3)
+    start -= 1
+    node: Expression = Variable(name, span_of((start, end)))
+    for part in path.split(".")[1:]:
+        end += len(part) + 1
+        node = Field(node, part, False, span_of((start, end)))
+    return node
 
 
 def _constant(node: Expression) -> JSON:

@@ -19,7 +19,7 @@ from callsheet.frontends.unseen import hidden_characters
 from callsheet.frontends.values.reader import ParseResult, Stop, shown
 from callsheet.frontends.values.reader import replace as replace_text
 from callsheet.ir.gc_pause import gc_paused
-from callsheet.ir.tree import Input, Origin, SubPlan, Tree, all_statements, plan_of_tree, with_ids
+from callsheet.ir.tree import Input, Origin, Statement, SubPlan, Tree, all_statements, plan_of_tree, with_ids
 from callsheet.ir.types import Record, Type
 
 _META = lazy.pattern(r"(ltp|id|title|goal):(?: |$)(.*)", re.DOTALL)
@@ -146,6 +146,10 @@ class Document(BlockReader):
         return comments
 
     # ------------------------------------------------------------ declarations
+
+    def found_call(self) -> None:
+        """Note that the text has a statement."""
+        self.found = True
 
     def statement_word(self) -> str:
         """The word of a declaration at the position, in capitals; "" if none is there."""
@@ -304,22 +308,15 @@ class Document(BlockReader):
 
     def _check_ids(self, tree: Tree) -> None:
         """Report each id that is used again."""
-        written = [one for one in all_statements(tree) if one.id]
-        counts = Counter(one.id for one in written)
-        if len(counts) == len(written):
-            return
-        seen: set[str] = set()
-        for one in sorted(written, key=lambda each: each.span.start if each.span else 0):
-            if one.id in seen:
-                at = one.span.start if one.span else 0
-                free = self._free_id(one.id, counts)
-                counts[free] += 1
-                fix = replace_text(f"write {free}", at, at + len(one.id), free)
-                message = f"the id {one.id} is used twice"
-                self.error(
-                    "LTP206", message, at, at + len(one.id), help="ids are unique in the whole plan", fix=fix
-                )
-            seen.add(one.id)
+        repeated = repeated_ids(tree)
+        counts = Counter(one.id for one in all_statements(tree)) if repeated else Counter[str]()
+        for one in repeated:
+            at = one.span.start if one.span else 0
+            free = self._free_id(one.id, counts)
+            counts[free] += 1
+            fix = replace_text(f"write {free}", at, at + len(one.id), free)
+            message, help_ = f"the id {one.id} is used twice", "ids are unique in the whole plan"
+            self.error("LTP206", message, at, at + len(one.id), help=help_, fix=fix)
 
     def _free_id(self, own: str, taken: Counter[str]) -> str:
         stem = own.rstrip("0123456789") or own
@@ -327,3 +324,17 @@ class Document(BlockReader):
         while f"{stem}{number}" in taken:
             number += 1
         return f"{stem}{number}"
+
+
+def repeated_ids(tree: Tree) -> list[Statement]:
+    """The statements with a written id that another one has before them in the text."""
+    written = [one for one in all_statements(tree) if one.id]
+    if len({one.id for one in written}) == len(written):
+        return []
+    seen: set[str] = set()
+    repeated: list[Statement] = []
+    for one in sorted(written, key=lambda each: each.span.start if each.span else 0):
+        if one.id in seen:
+            repeated.append(one)
+        seen.add(one.id)
+    return repeated

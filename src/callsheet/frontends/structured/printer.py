@@ -15,7 +15,7 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.expressions import format_expression
 from callsheet.frontends.ltp.words import VERSION_2
 from callsheet.frontends.structured.failure import is_kind
-from callsheet.frontends.structured.lines import ID
+from callsheet.frontends.structured.lines import ID, RESERVED_TOOLS
 from callsheet.frontends.values.printer import LINES, about_texts, comment_lines, is_name, refuse
 from callsheet.ir import JSON, Plan
 from callsheet.ir.expr import Literal
@@ -43,9 +43,13 @@ from callsheet.ir.tree import (
     Skip,
     Statement,
     SubPlan,
+    Tree,
     Try,
     Use,
     Word,
+    acts,
+    map_blocks,
+    plan_of_tree,
     recovery_of,
 )
 from callsheet.ir.types import type_text
@@ -80,11 +84,36 @@ def format_structured(plan: Plan) -> str:
         lines.append(f"INPUT {_input(one)}{_remark(one.help)}")
     if tree.result is not None:
         lines.append(f"RESULT {type_text(tree.result)}")
-    for one in tree.plans:
+    for one in written_plans(tree):
         lines.extend(_plan_lines(one))
     lines.extend(_block(tree.body, ""))
     lines.extend(comment_lines(plan.comments))
     return "\n".join(lines) + "\n"
+
+
+def with_titles_as_comments(plan: Plan) -> Plan:
+    """The plan with the titles of its steps, which JSON plans have, as comments before them."""
+
+    def titled(block: Block) -> Block:
+        return tuple(map_blocks(_untitled(one), titled) for one in block)
+
+    tree = plan.tree
+    if tree is None or not any(one.title for one in acts(tree)):
+        return plan
+    plans = tuple(replace(one, body=titled(one.body)) for one in tree.plans)
+    made = replace(tree, body=titled(tree.body), plans=plans)
+    return plan_of_tree(made, id=plan.id, title=plan.title, goal=plan.goal, comments=plan.comments)
+
+
+def _untitled(statement: Statement) -> Statement:
+    if not isinstance(statement, Act) or statement.title is None:
+        return statement
+    return replace(statement, title=None, comments=(*statement.comments, statement.title))
+
+
+def written_plans(tree: Tree) -> tuple[SubPlan, ...]:
+    """The sub-plans that a text names: not those that came along with a used plan."""
+    return tuple(one for one in tree.plans if one.origin is None or not one.origin.is_inner)
 
 
 # ---------------------------------------------------------------- declarations
@@ -214,7 +243,7 @@ def _message(message: Expression | None) -> str:
 
 
 def _call(act: Act) -> str:
-    if not _TOOL.fullmatch(act.tool) or act.tool in {"RESPOND", "PARALLEL", "RETRY"}:
+    if not _TOOL.fullmatch(act.tool) or act.tool in RESERVED_TOOLS:
         raise refuse(f"a call of the tool {act.tool!r}", "give the tool another name in the tool table")
     given = _arguments(act.positional, act.named)
     return f"@{act.tool} ({given})" if given else f"@{act.tool}"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from callsheet import lazy
 from callsheet.frontends.structured.failure import is_kind, read_recovery
+from callsheet.frontends.structured.lines import RESERVED_TOOLS
 from callsheet.frontends.values.reader import replace as replace_text
 from callsheet.frontends.values.reader import shown
 from callsheet.frontends.values.strings import raw_lines
@@ -41,6 +42,9 @@ def read_act(reader: BlockReader, own: str, start: int, comments: list[str]) -> 
         fix = replace_text(f"write @{plain}", reader.pos, end, f"@{plain}") if can_fix else None
         raise reader.error("LTP013", f"{shown(written)} is not a tool name", reader.pos, end, fix=fix)
     tool = found[1].upper()
+    if tool in RESERVED_TOOLS:
+        help_ = "write @RETRY behind ON_FAIL: @TOOL (…) ON_FAIL @RETRY(3)" if tool == "RETRY" else None
+        raise reader.error("LTP012", f"@{tool} is not a tool", *found.span(), help=help_)
     if found[1] != tool:
         message = f"the name of a tool is written in capitals: @{tool}"
         reader.loose("LTP105", message, *found.span(), f"@{tool}")

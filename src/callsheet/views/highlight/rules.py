@@ -13,10 +13,14 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from callsheet.diagnostics import Span
-from callsheet.frontends.ltp.words import CONTROL_SPELLINGS
+from callsheet.frontends.expressions.names import FUNCTIONS
+from callsheet.frontends.ltp.words import CONTROL_SPELLINGS, VERSION_2
+from callsheet.frontends.structured.lines import ID, WORDS
 from callsheet.frontends.values.reader import LABEL, NAME
 from callsheet.ir import Cast, CompareOp
 from callsheet.ir.operations import AGENT_OPERATIONS, HUMAN_OPERATIONS, MODEL_OPERATIONS, TRANSFORMS
+from callsheet.ir.tree import Failing
+from callsheet.ir.types import Basic
 
 
 class Scope(StrEnum):
@@ -89,6 +93,11 @@ _OPERATIONS = MODEL_OPERATIONS | AGENT_OPERATIONS | TRANSFORMS | HUMAN_OPERATION
 _ENDINGS = tuple(word for word in CONTROL_SPELLINGS if word != "GOTO")
 assert {str(op) for op in CompareOp} == {*_OPERATORS.split("|"), "contains"}
 
+_BESIDE = frozenset(
+    {"THEN", "WHILE", "IN", "ORDER", "TOGETHER", "MAX", "LIMIT", "SKIP", "AS", "FROM", "LIBRARY", "SECRET"}
+)
+"""The words of version 2 that begin no line."""
+
 _ESCAPE = Rule(r"\\(?:u[0-9A-Fa-f]{4}|[^\n])", (Scope.ESCAPE,))
 _NO_REFERENCE = Rule(r"\$\$", (Scope.STRING,))
 _BRACED = Rule(rf"(\$\{{{NAME})({_PATH})(\}})", (Scope.VARIABLE, Scope.PATH, Scope.VARIABLE))
@@ -132,7 +141,65 @@ CONDITION: tuple[Rule | Region, ...] = (
 )
 """The rules between a guard's word and THEN."""
 
+_HEADER = rf"^[ \t]*#[ \t]*ltp:[ \t]*{VERSION_2}[ \t]*$"
+"""The line from which a text is version 2 of the language."""
+_NEVER = r"(?!)"
+_TYPES = _any((*(str(basic) for basic in Basic), "list", "dict"))
+_BARE = _any(tuple((WORDS - {"IF", "FOREACH", "REPEAT", "RESPOND", "PARALLEL"}) | _BESIDE))
+
+
+def _expressions(*, in_text: bool) -> tuple[Rule | Region, ...]:
+    """The rules of an expression; in the braces of a text it has no texts with texts in them."""
+    hole: tuple[Rule | Region, ...] = (
+        ()
+        if in_text
+        else (
+            Region(
+                r"\$\{",
+                r"\}",
+                _expressions(in_text=True),
+                begin_scope=Scope.VARIABLE,
+                end_scope=Scope.VARIABLE,
+            ),
+        )
+    )
+    reference = Rule(rf"(\${NAME})((?:\.\w+)*)", (Scope.VARIABLE, Scope.PATH))
+    inside = (_ESCAPE, *hole, *((reference,) if not in_text else ()))
+    texts = tuple(
+        Region(prefix + quote, quote, () if prefix else inside, Scope.STRING, Scope.STRING, Scope.STRING)
+        for quote in ('"""', "'''", '"', "'")
+        for prefix in (r"\b[rR]", "")
+    )
+    return (
+        *texts,
+        Rule(rf"(\${NAME})({_PATH})", (Scope.VARIABLE, Scope.PATH)),
+        Rule(rf"(?<=\$\{{)({NAME})((?:\.\w+)*)(?![\w(])", (Scope.VARIABLE, Scope.PATH)),
+        Rule(r"(?<![\w.])(?:0|[1-9][0-9_]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?(?![\w.])", (Scope.NUMBER,)),
+        Rule(r"\b(?:True|False|None|true|false|null)\b", (Scope.CONSTANT,)),
+        Rule(r"\b(?:and|or|not|in|is|if|else|for|lambda)\b", (Scope.WORD,)),
+        Rule(rf"\b(?:{_any(FUNCTIONS)})(?=\()", (Scope.OPERATION,)),
+        Rule(rf"\b(?:{_TYPES})\b(?!\()", (Scope.CAST,)),
+        Rule(rf"(?<![$\w.])({NAME})[ \t]*(=)(?!=)", (Scope.ARGUMENT, Scope.OPERATOR)),
+        Rule(r"\?\?|\*\*|//|==|!=|>=|<=|->|[-+*/%|&^<>=?]", (Scope.OPERATOR,)),
+        Rule(r"[()\[\]{},:]", (Scope.BRACKET,)),
+    )
+
+
+TREE: tuple[Rule | Region, ...] = (
+    COMMENT,
+    Rule(rf"^[ \t]*({ID})[ \t]*(:)(?=[ \t]*[@?A-Za-z])", (Scope.LABEL, Scope.BRACKET)),
+    Rule(r"\?(?:IF|FOREACH|REPEAT)\b|\bELSE[ \t]+IF\b", (Scope.KEYWORD,)),
+    Rule(r"@(?:RESPOND|RETRY)\b|@PARALLEL(?=[ \t]*\{)", (Scope.KEYWORD,)),
+    Rule(rf"(?<![$\w.])(?:{_BARE})\b(?![ \t]*=)", (Scope.KEYWORD,)),
+    Rule(rf"(?<![$\w.])(?:{_any(tuple(Failing))})\b", (Scope.CONSTANT,)),
+    Rule(rf"@(?:{_any(_OPERATIONS)})\b", (Scope.OPERATION,)),
+    Rule(r"@[A-Za-z0-9_]+", (Scope.TOOL,)),
+    *_expressions(in_text=False),
+)
+"""The rules of a text of version 2, behind its header."""
+
 ROOT: tuple[Rule | Region, ...] = (
+    Region(_HEADER, _NEVER, TREE, begin_scope=Scope.COMMENT),
     Rule(rf"^[ \t]*(?:(?:[-*+•]|[0-9]+[.)])[ \t]+)?({LABEL})[ \t]*(:)(?![:/])", (Scope.LABEL, Scope.BRACKET)),
     Rule(r"\b(?i:PLAN_START|PLAN_END)\b", (Scope.MARKER,)),
     Region(
