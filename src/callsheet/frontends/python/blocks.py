@@ -17,7 +17,7 @@ from callsheet.frontends.python.expressions import Lowering, NotSimple, made_spa
 from callsheet.frontends.python.kinds import ANY, FLAT, NUMBERS, OPAQUE, Kinds
 from callsheet.frontends.python.program import Program
 from callsheet.frontends.python.sharing import Node, Sharing, chain, find, sharing_of
-from callsheet.frontends.python.source import Refused, Text, dotted, names_bound, names_read
+from callsheet.frontends.python.source import Refused, Text, dotted, names_bound, names_read, walk
 from callsheet.frontends.python.unset import with_tests
 from callsheet.frontends.python.variables import PureFlow, Variables, bound_names
 from callsheet.ir import expression as ir
@@ -526,7 +526,7 @@ class Blocks:
         for part, rest in self._parts(group, caught):
             later = self._reads_first([one.stmt for one in rest])
             self._part(part, frozenset(needed) | later | caught, path, out, before, caught)
-            before = frozenset(before) | {name for one in part for name in names_bound(one.stmt)}
+            before = frozenset(before) | {name for one in part for name in core.bound_by(one)}
 
     def _parts(
         self, group: Sequence[core.Pure], caught: frozenset[str]
@@ -565,7 +565,7 @@ class Blocks:
         first, last = self._with_references(group, first, last, before)
         for number in range(first):
             self._lets(cast("list[_Made]", simple[number]), path, out)
-            before = frozenset(before) | names_bound(group[number].stmt)
+            before = frozenset(before) | core.bound_by(group[number])
         if first <= last:
             later = self._reads_first([one.stmt for one in group[last + 1 :]])
             body = [one.stmt for one in group[first : last + 1]]
@@ -581,7 +581,7 @@ class Blocks:
         """What of a group has to be one COMPUTE, since a change in it is seen through a second name of it."""
         for number, one in enumerate(group):
             for node in self.sharing.changed(one.stmt):
-                bound = {name for each in group[:number] for name in names_bound(each.stmt)}
+                bound = {name for each in group[:number] for name in core.bound_by(each)}
                 seen = [
                     name
                     for name in sorted((bound | set(before)) & self.names)
@@ -589,9 +589,7 @@ class Blocks:
                 ]
                 if len(seen) < 2 and not self.sharing.is_doubled(node):
                     continue
-                start = next(
-                    (at for at, each in enumerate(group) if names_bound(each.stmt) & set(seen)), number
-                )
+                start = next((at for at, each in enumerate(group) if core.bound_by(each) & set(seen)), number)
                 first, last = min(first, start), max(last, number)
         return first, last
 
@@ -866,7 +864,7 @@ _Made: TypeAlias = "tuple[str, Expression, Span | None] | tree.Require"
 
 def _parsed(text: str, place: ast.AST) -> ast.expr:
     made = ast.parse(text, mode="eval").body
-    for one in ast.walk(made):
+    for one in walk(made):
         ast.copy_location(one, place)
     return made
 
@@ -875,7 +873,7 @@ def _grouped(node: ast.expr) -> ast.expr:
     """What `groupby` gives, as a list of keys with the list of each group."""
     made = cast("ast.ListComp", ast.parse("[(_key, list(_group)) for _key, _group in x]", mode="eval").body)
     made.generators[0].iter = node
-    for one in ast.walk(made):
+    for one in walk(made):
         if not hasattr(one, "lineno") or one.lineno == 1:
             ast.copy_location(one, node)
     return made
@@ -891,7 +889,7 @@ def _names_of_keys(function: core.Function) -> frozenset[str]:
     found: set[str] = set()
     for one in core.all_of(function.body):
         for part in core.parts_of(one):
-            for node in ast.walk(part):
+            for node in walk(part):
                 if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Name):
                     found.add(node.slice.id)
     return frozenset(found)
@@ -914,7 +912,7 @@ def _kept_after_failure(body: Sequence[ast.stmt], failed: str) -> list[ast.stmt]
     }
     made = ast.parse(_KEPT.format(failed=failed, kinds=kinds)).body
     for one in made:
-        for each in ast.walk(one):
+        for each in walk(one):
             ast.copy_location(each, body[0])
     attempt = cast("ast.Try", made[1])
     attempt.body = list(body)

@@ -11,12 +11,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias, assert_never
 
+from callsheet.frontends.python.source import names_bound
+
 
 @dataclass(eq=False, slots=True)
 class Pure:
     """A Python statement that neither awaits nor leads out of where it stands."""
 
     stmt: ast.stmt
+    bound: frozenset[str] | None = field(default=None, init=False)
+    """What it binds, once that was asked for."""
 
 
 @dataclass(eq=False, slots=True)
@@ -237,6 +241,20 @@ def parts_of(one: Core) -> list[ast.AST]:
         case Attempt() | Together() | Break() | Continue():
             return []
     assert_never(one)
+
+
+def bound_by(one: Core) -> frozenset[str]:
+    """The names that a statement itself may bind."""
+    if isinstance(one, Pure):
+        if one.bound is None:
+            one.bound = frozenset(names_bound(one.stmt))
+        return one.bound
+    found: set[str] = set()
+    for part in parts_of(one):
+        found |= names_bound(part)
+    if isinstance(one, (Call, Loop)) and one.into:
+        found.add(one.into)
+    return frozenset(found)
 
 
 def all_of(block: Block) -> Iterator[Core]:

@@ -14,7 +14,7 @@ from typing import Final
 from callsheet.diagnostics import Span
 from callsheet.frontends.expressions.names import FUNCTIONS, METHOD_NAMES
 from callsheet.frontends.python.kinds import ANY, NUMBERS, OPAQUE, Kinds
-from callsheet.frontends.python.source import dotted
+from callsheet.frontends.python.source import dotted, walk
 from callsheet.ir import expression as ir
 from callsheet.ir.expr import Literal
 from callsheet.ir.expression import Expression
@@ -223,7 +223,7 @@ class Lowering:
 
     def _kind(self, node: ast.expr) -> str:
         """The kind of an expression; what depends on a name of a comprehension is any value."""
-        if self.bound and any(isinstance(one, ast.Name) and one.id in self.bound for one in ast.walk(node)):
+        if self.bound and any(isinstance(one, ast.Name) and one.id in self.bound for one in walk(node)):
             saved = dict(self.kinds.known)
             for name in self.bound:
                 self.kinds.known[name] = ANY
@@ -453,5 +453,5 @@ def _is_literal(node: ast.expr) -> bool:
             one,
             (ast.Constant, ast.List, ast.Tuple, ast.Dict, ast.Set, ast.expr_context, ast.UnaryOp, ast.USub),
         )
-        for one in ast.walk(node)
+        for one in walk(node)
     )

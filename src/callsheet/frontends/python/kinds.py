@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from callsheet.frontends.python import core
-from callsheet.frontends.python.source import dotted, own_nodes, parameters_of
+from callsheet.frontends.python.source import dotted, own_nodes, parameters_of, walk
 
 ANY, OPAQUE = "any", "opaque"
 NUMBERS: Final = frozenset({"int", "float", "bool", "number"})
@@ -141,7 +141,7 @@ class Kinds:
                 case ast.Match(subject=subject, cases=cases):
                     kind = OPAQUE if self.of(subject) == OPAQUE else ANY
                     for each in cases:
-                        for part in ast.walk(each.pattern):
+                        for part in walk(each.pattern):
                             name = getattr(part, "name", None) or getattr(part, "rest", None)
                             if isinstance(name, str):
                                 self._is(name, kind)
@@ -305,7 +305,7 @@ class Kinds:
     def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.DictComp) -> str:
         saved = dict(self.known)
         for one in node.generators:
-            for part in ast.walk(one.target):
+            for part in walk(one.target):
                 if isinstance(part, ast.Name):
                     self.known.pop(part.id, None)
             self._bind(one.target, self.item(one.iter))

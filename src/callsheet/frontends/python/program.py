@@ -13,7 +13,7 @@ from typing import Final
 
 from callsheet.diagnostics import did_you_mean
 from callsheet.frontends.python.exceptions import DENIED, TOOL_ERROR, Exceptions
-from callsheet.frontends.python.source import Refused, dotted, names_bound, names_read, waits
+from callsheet.frontends.python.source import Refused, dotted, names_bound, names_read, waits, walk
 
 PURE_MODULES: Final = frozenset(
     {
@@ -299,9 +299,7 @@ class _Reader:
             )
         for target in targets:
             bound = names_bound(target)
-            if not bound or any(
-                isinstance(each, (ast.Attribute, ast.Subscript)) for each in ast.walk(target)
-            ):
+            if not bound or any(isinstance(each, (ast.Attribute, ast.Subscript)) for each in walk(target)):
                 raise Refused(
                     "PYT004", one, "a constant of the file is changed, or something else's field is set",
                     "write constants as NAME = value, once each, and compute in functions",
@@ -311,7 +309,7 @@ class _Reader:
                 self.definitions[name] = one
 
     def _class(self, one: ast.ClassDef) -> None:
-        for each in ast.walk(one):
+        for each in walk(one):
             if isinstance(each, ast.AsyncFunctionDef):
                 raise Refused(
                     "PYT024",
@@ -396,4 +394,4 @@ def check_pure_function(one: ast.FunctionDef) -> None:
 
 
 def _inside(one: ast.AST) -> Iterator[ast.AST]:
-    yield from ast.walk(one)
+    yield from walk(one)

@@ -15,7 +15,7 @@ from callsheet.frontends.python import core
 from callsheet.frontends.python.blocks import Blocks, Ids, Result
 from callsheet.frontends.python.program import BINDINGS, Binding, Program, Signature, read_program
 from callsheet.frontends.python.recursion import Copies
-from callsheet.frontends.python.source import Refused, Text, dotted
+from callsheet.frontends.python.source import Refused, Text, dotted, walk
 from callsheet.frontends.python.statements import Names, Translator
 from callsheet.frontends.unseen import hidden_characters
 from callsheet.frontends.values.reader import ParseResult
@@ -64,7 +64,7 @@ def _compiled(source: Text, tools: Mapping[str, Signature] | None, bindings: Map
 
 
 def _check_names(module: ast.Module) -> None:
-    for node in ast.walk(module):
+    for node in walk(module):
         for field in ("id", "arg", "name"):
             held = getattr(node, field, None)
             if isinstance(held, str) and not held.isascii():
@@ -193,7 +193,7 @@ class _Compiler:
     def _input(self, name: str, main: core.Function) -> tree.Input:
         kind = _type(main.annotations.get(name)) or types.Basic.JSON
         place = next(
-            (one for one in ast.walk(main.node.args) if isinstance(one, ast.arg) and one.arg == name), None
+            (one for one in walk(main.node.args) if isinstance(one, ast.arg) and one.arg == name), None
         )
         span = self.source.span(place)
         if name not in main.defaults:

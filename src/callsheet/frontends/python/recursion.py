@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
 from callsheet.frontends.python import core
-from callsheet.frontends.python.source import Refused, names_bound, parameters_of
+from callsheet.frontends.python.source import Refused, names_bound, parameters_of, walk
 
 _MOST_COPIES: Final = 40
 
@@ -74,9 +74,7 @@ class Copies:
 
 def calls_itself(node: ast.AsyncFunctionDef) -> bool:
     """Whether an async function names itself in its body."""
-    return any(
-        isinstance(one, ast.Name) and one.id == node.name for part in node.body for one in ast.walk(part)
-    )
+    return any(isinstance(one, ast.Name) and one.id == node.name for part in node.body for one in walk(part))
 
 
 def _copied(node: ast.AsyncFunctionDef, constants: Mapping[str, object]) -> ast.AsyncFunctionDef:

@@ -12,7 +12,7 @@ from typing import Final
 
 from callsheet.frontends.python import core
 from callsheet.frontends.python.kinds import FLAT, Kinds
-from callsheet.frontends.python.source import dotted, own_nodes, parameters_of
+from callsheet.frontends.python.source import dotted, own_nodes, parameters_of, walk
 
 MUTATORS: Final = frozenset(
     {
@@ -197,6 +197,7 @@ class Sharing:
         self.nodes = {name: Node() for name in variables}
         self.definitions, self.resolved, self.kinds = definitions, resolved, kinds
         self.frames: list[dict[str, Node]] = []
+        self.changes: dict[int, tuple[ast.AST, list[Node]]] = {}
         self.doubled: list[Node] = []
         """Objects that one container may hold more than once."""
         self.summaries: dict[str, tuple[bool, bool]] = {}
@@ -296,7 +297,7 @@ class Sharing:
         self.frames.append(frame)
         for one in node.generators:
             held = self.value(one.iter)
-            for part in ast.walk(one.target):
+            for part in walk(one.target):
                 if isinstance(part, ast.Name):
                     frame[part.id] = Node()
             self.bind(one.target, self._item(one.iter, held))
@@ -456,7 +457,7 @@ class Sharing:
                 case ast.Match(subject=subject, cases=cases):
                     held = self.value(subject)
                     for each in cases:
-                        for part in ast.walk(each.pattern):
+                        for part in walk(each.pattern):
                             name = getattr(part, "name", None) or getattr(part, "rest", None)
                             if isinstance(name, str):
                                 for one in chain(held):
@@ -466,6 +467,12 @@ class Sharing:
 
     def changed(self, root: ast.AST) -> list[Node]:
         """The objects that a tree changes."""
+        known = self.changes.get(id(root))
+        if known is None:
+            known = self.changes[id(root)] = root, self._changed(root)
+        return [find(one) for one in known[1]]
+
+    def _changed(self, root: ast.AST) -> list[Node]:
         found: list[Node] = []
         frames = 0
         for node in own_nodes(root):

@@ -16,6 +16,7 @@ from callsheet.frontends.python.exceptions import FAILURE_KINDS, TOOL_ERROR, exc
 from callsheet.frontends.python.program import FORBIDDEN, Program, check_pure_function
 from callsheet.frontends.python.source import (
     Refused,
+    children,
     dotted,
     leaves,
     names_bound,
@@ -23,6 +24,7 @@ from callsheet.frontends.python.source import (
     own_nodes,
     parameters_of,
     waits,
+    walk,
 )
 from callsheet.frontends.python.tasks import MARK, Tasks
 
@@ -55,8 +57,8 @@ class Names:
     """The names of one file; makes new ones."""
 
     def __init__(self, tree: ast.Module) -> None:
-        self.taken = {one.id for one in ast.walk(tree) if isinstance(one, ast.Name)}
-        self.taken |= {one.arg for one in ast.walk(tree) if isinstance(one, ast.arg)}
+        self.taken = {one.id for one in walk(tree) if isinstance(one, ast.Name)}
+        self.taken |= {one.arg for one in walk(tree) if isinstance(one, ast.arg)}
         self.numbers: dict[str, int] = {}
         self.made: set[str] = set()
 
@@ -477,7 +479,7 @@ class Translator(Tasks):
             if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
                 continue
             inside = inner or isinstance(one, (ast.For, ast.While, ast.AsyncFor))
-            stack.extend((each, inside) for each in ast.iter_child_nodes(one))
+            stack.extend((each, inside) for each in children(one))
         raise Refused(
             "PYT012", node, "this loop has no end: nothing in it breaks, returns or raises",
             "say how often at most: for attempt in range(20): …, with a break when it is done",
@@ -555,7 +557,7 @@ class Translator(Tasks):
         if self.results or self.keeps_errors:
             return True
         names = {name for name, _, _ in self.caught if name}
-        return bool(names) and any(isinstance(one, ast.Name) and one.id in names for one in ast.walk(node))
+        return bool(names) and any(isinstance(one, ast.Name) and one.id in names for one in walk(node))
 
     # ------------------------------------------------------------ match and with
 
@@ -897,7 +899,7 @@ class Translator(Tasks):
     def check(self, root: ast.AST) -> None:
         """Raises Refused for what pure code may not say."""
         inner = _bound_inside(root)
-        for node in ast.walk(root):
+        for node in walk(root):
             if isinstance(node, ast.Call):
                 if not (isinstance(node.func, ast.Name) and node.func.id in inner):
                     self.check_call(node)
@@ -905,7 +907,7 @@ class Translator(Tasks):
                 self._check_attribute(node)
             elif isinstance(node, (ast.Yield, ast.YieldFrom)):
                 self._check_yield(root, node)
-        called = {id(node.func) for node in ast.walk(root) if isinstance(node, ast.Call)}
+        called = {id(node.func) for node in walk(root) if isinstance(node, ast.Call)}
         for name, node in _loads(root):
             if name != "getattr" or id(node) not in called:
                 self.check_name(name, node, inner)
@@ -913,7 +915,7 @@ class Translator(Tasks):
     def _check_yield(self, root: ast.AST, node: ast.AST) -> None:
         if isinstance(root, (ast.FunctionDef, ast.ClassDef)):
             return
-        if any(isinstance(one, ast.FunctionDef) for one in ast.walk(root)):
+        if any(isinstance(one, ast.FunctionDef) for one in walk(root)):
             return
         raise Refused("PYT019", node, "a plan yields nothing", "append to a list, and return it")
 
@@ -1305,7 +1307,7 @@ def _put(node: ast.expr, field: str, number: int, value: ast.expr) -> None:
 def _bound_inside(root: ast.AST) -> set[str]:
     """The names that functions, lambdas and comprehensions inside bind for themselves."""
     found: set[str] = set()
-    for node in ast.walk(root):
+    for node in walk(root):
         if isinstance(node, (ast.FunctionDef, ast.Lambda)):
             found |= {one.arg for one in parameters_of(node.args)}
             if isinstance(node, ast.FunctionDef):
@@ -1322,11 +1324,11 @@ def _bound_inside(root: ast.AST) -> set[str]:
 
 def _loads(root: ast.AST) -> Iterator[tuple[str, ast.AST]]:
     annotations: set[int] = set()
-    for node in ast.walk(root):
+    for node in walk(root):
         for field in ("annotation", "returns"):
             held = getattr(node, field, None)
             if isinstance(held, ast.AST):
-                annotations |= {id(one) for one in ast.walk(held)}
-    for node in ast.walk(root):
+                annotations |= {id(one) for one in walk(held)}
+    for node in walk(root):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and id(node) not in annotations:
             yield node.id, node

@@ -12,7 +12,15 @@ from callsheet.diagnostics import did_you_mean
 from callsheet.frontends.python import core
 from callsheet.frontends.python.callbacks import specialised, takes_functions
 from callsheet.frontends.python.program import IN_SCOPE
-from callsheet.frontends.python.source import Refused, dotted, names_bound, own_nodes, parameters_of, waits
+from callsheet.frontends.python.source import (
+    Refused,
+    dotted,
+    names_bound,
+    own_nodes,
+    parameters_of,
+    waits,
+    walk,
+)
 
 if TYPE_CHECKING:
     from callsheet.frontends.python.program import Program
@@ -610,7 +618,7 @@ class Tasks:
         helper = self.helper(callee)
         if helper is None:
             return None
-        for one in ast.walk(helper):
+        for one in walk(helper):
             if isinstance(one, ast.AsyncWith):
                 for item in one.items:
                     held = item.context_expr
@@ -730,7 +738,7 @@ class Tasks:
 
     def _later(self, after: ast.AST) -> list[ast.AST]:
         return [
-            one for one in ast.walk(self.function) if getattr(one, "lineno", 0) >= getattr(after, "lineno", 0)
+            one for one in walk(self.function) if getattr(one, "lineno", 0) >= getattr(after, "lineno", 0)
         ]
 
     def _hold_list(self, name: str, elements: Sequence[ast.expr], node: ast.AST, out: core.Block) -> None:
@@ -944,6 +952,4 @@ def _is_plain(node: ast.expr) -> bool:
 
 def _is_shared(node: ast.expr, inner: set[str]) -> bool:
     """Whether an argument is the same for all items, and cannot fail."""
-    return _is_plain(node) and not any(
-        isinstance(one, ast.Name) and one.id in inner for one in ast.walk(node)
-    )
+    return _is_plain(node) and not any(isinstance(one, ast.Name) and one.id in inner for one in walk(node))

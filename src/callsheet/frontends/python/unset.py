@@ -10,7 +10,7 @@ import ast
 from collections.abc import Callable
 
 from callsheet.frontends.python import core
-from callsheet.frontends.python.source import Refused, names_bound
+from callsheet.frontends.python.source import Refused, names_bound, walk
 from callsheet.frontends.python.variables import Variables
 
 
@@ -43,7 +43,7 @@ def _may_set(one: core.Core, name: str, variables: Variables) -> bool:
 def _refused(name: str, one: core.Core) -> Refused:
     node: ast.AST = one.stmt if isinstance(one, core.Pure) else one.node
     for part in core.parts_of(one):
-        for each in ast.walk(part):
+        for each in walk(part):
             if isinstance(each, ast.Name) and each.id == name and isinstance(each.ctx, ast.Load):
                 node = each
     return Refused(
