@@ -348,6 +348,7 @@ CODES: dict[str, Code] = _table(
     PYT024="a method or decorator that awaits",
     PYT025="an attribute behind the values of a plan",
     PYT070="a plan that is not written as Python",
+    PYT101="a time-out that the settings of the tool decide",
     POL001="a policy that is not TOML",
     POL002="an unknown key in a policy",
     POL003="an invalid value in a policy",

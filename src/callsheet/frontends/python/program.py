@@ -112,6 +112,9 @@ class Program:
     choices: dict[str, None] = field(default_factory=dict[str, None])
     """Tools and async functions in the literal tables of the file."""
 
+    warnings: list[Refused] = field(default_factory=list[Refused])
+    """What has another effect than its text says."""
+
     def resolved(self, node: ast.AST) -> str | None:
         """The full name of `a.b` where `a` was imported, as in `asyncio.gather`; None for all else."""
         name = dotted(node)

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Mapping
 from typing import Any, cast
 
-from callsheet.diagnostics import Diagnostic, Span
+from callsheet.diagnostics import Severity
 from callsheet.frontends.python import core
 from callsheet.frontends.python.blocks import Blocks, Ids, Result
 from callsheet.frontends.python.program import BINDINGS, Binding, Program, Signature, read_program
@@ -43,7 +43,8 @@ def read_python(
     found = [*hidden_characters(text)]
     plan: Plan | None = None
     try:
-        plan = _compiled(source, tools, bindings)
+        plan, warnings = _compiled(source, tools, bindings)
+        found += [source.diagnostic(one, Severity.WARNING) for one in warnings]
     except Refused as refused:
         found.append(source.diagnostic(refused))
     except RecursionError:
@@ -55,12 +56,14 @@ def read_python(
     return ParseResult(plan, plan or Plan((), Order.TREE), tuple(found), source.source)
 
 
-def _compiled(source: Text, tools: Mapping[str, Signature] | None, bindings: Mapping[str, Binding]) -> Plan:
+def _compiled(
+    source: Text, tools: Mapping[str, Signature] | None, bindings: Mapping[str, Binding]
+) -> tuple[Plan, list[Refused]]:
     module = source.tree()
     _check_names(module)
     program = read_program(module, tools, bindings)
     compiler = _Compiler(program, source, module)
-    return compiler.plan()
+    return compiler.plan(), program.warnings
 
 
 def _check_names(module: ast.Module) -> None:
@@ -266,6 +269,3 @@ def _type(node: ast.expr | None) -> types.Type | None:  # noqa: PLR0911
             return None if made is None else types.Maybe(made)
         case _:
             return None
-
-
-__all__ = ["Binding", "Diagnostic", "Signature", "Span", "read_python"]

@@ -94,13 +94,13 @@ class Text:
         """The line of a node, for messages."""
         return getattr(node, "lineno", 0)
 
-    def diagnostic(self, refused: Refused) -> Diagnostic:
+    def diagnostic(self, refused: Refused, severity: Severity = Severity.ERROR) -> Diagnostic:
         """A refusal as people and models read it."""
         node = refused.node
         span = self.head(node) if isinstance(node, ast.stmt) else self.span(node)
         if span is None:
             span = Span(0, 0)
-        return Diagnostic(refused.code, Severity.ERROR, refused.message, span, refused.rewrite)
+        return Diagnostic(refused.code, severity, refused.message, span, refused.rewrite)
 
 
 # ------------------------------------------------------------------ questions about trees

@@ -634,6 +634,9 @@ class Translator(Tasks):
                 if self.outer is not None:
                     self.most = limit
                 continue
+            if isinstance(held, ast.Call) and self.program.resolved(held.func) == "asyncio.timeout":
+                self.warn_of_timeout(held)
+                continue
             raise Refused(
                 "PYT019", held, "a plan has no such context around calls",
                 "take the body out of the `with`; of contexts that await, a Semaphore and a TaskGroup are understood",

@@ -46,6 +46,11 @@ class Held:
     node: ast.AST
     whole: bool = False
     """Whether an item is the only argument, and no tuple."""
+    block: core.Block | None = None
+    """The block in which one call was made; it is awaited in the same one."""
+    awaits: int = 0
+    """How many awaits stand before it."""
+    is_used: bool = False
 
 
 class Tasks:
@@ -60,6 +65,9 @@ class Tasks:
     def start_tasks(self) -> None:
         """Begin without held calls."""
         self.held: dict[str, Held] = {}
+        self.listed: dict[str, tuple[list[core.Call], core.Block]] = {}
+        """Lists of different calls, and the blocks in which they were made."""
+        self.awaits = 0
         self.results: dict[str, str] = {}
         """Tasks of a finished TaskGroup, and the variable of the result of each."""
         self.keeps_errors = False
@@ -94,6 +102,7 @@ class Tasks:
             return self._gather(waited, node, out, into)
         name = self._wanted(into, waited)
         one = self._member(waited, out, name)
+        self.awaits += 1
         out.append(one)
         return ast.copy_location(ast.Name(name or "None", ast.Load()), node) if name else _none(node)
 
@@ -212,11 +221,9 @@ class Tasks:
             return core.Wait(self.value(call.args[0], out), call)
         if resolved in _STARTS and call.args:
             return self._member(call.args[0], out, into)
-        if resolved == "asyncio.wait_for":
-            raise Refused(
-                "PYT020", call, "a time-out around a call is set for the tool, not in the plan",
-                "await the call itself: its tool's time-out applies, and is caught by except TimeoutError",
-            )  # fmt: skip
+        if resolved == "asyncio.wait_for" and call.args:
+            self.warn_of_timeout(call)
+            return self._member(call.args[0], out, into)
         if resolved == _GATHER:
             inner: core.Block = []
             made = self._gather(call, call, inner, into)
@@ -233,6 +240,17 @@ class Tasks:
         callee, is_helper = self._callee(call)
         arguments = self._arguments(call, callee, is_helper=is_helper, out=out)
         return core.Call(into, callee, self.helper(callee) if is_helper else None, arguments, call)
+
+    def warn_of_timeout(self, node: ast.AST) -> None:
+        """Note that a time-out of the program is one of its tool's settings in a plan."""
+        self.program.warnings.append(
+            Refused(
+                "PYT101",
+                node,
+                "how long a call may take is set for its tool; this time-out has no effect",
+                "set the tool's time-out in callsheet.toml; `except TimeoutError` catches it",
+            )  # fmt: skip
+        )
 
     def with_functions(self, call: ast.Call) -> ast.Call:
         """A call that gives a function what to call, as a call of a copy of that function."""
@@ -436,7 +454,12 @@ class Tasks:
                 continue
             raise Refused("PYT020", word.value, f"gather takes no {word.arg} here", f"write {_FORMS}")
         args = self._flat(call.args)
-        if len(args) == 1 and isinstance(args[0], ast.Starred):
+        self.awaits += 1
+        if (
+            len(args) == 1
+            and isinstance(args[0], ast.Starred)
+            and getattr(args[0].value, "id", None) not in self.listed
+        ):
             name = into if into else (None if into is None else self._new("results"))
             loop = self._each(args[0].value, node, out, name)
             if keeps_errors:
@@ -446,6 +469,19 @@ class Tasks:
         parts: list[ast.expr] = []
         members: core.Block = []
         for one in args:
+            listed = self._listed(one.value) if isinstance(one, ast.Starred) else None
+            if listed is not None:
+                calls, block = listed
+                if block is not out:
+                    raise Refused("PYT020", one, "these calls were made in another block", f"write {_FORMS}")
+                for call_ in calls:
+                    call_.into = self._new(call_.callee)
+                    member = call_
+                    if keeps_errors:
+                        member = self._safe_call(call_, call_.into, one)
+                    members.append(member)
+                    parts.append(ast.copy_location(ast.Name(call_.into, ast.Load()), one))
+                continue
             if isinstance(one, ast.Starred):
                 name = self._new("results")
                 loop = self._each(one.value, one, out, name)
@@ -488,6 +524,9 @@ class Tasks:
         stored = core.Pure(ast.fix_missing_locations(ast.copy_location(made, node)))
         return core.Attempt([member], [core.Caught((), binds, [stored], node)], None, node)
 
+    def _listed(self, node: ast.expr) -> tuple[list[core.Call], core.Block] | None:
+        return self.listed.pop(node.id, None) if isinstance(node, ast.Name) else None
+
     def _flat(self, args: Sequence[ast.expr]) -> list[ast.expr]:
         """The arguments of gather, with a literal list after a star as its items."""
         made: list[ast.expr] = []
@@ -513,7 +552,8 @@ class Tasks:
     def _each(self, many: ast.expr, node: ast.AST, out: core.Block, into: str | None) -> core.Loop:
         """The loop over calls that are made of the items of something, side by side."""
         if isinstance(many, ast.Name) and many.id in self.held:
-            held = self.held.pop(many.id)
+            held = self.held[many.id]
+            held.is_used = True
             if held.is_list:
                 source = ast.copy_location(ast.Name(many.id, ast.Load()), many)
                 return self._loop(held, source, node, into)
@@ -631,14 +671,39 @@ class Tasks:
 
     def _await_held(self, waited: ast.Name, node: ast.Await, out: core.Block, into: str | None) -> ast.expr:
         held = self.held.pop(waited.id)
-        if held.is_list or held.is_started:
+        started = [name for name, one in self.held.items() if one.is_started and not one.is_list]
+        if held.is_list or held.block is not out or (held.is_started and held.awaits != self.awaits):
             raise Refused(
                 "PYT020", node, f"{waited.id} was started before, beside what stands between",
                 "await calls that run side by side in one place: a, b = await asyncio.gather(f(x), g(y))",
             )  # fmt: skip
+        if held.is_started and started:
+            return self._await_started(waited.id, held, started, node, out, into)
+        self.awaits += 1
         name = None if into is None else (into or self._new(held.callee))
         out.append(self._held_call(held, node, name))
         return ast.copy_location(ast.Name(name, ast.Load()), node) if name else _none(node)
+
+    def _await_started(
+        self, name: str, held: Held, others: Sequence[str], node: ast.AST, out: core.Block, into: str | None
+    ) -> ast.expr:
+        """The first await of tasks that were started together: they run side by side."""
+        result = self._new(held.callee)
+        members: core.Block = [self._held_call(held, node, result)]
+        for one in others:
+            other = self.held.pop(one)
+            if other.block is not out or other.awaits != self.awaits:
+                raise Refused(
+                    "PYT020", node, f"{one} was started before, beside what stands between",
+                    "await calls that run side by side in one place: a, b = await asyncio.gather(f(x), g(y))",
+                )  # fmt: skip
+            self.results[one] = self._new(other.callee)
+            members.append(self._held_call(other, node, self.results[one]))
+        self.results[name] = result
+        self.awaits += 1
+        out.append(core.Together(members, node))
+        made = ast.copy_location(ast.Name(result, ast.Load()), node)
+        return self._result(made, out, into)
 
     # ------------------------------------------------------------ statements about tasks
 
@@ -652,7 +717,7 @@ class Tasks:
                 many.elt
             ):
                 held, source = self._calls(many, out)
-                self.held[name] = held
+                self._hold_as(name, held, node)
                 self._result(source, out, name)
                 return True
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call() as call) if self._is_calls(call):
@@ -726,11 +791,20 @@ class Tasks:
                 f"{callee} is never awaited: nothing in it would happen",
                 f"write await {callee}(…)",
             )
-        self.held[name] = Held(callee, [], made.arguments, False, is_started, call)
+        self.held[name] = Held(
+            callee, [], made.arguments, False, is_started, call, block=out, awaits=self.awaits
+        )
 
     def check_held(self) -> None:
         """Raises Refused (PYT007) for calls that nothing awaits."""
+        for name, (calls, _) in self.listed.items():
+            raise Refused(
+                "PYT007", calls[0].node, f"the calls in {name} are never awaited: nothing in them would happen",
+                f"write await asyncio.gather(*{name})",
+            )  # fmt: skip
         for name, held in self.held.items():
+            if held.is_used:
+                continue
             raise Refused(
                 "PYT007", held.node, f"the calls in {name} are never awaited: nothing in them would happen",
                 f"write await asyncio.gather(*{name})",
@@ -742,10 +816,39 @@ class Tasks:
         ]
 
     def _hold_list(self, name: str, elements: Sequence[ast.expr], node: ast.AST, out: core.Block) -> None:
-        raise Refused(
-            "PYT020", node, f"{name} is a list of calls that are not awaited yet",
-            "await them at once: results = await asyncio.gather(f(a), g(b))",
-        )  # fmt: skip
+        """`tasks = [f(a), g(b)]`: calls that a gather awaits later."""
+        calls: list[core.Call] = []
+        for one in elements:
+            made = self._member(one, out, None)
+            if isinstance(made, core.Call):
+                self._spill(made, out)
+                calls.append(made)
+        if len(calls) < len(elements) or name in self.listed or name in self.held:
+            raise Refused(
+                "PYT020", node, f"{name} is a list of calls that are not awaited yet",
+                "await them at once: results = await asyncio.gather(f(a), g(b))",
+            )  # fmt: skip
+        self.listed[name] = calls, out
+
+    def _hold_as(self, name: str, held: Held, node: ast.AST) -> None:
+        """Note what calls a list stands for; it is one function, called with arguments in one form."""
+        known = self.held.get(name)
+        fixed = [(one.name, ast.dump(one.value)) for one in held.fixed]
+        if name in self.listed or (
+            known is not None
+            and (
+                known.callee,
+                known.names,
+                known.whole,
+                [(one.name, ast.dump(one.value)) for one in known.fixed],
+            )
+            != (held.callee, held.names, held.whole, fixed)
+        ):
+            raise Refused(
+                "PYT020", node, f"{name} holds calls of different functions",
+                "write an async function that calls one or the other, and gather calls of it",
+            )  # fmt: skip
+        self.held[name] = held
 
     def _take_append(self, node: ast.stmt, out: core.Block) -> bool:
         """`tasks.append(f(x))`: the list gets the arguments, and gather makes the calls of them."""
@@ -770,13 +873,7 @@ class Tasks:
         callee, is_helper = self._callee(inner)
         arguments = self._arguments(inner, callee, is_helper=is_helper, out=out)
         names = [one.name for one in arguments]
-        known = self.held.get(name)
-        if known is not None and (known.callee, known.names) != (callee, names):
-            raise Refused(
-                "PYT020", node, f"{name} holds calls of different functions",
-                "write an async function that calls one or the other, and gather calls of it",
-            )  # fmt: skip
-        self.held[name] = Held(callee, names, [], True, is_started, inner)
+        self._hold_as(name, Held(callee, names, [], True, is_started, inner), node)
         values = ast.Tuple([one.value for one in arguments], ast.Load())
         made = ast.Call(call.func, [values], [])
         made = ast.fix_missing_locations(ast.copy_location(made, call))
