@@ -309,7 +309,7 @@ class Interpreter:
         space["__builtins__"].update(__build_class__=build, __import__=load)
         space.update({name: _in(scope.get(name)) for name in one.names})
         try:
-            exec(compile(one.source, one.id, "exec"), space)  # noqa: S102 - tests of our own programs
+            exec(compile(one.source, one.id, "exec"), space)
         except Exception as error:
             name = type(error).__name__
             raise Failed(_KINDS.get(name, name), str(error), one.id) from error
@@ -317,7 +317,7 @@ class Interpreter:
             if name in space:
                 scope.make(name, _out(space[name]))
 
-    async def say(self, one: tree.Say, scope: Scope) -> None:  # noqa: PLR0912 - a case for each word
+    async def say(self, one: tree.Say, scope: Scope) -> None:
         """A statement of one word."""
         values = [self.value(each, scope) for each in one.values]
         match one.word:

@@ -10,9 +10,10 @@ import types
 from collections.abc import Mapping
 from typing import Any
 
+from tests.reference_interpreter import Failed, Interpreter, Record
+
 from callsheet.diagnostics import render_all
 from callsheet.frontends.python import Signature, read_python
-from tests.reference_interpreter import Failed, Interpreter, Record
 
 _BUILT_IN_KINDS = {"TYPE": "TypeError", "VALUE": "ValueError", "KEY": "KeyError", "INDEX": "IndexError",
                    "ATTRIBUTE": "AttributeError", "ZERO": "ZeroDivisionError", "OVERFLOW": "OverflowError",
@@ -157,9 +158,9 @@ def cpython(source: str, inputs: Mapping[str, Any]) -> tuple[Any, Any]:
     module.__dict__.update({name: tool(name) for name in NAMES})
     sys.modules["program"] = module
     try:
-        exec(compile(source, "program.py", "exec"), module.__dict__)  # noqa: S102 - our own programs
+        exec(compile(source, "program.py", "exec"), module.__dict__)
         ended: Any = ("returned", plain(loop.run_until_complete(module.main(**inputs))))
-    except Exception as error:  # noqa: BLE001 - whatever the program raises is its end
+    except Exception as error:
         ended = ("raised", type(error).__name__, str(error) if isinstance(error, ToolError) else "")
     finally:
         del sys.modules["program"]

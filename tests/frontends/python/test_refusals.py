@@ -8,14 +8,14 @@ import re
 from pathlib import Path
 
 import pytest
+from tests.frontends.python.office import SIGNATURES
+from tests.frontends.python.test_programs import PROGRAMS
 
 import callsheet.frontends.python
 from callsheet.api.findings import PlanError
 from callsheet.api.plan import Plan
 from callsheet.diagnostics import CODES, explain, render_all
 from callsheet.frontends.python import Signature, read_python
-from tests.frontends.python.office import SIGNATURES
-from tests.frontends.python.test_programs import PROGRAMS
 
 PYT_CODES = [code for code in CODES if code.startswith("PYT")]
 WITHOUT_BAD_EXAMPLE = {"PYT002", "PYT008", "PYT070"}
@@ -100,7 +100,7 @@ def test_refusal_has_code_place_and_way_out(source: str) -> None:
 def test_no_text_crashes_compiler() -> None:
     words = ["await", "(", ")", ":", "\n", "    ", "[", "]", "=", "x", "for", "in", "if", "*", "lambda", "yield",
              "async ", "return", "raise", "try:", "1", '"', "f'{", "}", ".", ",", "del ", "match x:", "é"]  # fmt: skip
-    pick = random.Random(7)  # noqa: S311 - any mutation will do
+    pick = random.Random(7)
     for source in PROGRAMS.values():
         for _ in range(4):
             at = pick.randrange(len(source))
@@ -110,7 +110,7 @@ def test_no_text_crashes_compiler() -> None:
 
 def test_no_tree_crashes_compiler() -> None:
     """Programs with parts of other programs in the place of their own."""
-    pick = random.Random(5)  # noqa: S311 - any mutation will do
+    pick = random.Random(5)
     trees = [ast.parse(source) for source in PROGRAMS.values()]
     parts = [one for tree in trees for one in ast.walk(tree) if isinstance(one, ast.expr)]
     done = 0
@@ -127,7 +127,7 @@ def test_no_tree_crashes_compiler() -> None:
             setattr(one, field, pick.choice(parts))
             try:
                 text = ast.unparse(tree)
-            except Exception:  # noqa: BLE001, S112 - no text at all
+            except Exception:
                 continue
             read_python(text, tools=SIGNATURES)
             done += 1

@@ -166,15 +166,8 @@ class _Calls(ast.NodeTransformer):
         for name in sorted(outer - {called}):
             self.free.setdefault(name, self.fresh(name))
 
-        class Put(ast.NodeTransformer):
-            def visit_Name(inner, one: ast.Name) -> ast.AST:  # noqa: N805 - `self` is the transformer around
-                if one.id in values:
-                    return copy.deepcopy(values[one.id])
-                if one.id in self.free and one.id != called:
-                    return ast.copy_location(ast.Name(self.free[one.id], ast.Load()), one)
-                return one
-
-        return cast("ast.AST", Put().visit(body))
+        held = {name: self.free[name] for name in outer - {called}}
+        return cast("ast.AST", _Put(values, held).visit(body))
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
         if node.id in self.functions or node.id in {self.rest, self.words}:
@@ -182,4 +175,19 @@ class _Calls(ast.NodeTransformer):
                 "PYT011", node, f"{node.id} is a function, and is more than called here",
                 f"call it: await {node.id}(…)",
             )  # fmt: skip
+        return node
+
+
+class _Put(ast.NodeTransformer):
+    """Puts expressions and other names in the place of names."""
+
+    def __init__(self, values: Mapping[str, ast.expr], names: Mapping[str, str]) -> None:
+        self.values, self.names = values, names
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        """A name that is one of them."""
+        if node.id in self.values:
+            return copy.deepcopy(self.values[node.id])
+        if node.id in self.names:
+            return ast.copy_location(ast.Name(self.names[node.id], ast.Load()), node)
         return node

@@ -50,6 +50,11 @@ _BINARY: Final[Mapping[type[ast.operator], ir.BinaryOp]] = {
     ast.BitAnd: ir.BinaryOp.INTERSECTION,
     ast.BitXor: ir.BinaryOp.DIFFERENCE,
 }
+_UNARY: Final[Mapping[type[ast.unaryop], ir.UnaryOp]] = {
+    ast.USub: ir.UnaryOp.MINUS,
+    ast.UAdd: ir.UnaryOp.PLUS,
+    ast.Not: ir.UnaryOp.NOT,
+}
 _COMPARED: Final[Mapping[type[ast.cmpop], ir.Comparison]] = {
     ast.Eq: ir.Comparison.EQ,
     ast.NotEq: ir.Comparison.NE,
@@ -248,7 +253,7 @@ class Lowering:
             value = operand.value
             if isinstance(value, (int, float)) and not isinstance(value, bool):
                 return self._constant(-value, span)
-        known = {ast.USub: ir.UnaryOp.MINUS, ast.UAdd: ir.UnaryOp.PLUS, ast.Not: ir.UnaryOp.NOT}.get(type(op))
+        known = _UNARY.get(type(op))
         if known is None:
             raise NotSimple
         return ir.Unary(known, self.lower(operand), span)
@@ -326,9 +331,7 @@ class Lowering:
             format_ = "".join(str(p.value) for p in spec.values if isinstance(p, ast.Constant)) or None
             if format_ is not None and any(c in format_ for c in "{}\"'\n\\"):
                 raise NotSimple
-        if format_ is None and one.conversion != ord("r"):
-            value = self._as_text(one.value, value)
-        elif one.conversion == ord("s"):
+        if (format_ is None and one.conversion != ord("r")) or one.conversion == ord("s"):
             value = self._as_text(one.value, value)
         return ir.Hole(value, format_)
 
@@ -391,7 +394,7 @@ class Lowering:
         if name in {"int", "float"} and node.args and self._kind(node.args[0]) == "date":
             raise NotSimple
         takes_all = name in _TAKES_ALL or name == "reversed"
-        arguments = tuple(self.lower(one, taken=takes_all and number == 0 or name == "zip")
+        arguments = tuple(self.lower(one, taken=(takes_all and number == 0) or name == "zip")
                           for number, one in enumerate(node.args))  # fmt: skip
         named = tuple((word.arg or "", self._named(name, word)) for word in node.keywords)
         return ir.Call(name, arguments, named, span)

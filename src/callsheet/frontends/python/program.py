@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -94,6 +94,15 @@ BINDINGS: Final[Mapping[str, Binding]] = {
 """The operations of callsheet as async functions, unless a tool of that name is in the catalogue."""
 
 
+def said(meant: Sequence[str]) -> str:
+    """What to write instead of a name, of the names that are like it; empty if there are none.
+
+    >>> said(("search",))
+    'did you mean search?'
+    """
+    return f"did you mean {' or '.join(meant)}?" if meant else ""
+
+
 @dataclass(slots=True)
 class Program:
     """A file: its main function, the async functions it calls, and the definitions of its pure code."""
@@ -142,7 +151,7 @@ class Program:
         meant = did_you_mean(name, known)
         listed = ", ".join(sorted(known)[:12])
         raise Refused(
-            "PYT008", node, f"there is no tool {name}", meant or f"call one that there is: {listed}"
+            "PYT008", node, f"there is no tool {name}", said(meant) or f"call one that there is: {listed}"
         )
 
     def definitions_for(self, names: set[str], local: Mapping[str, ast.stmt]) -> dict[str, ast.stmt]:
@@ -288,7 +297,8 @@ class _Reader:
             "pathlib": "a plan reaches files by tools only; take paths apart as texts",
             "pickle": "a pickle can run any code; use json",
         }.get(
-            name.split(".")[0], "a plan may import: " + ", ".join(sorted(PURE_MODULES - {"__future__"})[:24])
+            name.split(".", maxsplit=1)[0],
+            "a plan may import: " + ", ".join(sorted(PURE_MODULES - {"__future__"})[:24]),
         )
         raise Refused("PYT005", node, f"a plan may not import {name}", why)
 

@@ -12,11 +12,13 @@ from typing import Any, cast
 
 from callsheet.diagnostics import Severity
 from callsheet.frontends.python import core
-from callsheet.frontends.python.blocks import Blocks, Ids, Result
+from callsheet.frontends.python.blocks import Blocks
+from callsheet.frontends.python.computation import Ids, Result
 from callsheet.frontends.python.program import BINDINGS, Binding, Program, Signature, read_program
 from callsheet.frontends.python.recursion import Copies
+from callsheet.frontends.python.scope import Names, Scope
 from callsheet.frontends.python.source import Refused, Text, dotted, walk
-from callsheet.frontends.python.statements import Names, Translator
+from callsheet.frontends.python.statements import Translator
 from callsheet.frontends.unseen import hidden_characters
 from callsheet.frontends.values.reader import ParseResult
 from callsheet.ir import tree, types
@@ -120,7 +122,7 @@ class _Compiler:
     # ------------------------------------------------------------ functions
 
     def _translate(
-        self, node: ast.AsyncFunctionDef, outer: Translator | None, around: tuple[ast.AsyncFunctionDef, ...]
+        self, node: ast.AsyncFunctionDef, outer: Scope | None, around: tuple[ast.AsyncFunctionDef, ...]
     ) -> tuple[core.Function, Translator]:
         if any(node is one for one in around):
             raise Refused(
@@ -143,10 +145,10 @@ class _Compiler:
             self.order.append(node)
         return made, translator
 
-    def _owner(self, helper: ast.AsyncFunctionDef, at: Translator) -> Translator | None:
+    def _owner(self, helper: ast.AsyncFunctionDef, at: Scope) -> Scope | None:
         """The function around a helper; None for one of the file."""
         helper = self.copies.origin(helper)
-        translator: Translator | None = at
+        translator: Scope | None = at
         while translator is not None:
             if any(helper is one for one in translator.local_helpers.values()):
                 return translator

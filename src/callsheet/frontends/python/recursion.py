@@ -79,7 +79,7 @@ def calls_itself(node: ast.AsyncFunctionDef) -> bool:
 
 def _copied(node: ast.AsyncFunctionDef, constants: Mapping[str, object]) -> ast.AsyncFunctionDef:
     made = copy.deepcopy(node)
-    made.body = cast("list[ast.stmt]", _Fold(constants).block(made.body))
+    made.body = _Fold(constants).block(made.body)
     of = made.args
     plain = [*of.posonlyargs, *of.args]
     defaults = dict(
@@ -107,7 +107,7 @@ class _Fold(ast.NodeTransformer):
         """The statements that are left of a block."""
         made: list[ast.stmt] = []
         for one in body:
-            found = cast("Any", self.visit(one))
+            found: Any = self.visit(one)
             if isinstance(found, list):
                 made += cast("list[ast.stmt]", found)
             elif found is not None:

@@ -116,9 +116,9 @@ def find(node: Node) -> Node:
     return node
 
 
-def merge(one: Node, two: Node) -> Node:
+def merge(left: Node, right: Node) -> Node:
     """Let two nodes be one object."""
-    first, second = find(one), find(two)
+    first, second = find(left), find(right)
     if first is second:
         return first
     second.parent = first
@@ -129,8 +129,8 @@ def merge(one: Node, two: Node) -> Node:
     if second.fields is None and second.content is None:
         return first
     if first.fields is not None and second.fields is not None and len(first.fields) == len(second.fields):
-        for left, right in zip(first.fields, second.fields, strict=True):
-            merge(left, right)
+        for one, other in zip(first.fields, second.fields, strict=True):
+            merge(one, other)
         return find(first)
     parts = [*(first.fields or ()), *(second.fields or ())]
     first.fields = None
@@ -300,7 +300,7 @@ class Sharing:
             for part in walk(one.target):
                 if isinstance(part, ast.Name):
                     frame[part.id] = Node()
-            self.bind(one.target, self._item(one.iter, held))
+            self.bind(one.target, self.item_of(one.iter, held))
         made = Node()
         element = node.value if isinstance(node, ast.DictComp) else node.elt
         if self.kinds is None or self.kinds.of(element) not in FLAT:
@@ -309,19 +309,19 @@ class Sharing:
         self.frames.pop()
         return made
 
-    def _item(self, source: ast.expr, held: Node) -> Node:
+    def item_of(self, source: ast.expr, held: Node) -> Node:
         """What a loop gets of a source: for `zip` and its like a tuple of the items."""
         name = dotted(source.func) if isinstance(source, ast.Call) else None
         if isinstance(source, ast.Call):
             given, func = source.args, source.func
             if name == "zip" and not any(isinstance(one, ast.Starred) for one in given):
-                return Node([self._item(one, self.value(one)) for one in given])
+                return Node([self.item_of(one, self.value(one)) for one in given])
             if name == "enumerate" and given:
-                return Node([Node(), self._item(given[0], self.value(given[0]))])
+                return Node([Node(), self.item_of(given[0], self.value(given[0]))])
             if isinstance(func, ast.Attribute) and func.attr == "items":
                 return Node([Node(), inside(self.value(func.value))])
             if name in {"list", "sorted", "reversed"} and len(given) == 1:
-                return self._item(given[0], self.value(given[0]))
+                return self.item_of(given[0], self.value(given[0]))
         if isinstance(source, ast.Name) and self.kinds is not None:
             if self.kinds.known.get(source.id) == "dict":
                 return Node()
@@ -444,7 +444,7 @@ class Sharing:
                     if not isinstance(value, (ast.Constant, ast.JoinedStr)):
                         put(held, inside(self.value(value)))
                 case ast.For(target=target, iter=source):
-                    self.bind(target, self._item(source, self.value(source)))
+                    self.bind(target, self.item_of(source, self.value(source)))
                 case ast.Call(func=ast.Attribute(attr=method, value=holder)) if method in _STORES:
                     held = self.value(holder)
                     for one in node.args:
@@ -579,7 +579,7 @@ def _take(one: core.Core, made: Sharing, is_fresh: Callable[[core.Call], bool]) 
                     for node in chain(made.value(each.value)):
                         merge(made.node(into), node)
         case core.Loop(target=target, source=source, body=body, into=into):
-            merge(made.node(target), made._item(source, made.value(source)))  # noqa: SLF001 - one module
+            merge(made.node(target), made.item_of(source, made.value(source)))
             if into is not None:
                 for each in core.all_of(body):
                     if isinstance(each, core.Give):

@@ -54,7 +54,7 @@ class PureFlow:
                 self.read(one, state)
         state |= names_bound(node)
 
-    def statement(self, node: ast.stmt, state: set[str]) -> set[str] | None:  # noqa: PLR0911, PLR0912
+    def statement(self, node: ast.stmt, state: set[str]) -> set[str] | None:  # noqa: PLR0912
         """What is set after one statement."""
         match node:
             case ast.Assign(targets=targets, value=value):
@@ -185,7 +185,12 @@ def bound_names(block: core.Block) -> frozenset[str]:
 def _meet(states: Iterable[Set | None]) -> Set | None:
     """What is set on all of the paths that go on; None if none does."""
     going = [one for one in states if one is not None]
-    return frozenset.intersection(*going) if going else None
+    if not going:
+        return None
+    made = going[0]
+    for one in going[1:]:
+        made &= one
+    return made
 
 
 def surely_runs(source: ast.expr) -> bool:
@@ -245,7 +250,10 @@ class Variables:
         self.caught: dict[int, Set] = {}
         """What handlers around a statement need, if it fails."""
         self.entry: dict[int, Set] = {}
-        self.exc, self.ret, self.brk, self.cont = _EMPTY, _EMPTY, _EMPTY, _EMPTY
+        self.exc: Set = _EMPTY
+        self.ret: Set = _EMPTY
+        self.brk: Set = _EMPTY
+        self.cont: Set = _EMPTY
         self.endless: list[list[Set]] = []
         self.loops: list[core.Loop | core.While] = []
         self.continues: dict[int, list[Set]] = {}
@@ -393,7 +401,7 @@ class Variables:
         self.loops.pop()
         return made
 
-    def _after(self, one: core.Core, state: Set) -> Set | None:  # noqa: PLR0911
+    def _after(self, one: core.Core, state: Set) -> Set | None:
         match one:
             case core.Pure(stmt=ast.Raise()):
                 return None
