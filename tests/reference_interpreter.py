@@ -1,7 +1,8 @@
 """A recursive interpreter of plan trees: what each statement of version 2 means, in as few words as it takes.
 
-It is async for the sake of side by side only. Expressions are those of the machine. COMPUTE is CPython's exec,
-on copies of the values, since a plan has values and no references. It is slow, unsafe and for tests only.
+It is async for the sake of side by side only. Expressions are those of the machine. COMPUTE is CPython's
+exec, on copies of the values, since a plan has values and no references. It is slow, unsafe and for tests
+only.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import asyncio
 import builtins
 import copy
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, assert_never
 
@@ -21,7 +23,8 @@ from callsheet.machine.expressions.values import to_json
 
 Tool = Callable[[tuple[Any, ...], dict[str, Any]], Awaitable[Any]]
 _KINDS = {"TypeError": "TYPE", "ValueError": "VALUE", "KeyError": "KEY", "IndexError": "INDEX",
-          "AttributeError": "ATTRIBUTE", "ZeroDivisionError": "ZERO", "OverflowError": "OVERFLOW"}  # fmt: skip
+          "AttributeError": "ATTRIBUTE", "ZeroDivisionError": "ZERO",
+          "OverflowError": "OVERFLOW"}  # fmt: skip
 
 
 class Failed(Exception):
@@ -359,10 +362,8 @@ class Interpreter:
         async def run(number: int) -> None:
             inner = Scope({one.var: items[number]}, scope)
             inner.item = number  # type: ignore[attr-defined]
-            try:
+            with suppress(_Next):
                 await self.block(one.body, inner)
-            except _Next:
-                pass
             results[number] = inner.given
 
         if one.together:

@@ -3,9 +3,9 @@
 Areas: API the HTTP API, LTP text and MIC Micro-CLI (0xx errors, 1xx loose spellings), DAG JSON plans,
 GRM flat plans of models, CHK what the checks find in a plan, CMP what can keep a goal from becoming a plan,
 TOL tools and servers, RUN what can end a run, JRN the journal, CFG configuration and usage, AGT agents,
-PLN the plan library and its planner, PYT Python plans, MDL models, POL policies (0xx the file, 1xx what they refuse), SEC
-secrets and the keys that they are sealed with, TRC runs given to tools that show traces, MCP callsheet as an
-MCP server, LSP editors, TMP runs on Temporal.
+PLN the plan library and its planner, PYT Python plans, MDL models, POL policies (0xx the file, 1xx what they
+refuse), SEC secrets and the keys that they are sealed with, TRC runs given to tools that show traces, MCP
+callsheet as an MCP server, LSP editors, TMP runs on Temporal.
 The rules of LCTL (P01 to D09) have a table of their own, `trace.lctl.rules.table`.
 """
 

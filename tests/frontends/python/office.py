@@ -1,4 +1,4 @@
-"""A small world of tools, and programs run in it by CPython and by the reference interpreter of plan trees."""
+"""A small world of tools, and programs run in it by CPython and by the reference interpreter."""
 
 from __future__ import annotations
 

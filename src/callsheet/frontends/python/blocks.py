@@ -1,4 +1,4 @@
-"""The blocks of a plan from those of a function: steps, expressions, and pure code where these do not suffice.
+"""The blocks of a plan from those of a function: steps, conditions, loops, failures.
 
 In: a `core.Function` and the facts about its variables. Out: the statements of a main plan or a sub-plan.
 """
@@ -34,7 +34,7 @@ class Blocks(Computation):
         return self._declared(0, self.block(self.function.body, ()))
 
     def _declared(self, place: int, block: tree.Block) -> tree.Block:
-        """A scope's block, with a value for the variables that an inner loop sets before the block itself does."""
+        """A scope's block, with a value for what an inner loop sets before the block itself does."""
         made: list[tree.Statement] = []
         for name in self.variables.predeclared.get(place, []):
             for one in block:
@@ -67,7 +67,7 @@ class Blocks(Computation):
         pending: list[core.Pure],
         lower: Callable[[ast.expr], Expression] | None = None,
     ) -> list[Expression]:
-        """The operands of a statement as expressions; what they need is computed before, with what is pending."""
+        """The operands of a statement as expressions; what they need is computed before."""
         lower = lower or self.lowering.expression
         made: list[Expression | None] = []
         for each in operands:
@@ -109,7 +109,7 @@ class Blocks(Computation):
             )
         return result
 
-    def statement(  # noqa: PLR0912, PLR0915 - a case for each statement
+    def statement(  # noqa: PLR0912, PLR0915 - a case for each
         self, one: core.Core, path: Path, out: list[tree.Statement], pending: list[core.Pure]
     ) -> None:
         """The statements of one core statement."""

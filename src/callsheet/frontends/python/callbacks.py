@@ -1,7 +1,7 @@
 """Async functions that are given what to call, as `retry(lambda: fetch(url=u))`: a copy for each such call.
 
-In: a call, and the function. Out: the copy, in which the parameter's calls are those of what was given, and the call
-of it. So which tools are called is written in the plan.
+In: a call, and the function. Out: the copy, in which the parameter's calls are those of what was given, and
+the call of it. So which tools are called is written in the plan.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def specialised(
     is_function: Callable[[str], bool],
     fresh: Callable[[str], str],
 ) -> tuple[ast.AsyncFunctionDef, ast.Call]:
-    """The copy of a function for the functions that a call gives it, and the call of it. Raises Refused (PYT011)."""
+    """The copy of a function for what a call gives it, and the call of it. Raises Refused (PYT011)."""
     of = function.args
     plain = [one.arg for one in (*of.posonlyargs, *of.args)]
     positional = dict(zip(plain, call.args, strict=False))
@@ -172,9 +172,11 @@ class _Calls(ast.NodeTransformer):
     def visit_Name(self, node: ast.Name) -> ast.AST:
         if node.id in self.functions or node.id in {self.rest, self.words}:
             raise Refused(
-                "PYT011", node, f"{node.id} is a function, and is more than called here",
+                "PYT011",
+                node,
+                f"{node.id} is a function, and is more than called here",
                 f"call it: await {node.id}(…)",
-            )  # fmt: skip
+            )
         return node
 
 

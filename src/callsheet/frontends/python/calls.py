@@ -27,7 +27,10 @@ from callsheet.frontends.python.syntax import (
 
 _GATHER: Final = "asyncio.gather"
 STARTS: Final = frozenset({"asyncio.create_task", "asyncio.ensure_future", "asyncio.shield"})
-FORMS: Final = "await asyncio.gather(*[f(x) for x in xs]), or asyncio.gather(f(a), g(b)), with calls of tools or async functions"
+FORMS: Final = (
+    "await asyncio.gather(*[f(x) for x in xs]), or asyncio.gather(f(a), g(b)), with calls of "
+    "tools or async functions"
+)
 
 
 class Calls(Scope):
@@ -150,7 +153,7 @@ class Calls(Scope):
                 node,
                 "how long a call may take is set for its tool; this time-out has no effect",
                 "set the tool's time-out in callsheet.toml; `except TimeoutError` catches it",
-            )  # fmt: skip
+            )
         )
 
     def with_functions(self, call: ast.Call) -> ast.Call:
@@ -169,14 +172,18 @@ class Calls(Scope):
         func = call.func
         if isinstance(func, ast.Call) and isinstance(func.func, ast.Attribute):
             raise Refused(
-                "PYT011", func, "which tool is called is looked up when the plan runs",
+                "PYT011",
+                func,
+                "which tool is called is looked up when the plan runs",
                 "write an if for each of the tools, so that all of them can be checked",
-            )  # fmt: skip
+            )
         if isinstance(func, ast.Subscript):
             raise Refused(
-                "PYT011", func, "which tool is called is looked up when the plan runs",
+                "PYT011",
+                func,
+                "which tool is called is looked up when the plan runs",
                 "write an if for each of the tools, so that all of them can be checked",
-            )  # fmt: skip
+            )
         if isinstance(func, ast.Attribute):
             path = dotted(func)
             first = (path or "").split(".")[0]
@@ -185,9 +192,11 @@ class Calls(Scope):
                 raise Refused("PYT020", call, f"{resolved} is not understood here", f"write {FORMS}")
             if path is None or self.is_variable(first):
                 raise Refused(
-                    "PYT011", func, "a method of a value is awaited; tools are called by their names",
+                    "PYT011",
+                    func,
+                    "a method of a value is awaited; tools are called by their names",
                     "await the tool itself: await tool_name(…)",
-                )  # fmt: skip
+                )
             known = self.program.tools
             name = path.replace(".", "__")
             if known is not None and name not in known:
@@ -205,9 +214,11 @@ class Calls(Scope):
             )
         if self.is_variable(name):
             raise Refused(
-                "PYT011", func, f"{name} is a variable: which tool it calls is not known before the run",
+                "PYT011",
+                func,
+                f"{name} is a variable: which tool it calls is not known before the run",
                 "call the tools by their names, with an if for each",
-            )  # fmt: skip
+            )
         if name in self.definitions() or name in self.program.definitions:
             raise Refused(
                 "PYT013",
@@ -244,9 +255,11 @@ class Calls(Scope):
         for number, one in enumerate(shape.args):
             if isinstance(one, ast.Starred):
                 raise Refused(
-                    "PYT009", one, "which arguments are given is not known before the run",
+                    "PYT009",
+                    one,
+                    "which arguments are given is not known before the run",
                     "write each argument: f(a=x[0], b=x[1])",
-                )  # fmt: skip
+                )
             if parameters is not None and number >= len(parameters):
                 raise Refused(
                     "PYT009", one, f"{callee} takes {len(parameters)} arguments", "remove what is too many"
@@ -278,9 +291,11 @@ class Calls(Scope):
                 for key, held in zip(value.keys, value.values, strict=True)
             ]
         raise Refused(
-            "PYT009", value, f"which arguments {callee} gets is not known before the run",
+            "PYT009",
+            value,
+            f"which arguments {callee} gets is not known before the run",
             "write each argument by its name",
-        )  # fmt: skip
+        )
 
     def _parameters(self, call: ast.Call, callee: str, *, is_helper: bool) -> list[str] | None:
         if is_helper:
@@ -336,9 +351,11 @@ class Calls(Scope):
             if one.name is not None and one.name not in known and not is_open:
                 meant = did_you_mean(one.name, known)
                 raise Refused(
-                    "PYT009", one.value, f"{callee} has no parameter {one.name}",
+                    "PYT009",
+                    one.value,
+                    f"{callee} has no parameter {one.name}",
                     said(meant) or f"it takes {', '.join(known) or 'no arguments'}",
-                )  # fmt: skip
+                )
         lacking = sorted(required - seen)
         if lacking:
             raise Refused(

@@ -1,7 +1,7 @@
 """Pure statements of a function as LET and SET where expressions can say them, else as COMPUTE.
 
-In: runs of pure statements, and the facts about their variables. Out: statements of a plan. What a change of an
-object would have to do to a second name of it is kept in one COMPUTE, or `Refused`.
+In: runs of pure statements, and the facts about their variables. Out: statements of a plan. What a change
+of an object would have to do to a second name of it is kept in one COMPUTE, or `Refused`.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _Made: TypeAlias = "tuple[str, Expression, Span | None] | tree.Require"
 class Computation:
     """The pure statements of one function, and the facts about its variables."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         program: Program,
         function: core.Function,
@@ -175,7 +175,7 @@ class Computation:
     def _parts(
         self, group: Sequence[core.Pure], caught: frozenset[str]
     ) -> list[tuple[list[core.Pure], list[core.Pure]]]:
-        """Pure statements in parts, each with what follows it: a handler sees what was set before a failure."""
+        """Pure statements in parts, each with its rest: a handler sees what was set before a failure."""
         if not caught:
             return [(list(group), [])]
         made: list[list[core.Pure]] = [[]]
@@ -369,7 +369,7 @@ class Computation:
         before: frozenset[str] | set[str],
         keeps: frozenset[str] = frozenset(),
     ) -> None:
-        """A COMPUTE; where it fails, `keeps` are set to what they are then, and it is a failure after that."""
+        """A COMPUTE; where it fails, `keeps` are set to what they are then, and the failure follows."""
         flow = PureFlow()
         done = flow.run(body)
         reads = set(self._with_captured(flow.exposed))
@@ -459,9 +459,11 @@ class Computation:
                 held = find(self.sharing.value(loop.source))
                 if not loop.together and isinstance(loop.source, ast.Name) and held in changed:
                     raise Refused(
-                        "PYT015", one.stmt, f"{loop.source.id} is changed while a loop goes through it",
+                        "PYT015",
+                        one.stmt,
+                        f"{loop.source.id} is changed while a loop goes through it",
                         f"go through a copy: for … in list({loop.source.id})",
-                    )  # fmt: skip
+                    )
             for node in dict.fromkeys(changed):
                 self._check_change(one, node, before)
 
@@ -473,9 +475,11 @@ class Computation:
         )
         if len(seen) == 1 and self.sharing.is_doubled(node) and not self.sharing.is_top(seen[0], node):
             raise Refused(
-                "PYT015", one.stmt, f"what is changed here may be in {seen[0]} more than once",
+                "PYT015",
+                one.stmt,
+                f"what is changed here may be in {seen[0]} more than once",
                 "make an object of its own for each: [dict(x) for …], copy.deepcopy(x)",
-            )  # fmt: skip
+            )
         if len(seen) < 2:
             return
         relinked = {name: owner for name, (owner, _) in self.relinked.items()}
@@ -483,10 +487,13 @@ class Computation:
         if pair and set(seen) == {pair[0], relinked[pair[0]]}:
             return
         raise Refused(
-            "PYT015", one.stmt,
-            f"this changes what {' and '.join(seen[:2])} may share: between calls each variable has a value of its own",
-            f"change it before it gets a second name, or make a copy where it does: {seen[-1]} = list(…) or dict(…)",
-        )  # fmt: skip
+            "PYT015",
+            one.stmt,
+            f"this changes what {' and '.join(seen[:2])} may share: between calls each variable has a "
+            "value of its own",
+            f"change it before it gets a second name, or make a copy where it does: {seen[-1]} = list(…) "
+            "or dict(…)",
+        )
 
     def _check_owner(self, one: core.Pure, changed: Sequence[Node]) -> None:
         if self.is_main:
@@ -494,9 +501,12 @@ class Computation:
         for name in (*self.function.parameters, *self.function.captured):
             if name in self.names and any(find(node) in chain(self.sharing.node(name)) for node in changed):
                 raise Refused(
-                    "PYT015", one.stmt, f"{name} belongs to the caller of {self.function.name}, and is changed here",
-                    f"make a copy under another name, return it, and assign it where {self.function.name} is called",
-                )  # fmt: skip
+                    "PYT015",
+                    one.stmt,
+                    f"{name} belongs to the caller of {self.function.name}, and is changed here",
+                    f"make a copy under another name, return it, and assign it where {self.function.name} "
+                    "is called",
+                )
 
 
 def grouped(node: ast.expr) -> ast.expr:

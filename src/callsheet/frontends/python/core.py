@@ -1,7 +1,7 @@
 """What a Python function is made into first: pure Python statements between calls, waits and blocks.
 
-Expressions in it are Python's and await nothing; all that awaits is a statement of its own. Nodes are compared
-by identity, as analyses keep facts about each of them.
+Expressions in it are Python's and await nothing; all that awaits is a statement of its own. Nodes are
+compared by identity, as analyses keep facts about each of them.
 """
 
 from __future__ import annotations

@@ -314,9 +314,9 @@ class Lowering:
         if not isinstance(one, ast.FormattedValue):
             raise NotSimple
         value = self.lower(one.value)
-        if isinstance(value, Literal) and isinstance(value.value, str) and one.conversion == -1:
-            if one.format_spec is None:
-                return value.value
+        is_plain = one.conversion == -1 and one.format_spec is None
+        if is_plain and isinstance(value, Literal) and isinstance(value.value, str):
+            return value.value
         if one.conversion == ord("r"):
             value = ir.Call("pyrepr", (value,), (), made_span(value))
         elif one.conversion not in {-1, ord("s")}:

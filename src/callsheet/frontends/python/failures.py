@@ -158,9 +158,11 @@ class Failures(ast.NodeTransformer):
             return ast.copy_location(ast.Name(self.of.results[node.id], ast.Load()), node)
         if isinstance(node.ctx, ast.Load) and self._held(node) is not None:
             raise Refused(
-                "PYT021", node, f"the error {node.id} itself is used as a value",
+                "PYT021",
+                node,
+                f"the error {node.id} itself is used as a value",
                 f"use str({node.id}), type({node.id}).__name__ or isinstance({node.id}, …)",
-            )  # fmt: skip
+            )
         return node
 
     def visit_Raise(self, node: ast.Raise) -> ast.AST:

@@ -20,8 +20,10 @@ FLAT: Final = NUMBERS | {"str", "none", "date", "key"}
 """The kinds of values that nothing can change."""
 
 _BY_FUNCTION: Final[Mapping[str, str]] = {
-    "len": "int", "str": "str", "repr": "str", "int": "int", "float": "float", "bool": "bool", "abs": "number",
-    "round": "number", "sum": ANY, "any": "bool", "all": "bool", "isinstance": "bool", "ord": "int", "chr": "str",
+    "len": "int", "str": "str", "repr": "str", "int": "int", "float": "float", "bool": "bool",
+    "abs": "number",
+    "round": "number", "sum": ANY, "any": "bool", "all": "bool", "isinstance": "bool",
+    "ord": "int", "chr": "str",
     "format": "str", "min": ANY, "max": ANY, "next": ANY, "divmod": "tuple", "pow": "number", "hash": "int",
     "json.loads": ANY, "json.dumps": "str", "re.findall": "list", "re.split": "list", "re.sub": "str",
     "re.escape": "str", "math.ceil": "int", "math.floor": "int", "math.sqrt": "float", "math.isnan": "bool",
@@ -36,12 +38,14 @@ _CONTAINERS: Final = frozenset({"list", "tuple", "dict", "set", "sorted"})
 _BY_METHOD: Final[Mapping[str, str]] = {
     **dict.fromkeys(
         ("strip", "lower", "upper", "title", "join", "replace", "lstrip", "rstrip", "casefold", "capitalize",
-         "removeprefix", "removesuffix", "zfill", "ljust", "rjust", "center", "swapcase", "format", "strftime",
+         "removeprefix", "removesuffix", "zfill", "ljust", "rjust", "center", "swapcase", "format",
+         "strftime",
          "isoformat", "getvalue", "decode", "hexdigest", "expandtabs"), "str"
     ),
     **dict.fromkeys(("split", "rsplit", "splitlines", "findall", "most_common"), "list"),
     **dict.fromkeys(("count", "find", "index", "rfind", "rindex", "weekday", "isoweekday"), "int"),
-    **dict.fromkeys(("startswith", "endswith", "isdigit", "isalpha", "isupper", "islower", "isspace", "isalnum",
+    **dict.fromkeys(("startswith", "endswith", "isdigit", "isalpha", "isupper", "islower",
+        "isspace", "isalnum",
                      "isnumeric", "issubset", "issuperset", "isdisjoint", "isdecimal"), "bool"),
     **dict.fromkeys(("get", "pop", "copy", "setdefault", "group", "start", "end"), ANY),
     **dict.fromkeys(("groups", "span", "partition", "rpartition"), "tuple"),

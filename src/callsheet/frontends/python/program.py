@@ -232,7 +232,8 @@ class _Reader:
                 raise Refused(
                     "PYT004",
                     one,
-                    "a plan's file has imports, functions, classes and constants at its top level, and nothing else",
+                    "a plan's file has imports, functions, classes and constants at its top level, and "
+                    "nothing else",
                     "move this statement into the async function",
                 )
 
@@ -247,9 +248,11 @@ class _Reader:
             )
         if name in self.functions or name in self.definitions:
             raise Refused(
-                "PYT010", node, f"{name} is defined twice; which one is meant depends on when it is called",
+                "PYT010",
+                node,
+                f"{name} is defined twice; which one is meant depends on when it is called",
                 "give one of them another name",
-            )  # fmt: skip
+            )
 
     def _import(self, one: ast.Import | ast.ImportFrom) -> None:
         if isinstance(one, ast.Import):
@@ -264,9 +267,11 @@ class _Reader:
             for each in one.names:
                 if each.asname and each.asname != each.name:
                     raise Refused(
-                        "PYT010", one, f"the tool {each.name} gets another name, {each.asname}",
+                        "PYT010",
+                        one,
+                        f"the tool {each.name} gets another name, {each.asname}",
                         "import it under its own name, so that readers know what is called",
-                    )  # fmt: skip
+                    )
             return
         self._check_module(module, one)
         for each in one.names:
@@ -314,9 +319,11 @@ class _Reader:
             bound = names_bound(target)
             if not bound or any(isinstance(each, (ast.Attribute, ast.Subscript)) for each in walk(target)):
                 raise Refused(
-                    "PYT004", one, "a constant of the file is changed, or something else's field is set",
+                    "PYT004",
+                    one,
+                    "a constant of the file is changed, or something else's field is set",
                     "write constants as NAME = value, once each, and compute in functions",
-                )  # fmt: skip
+                )
             for name in bound:
                 self._take(name, one)
                 self.definitions[name] = one
@@ -351,17 +358,26 @@ class _Reader:
         helpers = {name: one for name, one in self.functions.items() if one is not main}
         about = ast.get_docstring(main) or self.about
         return Program(
-            main, helpers, self.definitions, self.imports, self.modules, exceptions, self.tools, self.bindings,
+            main,
+            helpers,
+            self.definitions,
+            self.imports,
+            self.modules,
+            exceptions,
+            self.tools,
+            self.bindings,
             about,
-        )  # fmt: skip
+        )
 
     def _main(self, tree: ast.Module) -> ast.AsyncFunctionDef:
         if self.marked:
             if len(self.marked) > 1:
                 raise Refused(
-                    "PYT003", self.functions[self.marked[1]], "two functions are marked as the plan",
+                    "PYT003",
+                    self.functions[self.marked[1]],
+                    "two functions are marked as the plan",
                     "mark one with @plan; the other is then a function that it may call",
-                )  # fmt: skip
+                )
             return self.functions[self.marked[0]]
         if "main" in self.functions:
             return self.functions["main"]
@@ -371,13 +387,17 @@ class _Reader:
             return roots[0]
         if not self.functions:
             raise Refused(
-                "PYT003", tree.body[0] if tree.body else None, "there is no async function, so nothing is called",
+                "PYT003",
+                tree.body[0] if tree.body else None,
+                "there is no async function, so nothing is called",
                 "write async def main(): … and await the tools in it",
-            )  # fmt: skip
+            )
         raise Refused(
-            "PYT003", roots[-1] if roots else None, "which of the async functions is the plan is not clear",
+            "PYT003",
+            roots[-1] if roots else None,
+            "which of the async functions is the plan is not clear",
             "call it main, or mark it with @plan",
-        )  # fmt: skip
+        )
 
 
 def _at(made: ast.stmt, place: ast.stmt) -> ast.stmt:
@@ -401,9 +421,11 @@ def check_pure_function(one: ast.FunctionDef) -> None:
             )
         if isinstance(each, ast.AsyncFunctionDef):
             raise Refused(
-                "PYT013", each, f"an async function inside {one.name}, which awaits nothing",
+                "PYT013",
+                each,
+                f"an async function inside {one.name}, which awaits nothing",
                 "write it beside, not inside",
-            )  # fmt: skip
+            )
 
 
 def _inside(one: ast.AST) -> Iterator[ast.AST]:

@@ -1,7 +1,7 @@
 """Compiles a Python program to a plan: an async function whose awaits are calls of tools.
 
-In: a text, and what is known of the tools. Out: a `ParseResult`, whose plan has a tree; no text makes it raise,
-and none is ever executed.
+In: a text, and what is known of the tools. Out: a `ParseResult`, whose plan has a tree; no text makes it
+raise, and none is ever executed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def read_python(
     tools: Mapping[str, Signature] | None = None,
     bindings: Mapping[str, Binding] = BINDINGS,
 ) -> ParseResult:
-    """Compile a Python program; `tools` are the signatures of all tools, by lower-case name, if they are known.
+    """Compile a Python program; `tools` are the signatures of all tools by name, if they are known.
 
     Without them any name that is not defined is a tool. `bindings` are names for operations of callsheet.
 
@@ -126,9 +126,11 @@ class _Compiler:
     ) -> tuple[core.Function, Translator]:
         if any(node is one for one in around):
             raise Refused(
-                "PYT014", node, f"{node.name} calls itself: how deep it goes is not known before the run",
+                "PYT014",
+                node,
+                f"{node.name} calls itself: how deep it goes is not known before the run",
                 "write a loop: while there is more to do, take the next and add what it leads to",
-            )  # fmt: skip
+            )
         known = self.done.get(id(node))
         if known is not None:
             return known
@@ -163,7 +165,7 @@ class _Compiler:
         self.plan_names[id(node)] = name
 
     def _complete(self, call: core.Call, helper: core.Function) -> None:
-        """Give a call the defaults of what it leaves out, and the variables that the function reads from around."""
+        """Give a call the defaults of what it leaves out, and what the function reads from around it."""
         given = {one.name for one in call.arguments}
         for name in helper.parameters:
             if name not in given and name in helper.defaults:
@@ -210,9 +212,11 @@ class _Compiler:
             value = ...
         if not _is_json(value):
             raise Refused(
-                "PYT019", default, f"the default of {name} is no constant of JSON",
+                "PYT019",
+                default,
+                f"the default of {name} is no constant of JSON",
                 "write None, and compute the value in the function if it is None",
-            )  # fmt: skip
+            )
         if value is None and not isinstance(kind, types.Maybe) and kind is not types.Basic.JSON:
             kind = types.Maybe(kind)
         return tree.Input(name, kind, cast("JSON", value), is_required=False, span=span)

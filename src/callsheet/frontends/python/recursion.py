@@ -1,7 +1,7 @@
-"""Async functions that call themselves a known number of times: a copy for each, without the argument that counts.
+"""Async functions that call themselves a known number of times: a copy for each count.
 
-In: a call of such a function. Out: the copy for the constants among its arguments, in which what follows from them
-is computed. Where no constant ends the calls, the function is `Refused`.
+In: a call of such a function. Out: the copy for the constants among its arguments, in which what follows
+from them is computed. Where no constant ends the calls, the function is `Refused`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Copies:
         return self.origins.get(id(node), node)
 
     def fit(self, call: core.Call) -> None:
-        """Let a call of a function that calls itself call the copy for its constants. Raises Refused (PYT014)."""
+        """Let a call of a function that calls itself be one of the copy. Raises Refused (PYT014)."""
         node = call.helper
         if node is None or not calls_itself(node):
             return
@@ -61,9 +61,11 @@ class Copies:
                 constants[one.arg] = value.value
         if not constants or len(self.made) >= _MOST_COPIES:
             raise Refused(
-                "PYT014", node, f"{node.name} calls itself: how deep it goes is not known before the run",
+                "PYT014",
+                node,
+                f"{node.name} calls itself: how deep it goes is not known before the run",
                 "write a loop: while there is more to do, take the next and add what it leads to",
-            )  # fmt: skip
+            )
         key = id(node), tuple(sorted(constants.items()))
         if key not in self.made:
             self.made[key] = _copied(node, constants)

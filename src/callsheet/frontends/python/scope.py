@@ -236,11 +236,14 @@ class Scope:
         resolved = self.program.resolved(node.func)
         func = node.func
         if isinstance(func, ast.Attribute) and func.attr in _TEMPLATES and resolved is None:
-            if not isinstance(func.value, ast.Constant) and not self._is_constant(func.value):
+            is_written = isinstance(func.value, ast.Constant) or self._is_constant(func.value)
+            if not is_written:
                 raise Refused(
-                    "PYT025", node, "a template that is not written here can read any attribute of what it is given",
+                    "PYT025",
+                    node,
+                    "a template that is not written here can read any attribute of what it is given",
                     'write an f-string, or replace the parts: text.replace("{name}", name)',
-                )  # fmt: skip
+                )
         if resolved in {"operator.attrgetter", "operator.methodcaller"} and not (
             node.args
             and isinstance(node.args[0], ast.Constant)
@@ -258,15 +261,19 @@ class Scope:
             part = resolved.removeprefix("asyncio.")
             if part in {"create_task", "ensure_future"}:
                 raise Refused(
-                    "PYT020", node, "a task is started here, and awaited somewhere else",
+                    "PYT020",
+                    node,
+                    "a task is started here, and awaited somewhere else",
                     "await what runs side by side in one place:"
                     " results = dict(zip(keys, await asyncio.gather(*[f(k) for k in keys])))",
-                )  # fmt: skip
+                )
             if part in {"Semaphore", "Lock", "BoundedSemaphore"}:
                 raise Refused(
-                    "PYT020", node, f"asyncio.{part} stands where it is not understood",
+                    "PYT020",
+                    node,
+                    f"asyncio.{part} stands where it is not understood",
                     "assign it to a variable before its use: limit = asyncio.Semaphore(5)",
-                )  # fmt: skip
+                )
             raise Refused(
                 "PYT007",
                 node,
@@ -288,18 +295,22 @@ class Scope:
             return
         if self.helper(name) is not None:
             raise Refused(
-                "PYT007", node, f"{name} is an async function, and is not awaited: nothing in it would happen",
+                "PYT007",
+                node,
+                f"{name} is an async function, and is not awaited: nothing in it would happen",
                 f"write await {name}(…)",
-            )  # fmt: skip
+            )
         if name == "getattr":
             literal = (
                 len(node.args) > 1 and isinstance(node.args[1], ast.Constant) and str(node.args[1].value)
             )
             if not literal or str(literal).startswith("_"):
                 raise Refused(
-                    "PYT006", node, "getattr takes the name of the field from data",
+                    "PYT006",
+                    node,
+                    "getattr takes the name of the field from data",
                     'write the field: x.name, or x["name"] of a record',
-                )  # fmt: skip
+                )
             return
         if name == "super" or not self.program.is_tool(name):
             return
@@ -331,6 +342,8 @@ class Scope:
                     "PYT008", node, f"nothing here is called {name}", "define it, or import it at the top"
                 )
             raise Refused(
-                "PYT011", node, f"{name} calls tools, and is used as a value here",
+                "PYT011",
+                node,
+                f"{name} calls tools, and is used as a value here",
                 f"call it where it is needed: await {name}(…); to choose one of several, write an if",
-            )  # fmt: skip
+            )

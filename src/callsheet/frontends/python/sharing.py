@@ -1,4 +1,4 @@
-"""Which variables may hold the same object, and what is changed where: Python has references, a plan has values.
+"""Which variables may hold the same object, and what is changed: Python has references, a plan has values.
 
 Variables, and what is inside them, are nodes that are merged wherever an assignment may make them one object
 (as Steensgaard's analysis does). A change is then seen by all variables that reach the changed node.
@@ -89,7 +89,8 @@ _FRESH_METHODS: Final = frozenset(
     }
 )
 _SHALLOW: Final = frozenset(
-    {"list", "tuple", "set", "frozenset", "sorted", "reversed", "dict", "filter", "deque", "defaultdict", "Counter",
+    {"list", "tuple", "set", "frozenset", "sorted", "reversed", "dict", "filter", "deque", "defaultdict",
+     "Counter",
      "OrderedDict", "iter", "copy"}
 )  # fmt: skip
 """What makes a new container of the same items."""
@@ -225,14 +226,11 @@ class Sharing:
     def _double(self, node: ast.expr, own: set[str]) -> None:
         """What a comprehension or a repetition puts into a container again and again."""
         for one in own_nodes(node):
-            if (
-                isinstance(one, ast.Name)
-                and isinstance(one.ctx, ast.Load)
-                and one.id in self.nodes
-                and one.id not in own
-            ):
-                if self.kinds is None or self.kinds.known.get(one.id) not in FLAT:
-                    self.doubled += chain(self.node(one.id))
+            if not isinstance(one, ast.Name) or not isinstance(one.ctx, ast.Load):
+                continue
+            is_flat = self.kinds is not None and self.kinds.known.get(one.id) in FLAT
+            if one.id in self.nodes and one.id not in own and not is_flat:
+                self.doubled += chain(self.node(one.id))
 
     # ------------------------------------------------------------ what expressions give
 
@@ -322,12 +320,12 @@ class Sharing:
                 return Node([Node(), inside(self.value(func.value))])
             if name in {"list", "sorted", "reversed"} and len(given) == 1:
                 return self.item_of(given[0], self.value(given[0]))
-        if isinstance(source, ast.Name) and self.kinds is not None:
-            if self.kinds.known.get(source.id) == "dict":
-                return Node()
+        known = self.kinds.known if self.kinds is not None else {}
+        if isinstance(source, ast.Name) and known.get(source.id) == "dict":
+            return Node()
         return inside(held)
 
-    def _call(self, node: ast.Call) -> Node:
+    def _call(self, node: ast.Call) -> Node:  # noqa: PLR0912
         given = [*node.args, *(word.value for word in node.keywords)]
         if isinstance(node.func, ast.Attribute):
             method = node.func.attr
@@ -377,7 +375,7 @@ class Sharing:
         return self._unknown(node, given)
 
     def _unknown(self, node: ast.Call, given: list[ast.expr]) -> Node:
-        """A function of the program, or one that is not known: its result may be anything of its arguments."""
+        """A function of the program, or an unknown one: its result may be any part of its arguments."""
         name = dotted(node.func)
         if name is not None:
             found = self.definitions.get(name)
@@ -424,7 +422,7 @@ class Sharing:
             case _:
                 pass
 
-    def take(self, root: ast.AST) -> None:
+    def take(self, root: ast.AST) -> None:  # noqa: PLR0912
         """Merge what the statements and expressions of a tree make one object."""
         for node in own_nodes(root):
             match node:

@@ -1,6 +1,7 @@
 """The text of a Python plan: its syntax tree, places in it, and refusals, each with a way out.
 
-In: a text. Out: the tree that `ast` makes of it, which is never executed, and `Refused` for what a plan cannot say.
+In: a text. Out: the tree that `ast` makes of it, which is never executed, and `Refused` for what a plan
+cannot say.
 """
 
 from __future__ import annotations

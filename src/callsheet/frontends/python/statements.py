@@ -1,7 +1,7 @@
 """Takes an async function apart: awaits become statements of their own, in the order of CPython.
 
-In: a function of the program. Out: a `Function` of `core` statements. What is evaluated before an await is kept
-in a variable if it could fail or change; an await that is reached on a condition stands in a block.
+In: a function of the program. Out: a `Function` of `core` statements. What is evaluated before an await is
+kept in a variable if it could fail or change; an await that is reached on a condition stands in a block.
 """
 
 from __future__ import annotations
@@ -48,9 +48,11 @@ class Translator(Values):
         node = self.function
         if node.args.vararg or node.args.kwarg:
             raise Refused(
-                "PYT019", node.args.vararg or node.args.kwarg, "an async function takes no *args or **kwargs",
+                "PYT019",
+                node.args.vararg or node.args.kwarg,
+                "an async function takes no *args or **kwargs",
                 "name its parameters: a plan's inputs are known before it runs",
-            )  # fmt: skip
+            )
         for one in node.body:
             self._declare(one)
         captured = tuple(sorted(self._captured()))
@@ -92,9 +94,11 @@ class Translator(Values):
             names = {name for name in names_read(value) if name in (self.outer.bound if self.outer else ())}
             if names:
                 raise Refused(
-                    "PYT019", value, f"the default of {one.arg} reads the variable {min(names)} when it is defined",
+                    "PYT019",
+                    value,
+                    f"the default of {one.arg} reads the variable {min(names)} when it is defined",
                     "give the value at the call instead",
-                )  # fmt: skip
+                )
         return {one.arg: value for one, value in pairs}
 
     def _declare(self, one: ast.stmt) -> None:
@@ -121,9 +125,11 @@ class Translator(Values):
                         self.program.exceptions.own[each.name] = name
             elif isinstance(each, (ast.Global, ast.Nonlocal)):
                 raise Refused(
-                    "PYT017", each, f"{each.names[0]} is a variable of another function",
+                    "PYT017",
+                    each,
+                    f"{each.names[0]} is a variable of another function",
                     "return the new value, and assign it where the function is called",
-                )  # fmt: skip
+                )
         self.bound -= set(self.local_helpers)
         is_lambda = isinstance(one, ast.Assign) and isinstance(one.value, ast.Lambda)
         if is_lambda and isinstance(one, ast.Assign) and len(one.targets) == 1:
@@ -140,7 +146,7 @@ class Translator(Values):
                 break
         return out
 
-    def statement(self, node: ast.stmt, out: core.Block) -> None:  # noqa: PLR0912 - a case for each statement
+    def statement(self, node: ast.stmt, out: core.Block) -> None:  # noqa: PLR0912, PLR0915 - cases
         """Take one statement apart."""
         node = self.with_choices(node)
         if self.take_tasks(node, out):
@@ -215,9 +221,11 @@ class Translator(Values):
                 self._async_for(node, out)
             case _:
                 raise Refused(
-                    "PYT019", node, f"a statement of this kind ({type(node).__name__}) cannot await",
+                    "PYT019",
+                    node,
+                    f"a statement of this kind ({type(node).__name__}) cannot await",
                     "await before it, and store the result in a variable",
-                )  # fmt: skip
+                )
 
     def _expression(self, value: ast.expr, out: core.Block) -> None:
         if isinstance(value, ast.Await):
@@ -294,9 +302,11 @@ class Translator(Values):
         called = (dotted(name) or "").split(".")[-1]
         if not self.program.exceptions.is_exception(called):
             raise Refused(
-                "PYT021", node, "what is raised is no exception that is known here",
+                "PYT021",
+                node,
+                "what is raised is no exception that is known here",
                 "raise a built-in exception, or a class of this file: class Refused(Exception): pass",
-            )  # fmt: skip
+            )
         own = self.definitions().get(called) or self.program.definitions.get(called)
         plain = own is None or (isinstance(own, ast.ClassDef) and not has_methods(own))
         named = isinstance(error, ast.Call) and bool(error.keywords)
@@ -388,17 +398,21 @@ class Translator(Values):
             inside = inner or isinstance(one, (ast.For, ast.While, ast.AsyncFor))
             stack.extend((each, inside) for each in children(one))
         raise Refused(
-            "PYT012", node, "this loop has no end: nothing in it breaks, returns or raises",
+            "PYT012",
+            node,
+            "this loop has no end: nothing in it breaks, returns or raises",
             "say how often at most: for attempt in range(20): …, with a break when it is done",
-        )  # fmt: skip
+        )
 
     def _async_for(self, node: ast.AsyncFor, out: core.Block) -> None:
         as_completed = self.completed(node.iter)
         if as_completed is None:
             raise Refused(
-                "PYT019", node, "`async for` goes through something that awaits between its items",
+                "PYT019",
+                node,
+                "`async for` goes through something that awaits between its items",
                 "call a tool for one page after another in a while loop",
-            )  # fmt: skip
+            )
         made = ast.copy_location(ast.For(node.target, node.iter, node.body, node.orelse), node)
         self._for(made, out)
 
@@ -406,9 +420,11 @@ class Translator(Values):
         for one in node.finalbody:
             if leaves(one):
                 raise Refused(
-                    "PYT018", one, "return, break or continue in finally would hide an error",
+                    "PYT018",
+                    one,
+                    "return, break or continue in finally would hide an error",
                     "set a variable in finally, and return after it",
-                )  # fmt: skip
+                )
         body = self.block(node.body)
         final = self.block(node.finalbody) if node.finalbody else None
         if not node.orelse:
@@ -434,9 +450,11 @@ class Translator(Values):
                 name = (dotted(one) or "").split(".")[-1]
                 if not self.program.exceptions.is_exception(name):
                     raise Refused(
-                        "PYT021", one, "what is caught is no exception that is known here",
+                        "PYT021",
+                        one,
+                        "what is caught is no exception that is known here",
                         "name a built-in exception, ToolError, or a class of this file",
-                    )  # fmt: skip
+                    )
                 names.append(name)
             kinds = self.program.exceptions.caught(names)
         binds = self.names.fresh("error")
@@ -523,9 +541,12 @@ class Translator(Values):
                 self.warn_of_timeout(held)
                 continue
             raise Refused(
-                "PYT019", held, "a plan has no such context around calls",
-                "take the body out of the `with`; of contexts that await, a Semaphore and a TaskGroup are understood",
-            )  # fmt: skip
+                "PYT019",
+                held,
+                "a plan has no such context around calls",
+                "take the body out of the `with`; of contexts that await, a Semaphore and a TaskGroup are "
+                "understood",
+            )
         out += self.block(node.body)
 
     def _remark(self, call: ast.Call, out: core.Block) -> ast.expr:

@@ -103,7 +103,7 @@ class Tasks(Calls):
         out.append(core.Choice(test, branches[0], branches[1], node))
         return ast.copy_location(ast.Name(name, ast.Load()), node)
 
-    def gather(self, call: ast.Call, node: ast.AST, out: core.Block, into: str | None) -> ast.expr:
+    def gather(self, call: ast.Call, node: ast.AST, out: core.Block, into: str | None) -> ast.expr:  # noqa: PLR0912, PLR0915
         """What gather awaits: calls side by side."""
         keeps_errors = False
         for word in call.keywords:
@@ -249,9 +249,11 @@ class Tasks(Calls):
         for one in own_nodes(element):
             if isinstance(one, ast.Await):
                 raise Refused(
-                    "PYT020", one, "an argument of a gathered call awaits",
+                    "PYT020",
+                    one,
+                    "an argument of a gathered call awaits",
                     "await it in a loop before, or write an async function that does both",
-                )  # fmt: skip
+                )
         inner = {name for one in many.generators for name in names_bound(one.target)}
         self.bound |= inner
         arguments = self.arguments(element, callee, is_helper=is_helper, out=[])
@@ -317,9 +319,11 @@ class Tasks(Calls):
         started = [name for name, one in self.held.items() if one.is_started and not one.is_list]
         if held.is_list or held.block is not out or (held.is_started and held.awaits != self.awaits):
             raise Refused(
-                "PYT020", node, f"{waited.id} was started before, beside what stands between",
+                "PYT020",
+                node,
+                f"{waited.id} was started before, beside what stands between",
                 "await calls that run side by side in one place: a, b = await asyncio.gather(f(x), g(y))",
-            )  # fmt: skip
+            )
         if held.is_started and started:
             return self._await_started(waited.id, held, started, node, out, into)
         self.awaits += 1
@@ -337,9 +341,11 @@ class Tasks(Calls):
             other = self.held.pop(one)
             if other.block is not out or other.awaits != self.awaits:
                 raise Refused(
-                    "PYT020", node, f"{one} was started before, beside what stands between",
+                    "PYT020",
+                    node,
+                    f"{one} was started before, beside what stands between",
                     "await calls that run side by side in one place: a, b = await asyncio.gather(f(x), g(y))",
-                )  # fmt: skip
+                )
             self.results[one] = self.new_name(other.callee)
             members.append(self._held_call(other, node, self.results[one]))
         self.results[name] = result
@@ -440,16 +446,20 @@ class Tasks(Calls):
         """Raises Refused (PYT007) for calls that nothing awaits."""
         for name, (calls, _) in self.listed.items():
             raise Refused(
-                "PYT007", calls[0].node, f"the calls in {name} are never awaited: nothing in them would happen",
+                "PYT007",
+                calls[0].node,
+                f"the calls in {name} are never awaited: nothing in them would happen",
                 f"write await asyncio.gather(*{name})",
-            )  # fmt: skip
+            )
         for name, held in self.held.items():
             if held.is_used:
                 continue
             raise Refused(
-                "PYT007", held.node, f"the calls in {name} are never awaited: nothing in them would happen",
+                "PYT007",
+                held.node,
+                f"the calls in {name} are never awaited: nothing in them would happen",
                 f"write await asyncio.gather(*{name})",
-            )  # fmt: skip
+            )
 
     def _later(self, after: ast.AST) -> list[ast.AST]:
         return [
@@ -466,9 +476,11 @@ class Tasks(Calls):
                 calls.append(made)
         if len(calls) < len(elements) or name in self.listed or name in self.held:
             raise Refused(
-                "PYT020", node, f"{name} is a list of calls that are not awaited yet",
+                "PYT020",
+                node,
+                f"{name} is a list of calls that are not awaited yet",
                 "await them at once: results = await asyncio.gather(f(a), g(b))",
-            )  # fmt: skip
+            )
         self.listed[name] = calls, out
 
     def _hold_as(self, name: str, held: Held, node: ast.AST) -> None:
@@ -486,9 +498,11 @@ class Tasks(Calls):
             != (held.callee, held.names, held.whole, fixed)
         ):
             raise Refused(
-                "PYT020", node, f"{name} holds calls of different functions",
+                "PYT020",
+                node,
+                f"{name} holds calls of different functions",
                 "write an async function that calls one or the other, and gather calls of it",
-            )  # fmt: skip
+            )
         self.held[name] = held
 
     def _take_append(self, node: ast.stmt, out: core.Block) -> bool:
@@ -540,7 +554,7 @@ class Tasks(Calls):
         return ast.copy_location(ast.For(node.target, source, body, node.orelse), node)
 
     def task_group(self, node: ast.With | ast.AsyncWith, out: core.Block) -> bool:
-        """`async with asyncio.TaskGroup() as group`: what it starts runs side by side, and is done after it."""
+        """`async with asyncio.TaskGroup() as group`: what it starts runs side by side."""
         if len(node.items) != 1 or not isinstance(node, ast.AsyncWith):
             return False
         item = node.items[0]
@@ -603,9 +617,11 @@ class Tasks(Calls):
                     return
         if waits(one):
             raise Refused(
-                "PYT020", one, "this awaits while the tasks of the group run",
+                "PYT020",
+                one,
+                "this awaits while the tasks of the group run",
                 "await it before or after the group",
-            )  # fmt: skip
+            )
         self.statement(one, out)
 
 

@@ -1,7 +1,7 @@
 """Variables that may have no value where they are read: a test before it, which fails as CPython does.
 
-In: a function, and the reads that its paths leave unset. Out: the function with a second variable for each, which
-says whether it is set. Where that cannot be told, the function is `Refused`.
+In: a function, and the reads that its paths leave unset. Out: the function with a second variable for each,
+which says whether it is set. Where that cannot be told, the function is `Refused`.
 """
 
 from __future__ import annotations
@@ -47,9 +47,11 @@ def _refused(name: str, one: core.Core) -> Refused:
             if isinstance(each, ast.Name) and each.id == name and isinstance(each.ctx, ast.Load):
                 node = each
     return Refused(
-        "PYT016", node, f"{name} may have no value here: some path does not set it",
+        "PYT016",
+        node,
+        f"{name} may have no value here: some path does not set it",
         f"set it before, as in {name} = None, and say what is done then",
-    )  # fmt: skip
+    )
 
 
 def _assigned(name: str, value: object, place: ast.AST) -> core.Pure:

@@ -159,8 +159,12 @@ class Values(Tasks):
         parts = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
         inner = [*parts, *first.ifs, *(each for one in others for each in (one.iter, *one.ifs))]
         if any(one.is_async for one in node.generators):
-            raise Refused("PYT019", node, "`async for` goes through something that awaits between its items",
-                          "call a tool for one page after another in a while loop")  # fmt: skip
+            raise Refused(
+                "PYT019",
+                node,
+                "`async for` goes through something that awaits between its items",
+                "call a tool for one page after another in a while loop",
+            )
         if not any(map(waits, inner)):
             source = self.value(first.iter, out)
             made = copy.copy(node)
@@ -172,9 +176,11 @@ class Values(Tasks):
             return made
         if isinstance(node, ast.GeneratorExp):
             raise Refused(
-                "PYT013", node, "a generator that awaits gives nothing to sum, any, all, join or list: they cannot wait",
+                "PYT013",
+                node,
+                "a generator that awaits gives nothing to sum, any, all, join or list: they cannot wait",
                 "write a list: [await f(x) for x in xs], or a loop that stops with break",
-            )  # fmt: skip
+            )
         element: ast.expr
         if isinstance(node, ast.DictComp):
             element = ast.copy_location(ast.Tuple([node.key, node.value], ast.Load()), node.key)

@@ -1,7 +1,7 @@
 """The variables of a function: which are set where they are read, which are still needed, and in which scope.
 
-In: a `core.Function`. Out: for each statement the variables that are needed after it, for each variable the loops
-whose items have one of their own, and the reads of variables that some path leaves unset.
+In: a `core.Function`. Out: for each statement the variables that are needed after it, for each variable the
+loops whose items have one of their own, and the reads of variables that some path leaves unset.
 """
 
 from __future__ import annotations
