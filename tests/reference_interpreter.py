@@ -13,7 +13,7 @@ import copy
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
-from typing import Any, assert_never
+from typing import Any, assert_never, cast
 
 from callsheet.ir import tree
 from callsheet.ir.expression import Expression, variables_in
@@ -106,7 +106,7 @@ class Record(dict[str, Any]):
 
 def _in(value: Any) -> Any:
     if type(value) is dict:
-        return Record({key: _in(one) for key, one in value.items()})
+        return Record({key: _in(one) for key, one in cast("dict[str, Any]", value).items()})
     if type(value) in (list, tuple):
         return type(value)(map(_in, value))
     return copy.deepcopy(value)
@@ -114,7 +114,7 @@ def _in(value: Any) -> Any:
 
 def _out(value: Any) -> Any:
     if isinstance(value, Record):
-        return {key: _out(one) for key, one in value.items()}
+        return {key: _out(one) for key, one in cast("dict[str, Any]", value).items()}
     if type(value) in (list, tuple):
         return type(value)(map(_out, value))
     if isinstance(value, datetime) and type(value) is not datetime:  # a clock of the tests
@@ -336,8 +336,9 @@ class Interpreter:
                 self.remarks.append(str(values[0]))
             case tree.Word.FAIL:
                 if one.kind is None and isinstance(values[0], dict) and "kind" in values[0]:
-                    raise Failed(values[0]["kind"], values[0]["message"], values[0]["step"])
-                raise Failed(one.kind or "FAIL", str(values[0]), one.id)
+                    again = cast("dict[str, str]", values[0])
+                    raise Failed(again["kind"], again["message"], again["step"])
+                raise Failed(one.kind or "FAIL", str(cast("Any", values[0])), one.id)
             case tree.Word.BREAK:
                 raise _Left
             case tree.Word.CONTINUE:

@@ -8,7 +8,7 @@ import json
 import sys
 import types
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from tests.reference_interpreter import Failed, Interpreter, Record
 
@@ -119,18 +119,18 @@ SIGNATURES = {
 def wrapped(value: Any) -> Any:
     """JSON data, with fields as attributes too."""
     if isinstance(value, dict):
-        return Record({key: wrapped(one) for key, one in value.items()})
-    return [wrapped(one) for one in value] if isinstance(value, list) else value
+        return Record({key: wrapped(one) for key, one in cast("dict[str, Any]", value).items()})
+    return [wrapped(one) for one in cast("list[Any]", value)] if isinstance(value, list) else value
 
 
 def plain(value: Any) -> Any:
     """A value as comparable data, with the types of numbers."""
     if isinstance(value, dict):
-        return {str(key): plain(one) for key, one in value.items()}
+        return {str(key): plain(one) for key, one in cast("dict[Any, Any]", value).items()}
     if isinstance(value, (list, tuple)):
-        return [plain(one) for one in value]
+        return [plain(one) for one in cast("list[Any]", value)]
     if isinstance(value, (set, frozenset)):
-        return sorted(map(repr, value))
+        return sorted(map(repr, cast("set[Any]", value)))
     return repr(value) if isinstance(value, float) else value
 
 

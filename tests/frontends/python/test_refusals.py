@@ -72,7 +72,7 @@ REFUSED = {
         "PYT015",
         5,
     ),
-    "async def add(xs):\n    xs.append(1)\n    await score(1)\nasync def main():\n    xs = []\n    await add(xs)": (
+    "async def add(xs):\n    xs.append(1)\n    await score(1)\nasync def main():\n    await add([])": (
         "PYT015",
         2,
     ),

@@ -68,7 +68,7 @@ class Calls(Scope):
 
     def chosen(self, call: ast.Call, node: ast.Await, out: core.Block, into: str | None) -> ast.expr:
         """`await actions[name](…)`: the call of each function that may be meant, and a condition for each."""
-        shape = cast("ast.Call", copy.copy(call))
+        shape = copy.copy(call)
         chosen = self.spilled(call.func, out)
         shape.args = [self._kept_plain(one, out) for one in call.args]
         shape.keywords = [

@@ -1,7 +1,7 @@
 """What kind of value an expression gives, as far as the text tells: for what must be known to mean the same.
 
-`any` is a value that a plan can hold and nothing more is known; `opaque` is one of Python's own objects (a match,
-an instance, an iterator), which only pure code can use.
+`any` is a value that a plan can hold and nothing more is known; `opaque` is one of Python's own objects (a
+match, an instance, an iterator), which only pure code can use.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ class Scope:
         self.held: dict[str, Held] = {}
         self.listed: dict[str, tuple[list[core.Call], core.Block]] = {}
         """Lists of different calls, and the blocks in which they were made."""
-        self.awaits = 0
+        self.awaits: int = 0
         self.results: dict[str, str] = {}
         """Tasks of a finished TaskGroup, and the variable of the result of each."""
         self.keeps_errors = False
