@@ -72,9 +72,10 @@ REFUSED = {
         "PYT015",
         5,
     ),
-    "async def add(xs):\n    xs.append(1)\n    await score(1)\nasync def main():\n    await add([])": (
+    "async def f(xs, n):\n    xs.append(n)\n    await score(n)\nasync def main():\n    import_ = []\n"
+    "    try:\n        await f(import_, 1)\n    except ToolError:\n        pass\n    return import_": (
         "PYT015",
-        2,
+        7,
     ),
     "async def main():\n    while True:\n        await score(1)": ("PYT012", 2),
     "async def a():\n    await b()\nasync def b():\n    await a()\nasync def main():\n    await a()": (

@@ -452,6 +452,10 @@ class Computation:
         """Raises Refused (PYT015) where a change would have to be seen through another variable too."""
         for one in group:
             changed = self.sharing.changed(one.stmt)
+            if one.takes_back is not None:
+                node = find(self.sharing.node(one.takes_back))
+                held = names_read(one.stmt)
+                self._check_change(one, node, frozenset(before) - held)
             if not changed:
                 continue
             self._check_owner(one, changed)
@@ -499,7 +503,11 @@ class Computation:
         if self.is_main:
             return
         for name in (*self.function.parameters, *self.function.captured):
-            if name in self.names and any(find(node) in chain(self.sharing.node(name)) for node in changed):
+            if (
+                name not in self.function.changes
+                and name in self.names
+                and any(find(node) in chain(self.sharing.node(name)) for node in changed)
+            ):
                 raise Refused(
                     "PYT015",
                     one.stmt,

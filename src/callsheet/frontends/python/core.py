@@ -21,6 +21,8 @@ class Pure:
     stmt: ast.stmt
     bound: frozenset[str] | None = field(default=None, init=False)
     """What it binds, once that was asked for."""
+    takes_back: str | None = None
+    """The variable that it sets to what a call of an async function has made of it."""
 
 
 @dataclass(eq=False, slots=True)
@@ -40,6 +42,8 @@ class Call:
     helper: ast.AsyncFunctionDef | None
     arguments: list[Argument]
     node: ast.AST
+    changes: tuple[str, ...] = ()
+    """The variables whose new values stand behind the result, in a tuple."""
 
 
 @dataclass(eq=False, slots=True)
@@ -198,6 +202,10 @@ class Function:
     annotations: dict[str, ast.expr] = field(default_factory=dict[str, ast.expr])
     most: int | None = None
     """How many of its calls a semaphore around its body lets run at a time."""
+    changes: tuple[str, ...] = ()
+    """Those of its parameters and captured variables that it changes; it returns them behind its result."""
+    is_late: bool = True
+    """Whether nothing that could fail follows a change."""
 
 
 def blocks_of(one: Core) -> Iterator[Block]:

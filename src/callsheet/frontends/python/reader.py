@@ -13,6 +13,7 @@ from typing import Any, cast
 from callsheet.diagnostics import Severity
 from callsheet.frontends.python import core
 from callsheet.frontends.python.blocks import Blocks
+from callsheet.frontends.python.changes import changes_of, give_back, take_back
 from callsheet.frontends.python.computation import Ids, Result
 from callsheet.frontends.python.program import BINDINGS, Binding, Program, Signature, read_program
 from callsheet.frontends.python.recursion import Copies
@@ -141,6 +142,13 @@ class _Compiler:
                 self.copies.fit(one)
                 inner, _ = self._translate(one.helper, self._owner(one.helper, translator), (*around, node))
                 self._complete(one, inner)
+        functions = {number: function for number, (function, _) in self.done.items()}
+        made.body = take_back(made.body, functions, self.names.fresh)
+        if node is not self.program.main:
+            definitions = {**self.program.definitions, **translator.definitions()}
+            changes = changes_of(made, definitions, self.program.resolved)
+            if changes:
+                give_back(made, changes)
         self.done[id(node)] = made, translator
         if node is not self.program.main:
             self._name(node)

@@ -71,6 +71,8 @@ class Scope:
         self.flags: list[str | None] = []
         """For each loop around the place, the variable that says that it was left by break."""
         self.most: int | None = None
+        self.nonlocals: set[str] = set()
+        """Variables of the functions around this one that it assigns."""
         self.bound: set[str] = names_bound(*function.body) | set(self.parameters)
         self.held: dict[str, Held] = {}
         self.listed: dict[str, tuple[list[core.Call], core.Block]] = {}
@@ -198,6 +200,13 @@ class Scope:
                     self.check_call(node)
             elif isinstance(node, ast.Attribute):
                 self._check_attribute(node)
+            elif isinstance(node, (ast.Global, ast.Nonlocal)):
+                raise Refused(
+                    "PYT017",
+                    node,
+                    f"{node.names[0]} is a variable of another function",
+                    "return the new value, and assign it where the function is called",
+                )
             elif isinstance(node, (ast.Yield, ast.YieldFrom)):
                 self._check_yield(root, node)
         called = {id(node.func) for node in walk(root) if isinstance(node, ast.Call)}

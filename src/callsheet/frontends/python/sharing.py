@@ -248,6 +248,10 @@ class Sharing:
                 return self.node(name)
             case ast.Subscript(value=value):
                 held = self.value(value)
+                index = node.slice.value if isinstance(node.slice, ast.Constant) else None
+                fields = find(held).fields
+                if fields is not None and isinstance(index, int) and 0 <= index < len(fields):
+                    return find(fields[index])
                 return merge(Node(), held) if isinstance(node.slice, ast.Slice) else inside(held)
             case ast.Attribute(value=value):
                 return inside(self.value(value))
@@ -571,6 +575,8 @@ def _take(one: core.Core, made: Sharing, is_fresh: Callable[[core.Call], bool]) 
     for part in core.parts_of(one):
         made.take(part)
     match one:
+        case core.Call(into=str() as into, changes=[_, *_] as names):
+            merge(made.node(into), Node([Node(), *(made.node(name) for name in names)]))
         case core.Call(into=str() as into, helper=ast.AsyncFunctionDef(), arguments=arguments):
             if not is_fresh(one):
                 for each in arguments:

@@ -70,7 +70,7 @@ class Translator(Values):
         """The variables of the functions around this one that it reads."""
         if self.outer is None:
             return set()
-        read = names_read(*self.function.body) - self.bound
+        read = (names_read(*self.function.body) | self.nonlocals) - self.bound
         for one in self.local_helpers.values():
             read |= names_read(one) - self.bound
         around = self.outer
@@ -103,7 +103,7 @@ class Translator(Values):
 
     def _declare(self, one: ast.stmt) -> None:
         """Note the functions that a body defines, also inside its blocks."""
-        for each in own_nodes(one):
+        for each in own_nodes(ast.Module([one], [])):
             if isinstance(each, ast.AsyncFunctionDef):
                 if each.decorator_list:
                     raise Refused("PYT024", each, "an async function takes no decorator here", "remove it")
@@ -123,6 +123,8 @@ class Translator(Values):
                     name = (dotted(base) or "").split(".")[-1]
                     if self.program.exceptions.is_exception(name):
                         self.program.exceptions.own[each.name] = name
+            elif isinstance(each, ast.Nonlocal) and self.outer is not None:
+                self.nonlocals |= set(each.names)
             elif isinstance(each, (ast.Global, ast.Nonlocal)):
                 raise Refused(
                     "PYT017",
@@ -130,7 +132,7 @@ class Translator(Values):
                     f"{each.names[0]} is a variable of another function",
                     "return the new value, and assign it where the function is called",
                 )
-        self.bound -= set(self.local_helpers)
+        self.bound -= set(self.local_helpers) | self.nonlocals
         is_lambda = isinstance(one, ast.Assign) and isinstance(one.value, ast.Lambda)
         if is_lambda and isinstance(one, ast.Assign) and len(one.targets) == 1:
             target = one.targets[0]
@@ -158,7 +160,7 @@ class Translator(Values):
                 self.check(node)
                 return
             case ast.Global() | ast.Nonlocal():
-                raise AssertionError
+                return
             case ast.Import() | ast.ImportFrom():
                 raise Refused("PYT005", node, "an import stands inside the function", "move it to the top")
             case ast.Assign(targets=[ast.Name(id=name)]) if self.local_definitions.get(name) is node:
