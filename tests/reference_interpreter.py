@@ -1,7 +1,8 @@
 """A recursive interpreter of plan trees: what each statement of version 2 means, in as few words as it takes.
 
-It is async for the sake of side by side only. Expressions are those of the machine. COMPUTE is CPython's exec,
-on copies of the values, since a plan has values and no references. It is slow, unsafe and for tests only.
+It is async for the sake of side by side only. Expressions are those of the machine. COMPUTE is CPython's
+exec, on copies of the values, since a plan has values and no references. It is slow, unsafe and for tests
+only.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ import asyncio
 import builtins
 import copy
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
-from typing import Any, assert_never
+from typing import Any, assert_never, cast
 
 from callsheet.ir import tree
 from callsheet.ir.expression import Expression, variables_in
@@ -21,7 +23,8 @@ from callsheet.machine.expressions.values import to_json
 
 Tool = Callable[[tuple[Any, ...], dict[str, Any]], Awaitable[Any]]
 _KINDS = {"TypeError": "TYPE", "ValueError": "VALUE", "KeyError": "KEY", "IndexError": "INDEX",
-          "AttributeError": "ATTRIBUTE", "ZeroDivisionError": "ZERO", "OverflowError": "OVERFLOW"}  # fmt: skip
+          "AttributeError": "ATTRIBUTE", "ZeroDivisionError": "ZERO",
+          "OverflowError": "OVERFLOW"}  # fmt: skip
 
 
 class Failed(Exception):
@@ -103,7 +106,7 @@ class Record(dict[str, Any]):
 
 def _in(value: Any) -> Any:
     if type(value) is dict:
-        return Record({key: _in(one) for key, one in value.items()})
+        return Record({key: _in(one) for key, one in cast("dict[str, Any]", value).items()})
     if type(value) in (list, tuple):
         return type(value)(map(_in, value))
     return copy.deepcopy(value)
@@ -111,7 +114,7 @@ def _in(value: Any) -> Any:
 
 def _out(value: Any) -> Any:
     if isinstance(value, Record):
-        return {key: _out(one) for key, one in value.items()}
+        return {key: _out(one) for key, one in cast("dict[str, Any]", value).items()}
     if type(value) in (list, tuple):
         return type(value)(map(_out, value))
     if isinstance(value, datetime) and type(value) is not datetime:  # a clock of the tests
@@ -309,7 +312,7 @@ class Interpreter:
         space["__builtins__"].update(__build_class__=build, __import__=load)
         space.update({name: _in(scope.get(name)) for name in one.names})
         try:
-            exec(compile(one.source, one.id, "exec"), space)  # noqa: S102 - tests of our own programs
+            exec(compile(one.source, one.id, "exec"), space)
         except Exception as error:
             name = type(error).__name__
             raise Failed(_KINDS.get(name, name), str(error), one.id) from error
@@ -317,7 +320,7 @@ class Interpreter:
             if name in space:
                 scope.make(name, _out(space[name]))
 
-    async def say(self, one: tree.Say, scope: Scope) -> None:  # noqa: PLR0912 - a case for each word
+    async def say(self, one: tree.Say, scope: Scope) -> None:
         """A statement of one word."""
         values = [self.value(each, scope) for each in one.values]
         match one.word:
@@ -333,8 +336,9 @@ class Interpreter:
                 self.remarks.append(str(values[0]))
             case tree.Word.FAIL:
                 if one.kind is None and isinstance(values[0], dict) and "kind" in values[0]:
-                    raise Failed(values[0]["kind"], values[0]["message"], values[0]["step"])
-                raise Failed(one.kind or "FAIL", str(values[0]), one.id)
+                    again = cast("dict[str, str]", values[0])
+                    raise Failed(again["kind"], again["message"], again["step"])
+                raise Failed(one.kind or "FAIL", str(cast("Any", values[0])), one.id)
             case tree.Word.BREAK:
                 raise _Left
             case tree.Word.CONTINUE:
@@ -359,10 +363,8 @@ class Interpreter:
         async def run(number: int) -> None:
             inner = Scope({one.var: items[number]}, scope)
             inner.item = number  # type: ignore[attr-defined]
-            try:
+            with suppress(_Next):
                 await self.block(one.body, inner)
-            except _Next:
-                pass
             results[number] = inner.given
 
         if one.together:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from callsheet.ir.diff import PlanDiff
 
 Syntax: TypeAlias = Literal["auto", "ltp", "micro", "dag", "python"]
-"""A syntax of plans; `auto` detects Micro-CLI, JSON plans and Python, and reads everything else as LTP text.
+"""A syntax of plans; `auto` detects Micro-CLI, JSON plans and Python, and reads all else as LTP text.
 
 `dag` is a JSON plan, written as JSON or YAML.
 """
@@ -96,8 +96,8 @@ class Plan:
         """Read a plan from a file.
 
         Without `syntax` the suffix decides: `.ltp`, `.micro`, `.json` (canonical JSON or a JSON plan),
-        `.yaml`, `.yml`, `.py`; any other is read as `auto`. Raises PlanError: CFG012 if the file cannot be read,
-        else with all errors of the text.
+        `.yaml`, `.yml`, `.py`; any other is read as `auto`. Raises PlanError: CFG012 if the file cannot be
+        read, else with all errors of the text.
         """
         place = wanted_path("path", path)
         loaded = cls._load(place, syntax, inputs)

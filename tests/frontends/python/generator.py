@@ -43,7 +43,7 @@ class Generator:
 
     # ------------------------------------------------------------ expressions
 
-    def number(self, depth: int = 0) -> str:
+    def number(self, depth: int = 0) -> str:  # noqa: PLR0911
         """An expression of a small integer."""
         roll = self.pick.randint(0, 13 if depth < 2 else 4)
         if roll <= 1:
@@ -214,7 +214,8 @@ class Generator:
         self.in_try += 1
         self.block(indent + 1, self.pick.randint(1, 3), in_loop=in_loop)
         self.emit(indent + 1, self.pick.choice([
-            f"await score({self.pick.choice([1, 3])})", f"n0 = half({self.number()})", "await put('forbidden', 1)",
+            f"await score({self.pick.choice([1, 3])})", f"n0 = half({self.number()})", "await "
+            "put('forbidden', 1)",
             f"n0 = [1, 2][{self.number()}]", f"n0 = {self.number()} // {self.number()}",
         ]))  # fmt: skip
         self.in_try -= 1

@@ -1,4 +1,4 @@
-"""A small world of tools, and programs run in it by CPython and by the reference interpreter of plan trees."""
+"""A small world of tools, and programs run in it by CPython and by the reference interpreter."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ import json
 import sys
 import types
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
+
+from tests.reference_interpreter import Failed, Interpreter, Record
 
 from callsheet.diagnostics import render_all
 from callsheet.frontends.python import Signature, read_python
-from tests.reference_interpreter import Failed, Interpreter, Record
 
 _BUILT_IN_KINDS = {"TYPE": "TypeError", "VALUE": "ValueError", "KEY": "KeyError", "INDEX": "IndexError",
                    "ATTRIBUTE": "AttributeError", "ZERO": "ZeroDivisionError", "OVERFLOW": "OverflowError",
@@ -118,18 +119,18 @@ SIGNATURES = {
 def wrapped(value: Any) -> Any:
     """JSON data, with fields as attributes too."""
     if isinstance(value, dict):
-        return Record({key: wrapped(one) for key, one in value.items()})
-    return [wrapped(one) for one in value] if isinstance(value, list) else value
+        return Record({key: wrapped(one) for key, one in cast("dict[str, Any]", value).items()})
+    return [wrapped(one) for one in cast("list[Any]", value)] if isinstance(value, list) else value
 
 
 def plain(value: Any) -> Any:
     """A value as comparable data, with the types of numbers."""
     if isinstance(value, dict):
-        return {str(key): plain(one) for key, one in value.items()}
+        return {str(key): plain(one) for key, one in cast("dict[Any, Any]", value).items()}
     if isinstance(value, (list, tuple)):
-        return [plain(one) for one in value]
+        return [plain(one) for one in cast("list[Any]", value)]
     if isinstance(value, (set, frozenset)):
-        return sorted(map(repr, value))
+        return sorted(map(repr, cast("set[Any]", value)))
     return repr(value) if isinstance(value, float) else value
 
 
@@ -157,9 +158,9 @@ def cpython(source: str, inputs: Mapping[str, Any]) -> tuple[Any, Any]:
     module.__dict__.update({name: tool(name) for name in NAMES})
     sys.modules["program"] = module
     try:
-        exec(compile(source, "program.py", "exec"), module.__dict__)  # noqa: S102 - our own programs
+        exec(compile(source, "program.py", "exec"), module.__dict__)
         ended: Any = ("returned", plain(loop.run_until_complete(module.main(**inputs))))
-    except Exception as error:  # noqa: BLE001 - whatever the program raises is its end
+    except Exception as error:
         ended = ("raised", type(error).__name__, str(error) if isinstance(error, ToolError) else "")
     finally:
         del sys.modules["program"]

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from tests.frontends.python.office import cpython, interpreted
 
 _TEXT = (Path(__file__).parent / "programs.txt").read_text(encoding="utf-8")

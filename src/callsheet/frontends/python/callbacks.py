@@ -1,7 +1,7 @@
 """Async functions that are given what to call, as `retry(lambda: fetch(url=u))`: a copy for each such call.
 
-In: a call, and the function. Out: the copy, in which the parameter's calls are those of what was given, and the call
-of it. So which tools are called is written in the plan.
+In: a call, and the function. Out: the copy, in which the parameter's calls are those of what was given, and
+the call of it. So which tools are called is written in the plan.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def specialised(
     is_function: Callable[[str], bool],
     fresh: Callable[[str], str],
 ) -> tuple[ast.AsyncFunctionDef, ast.Call]:
-    """The copy of a function for the functions that a call gives it, and the call of it. Raises Refused (PYT011)."""
+    """The copy of a function for what a call gives it, and the call of it. Raises Refused (PYT011)."""
     of = function.args
     plain = [one.arg for one in (*of.posonlyargs, *of.args)]
     positional = dict(zip(plain, call.args, strict=False))
@@ -166,20 +166,30 @@ class _Calls(ast.NodeTransformer):
         for name in sorted(outer - {called}):
             self.free.setdefault(name, self.fresh(name))
 
-        class Put(ast.NodeTransformer):
-            def visit_Name(inner, one: ast.Name) -> ast.AST:  # noqa: N805 - `self` is the transformer around
-                if one.id in values:
-                    return copy.deepcopy(values[one.id])
-                if one.id in self.free and one.id != called:
-                    return ast.copy_location(ast.Name(self.free[one.id], ast.Load()), one)
-                return one
-
-        return cast("ast.AST", Put().visit(body))
+        held = {name: self.free[name] for name in outer - {called}}
+        return cast("ast.AST", _Put(values, held).visit(body))
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
         if node.id in self.functions or node.id in {self.rest, self.words}:
             raise Refused(
-                "PYT011", node, f"{node.id} is a function, and is more than called here",
+                "PYT011",
+                node,
+                f"{node.id} is a function, and is more than called here",
                 f"call it: await {node.id}(…)",
-            )  # fmt: skip
+            )
+        return node
+
+
+class _Put(ast.NodeTransformer):
+    """Puts expressions and other names in the place of names."""
+
+    def __init__(self, values: Mapping[str, ast.expr], names: Mapping[str, str]) -> None:
+        self.values, self.names = values, names
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        """A name that is one of them."""
+        if node.id in self.values:
+            return copy.deepcopy(self.values[node.id])
+        if node.id in self.names:
+            return ast.copy_location(ast.Name(self.names[node.id], ast.Load()), node)
         return node

@@ -1,7 +1,7 @@
 """What a Python function is made into first: pure Python statements between calls, waits and blocks.
 
-Expressions in it are Python's and await nothing; all that awaits is a statement of its own. Nodes are compared
-by identity, as analyses keep facts about each of them.
+Expressions in it are Python's and await nothing; all that awaits is a statement of its own. Nodes are
+compared by identity, as analyses keep facts about each of them.
 """
 
 from __future__ import annotations
@@ -11,12 +11,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias, assert_never
 
+from callsheet.frontends.python.source import names_bound
+
 
 @dataclass(eq=False, slots=True)
 class Pure:
     """A Python statement that neither awaits nor leads out of where it stands."""
 
     stmt: ast.stmt
+    bound: frozenset[str] | None = field(default=None, init=False)
+    """What it binds, once that was asked for."""
+    takes_back: str | None = None
+    """The variable that it sets to what a call of an async function has made of it."""
 
 
 @dataclass(eq=False, slots=True)
@@ -36,6 +42,8 @@ class Call:
     helper: ast.AsyncFunctionDef | None
     arguments: list[Argument]
     node: ast.AST
+    changes: tuple[str, ...] = ()
+    """The variables whose new values stand behind the result, in a tuple."""
 
 
 @dataclass(eq=False, slots=True)
@@ -194,6 +202,10 @@ class Function:
     annotations: dict[str, ast.expr] = field(default_factory=dict[str, ast.expr])
     most: int | None = None
     """How many of its calls a semaphore around its body lets run at a time."""
+    changes: tuple[str, ...] = ()
+    """Those of its parameters and captured variables that it changes; it returns them behind its result."""
+    is_late: bool = True
+    """Whether nothing that could fail follows a change."""
 
 
 def blocks_of(one: Core) -> Iterator[Block]:
@@ -237,6 +249,20 @@ def parts_of(one: Core) -> list[ast.AST]:
         case Attempt() | Together() | Break() | Continue():
             return []
     assert_never(one)
+
+
+def bound_by(one: Core) -> frozenset[str]:
+    """The names that a statement itself may bind."""
+    if isinstance(one, Pure):
+        if one.bound is None:
+            one.bound = frozenset(names_bound(one.stmt))
+        return one.bound
+    found: set[str] = set()
+    for part in parts_of(one):
+        found |= names_bound(part)
+    if isinstance(one, (Call, Loop)) and one.into:
+        found.add(one.into)
+    return frozenset(found)
 
 
 def all_of(block: Block) -> Iterator[Core]:

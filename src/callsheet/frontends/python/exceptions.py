@@ -1,4 +1,4 @@
-"""Python's exceptions as kinds of failure: which kind a `raise` gives, and which kinds an `except` catches."""
+"""Python's exceptions as kinds of failure: which a `raise` gives, and which an `except` catches."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from typing import Final
 from callsheet.diagnostics import Span
 from callsheet.frontends.expressions.names import FUNCTIONS, METHOD_NAMES
 from callsheet.frontends.python.kinds import ANY, NUMBERS, OPAQUE, Kinds
-from callsheet.frontends.python.source import dotted
+from callsheet.frontends.python.source import dotted, walk
 from callsheet.ir import expression as ir
 from callsheet.ir.expr import Literal
 from callsheet.ir.expression import Expression
@@ -49,6 +49,11 @@ _BINARY: Final[Mapping[type[ast.operator], ir.BinaryOp]] = {
     ast.BitOr: ir.BinaryOp.UNION,
     ast.BitAnd: ir.BinaryOp.INTERSECTION,
     ast.BitXor: ir.BinaryOp.DIFFERENCE,
+}
+_UNARY: Final[Mapping[type[ast.unaryop], ir.UnaryOp]] = {
+    ast.USub: ir.UnaryOp.MINUS,
+    ast.UAdd: ir.UnaryOp.PLUS,
+    ast.Not: ir.UnaryOp.NOT,
 }
 _COMPARED: Final[Mapping[type[ast.cmpop], ir.Comparison]] = {
     ast.Eq: ir.Comparison.EQ,
@@ -223,7 +228,7 @@ class Lowering:
 
     def _kind(self, node: ast.expr) -> str:
         """The kind of an expression; what depends on a name of a comprehension is any value."""
-        if self.bound and any(isinstance(one, ast.Name) and one.id in self.bound for one in ast.walk(node)):
+        if self.bound and any(isinstance(one, ast.Name) and one.id in self.bound for one in walk(node)):
             saved = dict(self.kinds.known)
             for name in self.bound:
                 self.kinds.known[name] = ANY
@@ -248,7 +253,7 @@ class Lowering:
             value = operand.value
             if isinstance(value, (int, float)) and not isinstance(value, bool):
                 return self._constant(-value, span)
-        known = {ast.USub: ir.UnaryOp.MINUS, ast.UAdd: ir.UnaryOp.PLUS, ast.Not: ir.UnaryOp.NOT}.get(type(op))
+        known = _UNARY.get(type(op))
         if known is None:
             raise NotSimple
         return ir.Unary(known, self.lower(operand), span)
@@ -309,9 +314,9 @@ class Lowering:
         if not isinstance(one, ast.FormattedValue):
             raise NotSimple
         value = self.lower(one.value)
-        if isinstance(value, Literal) and isinstance(value.value, str) and one.conversion == -1:
-            if one.format_spec is None:
-                return value.value
+        is_plain = one.conversion == -1 and one.format_spec is None
+        if is_plain and isinstance(value, Literal) and isinstance(value.value, str):
+            return value.value
         if one.conversion == ord("r"):
             value = ir.Call("pyrepr", (value,), (), made_span(value))
         elif one.conversion not in {-1, ord("s")}:
@@ -326,9 +331,7 @@ class Lowering:
             format_ = "".join(str(p.value) for p in spec.values if isinstance(p, ast.Constant)) or None
             if format_ is not None and any(c in format_ for c in "{}\"'\n\\"):
                 raise NotSimple
-        if format_ is None and one.conversion != ord("r"):
-            value = self._as_text(one.value, value)
-        elif one.conversion == ord("s"):
+        if (format_ is None and one.conversion != ord("r")) or one.conversion == ord("s"):
             value = self._as_text(one.value, value)
         return ir.Hole(value, format_)
 
@@ -391,7 +394,7 @@ class Lowering:
         if name in {"int", "float"} and node.args and self._kind(node.args[0]) == "date":
             raise NotSimple
         takes_all = name in _TAKES_ALL or name == "reversed"
-        arguments = tuple(self.lower(one, taken=takes_all and number == 0 or name == "zip")
+        arguments = tuple(self.lower(one, taken=(takes_all and number == 0) or name == "zip")
                           for number, one in enumerate(node.args))  # fmt: skip
         named = tuple((word.arg or "", self._named(name, word)) for word in node.keywords)
         return ir.Call(name, arguments, named, span)
@@ -453,5 +456,5 @@ def _is_literal(node: ast.expr) -> bool:
             one,
             (ast.Constant, ast.List, ast.Tuple, ast.Dict, ast.Set, ast.expr_context, ast.UnaryOp, ast.USub),
         )
-        for one in ast.walk(node)
+        for one in walk(node)
     )

@@ -1,7 +1,7 @@
 """What kind of value an expression gives, as far as the text tells: for what must be known to mean the same.
 
-`any` is a value that a plan can hold and nothing more is known; `opaque` is one of Python's own objects (a match,
-an instance, an iterator), which only pure code can use.
+`any` is a value that a plan can hold and nothing more is known; `opaque` is one of Python's own objects (a
+match, an instance, an iterator), which only pure code can use.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from callsheet.frontends.python import core
-from callsheet.frontends.python.source import dotted, own_nodes, parameters_of
+from callsheet.frontends.python.source import dotted, own_nodes, parameters_of, walk
 
 ANY, OPAQUE = "any", "opaque"
 NUMBERS: Final = frozenset({"int", "float", "bool", "number"})
@@ -20,8 +20,10 @@ FLAT: Final = NUMBERS | {"str", "none", "date", "key"}
 """The kinds of values that nothing can change."""
 
 _BY_FUNCTION: Final[Mapping[str, str]] = {
-    "len": "int", "str": "str", "repr": "str", "int": "int", "float": "float", "bool": "bool", "abs": "number",
-    "round": "number", "sum": ANY, "any": "bool", "all": "bool", "isinstance": "bool", "ord": "int", "chr": "str",
+    "len": "int", "str": "str", "repr": "str", "int": "int", "float": "float", "bool": "bool",
+    "abs": "number",
+    "round": "number", "sum": ANY, "any": "bool", "all": "bool", "isinstance": "bool",
+    "ord": "int", "chr": "str",
     "format": "str", "min": ANY, "max": ANY, "next": ANY, "divmod": "tuple", "pow": "number", "hash": "int",
     "json.loads": ANY, "json.dumps": "str", "re.findall": "list", "re.split": "list", "re.sub": "str",
     "re.escape": "str", "math.ceil": "int", "math.floor": "int", "math.sqrt": "float", "math.isnan": "bool",
@@ -36,12 +38,14 @@ _CONTAINERS: Final = frozenset({"list", "tuple", "dict", "set", "sorted"})
 _BY_METHOD: Final[Mapping[str, str]] = {
     **dict.fromkeys(
         ("strip", "lower", "upper", "title", "join", "replace", "lstrip", "rstrip", "casefold", "capitalize",
-         "removeprefix", "removesuffix", "zfill", "ljust", "rjust", "center", "swapcase", "format", "strftime",
+         "removeprefix", "removesuffix", "zfill", "ljust", "rjust", "center", "swapcase", "format",
+         "strftime",
          "isoformat", "getvalue", "decode", "hexdigest", "expandtabs"), "str"
     ),
     **dict.fromkeys(("split", "rsplit", "splitlines", "findall", "most_common"), "list"),
     **dict.fromkeys(("count", "find", "index", "rfind", "rindex", "weekday", "isoweekday"), "int"),
-    **dict.fromkeys(("startswith", "endswith", "isdigit", "isalpha", "isupper", "islower", "isspace", "isalnum",
+    **dict.fromkeys(("startswith", "endswith", "isdigit", "isalpha", "isupper", "islower",
+        "isspace", "isalnum",
                      "isnumeric", "issubset", "issuperset", "isdisjoint", "isdecimal"), "bool"),
     **dict.fromkeys(("get", "pop", "copy", "setdefault", "group", "start", "end"), ANY),
     **dict.fromkeys(("groups", "span", "partition", "rpartition"), "tuple"),
@@ -141,7 +145,7 @@ class Kinds:
                 case ast.Match(subject=subject, cases=cases):
                     kind = OPAQUE if self.of(subject) == OPAQUE else ANY
                     for each in cases:
-                        for part in ast.walk(each.pattern):
+                        for part in walk(each.pattern):
                             name = getattr(part, "name", None) or getattr(part, "rest", None)
                             if isinstance(name, str):
                                 self._is(name, kind)
@@ -305,7 +309,7 @@ class Kinds:
     def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.DictComp) -> str:
         saved = dict(self.known)
         for one in node.generators:
-            for part in ast.walk(one.target):
+            for part in walk(one.target):
                 if isinstance(part, ast.Name):
                     self.known.pop(part.id, None)
             self._bind(one.target, self.item(one.iter))

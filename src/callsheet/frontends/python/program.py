@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from callsheet.diagnostics import did_you_mean
 from callsheet.frontends.python.exceptions import DENIED, TOOL_ERROR, Exceptions
-from callsheet.frontends.python.source import Refused, dotted, names_bound, names_read, waits
+from callsheet.frontends.python.source import Refused, dotted, names_bound, names_read, waits, walk
 
 PURE_MODULES: Final = frozenset(
     {
@@ -94,6 +94,15 @@ BINDINGS: Final[Mapping[str, Binding]] = {
 """The operations of callsheet as async functions, unless a tool of that name is in the catalogue."""
 
 
+def said(meant: Sequence[str]) -> str:
+    """What to write instead of a name, of the names that are like it; empty if there are none.
+
+    >>> said(("search",))
+    'did you mean search?'
+    """
+    return f"did you mean {' or '.join(meant)}?" if meant else ""
+
+
 @dataclass(slots=True)
 class Program:
     """A file: its main function, the async functions it calls, and the definitions of its pure code."""
@@ -111,6 +120,9 @@ class Program:
     about: str | None = None
     choices: dict[str, None] = field(default_factory=dict[str, None])
     """Tools and async functions in the literal tables of the file."""
+
+    warnings: list[Refused] = field(default_factory=list[Refused])
+    """What has another effect than its text says."""
 
     def resolved(self, node: ast.AST) -> str | None:
         """The full name of `a.b` where `a` was imported, as in `asyncio.gather`; None for all else."""
@@ -139,7 +151,7 @@ class Program:
         meant = did_you_mean(name, known)
         listed = ", ".join(sorted(known)[:12])
         raise Refused(
-            "PYT008", node, f"there is no tool {name}", meant or f"call one that there is: {listed}"
+            "PYT008", node, f"there is no tool {name}", said(meant) or f"call one that there is: {listed}"
         )
 
     def definitions_for(self, names: set[str], local: Mapping[str, ast.stmt]) -> dict[str, ast.stmt]:
@@ -220,7 +232,8 @@ class _Reader:
                 raise Refused(
                     "PYT004",
                     one,
-                    "a plan's file has imports, functions, classes and constants at its top level, and nothing else",
+                    "a plan's file has imports, functions, classes and constants at its top level, and "
+                    "nothing else",
                     "move this statement into the async function",
                 )
 
@@ -235,9 +248,11 @@ class _Reader:
             )
         if name in self.functions or name in self.definitions:
             raise Refused(
-                "PYT010", node, f"{name} is defined twice; which one is meant depends on when it is called",
+                "PYT010",
+                node,
+                f"{name} is defined twice; which one is meant depends on when it is called",
                 "give one of them another name",
-            )  # fmt: skip
+            )
 
     def _import(self, one: ast.Import | ast.ImportFrom) -> None:
         if isinstance(one, ast.Import):
@@ -252,9 +267,11 @@ class _Reader:
             for each in one.names:
                 if each.asname and each.asname != each.name:
                     raise Refused(
-                        "PYT010", one, f"the tool {each.name} gets another name, {each.asname}",
+                        "PYT010",
+                        one,
+                        f"the tool {each.name} gets another name, {each.asname}",
                         "import it under its own name, so that readers know what is called",
-                    )  # fmt: skip
+                    )
             return
         self._check_module(module, one)
         for each in one.names:
@@ -285,7 +302,8 @@ class _Reader:
             "pathlib": "a plan reaches files by tools only; take paths apart as texts",
             "pickle": "a pickle can run any code; use json",
         }.get(
-            name.split(".")[0], "a plan may import: " + ", ".join(sorted(PURE_MODULES - {"__future__"})[:24])
+            name.split(".", maxsplit=1)[0],
+            "a plan may import: " + ", ".join(sorted(PURE_MODULES - {"__future__"})[:24]),
         )
         raise Refused("PYT005", node, f"a plan may not import {name}", why)
 
@@ -299,19 +317,19 @@ class _Reader:
             )
         for target in targets:
             bound = names_bound(target)
-            if not bound or any(
-                isinstance(each, (ast.Attribute, ast.Subscript)) for each in ast.walk(target)
-            ):
+            if not bound or any(isinstance(each, (ast.Attribute, ast.Subscript)) for each in walk(target)):
                 raise Refused(
-                    "PYT004", one, "a constant of the file is changed, or something else's field is set",
+                    "PYT004",
+                    one,
+                    "a constant of the file is changed, or something else's field is set",
                     "write constants as NAME = value, once each, and compute in functions",
-                )  # fmt: skip
+                )
             for name in bound:
                 self._take(name, one)
                 self.definitions[name] = one
 
     def _class(self, one: ast.ClassDef) -> None:
-        for each in ast.walk(one):
+        for each in walk(one):
             if isinstance(each, ast.AsyncFunctionDef):
                 raise Refused(
                     "PYT024",
@@ -340,17 +358,26 @@ class _Reader:
         helpers = {name: one for name, one in self.functions.items() if one is not main}
         about = ast.get_docstring(main) or self.about
         return Program(
-            main, helpers, self.definitions, self.imports, self.modules, exceptions, self.tools, self.bindings,
+            main,
+            helpers,
+            self.definitions,
+            self.imports,
+            self.modules,
+            exceptions,
+            self.tools,
+            self.bindings,
             about,
-        )  # fmt: skip
+        )
 
     def _main(self, tree: ast.Module) -> ast.AsyncFunctionDef:
         if self.marked:
             if len(self.marked) > 1:
                 raise Refused(
-                    "PYT003", self.functions[self.marked[1]], "two functions are marked as the plan",
+                    "PYT003",
+                    self.functions[self.marked[1]],
+                    "two functions are marked as the plan",
                     "mark one with @plan; the other is then a function that it may call",
-                )  # fmt: skip
+                )
             return self.functions[self.marked[0]]
         if "main" in self.functions:
             return self.functions["main"]
@@ -360,13 +387,17 @@ class _Reader:
             return roots[0]
         if not self.functions:
             raise Refused(
-                "PYT003", tree.body[0] if tree.body else None, "there is no async function, so nothing is called",
+                "PYT003",
+                tree.body[0] if tree.body else None,
+                "there is no async function, so nothing is called",
                 "write async def main(): … and await the tools in it",
-            )  # fmt: skip
+            )
         raise Refused(
-            "PYT003", roots[-1] if roots else None, "which of the async functions is the plan is not clear",
+            "PYT003",
+            roots[-1] if roots else None,
+            "which of the async functions is the plan is not clear",
             "call it main, or mark it with @plan",
-        )  # fmt: skip
+        )
 
 
 def _at(made: ast.stmt, place: ast.stmt) -> ast.stmt:
@@ -390,10 +421,12 @@ def check_pure_function(one: ast.FunctionDef) -> None:
             )
         if isinstance(each, ast.AsyncFunctionDef):
             raise Refused(
-                "PYT013", each, f"an async function inside {one.name}, which awaits nothing",
+                "PYT013",
+                each,
+                f"an async function inside {one.name}, which awaits nothing",
                 "write it beside, not inside",
-            )  # fmt: skip
+            )
 
 
 def _inside(one: ast.AST) -> Iterator[ast.AST]:
-    yield from ast.walk(one)
+    yield from walk(one)

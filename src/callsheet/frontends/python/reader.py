@@ -1,7 +1,7 @@
 """Compiles a Python program to a plan: an async function whose awaits are calls of tools.
 
-In: a text, and what is known of the tools. Out: a `ParseResult`, whose plan has a tree; no text makes it raise,
-and none is ever executed.
+In: a text, and what is known of the tools. Out: a `ParseResult`, whose plan has a tree; no text makes it
+raise, and none is ever executed.
 """
 
 from __future__ import annotations
@@ -10,13 +10,16 @@ import ast
 from collections.abc import Mapping
 from typing import Any, cast
 
-from callsheet.diagnostics import Diagnostic, Span
+from callsheet.diagnostics import Severity
 from callsheet.frontends.python import core
-from callsheet.frontends.python.blocks import Blocks, Ids, Result
+from callsheet.frontends.python.blocks import Blocks
+from callsheet.frontends.python.changes import changes_of, give_back, take_back
+from callsheet.frontends.python.computation import Ids, Result
 from callsheet.frontends.python.program import BINDINGS, Binding, Program, Signature, read_program
 from callsheet.frontends.python.recursion import Copies
-from callsheet.frontends.python.source import Refused, Text, dotted
-from callsheet.frontends.python.statements import Names, Translator
+from callsheet.frontends.python.scope import Names, Scope
+from callsheet.frontends.python.source import Refused, Text, dotted, walk
+from callsheet.frontends.python.statements import Translator
 from callsheet.frontends.unseen import hidden_characters
 from callsheet.frontends.values.reader import ParseResult
 from callsheet.ir import tree, types
@@ -31,7 +34,7 @@ def read_python(
     tools: Mapping[str, Signature] | None = None,
     bindings: Mapping[str, Binding] = BINDINGS,
 ) -> ParseResult:
-    """Compile a Python program; `tools` are the signatures of all tools, by lower-case name, if they are known.
+    """Compile a Python program; `tools` are the signatures of all tools by name, if they are known.
 
     Without them any name that is not defined is a tool. `bindings` are names for operations of callsheet.
 
@@ -43,7 +46,8 @@ def read_python(
     found = [*hidden_characters(text)]
     plan: Plan | None = None
     try:
-        plan = _compiled(source, tools, bindings)
+        plan, warnings = _compiled(source, tools, bindings)
+        found += [source.diagnostic(one, Severity.WARNING) for one in warnings]
     except Refused as refused:
         found.append(source.diagnostic(refused))
     except RecursionError:
@@ -55,16 +59,18 @@ def read_python(
     return ParseResult(plan, plan or Plan((), Order.TREE), tuple(found), source.source)
 
 
-def _compiled(source: Text, tools: Mapping[str, Signature] | None, bindings: Mapping[str, Binding]) -> Plan:
+def _compiled(
+    source: Text, tools: Mapping[str, Signature] | None, bindings: Mapping[str, Binding]
+) -> tuple[Plan, list[Refused]]:
     module = source.tree()
     _check_names(module)
     program = read_program(module, tools, bindings)
     compiler = _Compiler(program, source, module)
-    return compiler.plan()
+    return compiler.plan(), program.warnings
 
 
 def _check_names(module: ast.Module) -> None:
-    for node in ast.walk(module):
+    for node in walk(module):
         for field in ("id", "arg", "name"):
             held = getattr(node, field, None)
             if isinstance(held, str) and not held.isascii():
@@ -117,13 +123,15 @@ class _Compiler:
     # ------------------------------------------------------------ functions
 
     def _translate(
-        self, node: ast.AsyncFunctionDef, outer: Translator | None, around: tuple[ast.AsyncFunctionDef, ...]
+        self, node: ast.AsyncFunctionDef, outer: Scope | None, around: tuple[ast.AsyncFunctionDef, ...]
     ) -> tuple[core.Function, Translator]:
         if any(node is one for one in around):
             raise Refused(
-                "PYT014", node, f"{node.name} calls itself: how deep it goes is not known before the run",
+                "PYT014",
+                node,
+                f"{node.name} calls itself: how deep it goes is not known before the run",
                 "write a loop: while there is more to do, take the next and add what it leads to",
-            )  # fmt: skip
+            )
         known = self.done.get(id(node))
         if known is not None:
             return known
@@ -134,16 +142,23 @@ class _Compiler:
                 self.copies.fit(one)
                 inner, _ = self._translate(one.helper, self._owner(one.helper, translator), (*around, node))
                 self._complete(one, inner)
+        functions = {number: function for number, (function, _) in self.done.items()}
+        made.body = take_back(made.body, functions, self.names.fresh)
+        if node is not self.program.main:
+            definitions = {**self.program.definitions, **translator.definitions()}
+            changes = changes_of(made, definitions, self.program.resolved)
+            if changes:
+                give_back(made, changes)
         self.done[id(node)] = made, translator
         if node is not self.program.main:
             self._name(node)
             self.order.append(node)
         return made, translator
 
-    def _owner(self, helper: ast.AsyncFunctionDef, at: Translator) -> Translator | None:
+    def _owner(self, helper: ast.AsyncFunctionDef, at: Scope) -> Scope | None:
         """The function around a helper; None for one of the file."""
         helper = self.copies.origin(helper)
-        translator: Translator | None = at
+        translator: Scope | None = at
         while translator is not None:
             if any(helper is one for one in translator.local_helpers.values()):
                 return translator
@@ -158,7 +173,7 @@ class _Compiler:
         self.plan_names[id(node)] = name
 
     def _complete(self, call: core.Call, helper: core.Function) -> None:
-        """Give a call the defaults of what it leaves out, and the variables that the function reads from around."""
+        """Give a call the defaults of what it leaves out, and what the function reads from around it."""
         given = {one.name for one in call.arguments}
         for name in helper.parameters:
             if name not in given and name in helper.defaults:
@@ -193,7 +208,7 @@ class _Compiler:
     def _input(self, name: str, main: core.Function) -> tree.Input:
         kind = _type(main.annotations.get(name)) or types.Basic.JSON
         place = next(
-            (one for one in ast.walk(main.node.args) if isinstance(one, ast.arg) and one.arg == name), None
+            (one for one in walk(main.node.args) if isinstance(one, ast.arg) and one.arg == name), None
         )
         span = self.source.span(place)
         if name not in main.defaults:
@@ -205,9 +220,11 @@ class _Compiler:
             value = ...
         if not _is_json(value):
             raise Refused(
-                "PYT019", default, f"the default of {name} is no constant of JSON",
+                "PYT019",
+                default,
+                f"the default of {name} is no constant of JSON",
                 "write None, and compute the value in the function if it is None",
-            )  # fmt: skip
+            )
         if value is None and not isinstance(kind, types.Maybe) and kind is not types.Basic.JSON:
             kind = types.Maybe(kind)
         return tree.Input(name, kind, cast("JSON", value), is_required=False, span=span)
@@ -266,6 +283,3 @@ def _type(node: ast.expr | None) -> types.Type | None:  # noqa: PLR0911
             return None if made is None else types.Maybe(made)
         case _:
             return None
-
-
-__all__ = ["Binding", "Diagnostic", "Signature", "Span", "read_python"]

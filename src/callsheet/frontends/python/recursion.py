@@ -1,7 +1,7 @@
-"""Async functions that call themselves a known number of times: a copy for each, without the argument that counts.
+"""Async functions that call themselves a known number of times: a copy for each count.
 
-In: a call of such a function. Out: the copy for the constants among its arguments, in which what follows from them
-is computed. Where no constant ends the calls, the function is `Refused`.
+In: a call of such a function. Out: the copy for the constants among its arguments, in which what follows
+from them is computed. Where no constant ends the calls, the function is `Refused`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
 from callsheet.frontends.python import core
-from callsheet.frontends.python.source import Refused, names_bound, parameters_of
+from callsheet.frontends.python.source import Refused, names_bound, parameters_of, walk
 
 _MOST_COPIES: Final = 40
 
@@ -40,7 +40,7 @@ class Copies:
         return self.origins.get(id(node), node)
 
     def fit(self, call: core.Call) -> None:
-        """Let a call of a function that calls itself call the copy for its constants. Raises Refused (PYT014)."""
+        """Let a call of a function that calls itself be one of the copy. Raises Refused (PYT014)."""
         node = call.helper
         if node is None or not calls_itself(node):
             return
@@ -61,9 +61,11 @@ class Copies:
                 constants[one.arg] = value.value
         if not constants or len(self.made) >= _MOST_COPIES:
             raise Refused(
-                "PYT014", node, f"{node.name} calls itself: how deep it goes is not known before the run",
+                "PYT014",
+                node,
+                f"{node.name} calls itself: how deep it goes is not known before the run",
                 "write a loop: while there is more to do, take the next and add what it leads to",
-            )  # fmt: skip
+            )
         key = id(node), tuple(sorted(constants.items()))
         if key not in self.made:
             self.made[key] = _copied(node, constants)
@@ -74,14 +76,12 @@ class Copies:
 
 def calls_itself(node: ast.AsyncFunctionDef) -> bool:
     """Whether an async function names itself in its body."""
-    return any(
-        isinstance(one, ast.Name) and one.id == node.name for part in node.body for one in ast.walk(part)
-    )
+    return any(isinstance(one, ast.Name) and one.id == node.name for part in node.body for one in walk(part))
 
 
 def _copied(node: ast.AsyncFunctionDef, constants: Mapping[str, object]) -> ast.AsyncFunctionDef:
     made = copy.deepcopy(node)
-    made.body = cast("list[ast.stmt]", _Fold(constants).block(made.body))
+    made.body = _Fold(constants).block(made.body)
     of = made.args
     plain = [*of.posonlyargs, *of.args]
     defaults = dict(
@@ -109,7 +109,7 @@ class _Fold(ast.NodeTransformer):
         """The statements that are left of a block."""
         made: list[ast.stmt] = []
         for one in body:
-            found = cast("Any", self.visit(one))
+            found: Any = self.visit(one)
             if isinstance(found, list):
                 made += cast("list[ast.stmt]", found)
             elif found is not None:

@@ -1,4 +1,4 @@
-"""Which variables may hold the same object, and what is changed where: Python has references, a plan has values.
+"""Which variables may hold the same object, and what is changed: Python has references, a plan has values.
 
 Variables, and what is inside them, are nodes that are merged wherever an assignment may make them one object
 (as Steensgaard's analysis does). A change is then seen by all variables that reach the changed node.
@@ -12,7 +12,7 @@ from typing import Final
 
 from callsheet.frontends.python import core
 from callsheet.frontends.python.kinds import FLAT, Kinds
-from callsheet.frontends.python.source import dotted, own_nodes, parameters_of
+from callsheet.frontends.python.source import dotted, own_nodes, parameters_of, walk
 
 MUTATORS: Final = frozenset(
     {
@@ -89,7 +89,8 @@ _FRESH_METHODS: Final = frozenset(
     }
 )
 _SHALLOW: Final = frozenset(
-    {"list", "tuple", "set", "frozenset", "sorted", "reversed", "dict", "filter", "deque", "defaultdict", "Counter",
+    {"list", "tuple", "set", "frozenset", "sorted", "reversed", "dict", "filter", "deque", "defaultdict",
+     "Counter",
      "OrderedDict", "iter", "copy"}
 )  # fmt: skip
 """What makes a new container of the same items."""
@@ -116,9 +117,9 @@ def find(node: Node) -> Node:
     return node
 
 
-def merge(one: Node, two: Node) -> Node:
+def merge(left: Node, right: Node) -> Node:
     """Let two nodes be one object."""
-    first, second = find(one), find(two)
+    first, second = find(left), find(right)
     if first is second:
         return first
     second.parent = first
@@ -129,8 +130,8 @@ def merge(one: Node, two: Node) -> Node:
     if second.fields is None and second.content is None:
         return first
     if first.fields is not None and second.fields is not None and len(first.fields) == len(second.fields):
-        for left, right in zip(first.fields, second.fields, strict=True):
-            merge(left, right)
+        for one, other in zip(first.fields, second.fields, strict=True):
+            merge(one, other)
         return find(first)
     parts = [*(first.fields or ()), *(second.fields or ())]
     first.fields = None
@@ -197,6 +198,7 @@ class Sharing:
         self.nodes = {name: Node() for name in variables}
         self.definitions, self.resolved, self.kinds = definitions, resolved, kinds
         self.frames: list[dict[str, Node]] = []
+        self.changes: dict[int, tuple[ast.AST, list[Node]]] = {}
         self.doubled: list[Node] = []
         """Objects that one container may hold more than once."""
         self.summaries: dict[str, tuple[bool, bool]] = {}
@@ -224,14 +226,11 @@ class Sharing:
     def _double(self, node: ast.expr, own: set[str]) -> None:
         """What a comprehension or a repetition puts into a container again and again."""
         for one in own_nodes(node):
-            if (
-                isinstance(one, ast.Name)
-                and isinstance(one.ctx, ast.Load)
-                and one.id in self.nodes
-                and one.id not in own
-            ):
-                if self.kinds is None or self.kinds.known.get(one.id) not in FLAT:
-                    self.doubled += chain(self.node(one.id))
+            if not isinstance(one, ast.Name) or not isinstance(one.ctx, ast.Load):
+                continue
+            is_flat = self.kinds is not None and self.kinds.known.get(one.id) in FLAT
+            if one.id in self.nodes and one.id not in own and not is_flat:
+                self.doubled += chain(self.node(one.id))
 
     # ------------------------------------------------------------ what expressions give
 
@@ -249,6 +248,10 @@ class Sharing:
                 return self.node(name)
             case ast.Subscript(value=value):
                 held = self.value(value)
+                index = node.slice.value if isinstance(node.slice, ast.Constant) else None
+                fields = find(held).fields
+                if fields is not None and isinstance(index, int) and 0 <= index < len(fields):
+                    return find(fields[index])
                 return merge(Node(), held) if isinstance(node.slice, ast.Slice) else inside(held)
             case ast.Attribute(value=value):
                 return inside(self.value(value))
@@ -296,10 +299,10 @@ class Sharing:
         self.frames.append(frame)
         for one in node.generators:
             held = self.value(one.iter)
-            for part in ast.walk(one.target):
+            for part in walk(one.target):
                 if isinstance(part, ast.Name):
                     frame[part.id] = Node()
-            self.bind(one.target, self._item(one.iter, held))
+            self.bind(one.target, self.item_of(one.iter, held))
         made = Node()
         element = node.value if isinstance(node, ast.DictComp) else node.elt
         if self.kinds is None or self.kinds.of(element) not in FLAT:
@@ -308,25 +311,25 @@ class Sharing:
         self.frames.pop()
         return made
 
-    def _item(self, source: ast.expr, held: Node) -> Node:
+    def item_of(self, source: ast.expr, held: Node) -> Node:
         """What a loop gets of a source: for `zip` and its like a tuple of the items."""
         name = dotted(source.func) if isinstance(source, ast.Call) else None
         if isinstance(source, ast.Call):
             given, func = source.args, source.func
             if name == "zip" and not any(isinstance(one, ast.Starred) for one in given):
-                return Node([self._item(one, self.value(one)) for one in given])
+                return Node([self.item_of(one, self.value(one)) for one in given])
             if name == "enumerate" and given:
-                return Node([Node(), self._item(given[0], self.value(given[0]))])
+                return Node([Node(), self.item_of(given[0], self.value(given[0]))])
             if isinstance(func, ast.Attribute) and func.attr == "items":
                 return Node([Node(), inside(self.value(func.value))])
             if name in {"list", "sorted", "reversed"} and len(given) == 1:
-                return self._item(given[0], self.value(given[0]))
-        if isinstance(source, ast.Name) and self.kinds is not None:
-            if self.kinds.known.get(source.id) == "dict":
-                return Node()
+                return self.item_of(given[0], self.value(given[0]))
+        known = self.kinds.known if self.kinds is not None else {}
+        if isinstance(source, ast.Name) and known.get(source.id) == "dict":
+            return Node()
         return inside(held)
 
-    def _call(self, node: ast.Call) -> Node:
+    def _call(self, node: ast.Call) -> Node:  # noqa: PLR0912
         given = [*node.args, *(word.value for word in node.keywords)]
         if isinstance(node.func, ast.Attribute):
             method = node.func.attr
@@ -376,7 +379,7 @@ class Sharing:
         return self._unknown(node, given)
 
     def _unknown(self, node: ast.Call, given: list[ast.expr]) -> Node:
-        """A function of the program, or one that is not known: its result may be anything of its arguments."""
+        """A function of the program, or an unknown one: its result may be any part of its arguments."""
         name = dotted(node.func)
         if name is not None:
             found = self.definitions.get(name)
@@ -423,7 +426,7 @@ class Sharing:
             case _:
                 pass
 
-    def take(self, root: ast.AST) -> None:
+    def take(self, root: ast.AST) -> None:  # noqa: PLR0912
         """Merge what the statements and expressions of a tree make one object."""
         for node in own_nodes(root):
             match node:
@@ -443,7 +446,7 @@ class Sharing:
                     if not isinstance(value, (ast.Constant, ast.JoinedStr)):
                         put(held, inside(self.value(value)))
                 case ast.For(target=target, iter=source):
-                    self.bind(target, self._item(source, self.value(source)))
+                    self.bind(target, self.item_of(source, self.value(source)))
                 case ast.Call(func=ast.Attribute(attr=method, value=holder)) if method in _STORES:
                     held = self.value(holder)
                     for one in node.args:
@@ -456,7 +459,7 @@ class Sharing:
                 case ast.Match(subject=subject, cases=cases):
                     held = self.value(subject)
                     for each in cases:
-                        for part in ast.walk(each.pattern):
+                        for part in walk(each.pattern):
                             name = getattr(part, "name", None) or getattr(part, "rest", None)
                             if isinstance(name, str):
                                 for one in chain(held):
@@ -466,6 +469,12 @@ class Sharing:
 
     def changed(self, root: ast.AST) -> list[Node]:
         """The objects that a tree changes."""
+        known = self.changes.get(id(root))
+        if known is None:
+            known = self.changes[id(root)] = root, self._changed(root)
+        return [find(one) for one in known[1]]
+
+    def _changed(self, root: ast.AST) -> list[Node]:
         found: list[Node] = []
         frames = 0
         for node in own_nodes(root):
@@ -566,13 +575,15 @@ def _take(one: core.Core, made: Sharing, is_fresh: Callable[[core.Call], bool]) 
     for part in core.parts_of(one):
         made.take(part)
     match one:
+        case core.Call(into=str() as into, changes=[_, *_] as names):
+            merge(made.node(into), Node([Node(), *(made.node(name) for name in names)]))
         case core.Call(into=str() as into, helper=ast.AsyncFunctionDef(), arguments=arguments):
             if not is_fresh(one):
                 for each in arguments:
                     for node in chain(made.value(each.value)):
                         merge(made.node(into), node)
         case core.Loop(target=target, source=source, body=body, into=into):
-            merge(made.node(target), made._item(source, made.value(source)))  # noqa: SLF001 - one module
+            merge(made.node(target), made.item_of(source, made.value(source)))
             if into is not None:
                 for each in core.all_of(body):
                     if isinstance(each, core.Give):

@@ -1,6 +1,7 @@
 """The text of a Python plan: its syntax tree, places in it, and refusals, each with a way out.
 
-In: a text. Out: the tree that `ast` makes of it, which is never executed, and `Refused` for what a plan cannot say.
+In: a text. Out: the tree that `ast` makes of it, which is never executed, and `Refused` for what a plan
+cannot say.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import ast
 import warnings
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import Final, cast
 
 from callsheet.diagnostics import Diagnostic, Severity, Source, Span
 
@@ -94,16 +95,66 @@ class Text:
         """The line of a node, for messages."""
         return getattr(node, "lineno", 0)
 
-    def diagnostic(self, refused: Refused) -> Diagnostic:
+    def diagnostic(self, refused: Refused, severity: Severity = Severity.ERROR) -> Diagnostic:
         """A refusal as people and models read it."""
         node = refused.node
         span = self.head(node) if isinstance(node, ast.stmt) else self.span(node)
         if span is None:
             span = Span(0, 0)
-        return Diagnostic(refused.code, Severity.ERROR, refused.message, span, refused.rewrite)
+        return Diagnostic(refused.code, severity, refused.message, span, refused.rewrite)
 
 
 # ------------------------------------------------------------------ questions about trees
+
+_LEAVES: Final = frozenset(
+    {
+        ast.Name,
+        ast.Constant,
+        ast.Pass,
+        ast.Break,
+        ast.Continue,
+        ast.alias,
+        ast.Global,
+        ast.Nonlocal,
+        ast.MatchStar,
+    }
+)
+_NO_NODES: Final = frozenset(
+    {"ctx", "op", "ops", "id", "attr", "name", "kind", "type_comment", "conversion", "simple"}
+)
+_PARTS: Final[dict[type[ast.AST], tuple[str, ...]]] = {}
+"""The fields of each class of nodes that hold nodes, filled as they are met."""
+
+
+def children(node: ast.AST) -> list[ast.AST]:
+    """The nodes directly inside another one, in order; operators, contexts and imported names are none."""
+    kind = node.__class__
+    made: list[ast.AST] = []
+    if kind in _LEAVES:
+        return made
+    parts = _PARTS.get(kind)
+    if parts is None:
+        parts = _PARTS[kind] = tuple(name for name in kind._fields if name not in _NO_NODES)
+    for name in parts:
+        value: object = getattr(node, name, None)
+        if value.__class__ is list:
+            made += [one for one in cast("list[object]", value) if isinstance(one, ast.AST)]
+        elif isinstance(value, ast.AST):
+            made.append(value)
+    return made
+
+
+def walk(root: ast.AST) -> Iterator[ast.AST]:
+    """A node and all nodes inside it, each before what is inside it."""
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        yield node
+        inner = children(node)
+        if inner:
+            inner.reverse()
+            stack += inner
+
 
 _FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
@@ -117,7 +168,7 @@ def own_nodes(*roots: ast.AST) -> Iterator[ast.AST]:
         if isinstance(node, (*_FUNCTIONS, ast.ClassDef)) and node not in roots:
             stack.extend(_outside(node))
             continue
-        stack.extend(reversed(list(ast.iter_child_nodes(node))))
+        stack.extend(reversed(children(node)))
 
 
 def _outside(node: ast.AST) -> Iterable[ast.AST]:
@@ -154,7 +205,7 @@ def leaves(node: ast.stmt) -> bool:
             stack.extend((part, True) for part in one.body)
             stack.extend((part, in_loop) for part in one.orelse)
             continue
-        stack.extend((part, in_loop) for part in ast.iter_child_nodes(one))
+        stack.extend((part, in_loop) for part in children(one))
     return False
 
 
@@ -181,7 +232,7 @@ def _bind(root: ast.AST, found: set[str]) -> None:
         found.add(root.name)
         return
     if isinstance(root, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
-        for one in ast.walk(root):
+        for one in walk(root):
             if isinstance(one, ast.NamedExpr):
                 found.add(one.target.id)
         return
@@ -195,7 +246,7 @@ def _bind(root: ast.AST, found: set[str]) -> None:
         found.add(root.name)
     if isinstance(root, ast.MatchMapping) and root.rest:
         found.add(root.rest)
-    for child in ast.iter_child_nodes(root):
+    for child in children(root):
         _bind(child, found)
 
 
@@ -223,7 +274,7 @@ class _Reads(ast.NodeVisitor):
         body = node.body if isinstance(node.body, list) else [node.body]
         outer: set[str] = set()
         for one in body:
-            for part in ast.walk(one):
+            for part in walk(one):
                 if isinstance(part, (ast.Nonlocal, ast.Global)):
                     outer |= set(part.names)
         bound = {one.arg for one in _arguments(node.args)} | (names_bound(*body) - outer)
@@ -246,7 +297,7 @@ class _Reads(ast.NodeVisitor):
     def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp) -> None:
         bound: set[str] = set()
         for one in node.generators:
-            bound |= {part.id for part in ast.walk(one.target) if isinstance(part, ast.Name)}
+            bound |= {part.id for part in walk(one.target) if isinstance(part, ast.Name)}
         inside: set[str] = set()
         parts = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
         for number, one in enumerate(node.generators):

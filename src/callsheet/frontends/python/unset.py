@@ -1,7 +1,7 @@
 """Variables that may have no value where they are read: a test before it, which fails as CPython does.
 
-In: a function, and the reads that its paths leave unset. Out: the function with a second variable for each, which
-says whether it is set. Where that cannot be told, the function is `Refused`.
+In: a function, and the reads that its paths leave unset. Out: the function with a second variable for each,
+which says whether it is set. Where that cannot be told, the function is `Refused`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import ast
 from collections.abc import Callable
 
 from callsheet.frontends.python import core
-from callsheet.frontends.python.source import Refused, names_bound
+from callsheet.frontends.python.source import Refused, names_bound, walk
 from callsheet.frontends.python.variables import Variables
 
 
@@ -43,13 +43,15 @@ def _may_set(one: core.Core, name: str, variables: Variables) -> bool:
 def _refused(name: str, one: core.Core) -> Refused:
     node: ast.AST = one.stmt if isinstance(one, core.Pure) else one.node
     for part in core.parts_of(one):
-        for each in ast.walk(part):
+        for each in walk(part):
             if isinstance(each, ast.Name) and each.id == name and isinstance(each.ctx, ast.Load):
                 node = each
     return Refused(
-        "PYT016", node, f"{name} may have no value here: some path does not set it",
+        "PYT016",
+        node,
+        f"{name} may have no value here: some path does not set it",
         f"set it before, as in {name} = None, and say what is done then",
-    )  # fmt: skip
+    )
 
 
 def _assigned(name: str, value: object, place: ast.AST) -> core.Pure:

@@ -1,7 +1,7 @@
 """The variables of a function: which are set where they are read, which are still needed, and in which scope.
 
-In: a `core.Function`. Out: for each statement the variables that are needed after it, for each variable the loops
-whose items have one of their own, and the reads of variables that some path leaves unset.
+In: a `core.Function`. Out: for each statement the variables that are needed after it, for each variable the
+loops whose items have one of their own, and the reads of variables that some path leaves unset.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import TypeAlias, assert_never
 
 from callsheet.frontends.python import core
-from callsheet.frontends.python.source import names_bound, names_read
+from callsheet.frontends.python.source import children, names_bound, names_read, walk
 
 Set: TypeAlias = "frozenset[str]"
 _EMPTY: Set = frozenset()
@@ -37,24 +37,24 @@ class PureFlow:
         """An expression is evaluated."""
         if node is None:
             return
-        named = {one.target.id for one in ast.walk(node) if isinstance(one, ast.NamedExpr)}
+        named = {one.target.id for one in walk(node) if isinstance(one, ast.NamedExpr)}
         inner = {
             each.target.id
-            for one in ast.walk(node)
+            for one in walk(node)
             if named and isinstance(one, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp))
-            for each in ast.walk(one)
+            for each in walk(one)
             if isinstance(each, ast.NamedExpr)
         }
         self.exposed |= names_read(node) - state - inner
         state |= named - inner
 
     def _target(self, node: ast.expr, state: set[str]) -> None:
-        for one in ast.walk(node):
+        for one in walk(node):
             if isinstance(one, (ast.Subscript, ast.Attribute)):
                 self.read(one, state)
         state |= names_bound(node)
 
-    def statement(self, node: ast.stmt, state: set[str]) -> set[str] | None:  # noqa: PLR0911, PLR0912
+    def statement(self, node: ast.stmt, state: set[str]) -> set[str] | None:  # noqa: PLR0912
         """What is set after one statement."""
         match node:
             case ast.Assign(targets=targets, value=value):
@@ -94,7 +94,7 @@ class PureFlow:
             case ast.Match():
                 return self._match(node, state)
             case ast.Raise() | ast.Return():
-                for one in ast.iter_child_nodes(node):
+                for one in children(node):
                     self.read(one, state)
                 return None
             case ast.Break() | ast.Continue():
@@ -105,7 +105,7 @@ class PureFlow:
                 self.read(node, state)
                 state.add(node.name)
             case _:
-                for one in ast.iter_child_nodes(node):
+                for one in children(node):
                     self.read(one, state)
                 state |= names_bound(node)
         return state
@@ -157,7 +157,7 @@ class PureFlow:
         is_whole = False
         for one in node.cases:
             inner = set(state) | names_bound(one.pattern)
-            for part in ast.walk(one.pattern):
+            for part in walk(one.pattern):
                 if isinstance(part, ast.expr):
                     self.read(part, inner)
             if one.guard is not None:
@@ -174,10 +174,7 @@ def bound_names(block: core.Block) -> frozenset[str]:
     """All variables that the statements of a function set."""
     found: set[str] = set()
     for one in core.all_of(block):
-        for part in core.parts_of(one):
-            found |= names_bound(part)
-        if isinstance(one, (core.Call, core.Loop)) and one.into:
-            found.add(one.into)
+        found |= core.bound_by(one)
         if isinstance(one, core.Loop):
             found.add(one.target)
         if isinstance(one, core.Attempt):
@@ -188,7 +185,12 @@ def bound_names(block: core.Block) -> frozenset[str]:
 def _meet(states: Iterable[Set | None]) -> Set | None:
     """What is set on all of the paths that go on; None if none does."""
     going = [one for one in states if one is not None]
-    return frozenset.intersection(*going) if going else None
+    if not going:
+        return None
+    made = going[0]
+    for one in going[1:]:
+        made &= one
+    return made
 
 
 def surely_runs(source: ast.expr) -> bool:
@@ -294,7 +296,7 @@ class Variables:
             flow = PureFlow()
             for part in core.parts_of(one):
                 flow.read(part, set())
-                sets |= {each.target.id for each in ast.walk(part) if isinstance(each, ast.NamedExpr)}
+                sets |= {each.target.id for each in walk(part) if isinstance(each, ast.NamedExpr)}
             reads = self._with_extra(flow.exposed)
             if isinstance(one, (core.Call, core.Loop)) and one.into:
                 sets.add(one.into)
@@ -305,12 +307,7 @@ class Variables:
 
     def bound_by(self, one: core.Core) -> Set:
         """All variables that a statement itself may set."""
-        found: set[str] = set()
-        for part in core.parts_of(one):
-            found |= names_bound(part)
-        if isinstance(one, (core.Call, core.Loop)) and one.into:
-            found.add(one.into)
-        return frozenset(found) & self.names
+        return core.bound_by(one) & self.names
 
     # ------------------------------------------------------------ what is still needed
 
@@ -404,7 +401,7 @@ class Variables:
         self.loops.pop()
         return made
 
-    def _after(self, one: core.Core, state: Set) -> Set | None:  # noqa: PLR0911
+    def _after(self, one: core.Core, state: Set) -> Set | None:
         match one:
             case core.Pure(stmt=ast.Raise()):
                 return None

@@ -1,0 +1,573 @@
+"""Pure statements of a function as LET and SET where expressions can say them, else as COMPUTE.
+
+In: runs of pure statements, and the facts about their variables. Out: statements of a plan. What a change
+of an object would have to do to a second name of it is kept in one COMPUTE, or `Refused`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple, TypeAlias, cast
+
+from callsheet.diagnostics import Span
+from callsheet.frontends.python import core
+from callsheet.frontends.python.exceptions import DENIED, FAILURE_KINDS, TOOL_ERROR, exception_name
+from callsheet.frontends.python.expressions import Lowering, NotSimple, made_span
+from callsheet.frontends.python.kinds import ANY, FLAT, NUMBERS, OPAQUE, Kinds
+from callsheet.frontends.python.program import Program
+from callsheet.frontends.python.sharing import Node, Sharing, chain, find, sharing_of
+from callsheet.frontends.python.source import (
+    Refused,
+    Text,
+    names_bound,
+    names_read,
+    walk,
+)
+from callsheet.frontends.python.unset import with_tests
+from callsheet.frontends.python.variables import PureFlow, Variables, bound_names
+from callsheet.ir import expression as ir
+from callsheet.ir import tree
+from callsheet.ir.expr import Literal
+from callsheet.ir.expression import Expression
+
+Path: TypeAlias = "tuple[core.Loop, ...]"
+
+
+class Ids:
+    """The ids of the steps of a plan, made from names."""
+
+    def __init__(self) -> None:
+        self.taken: set[str] = set()
+
+    def make(self, function: str, name: str) -> str:
+        """`function.name`, with a number from the second on."""
+        stem = own = f"{function}.{name}"
+        number = 1
+        while own in self.taken:
+            number += 1
+            own = f"{stem}{number}"
+        self.taken.add(own)
+        return own
+
+
+class Result(NamedTuple):
+    """What an async function returns: of which kind, and whether it is surely nothing that it was given."""
+
+    kind: str
+    is_fresh: bool
+
+
+_Made: TypeAlias = "tuple[str, Expression, Span | None] | tree.Require"
+
+
+class Computation:
+    """The pure statements of one function, and the facts about its variables."""
+
+    def __init__(  # noqa: PLR0913
+        self,
+        program: Program,
+        function: core.Function,
+        definitions: Mapping[str, ast.stmt],
+        text: Text,
+        ids: Ids,
+        fresh: Callable[[str], str],
+        plan_names: Mapping[int, str],
+        results: dict[int, Result],
+        *,
+        is_main: bool,
+    ) -> None:
+        """`definitions` are the pure functions of this function and those around it, by name."""
+        self.program, self.function, self.local, self.text, self.ids = (
+            program,
+            function,
+            definitions,
+            text,
+            ids,
+        )
+        self.fresh, self.plan_names, self.is_main, self.results = fresh, plan_names, is_main, results
+        names = bound_names(function.body) | set(function.parameters) | set(function.captured)
+        self.names = frozenset(names - set(definitions))
+        self.all_definitions = {**program.definitions, **definitions}
+        extra = {name: self._captured_by(name) for name in definitions}
+        self.variables = Variables(function, self.names, extra)
+        if self.variables.unset:
+            with_tests(function, self.variables, fresh)
+            self.names |= bound_names(function.body)
+            self.variables = Variables(function, self.names, extra)
+        self.kinds = Kinds(function, self.all_definitions, program.resolved, self._result_kind)
+        self.keys = _names_of_keys(function)
+        self.sharing = Sharing(self.names, self.all_definitions, program.resolved, self.kinds)
+        sharing_of(function, self.sharing, self._is_fresh)
+        self.lowering = Lowering(self.kinds, self.names, self.all_definitions, text.span, program.resolved)
+        if not is_main:
+            results[id(function.node)] = self._result()
+        self.shapes: dict[str, int] = {}
+        self.relinked: dict[str, tuple[str, str]] = {}
+        """Names of loops whose items are changed: the list that each is an item of, and its number there."""
+
+    def _result(self) -> Result:
+        """What the function returns."""
+        sharing = Sharing(self.names, self.all_definitions, self.program.resolved, self.kinds)
+        sharing_of(self.function, sharing, self._is_fresh)
+        given = [sharing.node(name) for name in (*self.function.parameters, *self.function.captured)]
+        values = [one.value for one in core.all_of(self.function.body) if isinstance(one, core.Return)]
+        is_fresh = all(
+            not any(find(node) in chain(each) for node in chain(sharing.value(one)) for each in given)
+            for one in values
+            if one is not None
+        )
+        return Result(self.kinds.returned(self.function), is_fresh)
+
+    def _result_kind(self, call: core.Call) -> str:
+        if call.helper is None:
+            return ANY
+        known = self.results.get(id(call.helper))
+        return ANY if known is None else known.kind
+
+    def _is_fresh(self, call: core.Call) -> bool:
+        known = self.results.get(id(call.helper))
+        return known is not None and (known.is_fresh or known.kind in FLAT)
+
+    def _captured_by(self, name: str) -> frozenset[str]:
+        """The variables that a local function reads, also through others."""
+        found: set[str] = set()
+        todo, seen = [name], {name}
+        while todo:
+            definition = self.local.get(todo.pop())
+            if definition is None:
+                continue
+            for one in names_read(definition):
+                if one in self.local and one not in seen:
+                    seen.add(one)
+                    todo.append(one)
+                found.add(one)
+        return frozenset(found)
+
+    def is_here(self, name: str, path: Path) -> bool:
+        """Whether a variable belongs to the innermost scope around the place."""
+        return self.variables.scope(name, path) is (path[-1] if path else None)
+
+    def flush(
+        self,
+        group: Sequence[core.Pure],
+        needed: frozenset[str] | set[str],
+        path: Path,
+        out: list[tree.Statement],
+        before: frozenset[str] | set[str] | None = None,
+        caught: frozenset[str] | None = None,
+    ) -> None:
+        """Pure statements as LET and SET where their expressions allow it, else as COMPUTE.
+
+        `needed` are the variables that are needed after them, `before` those that have a value before them,
+        `caught` those that handlers need if one of them fails.
+        """
+        first = id(group[0])
+        before = self.variables.before.get(first, before or frozenset())
+        caught = self.variables.caught.get(first, caught or frozenset()) & self.names
+        self._check_sharing(group, before, path)
+        for part, rest in self._parts(group, caught):
+            later = self._reads_first([one.stmt for one in rest])
+            self._part(part, frozenset(needed) | later | caught, path, out, before, caught)
+            before = frozenset(before) | {name for one in part for name in core.bound_by(one)}
+
+    def _parts(
+        self, group: Sequence[core.Pure], caught: frozenset[str]
+    ) -> list[tuple[list[core.Pure], list[core.Pure]]]:
+        """Pure statements in parts, each with its rest: a handler sees what was set before a failure."""
+        if not caught:
+            return [(list(group), [])]
+        made: list[list[core.Pure]] = [[]]
+        for one in group:
+            made[-1].append(one)
+            if self._writes(one.stmt) & caught:
+                made.append([])
+        parts = [part for part in made if part]
+        return [
+            (part, [one for each in parts[number + 1 :] for one in each]) for number, part in enumerate(parts)
+        ]
+
+    def _writes(self, stmt: ast.stmt) -> frozenset[str]:
+        """The variables that a statement sets or changes."""
+        changed = self.sharing.changed(stmt)
+        touched = {name for name in self.names if changed and self.sharing.reaches(name, changed)}
+        return frozenset((names_bound(stmt) & self.names) | touched)
+
+    def _part(
+        self,
+        group: Sequence[core.Pure],
+        needed: frozenset[str],
+        path: Path,
+        out: list[tree.Statement],
+        before: frozenset[str] | set[str],
+        caught: frozenset[str],
+    ) -> None:
+        simple = [self._simple(one.stmt) for one in group]
+        first = next((number for number, each in enumerate(simple) if each is None), len(group))
+        last = max((number for number, each in enumerate(simple) if each is None), default=-1)
+        first, last = self._with_references(group, first, last, before)
+        for number in range(first):
+            self._lets(cast("list[_Made]", simple[number]), path, out)
+            before = frozenset(before) | core.bound_by(group[number])
+        if first <= last:
+            later = self._reads_first([one.stmt for one in group[last + 1 :]])
+            body = [one.stmt for one in group[first : last + 1]]
+            is_whole = not isinstance(body[-1], (ast.For, ast.While, ast.If, ast.Try, ast.With, ast.Match))
+            keeps = caught & self._writes(body[-1]) if not is_whole else frozenset[str]()
+            self._compute(body, needed | later, path, out, before, keeps)
+            for number in range(last + 1, len(group)):
+                self._lets(cast("list[_Made]", simple[number]), path, out)
+
+    def _with_references(
+        self, group: Sequence[core.Pure], first: int, last: int, before: frozenset[str] | set[str]
+    ) -> tuple[int, int]:
+        """What of a group has to be one COMPUTE, since a change in it is seen through a second name of it."""
+        for number, one in enumerate(group):
+            for node in self.sharing.changed(one.stmt):
+                bound = {name for each in group[:number] for name in core.bound_by(each)}
+                seen = [
+                    name
+                    for name in sorted((bound | set(before)) & self.names)
+                    if not self._is_flat(name) and self.sharing.reaches(name, (node,))
+                ]
+                if len(seen) < 2 and not self.sharing.is_doubled(node):
+                    continue
+                start = next((at for at, each in enumerate(group) if core.bound_by(each) & set(seen)), number)
+                first, last = min(first, start), max(last, number)
+        return first, last
+
+    def _is_flat(self, name: str) -> bool:
+        """Whether a variable has only values that nothing can change."""
+        return self.kinds.known.get(name) in FLAT or (
+            name in self.keys and self.kinds.known.get(name) != OPAQUE
+        )
+
+    def _reads_first(self, body: Sequence[ast.stmt]) -> frozenset[str]:
+        flow = PureFlow()
+        flow.run(body)
+        return self._with_captured(flow.exposed)
+
+    def _with_captured(self, found: Iterable[str]) -> frozenset[str]:
+        made = set(found)
+        for name in found:
+            if name in self.local:
+                made |= self._captured_by(name)
+        return frozenset(made & self.names)
+
+    def _lets(self, made: Sequence[_Made], path: Path, out: list[tree.Statement]) -> None:
+        for one in made:
+            if isinstance(one, tree.Require):
+                out.append(one)
+            else:
+                name, value, span = one
+                out.append(self.write(name, value, path, span))
+
+    def write(self, name: str, value: Expression, path: Path, span: Span | None) -> tree.Statement:
+        """A statement that gives a variable a value."""
+        if self.is_here(name, path) or name not in self.variables.scopes:
+            return tree.Let("", name, value, span=span)
+        return tree.Assign("", name, value, span=span)
+
+    def _simple(self, stmt: ast.stmt) -> list[_Made] | None:
+        """The assignments that a statement is, None if it is more than expressions can say."""
+        try:
+            return self._as_assignments(stmt)
+        except NotSimple:
+            return None
+
+    def _as_assignments(self, stmt: ast.stmt) -> list[_Made]:
+        span = self.text.span(stmt)
+        match stmt:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                return [(name, self.lowering.expression(value), span)]
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+                return [(name, self.lowering.expression(value), span)]
+            case ast.AnnAssign(value=None):
+                return []
+            case ast.Assign(targets=[ast.Tuple(elts=targets)], value=value):
+                return self._unpacked(targets, value, span)
+            case ast.AugAssign(target=ast.Name(id=name), op=op, value=value):
+                return [(name, self._increased(name, op, value, span), span)]
+            case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=name), slice=key)], value=value):
+                self._must_be(name, "dict")
+                item = ir.Mapping(((self.lowering.expression(key), self.lowering.expression(value)),), span)
+                return [(name, ir.Binary(ir.BinaryOp.UNION, ir.Variable(name, span), item, span), span)]
+            case ast.AugAssign(target=ast.Subscript(value=ast.Name(id=name), slice=key), op=op, value=value):
+                self._must_be(name, "dict")
+                if self.kinds.of(value) not in NUMBERS | {"str"}:
+                    raise NotSimple
+                at = ast.Subscript(ast.Name(name, ast.Load()), key, ast.Load())
+                total = ast.fix_missing_locations(ast.copy_location(ast.BinOp(at, op, value), stmt))
+                item = ir.Mapping(((self.lowering.expression(key), self.lowering.expression(total)),), span)
+                return [(name, ir.Binary(ir.BinaryOp.UNION, ir.Variable(name, span), item, span), span)]
+            case ast.Expr(
+                value=ast.Call(
+                    func=ast.Attribute(value=ast.Name(id=name), attr=method), args=[value], keywords=[]
+                )
+            ) if method in {"append", "add"} and name in self.names:
+                self._must_be(name, "list" if method == "append" else "set")
+                kind = ir.Kind.LIST if method == "append" else ir.Kind.SET
+                if isinstance(value, ast.Starred):
+                    raise NotSimple
+                item = ir.Display(kind, (self.lowering.expression(value),), span)
+                op_ = ir.BinaryOp.ADD if method == "append" else ir.BinaryOp.UNION
+                return [(name, ir.Binary(op_, ir.Variable(name, span), item, span), span)]
+            case ast.Assert(test=test, msg=message):
+                condition = self.lowering.expression(test)
+                made = None if message is None else self.lowering.expression(message)
+                if message is not None and self.kinds.of(message) != "str" and made is not None:
+                    made = ir.Call("pystr", (made,), (), made_span(made))
+                return [tree.Require("", condition, made, span=span)]
+            case _:
+                raise NotSimple
+
+    def _must_be(self, name: str, kind: str) -> None:
+        if name not in self.names or self.kinds.known.get(name) != kind:
+            raise NotSimple
+
+    def _unpacked(self, targets: Sequence[ast.expr], value: ast.expr, span: Span | None) -> list[_Made]:
+        names = [one.id for one in targets if isinstance(one, ast.Name)]
+        if len(names) < len(targets) or len(set(names)) < len(names):
+            raise NotSimple
+        if isinstance(value, ast.Name) and self.shapes.get(value.id) == len(names):
+            held = ir.Variable(value.id, span)
+            return [
+                (name, ir.Index(held, Literal(number), False, span), span)
+                for number, name in enumerate(names)
+            ]
+        if isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(names):
+            if set(names) & names_read(value):
+                raise NotSimple
+            return [
+                (name, self.lowering.expression(one), span)
+                for name, one in zip(names, value.elts, strict=True)
+            ]
+        raise NotSimple
+
+    def _increased(self, name: str, op: ast.operator, value: ast.expr, span: Span | None) -> Expression:
+        kind, other = self.kinds.known.get(name, ANY), self.kinds.of(value)
+        fits = (
+            kind in NUMBERS
+            or (kind == "str" and isinstance(op, ast.Add))
+            or (kind == other and kind in {"list", "tuple", "set"})
+            or (other in NUMBERS | {"str"} and isinstance(op, (ast.Add, ast.Sub)))
+        )
+        if name not in self.names or not fits:
+            raise NotSimple
+        made = ast.copy_location(ast.BinOp(ast.Name(name, ast.Load()), op, value), value)
+        ast.fix_missing_locations(made)
+        lowered = self.lowering.expression(made)
+        return replace(lowered, span=span) if isinstance(lowered, ir.Binary) else lowered
+
+    def _compute(
+        self,
+        body: Sequence[ast.stmt],
+        needed: frozenset[str],
+        path: Path,
+        out: list[tree.Statement],
+        before: frozenset[str] | set[str],
+        keeps: frozenset[str] = frozenset(),
+    ) -> None:
+        """A COMPUTE; where it fails, `keeps` are set to what they are then, and the failure follows."""
+        flow = PureFlow()
+        done = flow.run(body)
+        reads = set(self._with_captured(flow.exposed))
+        bound = {name for one in body for name in names_bound(one)} & self.names
+        changed = [node for one in body for node in self.sharing.changed(one)]
+        touched = {name for name in needed if name in self.names and self.sharing.reaches(name, changed)}
+        outputs = sorted(
+            name for name in (bound | touched) & needed if name in (done or set()) or name in before
+        )
+        sure = set[str]() if keeps or done is None else done
+        reads |= {name for name in outputs if name not in sure and name in before}
+        start: list[str] = []
+        for name, (owner, number) in self.relinked.items():
+            if name in reads and self.sharing.reaches(name, changed):
+                start.append(f"{name} = {owner}[{number}]")
+                reads = (reads - {name}) | {owner, number}
+                if owner not in outputs:
+                    outputs.append(owner)
+        renamed = {
+            name: self.fresh(name)
+            for name in outputs
+            if name in self.variables.scopes and not self.is_here(name, path)
+        }
+        stores = {name: _stored(held, name, body[-1]) for name, held in renamed.items()}
+        failed = self.fresh("failed") if keeps else None
+        if failed is None:
+            body = [*body, *stores.values()]
+        else:
+            body = _kept_after_failure(
+                [*body, *(one for name, one in stores.items() if name not in keeps)], failed
+            )
+            body += [one for name, one in stores.items() if name in keeps]
+        source = self._source(body, start)
+        span = _around(self.text, body)
+        into = [renamed.get(name, name) for name in outputs]
+        own = self.ids.make(self.function.name, self._compute_label(outputs))
+        names = (*into, failed) if failed is not None else tuple(into)
+        out.append(tree.Compute(own, source, tuple(sorted(reads)), names, span=span))
+
+        def assign(name: str) -> None:
+            out.append(tree.Assign("", name, ir.Variable(renamed[name], span), span=span))
+
+        if failed is not None:
+            for name in renamed:
+                if name in keeps:
+                    assign(name)
+            held = ir.Variable(failed, span)
+            test = ir.Compared(held, ((ir.Comparison.IS_NOT, Literal(None)),), span)
+            again = tree.Say("", tree.Word.FAIL, (held,), span=span)
+            out.append(tree.If("", (tree.Branch(test, (again,)),), is_named=False, span=span))
+        for name in renamed:
+            if name not in keeps:
+                assign(name)
+
+    def _compute_label(self, outputs: Sequence[str]) -> str:
+        named = [name for name in outputs if not name.rpartition("_")[2].isdigit()]
+        return named[-1] if named else "compute"
+
+    def _source(self, body: Sequence[ast.stmt], start: Sequence[str]) -> str:
+        """The text of a COMPUTE, with the definitions it needs."""
+        wanted = names_read(*body)
+        own = self.program.exceptions.own
+        classes = {
+            name
+            for name, one in self.all_definitions.items()
+            if isinstance(one, ast.ClassDef) and name not in own
+        }
+        needs_classes = classes if wanted & self.names else set[str]()
+        found = self.program.definitions_for(wanted | needs_classes, self.local)
+        parts = [ast.unparse(one) for one in dict.fromkeys(found.values())]
+        reached = wanted | names_read(*found.values())
+        parts[:0] = [
+            f"class {name}(Exception):\n    pass" for name in (DENIED, TOOL_ERROR) if name in reached
+        ]
+        return "\n".join([*parts, *start, *(ast.unparse(one) for one in body)])
+
+    def _check_sharing(
+        self, group: Sequence[core.Pure], before: frozenset[str] | set[str], path: Path
+    ) -> None:
+        """Raises Refused (PYT015) where a change would have to be seen through another variable too."""
+        for one in group:
+            changed = self.sharing.changed(one.stmt)
+            if one.takes_back is not None:
+                node = find(self.sharing.node(one.takes_back))
+                held = names_read(one.stmt)
+                self._check_change(one, node, frozenset(before) - held)
+            if not changed:
+                continue
+            self._check_owner(one, changed)
+            for loop in path:
+                held = find(self.sharing.value(loop.source))
+                if not loop.together and isinstance(loop.source, ast.Name) and held in changed:
+                    raise Refused(
+                        "PYT015",
+                        one.stmt,
+                        f"{loop.source.id} is changed while a loop goes through it",
+                        f"go through a copy: for … in list({loop.source.id})",
+                    )
+            for node in dict.fromkeys(changed):
+                self._check_change(one, node, before)
+
+    def _check_change(self, one: core.Pure, node: Node, before: frozenset[str] | set[str]) -> None:
+        seen = sorted(
+            name
+            for name in before
+            if name in self.names and not self._is_flat(name) and self.sharing.reaches(name, (node,))
+        )
+        if len(seen) == 1 and self.sharing.is_doubled(node) and not self.sharing.is_top(seen[0], node):
+            raise Refused(
+                "PYT015",
+                one.stmt,
+                f"what is changed here may be in {seen[0]} more than once",
+                "make an object of its own for each: [dict(x) for …], copy.deepcopy(x)",
+            )
+        if len(seen) < 2:
+            return
+        relinked = {name: owner for name, (owner, _) in self.relinked.items()}
+        pair = [name for name in seen if relinked.get(name) in seen]
+        if pair and set(seen) == {pair[0], relinked[pair[0]]}:
+            return
+        raise Refused(
+            "PYT015",
+            one.stmt,
+            f"this changes what {' and '.join(seen[:2])} may share: between calls each variable has a "
+            "value of its own",
+            f"change it before it gets a second name, or make a copy where it does: {seen[-1]} = list(…) "
+            "or dict(…)",
+        )
+
+    def _check_owner(self, one: core.Pure, changed: Sequence[Node]) -> None:
+        if self.is_main:
+            return
+        for name in (*self.function.parameters, *self.function.captured):
+            if (
+                name not in self.function.changes
+                and name in self.names
+                and any(find(node) in chain(self.sharing.node(name)) for node in changed)
+            ):
+                raise Refused(
+                    "PYT015",
+                    one.stmt,
+                    f"{name} belongs to the caller of {self.function.name}, and is changed here",
+                    f"make a copy under another name, return it, and assign it where {self.function.name} "
+                    "is called",
+                )
+
+
+def grouped(node: ast.expr) -> ast.expr:
+    """What `groupby` gives, as a list of keys with the list of each group."""
+    made = cast("ast.ListComp", ast.parse("[(_key, list(_group)) for _key, _group in x]", mode="eval").body)
+    made.generators[0].iter = node
+    inside = {id(one) for one in walk(node)}
+    for one in walk(made):
+        if id(one) not in inside:
+            ast.copy_location(one, node)
+    return made
+
+
+def _stored(name: str, value: str, place: ast.stmt) -> ast.stmt:
+    made = ast.Assign([ast.Name(name, ast.Store())], ast.Name(value, ast.Load()))
+    return ast.fix_missing_locations(ast.copy_location(made, place))
+
+
+def _names_of_keys(function: core.Function) -> frozenset[str]:
+    """Variables that are used as keys or indices: their values have a hash, so nothing changes them."""
+    found: set[str] = set()
+    for one in core.all_of(function.body):
+        for part in core.parts_of(one):
+            for node in walk(part):
+                if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Name):
+                    found.add(node.slice.id)
+    return frozenset(found)
+
+
+_KEPT = """
+{failed} = None
+try:
+    pass
+except Exception as _error:
+    _name = type(_error).__name__
+    {failed} = {{"kind": {kinds!r}.get(_name, _name), "message": str(_error), "step": ""}}
+"""
+
+
+def _kept_after_failure(body: Sequence[ast.stmt], failed: str) -> list[ast.stmt]:
+    """Statements whose failure is a value, so that what they have set until then is kept."""
+    kinds = {
+        exception_name(kind): kind for kind in FAILURE_KINDS if kind not in {"SCHEMA", "REQUIRE", "TIMEOUT"}
+    }
+    made = ast.parse(_KEPT.format(failed=failed, kinds=kinds)).body
+    for one in made:
+        for each in walk(one):
+            ast.copy_location(each, body[0])
+    attempt = cast("ast.Try", made[1])
+    attempt.body = list(body)
+    return made
+
+
+def _around(text: Text, body: Sequence[ast.stmt]) -> Span | None:
+    spans = [span for one in body if (span := text.span(one)) is not None]
+    return None if not spans else Span(min(one.start for one in spans), max(one.end for one in spans))

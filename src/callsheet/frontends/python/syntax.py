@@ -1,0 +1,239 @@
+"""Pieces of Python's syntax trees: what they are made of, and how they are made."""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Callable, Iterator
+from typing import Final, cast
+
+from callsheet.frontends.python import core
+from callsheet.frontends.python.source import (
+    names_bound,
+    parameters_of,
+    walk,
+)
+
+MARK: Final = "__failure__"
+"""The field of an error that stands among results."""
+
+
+_EXPRESSION_LISTS: Final = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+def name_of(name: str, place: ast.AST, *, stores: bool = False) -> ast.Name:
+    """A name as a node at the place of another one."""
+    return ast.copy_location(ast.Name(name, ast.Store() if stores else ast.Load()), place)
+
+
+def assigned(name: str, value: ast.expr, place: ast.AST | None = None) -> core.Pure:
+    """`name = value`."""
+    at = value if place is None else place
+    made = ast.Assign([name_of(name, at, stores=True)], value)
+    return core.Pure(ast.fix_missing_locations(ast.copy_location(made, at)))
+
+
+def constant(value: object, place: ast.AST) -> ast.Constant:
+    """A constant at the place of a node."""
+    return ast.copy_location(ast.Constant(cast("str", value)), place)
+
+
+def call_of(function: str, *arguments: ast.expr) -> ast.Call:
+    """A call of a function."""
+    made = ast.Call(ast.Name(function, ast.Load()), list(arguments), [])
+    return ast.fix_missing_locations(ast.copy_location(made, arguments[0]))
+
+
+def statement_of(value: ast.expr) -> ast.stmt:
+    """An expression as a statement."""
+    return ast.copy_location(ast.Expr(value), value)
+
+
+def none(place: ast.AST) -> ast.Constant:
+    """None at the place of a node."""
+    return ast.copy_location(ast.Constant(None), place)
+
+
+def marked_failure(name: str, place: ast.AST) -> ast.expr:
+    """The failure of a handler, as a value that is known to be one."""
+    mark = ast.Dict([ast.Constant(MARK)], [ast.Constant(True)])
+    made = ast.BinOp(ast.Name(name, ast.Load()), ast.BitOr(), mark)
+    return ast.fix_missing_locations(ast.copy_location(made, place))
+
+
+def has_methods(one: ast.ClassDef) -> bool:
+    """Whether a class has more than a name."""
+    return any(not isinstance(each, (ast.Pass, ast.Expr)) for each in one.body)
+
+
+def only_raises(node: ast.stmt) -> bool:
+    """Whether a statement is `if …: raise …`, which a plan can say itself."""
+    return isinstance(node, ast.If) and not node.orelse and isinstance(node.body[-1], ast.Raise)
+
+
+def is_value(pattern: ast.pattern) -> bool:
+    """Whether a pattern is one of plain values."""
+    match pattern:
+        case ast.MatchValue(value=ast.Constant()) | ast.MatchSingleton():
+            return True
+        case ast.MatchAs(pattern=None, name=None):
+            return True
+        case ast.MatchOr(patterns=patterns):
+            return all(map(is_value, patterns))
+        case _:
+            return False
+
+
+def value_test(pattern: ast.pattern, subject: ast.expr) -> ast.expr | None:
+    """The test of a pattern of plain values; None for one that takes all."""
+    match pattern:
+        case ast.MatchValue(value=value):
+            return ast.Compare(subject, [ast.Eq()], [value])
+        case ast.MatchSingleton(value=value):
+            return ast.Compare(subject, [ast.Is()], [ast.Constant(value)])
+        case ast.MatchOr(patterns=patterns):
+            tests = [value_test(one, subject) for one in patterns]
+            known = [one for one in tests if one is not None]
+            return None if len(known) < len(tests) else ast.BoolOp(ast.Or(), known)
+        case _:
+            return None
+
+
+def slots_of(node: ast.AST) -> Iterator[tuple[ast.expr, str, int]]:
+    """The parts of an expression in the order of their evaluation, each with where it stands."""
+    if isinstance(node, ast.Dict):
+        for number, (key, value) in enumerate(zip(node.keys, node.values, strict=True)):
+            if key is not None:
+                yield key, "keys", number
+            yield value, "values", number
+        node.keys, node.values = list(node.keys), list(node.values)
+        return
+    if isinstance(node, ast.Call):
+        if isinstance(node.func, ast.Attribute):
+            node.func = copy.copy(node.func)
+            yield node.func.value, "func.value", -1
+        elif not isinstance(node.func, ast.Name):
+            yield node.func, "func", -1
+        node.args = list(node.args)
+        for number, one in enumerate(node.args):
+            yield one, "args", number
+        node.keywords = [copy.copy(one) for one in node.keywords]
+        for number, one in enumerate(node.keywords):
+            yield one.value, "keywords", number
+        return
+    for field, held in ast.iter_fields(node):
+        if isinstance(held, ast.expr):
+            yield held, field, -1
+        elif isinstance(held, list):
+            values = cast("list[ast.AST]", held)
+            setattr(node, field, list(values))
+            for number, one in enumerate(values):
+                if isinstance(one, ast.expr):
+                    yield one, field, number
+
+
+def put_part(node: ast.expr, field: str, number: int, value: ast.expr) -> None:
+    """Put another part into an expression."""
+    if field == "func.value":
+        cast("ast.Attribute", cast("ast.Call", node).func).value = value
+    elif field == "keywords":
+        cast("ast.Call", node).keywords[number].value = value
+    elif number < 0:
+        setattr(node, field, value)
+    else:
+        getattr(node, field)[number] = value
+
+
+def bound_inside(root: ast.AST) -> set[str]:
+    """The names that functions, lambdas and comprehensions inside bind for themselves."""
+    found: set[str] = set()
+    for node in walk(root):
+        if isinstance(node, (ast.FunctionDef, ast.Lambda)):
+            found |= {one.arg for one in parameters_of(node.args)}
+            if isinstance(node, ast.FunctionDef):
+                found |= names_bound(*node.body)
+        elif isinstance(node, _EXPRESSION_LISTS):
+            for one in node.generators:
+                found |= names_bound(one.target)
+        elif isinstance(node, ast.ClassDef):
+            found |= names_bound(*node.body)
+        elif isinstance(node, ast.match_case):
+            found |= names_bound(node.pattern)
+    return found
+
+
+def loads_of(root: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+    """The names that a tree reads, without those of annotations."""
+    annotations: set[int] = set()
+    for node in walk(root):
+        for field in ("annotation", "returns"):
+            held = getattr(node, field, None)
+            if isinstance(held, ast.AST):
+                annotations |= {id(one) for one in walk(held)}
+    for node in walk(root):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and id(node) not in annotations:
+            yield node.id, node
+
+
+class Renaming(ast.NodeTransformer):
+    """Gives names other ones."""
+
+    def __init__(self, names: dict[str, str]) -> None:
+        self.names = names
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        """A name."""
+        node.id = self.names.get(node.id, node.id)
+        return node
+
+    def visit_MatchAs(self, node: ast.MatchAs) -> ast.AST:
+        """A pattern that binds a name."""
+        node.name = self.names.get(node.name, node.name) if node.name else None
+        return self.generic_visit(node)
+
+    def visit_MatchStar(self, node: ast.MatchStar) -> ast.AST:
+        """A pattern that binds the rest of a sequence."""
+        node.name = self.names.get(node.name, node.name) if node.name else None
+        return node
+
+    def visit_MatchMapping(self, node: ast.MatchMapping) -> ast.AST:
+        """A pattern that may bind the rest of a record."""
+        node.rest = self.names.get(node.rest, node.rest) if node.rest else None
+        return self.generic_visit(node)
+
+
+def functions_in(node: ast.expr, is_function: Callable[[str], bool]) -> list[str]:
+    """The functions of a literal dict, list or tuple of functions; none for anything else."""
+    parts: list[ast.expr] = []
+    if isinstance(node, ast.Dict) and None not in node.keys:
+        parts = node.values
+    elif isinstance(node, (ast.List, ast.Tuple)):
+        parts = node.elts
+    names = [one.id for one in parts if isinstance(one, ast.Name)]
+    return names if names and len(names) == len(parts) and all(map(is_function, names)) else []
+
+
+def named_functions(node: ast.expr) -> ast.expr:
+    """A literal of functions, with their names as texts."""
+    made = copy.copy(node)
+    if isinstance(made, ast.Dict):
+        made.values = [ast.copy_location(ast.Constant(cast("ast.Name", one).id), one) for one in made.values]
+    elif isinstance(made, (ast.List, ast.Tuple)):
+        made.elts = [ast.copy_location(ast.Constant(cast("ast.Name", one).id), one) for one in made.elts]
+    return made
+
+
+def is_plain(node: ast.expr) -> bool:
+    """Whether evaluating an expression cannot fail, and gives the same later."""
+    if isinstance(node, (ast.Constant, ast.Name)):
+        return True
+    if isinstance(node, (ast.List, ast.Tuple)):
+        return all(map(is_plain, node.elts))
+    if isinstance(node, ast.Dict):
+        return all(key is not None and is_plain(key) for key in node.keys) and all(map(is_plain, node.values))
+    return False
+
+
+def is_shared(node: ast.expr, inner: set[str]) -> bool:
+    """Whether an argument is the same for all items, and cannot fail."""
+    return is_plain(node) and not any(isinstance(one, ast.Name) and one.id in inner for one in walk(node))
