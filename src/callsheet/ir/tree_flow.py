@@ -254,7 +254,7 @@ class _Maker:
         regions: list[Region] = []
         is_caught = ends_item = False
         own = recovery_of(statement)
-        if own is not None and not isinstance(statement, Try):
+        if own is not None and not isinstance(statement, Try) and not isinstance(own.remedy, Skip):
             is_caught, is_done = self._handled(statement, own, chain, regions)
             if is_done:
                 return regions, True, False, False

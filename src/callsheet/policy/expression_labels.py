@@ -8,6 +8,7 @@ with literal keys narrow a label; everything else gives the join of all it reads
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from enum import IntFlag
 from itertools import product
 from typing import NamedTuple, assert_never
@@ -318,7 +319,8 @@ class ExpressionLabels:
             case Index(target=target, index=Literal(value=(str() | int()) as key), is_optional=is_optional):
                 return self._path(target, key, is_optional=is_optional)
             case Index(target=target, index=index):
-                return self._computed(node, (self._of(target), self._of(index)), fails=True)
+                values = (self._of(target), self._of(index))
+                return self._computed(node, values, fails=not node.is_optional)
             case Slice():
                 parts = (node.target, node.start, node.stop, node.step)
                 return self._computed(node, [self._of(one) for one in parts if one is not None], keeps=True)
@@ -328,24 +330,21 @@ class ExpressionLabels:
             case Binary():
                 return self._binary(node)
             case Compared(first=first, rest=rest):
-                values = (self._of(first), *(self._of(one) for _, one in rest))
+                values = self._in_turn((first, *(one for _, one in rest)), always=2)
                 is_typed = any(op not in (Comparison.IS, Comparison.IS_NOT) for op, _ in rest)
                 return self._plain(values, is_typed=is_typed)
             case Logic(operands=operands):
-                values = tuple(self._of(one) for one in operands)
+                values = self._in_turn(operands)
                 return self._computed(node, values)._replace(
                     says=_says_any(values), presence=join(value.label for value in values)
                 )
             case Conditional(condition=condition, then=then, otherwise=otherwise):
                 decided = self.forgotten(self._of(condition)).label
-                return raised(self.joined(self._of(then), self._of(otherwise)), decided)
+                either = self._behind(decided, then), self._behind(decided, otherwise)
+                return raised(self.joined(*either), decided)
             case Coalesce(left=left, right=right):
-                could, by = self.can_fail, self.fails_by_content
-                content = self.content
-                first = self._of(left)
-                self.can_fail, self.fails_by_content = could, by
-                self.content = content
-                second = self._of(right)
+                first = self._forgiven(left)
+                second = self._behind(first.label, right)
                 return raised(self.joined(first, second), first.label)
             case Text():
                 return self._text(node)
@@ -368,6 +367,33 @@ class ExpressionLabels:
                 fails = node.name in _CONVERSIONS or not node.name.islower()
                 return self._computed(node, values, fails=fails, keeps=node.name in _KEEPING, of=node.name)
         assert_never(node)
+
+    def _behind(self, label: Label, node: Expression) -> Labelled:
+        """An expression that is evaluated or not by data of this label, which its failure then tells."""
+        could, self.can_fail = self.can_fail, False
+        value = self._of(node)
+        if self.can_fail:
+            self.content = self.content.join(label)
+        self.can_fail = self.can_fail or could
+        return value
+
+    def _in_turn(self, operands: Iterable[Expression], always: int = 1) -> tuple[Labelled, ...]:
+        """Operands of which each is evaluated only if those before it say so, the first ones `always`."""
+        values: list[Labelled] = []
+        label = LITERAL
+        for number, operand in enumerate(operands):
+            value = self._of(operand) if number < always else self._behind(label, operand)
+            label = label.join(value.label)
+            values.append(value)
+        return tuple(values)
+
+    def _forgiven(self, node: Expression) -> Labelled:
+        """The value left of `??`, which forgives that its path leads nowhere."""
+        match node:
+            case Field() | Index():
+                return self._of(replace(node, is_optional=True))
+            case _:
+                return self._of(node)
 
     def _plain(self, values: Iterable[Labelled], *, is_typed: bool = True) -> Labelled:
         """A truth value or a number made of these values."""
@@ -490,9 +516,8 @@ class ExpressionLabels:
                 members = []
                 break
             members.append(member)
-        if not is_optional:
-            self.can_fail = True
-            self.content = self.content.join(value.presence)
+        self.can_fail = True  # no path forgives a value of another type
+        self.content = self.content.join(value.presence)
         if members and len(members) == len(value.shapes):
             label = join(member.label for member in members)
             shapes = tuple(dict.fromkeys(members))
@@ -573,8 +598,10 @@ class ExpressionLabels:
             sources.append(source)
             item = self.forgotten(source)
             self._bound.update(dict.fromkeys(target_names(clause.target), item))
-            conditions += [self._of(one) for one in clause.conditions]
-        elements = [self._of(one) for one in (node.key, node.element) if one is not None]
+            for one in clause.conditions:
+                conditions.append(self._behind(join(known.label for known in conditions), one))
+        tested = join(known.label for known in conditions)
+        elements = [self._behind(tested, one) for one in (node.key, node.element) if one is not None]
         self._bound = before
         values = (*sources, *conditions, *elements)
         self._typed(tuple(sources))

@@ -7,12 +7,14 @@ only rise, so the last visit of a statement is the one that counts.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias, assert_never
 
-from callsheet.ir.expression import Expression
+from callsheet.ir.expression import Call as Function
+from callsheet.ir.expression import Comprehension, Display, Expression, Method
 from callsheet.ir.labels import LITERAL, Label, join
 from callsheet.ir.plan import filled_parameters
 from callsheet.ir.tree import (
@@ -60,6 +62,8 @@ from callsheet.policy.expression_labels import (
 from callsheet.policy.judge import Judge
 from callsheet.policy.model import Implicit
 
+_MOST_ROUNDS = 8
+"""After this many rounds of a loop all that it carries is joined, so that long chains end at once."""
 _WIDENED = 3
 """How many ways of composing a value are told apart that changes from round to round."""
 
@@ -416,6 +420,9 @@ class Interpreter:
         recovery = act.recovery
         retries = 0 if recovery is None or recovery.again is None else recovery.again.count
         calls, known = self._calls(act, act.tool, self._named(act), evaluator, pc, retries)
+        calls = [
+            call.behind(call.pc.join(self._guard_of(act, evaluator)), repeats=call.repeats) for call in calls
+        ]
         values = [value for _, value in known]
         prepared = self.judge.prepared(act.tool)
         access = self.labels.access(act.tool, calls)
@@ -452,6 +459,16 @@ class Interpreter:
         given = join(value.label for value in values)
         called = _Called(result, present, reveals=not given.is_public, is_program=prepared.is_program)
         self._done(act, act.into.name if act.into else None, value, evaluator, called)
+
+    def _guard_of(self, act: Act, evaluator: ExpressionLabels) -> Label:
+        """The label of what decides whether the arguments of a call can be evaluated, as they must be.
+
+        That data has the form which the plan expects is no choice of whoever wrote it.
+        """
+        label = evaluator.content
+        if evaluator.can_fail and self._counts(act):
+            label = label.join(Label(False, evaluator.reads.readers))
+        return label
 
     def _read(self, places: Iterable[str], *, is_note: bool = False) -> Labelled:
         """What is known of what the plan has stored in these places, as one value."""
@@ -531,18 +548,23 @@ class Interpreter:
         with self._branch(after, self._pc(statement)):
             succeed()
         outcomes.append(self._written)
+        failing = self._before(protected)
+        if recovery.final is not None:  # it sees what a handler has set before it failed, too
+            self._protected.append(protected)
         for handler in recovery.handlers:
             self._written = written
-            with self._branch(after, self._pc(statement), self._before(protected)):
+            with self._branch(after, self._pc(statement), failing):
                 self._handler(statement, handler, protected)
             outcomes.append(self._written)
+        if recovery.final is not None:
+            self._protected.pop()
+            failing = self._before(protected)
         self._written = _in_all(outcomes)
         variables.merge((one for one, _ in after), self._joined, self._pc(statement))
         places.merge((one for _, one in after), self._joined)
         if recovery.final is not None:
-            before = self._before(protected)
-            variables.push({name: self._either(variables.get(name), v) for name, v in before[0].items()})
-            places.push({name: self._either(places.get(name), v) for name, v in before[1].items()})
+            variables.push({name: self._either(variables.get(name), v) for name, v in failing[0].items()})
+            places.push({name: self._either(places.get(name), v) for name, v in failing[1].items()})
             final: _Ways = []
             with self._branch(final, self._pc(statement)):
                 self._block(recovery.final)
@@ -846,7 +868,7 @@ class Interpreter:
         """Walk a body until nothing rises, and keep what it may have set of the names that are kept."""
         frame, variables, places = self._frame, self._frame.variables, self._places
         kept, stored = self._carried.setdefault(self._site(statement), ({}, {}))
-        while True:
+        for count in itertools.count():
             version = frame.counters.version
             after: _Ways = []
             known = (
@@ -863,6 +885,8 @@ class Interpreter:
             ]
             if not any(changed) and frame.counters.version == version:
                 break
+            if count >= _MOST_ROUNDS:
+                _flood(kept, self._evaluate)
         for name, value in kept.items():
             before = variables.get(name)
             variables.put(
@@ -890,6 +914,9 @@ class Interpreter:
             label = label.join(evaluator.value(loop.limit).label)
         item = evaluator.items_of(source)
         label = label.join(item.label)
+        evaluator.can_fail = True  # what is no list fails
+        if not isinstance(loop.source, Method | Function | Comprehension | Display):
+            evaluator.content = evaluator.content.join(source.presence)
         self._may_fail(loop, evaluator, source.origins)
         self._decide(loop, label.join(self._pc(loop)), source.origins)
         made = self._made.get(id(loop))
@@ -957,6 +984,14 @@ class Interpreter:
 
 def _in_all(sets: Sequence[frozenset[str]]) -> frozenset[str]:
     return sets[0].intersection(*sets[1:])
+
+
+def _flood(kept: dict[str, Labelled], evaluator: ExpressionLabels) -> None:
+    """Join everything that a loop carries into each of its variables."""
+    label = join(evaluator.forgotten(value).label for value in kept.values())
+    presence = join(value.presence for value in kept.values())
+    for name, value in kept.items():
+        kept[name] = Labelled(label, presence, (), value.origins, value.says)
 
 
 def _nothing() -> None:

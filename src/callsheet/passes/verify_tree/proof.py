@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import islice
-from typing import NamedTuple, overload
+from typing import NamedTuple
 
 from callsheet.diagnostics import Span
 from callsheet.ir import Plan
@@ -17,7 +17,7 @@ from callsheet.ir.expression import Expression
 from callsheet.ir.gc_pause import gc_paused
 from callsheet.ir.labels import Label, join
 from callsheet.ir.plan import filled_parameters
-from callsheet.ir.tree import Act, Block, Invoke, Say, Statement, Tree, Word, all_statements, statements
+from callsheet.ir.tree import Act, Block, Invoke, Say, Statement, Tree, Word, acts, all_statements, statements
 from callsheet.passes.verify.persisted_labels import NOTHING_LEFT, PersistedLabels
 from callsheet.passes.verify.scripts import MadeCalls, untrusted_scripts
 from callsheet.passes.verify.verdict import StepLabels, Verdict, Violation
@@ -88,7 +88,7 @@ def verify_tree(
         collected.found += _scripts(made, judge, left)
         violations += _unset(made, tree)
         violations += _violations(made, judge, collected.found, bits)
-    return Verdict(tuple(violations), tuple(collected.obligations), _Explained(made))
+    return Verdict(tuple(violations), tuple(collected.obligations), _explained(made, tree))
 
 
 def _interpreted(
@@ -412,30 +412,18 @@ def _unset(made: Interpreter, tree: Tree) -> Iterator[Violation]:
         yield Violation(id_, Rule.STRUCTURE, f"${name} is never set", span=spans.get(id_))
 
 
-class _Explained(Sequence[StepLabels]):
-    """The labels of the calls, in the order of the text; each is made when it is asked for."""
-
-    __slots__ = ("_records",)
-
-    def __init__(self, made: Interpreter) -> None:
-        self._records = [record for record in made.records.values() if record.tool != "NOTE"]
-
-    def __len__(self) -> int:
-        return len(self._records)
-
-    @overload
-    def __getitem__(self, index: int) -> StepLabels: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[StepLabels, ...]: ...
-    def __getitem__(self, index: int | slice) -> StepLabels | tuple[StepLabels, ...]:
-        if isinstance(index, slice):
-            return tuple(_labels_of(record) for record in self._records[index])
-        return _labels_of(self._records[index])
-
-    def __repr__(self) -> str:
-        return repr(tuple(self))
+def _explained(made: Interpreter, tree: Tree) -> tuple[StepLabels, ...]:
+    """The labels of the calls as `Plan.steps` lists them; of one in a sub-plan, wherever it is called."""
+    by_id: dict[str, list[Record]] = {}
+    for record in made.records.values():
+        by_id.setdefault(record.statement.id, []).append(record)
+    return tuple(_labels_of(act.id, by_id.get(act.id, [])) for act in acts(tree))
 
 
-def _labels_of(record: Record) -> StepLabels:
-    reads = tuple((name, value.label) for name, value in record.values)
-    return StepLabels(record.statement.id, reads, record.pc, record.result)
+def _labels_of(id_: str, records: Sequence[Record]) -> StepLabels:
+    reads: dict[str, Label] = {}
+    for record in records:
+        for name, value in record.values:
+            reads[name] = value.label.join(reads.get(name, value.label))
+    pc, result = join(record.pc for record in records), join(record.result for record in records)
+    return StepLabels(id_, tuple(reads.items()), pc, result)
