@@ -48,8 +48,9 @@ from callsheet.machine.monitor.judging import Judging
 from callsheet.machine.monitor.reads import argument_of
 from callsheet.machine.monitor.variable_labels import Admitted, Origins, VariableLabels
 from callsheet.policy.calls import Argument, CallView, Hole
-from callsheet.policy.expression_labels import NOTHING, ExpressionLabels, Labelled, dotted, raised
+from callsheet.policy.expression_labels import ExpressionLabels
 from callsheet.policy.judge import judge_of
+from callsheet.policy.labelled import NOTHING, Labelled, dotted, raised
 from callsheet.policy.model import Implicit
 
 Values = Callable[[str], Any]
