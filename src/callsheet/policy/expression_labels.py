@@ -17,7 +17,6 @@ from callsheet.ir.expression import (
     Binary,
     BinaryOp,
     Bound,
-    Call,
     Coalesce,
     Compared,
     Comparison,
@@ -40,6 +39,7 @@ from callsheet.ir.expression import (
     target_names,
     variables_in,
 )
+from callsheet.ir.expression import Call as Function
 from callsheet.ir.expression import (
     Hole as Gap,
 )
@@ -315,7 +315,7 @@ class ExpressionLabels:
                 return self._comprehension(node)
             case Lambda(body=body):
                 return self._of(body)
-            case Call():
+            case Function():
                 return self._call(node)
             case Method(target=target, arguments=arguments, named=named):
                 values = (
@@ -570,7 +570,7 @@ class ExpressionLabels:
             presence = presence.join(label)
         return Labelled(self._literal.join(label), presence, (), origins_of(values), said_by(values))
 
-    def _call(self, node: Call) -> Labelled:
+    def _call(self, node: Function) -> Labelled:
         name = node.function.lower()
         if name in ("now", "today"):
             return Labelled(self._clock())
@@ -625,7 +625,7 @@ def _split(condition: Expression, contents: list[Expression], presence: list[Var
             first=Variable() as tested, rest=((Comparison.IS | Comparison.IS_NOT, Literal(value=None)),)
         ):
             presence.append(tested)
-        case Call(function=function, arguments=(Variable() as tested,)) if function.lower() in _SAME_BITS:
+        case Function(function=function, arguments=(Variable() as tested,)) if function.lower() in _SAME_BITS:
             presence.append(tested)
         case _:
             contents.append(condition)
