@@ -53,6 +53,7 @@ class Region(NamedTuple):
 class Governed(NamedTuple):
     """What one statement governs; `number` is its own place, `last` that of the last statement inside it.
 
+    `in_loop` says that a loop or a retried block is around it, `in_rounds` that it is not only a FOREACH.
     `is_caught` says that something handles its failure, `ends_item` that it may end an item or round of a
     loop, `escapes` that it may end the whole body as failed.
     """
@@ -60,6 +61,7 @@ class Governed(NamedTuple):
     number: int
     last: int
     in_loop: bool
+    in_rounds: bool
     decides: tuple[Region, ...]
     stops: tuple[Region, ...]
     is_caught: bool
@@ -210,8 +212,17 @@ class _Maker:
                     ends.update(dict.fromkeys(self._leaving(statement, chain, one)))
         stops, is_caught, ends_item, escapes = self._failing(statement, chain)
         in_loop = any(frame.is_loop for frame in chain)
+        in_rounds = any(_is_repeated(frame) for frame in chain)
         self.made[statement.id] = Governed(
-            blocks.own, blocks.last, in_loop, tuple(ends), tuple(stops), is_caught, ends_item, escapes
+            blocks.own,
+            blocks.last,
+            in_loop or in_rounds,
+            in_rounds,
+            tuple(ends),
+            tuple(stops),
+            is_caught,
+            ends_item,
+            escapes,
         )
         is_loop = isinstance(statement, Foreach | Repeat)
         recovery = recovery_of(statement)
@@ -254,7 +265,7 @@ class _Maker:
         regions: list[Region] = []
         is_caught = ends_item = False
         own = recovery_of(statement)
-        if own is not None and not isinstance(statement, Try):
+        if own is not None and not isinstance(statement, Try) and not isinstance(own.remedy, Skip):
             is_caught, is_done = self._handled(statement, own, chain, regions)
             if is_done:
                 return regions, True, False, False
@@ -297,6 +308,14 @@ class _Maker:
             regions += self._leaving(owner, around, _Exit.END)
         handles = recovery.remedy is not None or bool(recovery.handlers) or recovery.again is not None
         return handles, catches_all(recovery)
+
+
+def _is_repeated(frame: _Frame) -> bool:
+    """Whether a block may be executed again with the same values: rounds, another attempt."""
+    owner = frame.owner
+    recovery = None if owner is None else recovery_of(owner)
+    is_retried = frame.is_protected and recovery is not None and recovery.again is not None
+    return is_retried or (frame.is_loop and isinstance(owner, Repeat))
 
 
 def _bodies(statement: Statement) -> tuple[Block, ...]:

@@ -8,7 +8,7 @@ with literal keys narrow a label; everything else gives the join of all it reads
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from enum import IntFlag
+from dataclasses import replace
 from itertools import product
 from typing import NamedTuple, assert_never
 
@@ -17,7 +17,6 @@ from callsheet.ir.expression import (
     Binary,
     BinaryOp,
     Bound,
-    Call,
     Coalesce,
     Compared,
     Comparison,
@@ -40,6 +39,7 @@ from callsheet.ir.expression import (
     target_names,
     variables_in,
 )
+from callsheet.ir.expression import Call as Function
 from callsheet.ir.expression import (
     Hole as Gap,
 )
@@ -47,45 +47,30 @@ from callsheet.ir.expression import Mapping as Dict
 from callsheet.ir.labels import LITERAL, Label, join
 from callsheet.policy.calls import Argument, Hole, Part
 from callsheet.policy.judge import Judge
+from callsheet.policy.labelled import (
+    MOST_CHOICES,
+    MOST_ITEMS,
+    MOST_SHAPES,
+    NOTHING,
+    Labelled,
+    Says,
+    alone,
+    dotted,
+    has_data,
+    is_data,
+    is_shown,
+    literal_text,
+    member_of,
+    merged_parts,
+    named_shape,
+    one_shape,
+    origins_of,
+    raised,
+    said_by,
+    ways_apart,
+)
 from callsheet.policy.links import hosts_named, hosts_spoken, images, is_active
 from callsheet.policy.rules.base import own_texts, pairs
-
-MOST_SHAPES = 16
-"""How many ways of composing one value are told apart."""
-MOST_ITEMS = 100
-"""How many items of a list that the plan writes are told apart."""
-_MOST_CHOICES = 128
-_MOST_ORIGINS = 8
-
-
-class Says(IntFlag):
-    """What texts that the plan itself writes may be in a value."""
-
-    NOTHING = 0
-    ADDRESS = 1
-    """One with the address of a host that the policy does not know."""
-    IMAGE = 2
-    """One with an image of a host that the policy does not know."""
-    BEGINNING = 4
-    """One that makes an image of what follows it."""
-
-
-class Labelled(NamedTuple):
-    """What is known of a value.
-
-    `label` is that of its content. `presence` is the label of what decides whether it is there and of which
-    form it is, beyond the one bit that the data itself is. `shapes` are the ways in which the plan composes
-    it, none if it is one piece of data. `origins` are numbers of values that it is made of.
-    """
-
-    label: Label = LITERAL
-    presence: Label = LITERAL
-    shapes: tuple[Argument, ...] = ()
-    origins: tuple[int, ...] = ()
-    says: Says = Says.NOTHING
-
-
-NOTHING = Labelled()
 
 
 class Decision(NamedTuple):
@@ -94,31 +79,6 @@ class Decision(NamedTuple):
     label: Label
     reveals_bit: bool
     origins: tuple[int, ...] = ()
-
-
-def raised(value: Labelled, label: Label) -> Labelled:
-    """The value where a decision of this label led: everything in it, its texts too, may tell of it."""
-    if label is LITERAL or (
-        label.flows_to(value.label) and label.flows_to(value.presence) and not value.shapes
-    ):
-        return value
-    shapes = tuple(_raised_shape(shape, label) for shape in value.shapes)
-    return value._replace(label=value.label.join(label), presence=value.presence.join(label), shapes=shapes)
-
-
-def _raised_shape(shape: Argument, label: Label) -> Argument:
-    parts = tuple(
-        Hole("", label, part) if isinstance(part, str) else part._replace(label=part.label.join(label))
-        for part in shape.parts
-    )
-    items = tuple(_raised_shape(item, label) for item in shape.items)
-    return Argument(shape.name, parts, shape.label.join(label), items)
-
-
-def origins_of(values: Iterable[Labelled]) -> tuple[int, ...]:
-    """The origins of all these values, each once, the first few of them."""
-    found = dict.fromkeys(origin for value in values for origin in value.origins)
-    return tuple(found)[:_MOST_ORIGINS]
 
 
 _SAME_BITS = frozenset({"failed", "is_empty", "not_empty"})
@@ -214,7 +174,7 @@ class ExpressionLabels:
         each = (
             tuple(self._under(way, v) for _, v in pairs_) for way in ((_ONE_WAY,) if ways is None else ways)
         )
-        for values in (apart for one in each for apart in _apart(one)):
+        for values in (apart for one in each for apart in ways_apart(one)):
             arguments = tuple(
                 self.argument(name, value, dotted(node))
                 for (name, node), value in zip(pairs_, values, strict=True)
@@ -238,8 +198,8 @@ class ExpressionLabels:
             value = self._variable(name)
             if len(value.shapes) > 1:
                 count *= len(value.shapes)
-                options[name] = tuple(_alone(value, shape) for shape in value.shapes)
-        if not options or count > _MOST_CHOICES:
+                options[name] = tuple(alone(value, shape) for shape in value.shapes)
+        if not options or count > MOST_CHOICES:
             return None
         return [dict(zip(options, chosen, strict=True)) for chosen in product(*options.values())]
 
@@ -303,7 +263,7 @@ class ExpressionLabels:
                 return Labelled(
                     self._literal,
                     LITERAL,
-                    (Argument("", (_text_of(node),), self._literal),),
+                    (Argument("", (literal_text(node),), self._literal),),
                     (),
                     self._says(node),
                 )
@@ -318,7 +278,8 @@ class ExpressionLabels:
             case Index(target=target, index=Literal(value=(str() | int()) as key), is_optional=is_optional):
                 return self._path(target, key, is_optional=is_optional)
             case Index(target=target, index=index):
-                return self._computed(node, (self._of(target), self._of(index)), fails=True)
+                values = (self._of(target), self._of(index))
+                return self._computed(node, values, fails=not node.is_optional)
             case Slice():
                 parts = (node.target, node.start, node.stop, node.step)
                 return self._computed(node, [self._of(one) for one in parts if one is not None], keeps=True)
@@ -328,24 +289,21 @@ class ExpressionLabels:
             case Binary():
                 return self._binary(node)
             case Compared(first=first, rest=rest):
-                values = (self._of(first), *(self._of(one) for _, one in rest))
+                values = self._in_turn((first, *(one for _, one in rest)), always=2)
                 is_typed = any(op not in (Comparison.IS, Comparison.IS_NOT) for op, _ in rest)
                 return self._plain(values, is_typed=is_typed)
             case Logic(operands=operands):
-                values = tuple(self._of(one) for one in operands)
+                values = self._in_turn(operands)
                 return self._computed(node, values)._replace(
-                    says=_says_any(values), presence=join(value.label for value in values)
+                    says=said_by(values), presence=join(value.label for value in values)
                 )
             case Conditional(condition=condition, then=then, otherwise=otherwise):
                 decided = self.forgotten(self._of(condition)).label
-                return raised(self.joined(self._of(then), self._of(otherwise)), decided)
+                either = self._behind(decided, then), self._behind(decided, otherwise)
+                return raised(self.joined(*either), decided)
             case Coalesce(left=left, right=right):
-                could, by = self.can_fail, self.fails_by_content
-                content = self.content
-                first = self._of(left)
-                self.can_fail, self.fails_by_content = could, by
-                self.content = content
-                second = self._of(right)
+                first = self._forgiven(left)
+                second = self._behind(first.label, right)
                 return raised(self.joined(first, second), first.label)
             case Text():
                 return self._text(node)
@@ -357,7 +315,7 @@ class ExpressionLabels:
                 return self._comprehension(node)
             case Lambda(body=body):
                 return self._of(body)
-            case Call():
+            case Function():
                 return self._call(node)
             case Method(target=target, arguments=arguments, named=named):
                 values = (
@@ -368,6 +326,33 @@ class ExpressionLabels:
                 fails = node.name in _CONVERSIONS or not node.name.islower()
                 return self._computed(node, values, fails=fails, keeps=node.name in _KEEPING, of=node.name)
         assert_never(node)
+
+    def _behind(self, label: Label, node: Expression) -> Labelled:
+        """An expression that is evaluated or not by data of this label, which its failure then tells."""
+        could, self.can_fail = self.can_fail, False
+        value = self._of(node)
+        if self.can_fail:
+            self.content = self.content.join(label)
+        self.can_fail = self.can_fail or could
+        return value
+
+    def _in_turn(self, operands: Iterable[Expression], always: int = 1) -> tuple[Labelled, ...]:
+        """Operands of which each is evaluated only if those before it say so, the first ones `always`."""
+        values: list[Labelled] = []
+        label = LITERAL
+        for number, operand in enumerate(operands):
+            value = self._of(operand) if number < always else self._behind(label, operand)
+            label = label.join(value.label)
+            values.append(value)
+        return tuple(values)
+
+    def _forgiven(self, node: Expression) -> Labelled:
+        """The value left of `??`, which forgives that its path leads nowhere."""
+        match node:
+            case Field() | Index():
+                return self._of(replace(node, is_optional=True))
+            case _:
+                return self._of(node)
 
     def _plain(self, values: Iterable[Labelled], *, is_typed: bool = True) -> Labelled:
         """A truth value or a number made of these values."""
@@ -381,7 +366,7 @@ class ExpressionLabels:
         """An operation that fails for values of other types, which depends on what decides their types."""
         self.can_fail = True
         self.content = self.content.join(join(value.presence for value in values))
-        if all(value.shapes and not any(map(_has_data, value.shapes)) for value in values):
+        if all(value.shapes and not any(map(has_data, value.shapes)) for value in values):
             self.fails_by_content = True
 
     def _binary(self, node: Binary) -> Labelled:
@@ -410,7 +395,7 @@ class ExpressionLabels:
                 return None
             shape = Argument("", (), label, (*first.items, *second.items))
         else:
-            shape = Argument("", _merged((*first.parts, *second.parts)), label)
+            shape = Argument("", merged_parts((*first.parts, *second.parts)), label)
         return Labelled(
             label,
             left.presence.join(right.presence),
@@ -451,7 +436,7 @@ class ExpressionLabels:
             )
         if not label.is_public and self._may_link(node, values, label):
             label = self._judge.unshown(label)
-        return Labelled(label, presence, (), origins_of(values), _says_any(values))
+        return Labelled(label, presence, (), origins_of(values), said_by(values))
 
     def _may_link(self, node: Expression, values: tuple[Labelled, ...], label: Label) -> bool:
         """Whether texts of the plan in a computation may make an address of the data."""
@@ -483,20 +468,19 @@ class ExpressionLabels:
         value = self._of(target)
         members: list[Argument] = []
         for shape in value.shapes:
-            member = _member(shape, key)
+            member = member_of(shape, key)
             if member is None:
-                if not _has_data(shape) or shape.items:
+                if not has_data(shape) or shape.items:
                     self.fails_by_content = self.fails_by_content or not is_optional
                 members = []
                 break
             members.append(member)
-        if not is_optional:
-            self.can_fail = True
-            self.content = self.content.join(value.presence)
+        self.can_fail = True  # no path forgives a value of another type
+        self.content = self.content.join(value.presence)
         if members and len(members) == len(value.shapes):
             label = join(member.label for member in members)
             shapes = tuple(dict.fromkeys(members))
-            if len(shapes) == 1 and _is_hole(shapes[0]):
+            if len(shapes) == 1 and is_data(shapes[0]):
                 shapes = ()
             return Labelled(label, value.presence, shapes, value.origins, value.says)
         presence = value.label if is_optional else value.presence
@@ -525,9 +509,9 @@ class ExpressionLabels:
                 value = self.forgotten(value)
                 parts.append(Hole(_gap_name(part), value.label))
             label = label.join(value.label)
-        shape = Argument("", _merged(parts), label)
+        shape = Argument("", merged_parts(parts), label)
         presence = join(value.presence for value in values)
-        return Labelled(label, presence, (shape,), origins_of(values), says | _says_any(values))
+        return Labelled(label, presence, (shape,), origins_of(values), says | said_by(values))
 
     def _display(self, node: Display) -> Labelled:
         values = tuple(self._of(one) for one in node.items)
@@ -539,7 +523,7 @@ class ExpressionLabels:
         label = self._literal.join(join(item.label for item in items))
         shape = Argument("", () if items else ("[]",), label, items)
         presence = join(value.presence for value in values)  # of what is inside, for those who take it out
-        return Labelled(label, presence, (shape,), origins_of(values), _says_any(values))
+        return Labelled(label, presence, (shape,), origins_of(values), said_by(values))
 
     def _mapping(self, node: Dict) -> Labelled:
         keys = [key.value for key, _ in node.items if isinstance(key, Literal) and isinstance(key.value, str)]
@@ -553,7 +537,7 @@ class ExpressionLabels:
         label = self._literal.join(join(item.label for item in items))
         shape = Argument("", () if items else ("{}",), label, tuple(items))
         presence = join(value.presence for value in values)  # of what is inside, for those who take it out
-        return Labelled(label, presence, (shape,), origins_of(values), _says_any(values))
+        return Labelled(label, presence, (shape,), origins_of(values), said_by(values))
 
     def items_of(self, source: Labelled) -> Labelled:
         """What is known of one item of a list."""
@@ -573,8 +557,10 @@ class ExpressionLabels:
             sources.append(source)
             item = self.forgotten(source)
             self._bound.update(dict.fromkeys(target_names(clause.target), item))
-            conditions += [self._of(one) for one in clause.conditions]
-        elements = [self._of(one) for one in (node.key, node.element) if one is not None]
+            for one in clause.conditions:
+                conditions.append(self._behind(join(known.label for known in conditions), one))
+        tested = join(known.label for known in conditions)
+        elements = [self._behind(tested, one) for one in (node.key, node.element) if one is not None]
         self._bound = before
         values = (*sources, *conditions, *elements)
         self._typed(tuple(sources))
@@ -582,9 +568,9 @@ class ExpressionLabels:
         presence = join((join(value.presence for value in sources), join(c.label for c in conditions)))
         if node.key is not None or node.kind is Kind.SET:
             presence = presence.join(label)
-        return Labelled(self._literal.join(label), presence, (), origins_of(values), _says_any(values))
+        return Labelled(self._literal.join(label), presence, (), origins_of(values), said_by(values))
 
-    def _call(self, node: Call) -> Labelled:
+    def _call(self, node: Function) -> Labelled:
         name = node.function.lower()
         if name in ("now", "today"):
             return Labelled(self._clock())
@@ -628,119 +614,6 @@ class ExpressionLabels:
         return says
 
 
-def _apart(values: tuple[Labelled, ...]) -> list[tuple[Labelled, ...]]:
-    """The combinations of the ways in which these values may be composed, if there are not too many."""
-    count = 1
-    for value in values:
-        count *= max(1, len(value.shapes))
-    if count == 1 or count > _MOST_CHOICES:
-        return [values]
-    options = [[_alone(one, shape) for shape in one.shapes] if one.shapes else [one] for one in values]
-    return list(product(*options))
-
-
-def one_shape(value: Labelled) -> Argument | None:
-    """The only way in which the plan composes a value; None if it is data or there are several."""
-    return value.shapes[0] if len(value.shapes) == 1 else None
-
-
-def named_shape(shape: Argument, name: str) -> Argument:
-    """A composed value as an argument of this name, in which the items of a list have the name too."""
-    if not shape.items:
-        return shape._replace(name=name)
-    if pairs(shape) is not None:
-        items = tuple(
-            item._replace(name=name) if number % 2 == 0 else named_shape(item, item.name)
-            for number, item in enumerate(shape.items)
-        )
-    else:
-        items = tuple(named_shape(item, name) for item in shape.items)
-    return Argument(name, (), shape.label, items)
-
-
-def dotted(node: Expression) -> str:
-    """How a message calls the value of an expression: a path as it is written, else its variables."""
-    match node:
-        case Variable(name=name) | Bound(name=name):
-            return name
-        case Field(target=target, name=name):
-            return f"{dotted(target)}.{name}"
-        case Index(target=target, index=Literal(value=key)):
-            return f"{dotted(target)}.{key}"
-        case _:
-            return ", $".join(variables_in(node)) or "a value"
-
-
-def _gap_name(gap: Gap) -> str:
-    return dotted(gap.expression)
-
-
-def _text_of(node: Literal) -> str:
-    value = node.value
-    if isinstance(value, str):
-        return value
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value)
-
-
-def _alone(value: Labelled, shape: Argument) -> Labelled:
-    """The value if it is composed in this way; a piece of data is no shape."""
-    return value._replace(shapes=(shape,))
-
-
-def _member(shape: Argument, key: str | int) -> Argument | None:
-    if not shape.items:
-        return None
-    values = pairs(shape)
-    if values is not None:
-        return next((value for value in values if value.name == str(key)), None)
-    if isinstance(key, int) and -len(shape.items) <= key < len(shape.items):
-        return shape.items[key]
-    return None
-
-
-def _has_data(shape: Argument) -> bool:
-    """Whether a composed value has data in it that is not known."""
-    if shape.items:
-        return any(map(_has_data, shape.items))
-    return any(isinstance(part, Hole) and part.text is None for part in shape.parts)
-
-
-def _is_hole(shape: Argument) -> bool:
-    return (
-        not shape.items
-        and len(shape.parts) == 1
-        and isinstance(shape.parts[0], Hole)
-        and shape.parts[0].text is None
-    )
-
-
-def _merged(parts: Iterable[Part]) -> tuple[Part, ...]:
-    merged: list[Part] = []
-    for part in parts:
-        if part == "":
-            continue
-        if isinstance(part, str) and merged and isinstance(merged[-1], str):
-            merged[-1] += part
-        else:
-            merged.append(part)
-    return tuple(merged) or ("",)
-
-
-def _is_number(node: Expression) -> bool:
-    return isinstance(node, Literal) and isinstance(node.value, int | float) and node.value != 0
-
-
-def _says_any(values: Iterable[Labelled]) -> Says:
-    says = Says.NOTHING
-    for value in values:
-        says |= value.says
-    return says
-
-
 def _split(condition: Expression, contents: list[Expression], presence: list[Variable]) -> None:
     match condition:
         case Unary(op=UnaryOp.NOT, operand=operand):
@@ -752,12 +625,15 @@ def _split(condition: Expression, contents: list[Expression], presence: list[Var
             first=Variable() as tested, rest=((Comparison.IS | Comparison.IS_NOT, Literal(value=None)),)
         ):
             presence.append(tested)
-        case Call(function=function, arguments=(Variable() as tested,)) if function.lower() in _SAME_BITS:
+        case Function(function=function, arguments=(Variable() as tested,)) if function.lower() in _SAME_BITS:
             presence.append(tested)
         case _:
             contents.append(condition)
 
 
-def is_shown(data: Label, shown: Label) -> bool:
-    """Whether the label of what is shown has the readers of the data, so that no bit is let through."""
-    return data.is_public or data.as_told().readers == shown.as_told().readers
+def _gap_name(gap: Gap) -> str:
+    return dotted(gap.expression)
+
+
+def _is_number(node: Expression) -> bool:
+    return isinstance(node, Literal) and isinstance(node.value, int | float) and node.value != 0

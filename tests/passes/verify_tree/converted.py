@@ -122,16 +122,15 @@ class _Maker:
         self._lets = []
         inner = self._action(step)
         made: list[Statement] = [*self._lets, inner]
-        if step.foreach is not None:
-            into = getattr(inner, "into", None)
-            yielded: list[Statement] = []
-            if into is not None and isinstance(inner, Act):
-                made[-1] = replace(inner, into=Into(f"{into.name}_item"))
-                yielded = [Say("", Word.YIELD, (e.Variable(f"{into.name}_item"),))]
-            source = self.value(step.foreach.source)
-            made = [Foreach("", step.foreach.var, source, (*made, *yielded), into=into)]
-        if step.condition is not None:
+        into = getattr(inner, "into", None) if step.foreach is not None else None
+        if into is not None and isinstance(inner, Act):
+            made[-1] = replace(inner, into=Into(f"{into.name}_item"))
+            made.append(Say("", Word.YIELD, (e.Variable(f"{into.name}_item"),)))
+        if step.condition is not None:  # in a loop it is tested for each item
             made = [If("", (Branch(self._condition(step.condition), tuple(made)),))]
+        if step.foreach is not None:
+            source = self.value(step.foreach.source)
+            made = [Foreach("", step.foreach.var, source, tuple(made), into=into)]
         return made
 
     def _action(self, step: Step) -> Statement:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from time import process_time
+
 import pytest
-from tests.conformance.security import policy_of
+from tests.conformance.security import policy_of, read_plan, read_security_cases
 from tests.passes.verify.held import Held, held
 from tests.passes.verify_tree.converted import CannotNest, converted, in_sub_plan
 from tests.passes.verify_tree.corpus import HARMLESS, HOSTILE, Example
@@ -11,6 +14,7 @@ from tests.passes.verify_tree.texts import plan_of
 
 from callsheet.ir import Plan
 from callsheet.passes.verify import verify
+from callsheet.policy.model import Policy
 
 
 @pytest.mark.parametrize("case", HOSTILE, ids=lambda case: case.name)
@@ -24,6 +28,8 @@ def test_harmless_plan_is_accepted(case: Example) -> None:
     assert verdict.ok, [str(violation) for violation in verdict.violations]
 
 
+_CASES = Path(__file__).parents[2] / "conformance" / "cases"
+_FILES = ("security.jsonl", "security_combined.jsonl", "security_everyday.jsonl")
 _OTHERWISE = {
     "answers: the last value of a plan without one is a picture": "a plan without an answer answers null",
     "images: one that is the last value": "a plan without an answer answers null",
@@ -31,28 +37,39 @@ _OTHERWISE = {
     "bits: an empty answer of a model a bit": "an answer always ends the run",
     "address: a text that a loop goes through": "a loop takes no text",
     "forbidden: in a dict that a loop goes through": "a loop goes through the keys of a dict",
+    "everyday-pc-03": "an answer always ends the run",
+    "combined-answer-whole-is-link": "a plan without an answer answers null",
+    "everyday-harmless-research-18": "a strict policy counts the failures of calls",
     "a few bits": "whether a field is empty is a test of content",
 }
 """Plans that mean something else in version 2."""
 
 
-def _rewritten(case: Held) -> list[Plan]:
-    """The plan as a tree, with variables for what it composes, and as a sub-plan, as far as it can be."""
-    made: list[Plan] = []
-    for by_let in (False, True):
-        try:
-            made.append(converted(case.plan, by_let=by_let))
-            made.append(in_sub_plan(made[-1]))
-        except CannotNest:
-            continue
-    return made
+def _of_version_1() -> list[Held]:
+    """The corpus of the proof, and the security cases."""
+    cases = [case for name in _FILES for case in read_security_cases(_CASES / name)]
+    read = ((case, *read_plan(case.plan)) for case in cases)
+    readable = ((case, plan) for case, plan, errors in read if plan is not None and not errors)
+    return [
+        *held(),
+        *(Held(case.id, plan, policy_of(case.policy), case.must == "accept") for case, plan in readable),
+    ]
 
 
-@pytest.mark.parametrize("shard", range(8))
-def test_plans_of_version_1_keep_their_verdict_as_trees(shard: int) -> None:
-    cases = [case for case in held() if case.name not in _OTHERWISE][shard::8]
-    plans = [(case, plan) for case in cases for plan in _rewritten(case)]
-    assert len(plans) > 400
+def _rewritten(case: Held, way: int) -> Plan | None:
+    """The plan as a tree: as it is, with variables for what it composes, or as a sub-plan, if it can be."""
+    try:
+        plan = converted(case.plan, by_let=way == 1)
+        return in_sub_plan(plan) if way == 2 else plan
+    except CannotNest:
+        return None
+
+
+@pytest.mark.parametrize("way", range(3), ids=["in place", "by variables", "in a sub-plan"])
+def test_plans_of_version_1_keep_their_verdict_as_trees(way: int) -> None:
+    cases = [case for case in _of_version_1() if case.name not in _OTHERWISE][way::3]
+    plans = [(case, plan) for case in cases if (plan := _rewritten(case, way)) is not None]
+    assert len(plans) > 500
     differing = [case.name for case, plan in plans if verify(plan, case.policy).ok is not case.must_run]
     assert differing == []
 
@@ -88,3 +105,53 @@ def test_approvals_are_obligations_where_somebody_can_be_asked() -> None:
     assert [str(one.kind) for one in verdict.obligations if one.step == "S1"] == ["approve"]
     assert not verify(plan, policy_of({})).ok
     assert [(labels.step, str(labels.result)) for labels in verdict.steps] == [("S1", "U/priv")]
+
+
+def _nested(depth: int) -> str:
+    return "?IF (1 == 1) {\n" * depth + "LET $x = 1\n" + "}\n" * depth
+
+
+def _chain(count: int) -> str:
+    plans = [f"PLAN p{n} ($x) {{\nC{n}: CALL p{n + 1} (x=$x) > $y\nRETURN ($y)\n}}" for n in range(count)]
+    return "\n".join([*plans, f"PLAN p{count} ($x) {{\nRETURN ($x)\n}}", "C: CALL p0 (x=1) > $r"])
+
+
+def _doubled(count: int) -> str:
+    plans = [
+        f"PLAN p{n} ($x) {{\nA{n}: CALL p{n + 1} (x=$x) > $y\nB{n}: CALL p{n + 1} (x=$y) > $z\n}}"
+        for n in range(count)
+    ]
+    return "\n".join([*plans, f"PLAN p{count} ($x) {{\nRETURN ($x)\n}}", "C: CALL p0 (x=1) > $r"])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (_nested(100), "nests more than 50 blocks deep"),
+        (_chain(60), "nests more than 50 blocks deep"),
+        (_chain(2_000), "nests more than 50 blocks deep"),
+        (_doubled(14), "statements, 10000 at most"),
+    ],
+    ids=["blocks", "sub-plans", "many sub-plans", "doubled sub-plans"],
+)
+def test_plan_that_grows_too_large_is_refused_at_once(text: str, message: str) -> None:
+    found = verify(plan_of(text), Policy(), parameters={}).violations
+    assert [message in violation.message for violation in found] == [True]
+
+
+def test_deep_plan_within_the_limit_is_proved() -> None:
+    text = 'S1: @READ_FILE (path="notes.txt") > $a\n'
+    text += "".join(f"?FOREACH ($i{n} IN [1, 2]) {{\n" for n in range(45))
+    text += "S2: @WEB_SEARCH (query=$a) > $r\n" + "}\n" * 45
+    assert {violation.step for violation in verify(plan_of(text), Policy()).violations} == {"S2"}
+
+
+def test_long_chain_that_a_loop_carries_ends_soon() -> None:
+    count = 300
+    lets = "".join(f"LET $v{n} = 0\n" for n in range(count + 1))
+    sets = "".join(f"SET $v{n} = $v{n + 1}\n" for n in range(count))
+    text = f'S1: @READ_FILE (path="notes.txt") > $a\n{lets}SET $v{count} = $a\n?REPEAT (max=500) {{\n{sets}}}'
+    text += " UNTIL (1 == 2)\nS2: @WEB_SEARCH (query=$v0) > $r"
+    started = process_time()
+    assert [violation.step for violation in verify(plan_of(text), Policy()).violations] == ["S2"]
+    assert process_time() - started < 3

@@ -24,8 +24,8 @@ from callsheet.passes.verify_tree.state import Site
 from callsheet.policy.builtins import fold
 from callsheet.policy.calls import Argument, CallView
 from callsheet.policy.composing import edited, retells
-from callsheet.policy.expression_labels import Labelled, Says
 from callsheet.policy.judge import Judge
+from callsheet.policy.labelled import Labelled, Says, said_by
 from callsheet.policy.prepared import Prepared
 from callsheet.policy.rules.attachments import sends_files
 from callsheet.policy.rules.base import own_texts
@@ -120,9 +120,7 @@ class CallLabels:
             label = join(argument.label for call in calls for argument in call.arguments)
             label = label.join(join(call.pc for call in calls))
         label = label.join(read)
-        said = Says.NOTHING
-        for value in values:
-            said |= value.says
+        said = said_by(values)
         says_address = not label.is_public and not label.untrusted and bool(said & Says.ADDRESS)
         if says_address and any(retells(traits, call) for call in calls):
             label = judge.unshown(label)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import islice
-from typing import NamedTuple, overload
+from typing import NamedTuple
 
 from callsheet.diagnostics import Span
 from callsheet.ir import Plan
@@ -17,7 +17,20 @@ from callsheet.ir.expression import Expression
 from callsheet.ir.gc_pause import gc_paused
 from callsheet.ir.labels import Label, join
 from callsheet.ir.plan import filled_parameters
-from callsheet.ir.tree import Act, Block, Invoke, Say, Statement, Tree, Word, all_statements, statements
+from callsheet.ir.tree import (
+    Act,
+    Block,
+    Invoke,
+    Say,
+    Statement,
+    SubPlan,
+    Tree,
+    Word,
+    acts,
+    all_statements,
+    inner_blocks,
+    statements,
+)
 from callsheet.passes.verify.persisted_labels import NOTHING_LEFT, PersistedLabels
 from callsheet.passes.verify.scripts import MadeCalls, untrusted_scripts
 from callsheet.passes.verify.verdict import StepLabels, Verdict, Violation
@@ -25,8 +38,8 @@ from callsheet.passes.verify_tree.calls import Record
 from callsheet.passes.verify_tree.interpreter import Interpreter
 from callsheet.policy.builtins import ANSWERS, fold
 from callsheet.policy.calls import Argument, CallView, Duty, Hole, Objection, Obligation, Rule
-from callsheet.policy.expression_labels import Says
 from callsheet.policy.judge import Judge, judge_of
+from callsheet.policy.labelled import Says
 from callsheet.policy.links import images
 from callsheet.policy.model import Implicit, Policy
 from callsheet.policy.rules import answers
@@ -37,6 +50,8 @@ MOST_EXPANDED = 10_000
 """The number of statements that a plan may have with its sub-plans written in place."""
 MOST_BITS = 16
 """The number of bits that may leak to an observer of the plan's actions."""
+MOST_DEPTH = 50
+"""How deep blocks may nest, sub-plans written in place."""
 _LARGE = 1_000
 _MOST_PATHS = 50
 _AT_ONCE = 256
@@ -88,7 +103,7 @@ def verify_tree(
         collected.found += _scripts(made, judge, left)
         violations += _unset(made, tree)
         violations += _violations(made, judge, collected.found, bits)
-    return Verdict(tuple(violations), tuple(collected.obligations), _Explained(made))
+    return Verdict(tuple(violations), tuple(collected.obligations), _explained(made, tree))
 
 
 def _interpreted(
@@ -382,6 +397,12 @@ def _plans(tree: Tree) -> Iterator[Violation]:
                 total += inner
         return total
 
+    is_too_deep = _depth(tree.body, plans, 0) > MOST_DEPTH
+    message = f"with its sub-plans written in place the plan nests more than {MOST_DEPTH} blocks deep"
+    too_deep = Violation(None, Rule.STRUCTURE, message, help="do the work of inner blocks one after another")
+    if is_too_deep and len(plans) > MOST_DEPTH:
+        yield too_deep
+        return
     for statement in all_statements(tree):
         if isinstance(statement, Invoke) and statement.plan not in plans:
             message = f"there is no sub-plan {statement.plan}"
@@ -395,12 +416,34 @@ def _plans(tree: Tree) -> Iterator[Violation]:
                 message = "a sub-plan cannot end the run"
                 hint = "RETURN a value, and end the run in the main plan"
                 yield Violation(statement.id, Rule.STRUCTURE, message, help=hint, span=statement.span)
+    if is_too_deep:
+        yield too_deep
+        return
     total = counted(tree.body, ())
     if total is not None and total > MOST_EXPANDED:
         message = (
             f"with its sub-plans written in place the plan has {total} statements, {MOST_EXPANDED} at most"
         )
         yield Violation(None, Rule.STRUCTURE, message, help="call fewer sub-plans, or loop over a list")
+
+
+def _depth(body: Block, plans: Mapping[str, SubPlan], around: int) -> int:
+    """How deep the blocks nest, counted up to the limit."""
+    deepest = around
+    waiting = [(body, around)]
+    seen: dict[str, int] = {}
+    while waiting and deepest <= MOST_DEPTH:
+        block, depth = waiting.pop()
+        deepest = max(deepest, depth)
+        for statement in block:
+            inner = list(inner_blocks(statement))
+            if isinstance(statement, Invoke) and statement.plan in plans:
+                if seen.get(statement.plan, -1) >= depth:
+                    continue
+                seen[statement.plan] = depth
+                inner.append(plans[statement.plan].body)
+            waiting += ((one, depth + 1) for one in inner)
+    return deepest
 
 
 def _unset(made: Interpreter, tree: Tree) -> Iterator[Violation]:
@@ -412,30 +455,18 @@ def _unset(made: Interpreter, tree: Tree) -> Iterator[Violation]:
         yield Violation(id_, Rule.STRUCTURE, f"${name} is never set", span=spans.get(id_))
 
 
-class _Explained(Sequence[StepLabels]):
-    """The labels of the calls, in the order of the text; each is made when it is asked for."""
-
-    __slots__ = ("_records",)
-
-    def __init__(self, made: Interpreter) -> None:
-        self._records = [record for record in made.records.values() if record.tool != "NOTE"]
-
-    def __len__(self) -> int:
-        return len(self._records)
-
-    @overload
-    def __getitem__(self, index: int) -> StepLabels: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[StepLabels, ...]: ...
-    def __getitem__(self, index: int | slice) -> StepLabels | tuple[StepLabels, ...]:
-        if isinstance(index, slice):
-            return tuple(_labels_of(record) for record in self._records[index])
-        return _labels_of(self._records[index])
-
-    def __repr__(self) -> str:
-        return repr(tuple(self))
+def _explained(made: Interpreter, tree: Tree) -> tuple[StepLabels, ...]:
+    """The labels of the calls as `Plan.steps` lists them; of one in a sub-plan, wherever it is called."""
+    by_id: dict[str, list[Record]] = {}
+    for record in made.records.values():
+        by_id.setdefault(record.statement.id, []).append(record)
+    return tuple(_labels_of(act.id, by_id.get(act.id, [])) for act in acts(tree))
 
 
-def _labels_of(record: Record) -> StepLabels:
-    reads = tuple((name, value.label) for name, value in record.values)
-    return StepLabels(record.statement.id, reads, record.pc, record.result)
+def _labels_of(id_: str, records: Sequence[Record]) -> StepLabels:
+    reads: dict[str, Label] = {}
+    for record in records:
+        for name, value in record.values:
+            reads[name] = value.label.join(reads.get(name, value.label))
+    pc, result = join(record.pc for record in records), join(record.result for record in records)
+    return StepLabels(id_, tuple(reads.items()), pc, result)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from callsheet.ir.labels import LITERAL, Label
 from callsheet.ir.tree_flow import Region, TreeFlow
-from callsheet.policy.expression_labels import Labelled, raised
+from callsheet.policy.labelled import Labelled, raised
 
 Site = tuple[tuple[str, ...], str]
 """A statement at one of the places where its sub-plan is called: the ids of the CALLs, and its own id."""

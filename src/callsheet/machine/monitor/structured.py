@@ -1,0 +1,555 @@
+"""The labels of a run of a plan of version 2: of each variable in its scope, of what led to each statement.
+
+In: what the machine does, statement by statement, with the values. Out: admitted calls with the labels of
+their results, or RefusedByPolicy. The rules are those of the proof: `policy.expression_labels` for pure code,
+`ir.tree_flow` for what a decision, an early end or a failure governs. Pure; it keeps no values.
+
+A machine calls, with the scope of the activation and the id of the statement:
+
+- `begin` once; `item` and `invoked` for the scope of an item or a sub-plan, `item_done` and `returned` at
+  their end;
+- `tested` before a condition is evaluated, `looped` when a loop knows its items;
+- `assigned` after LET, SET; `yielded`, `left` for the words that end something;
+- `admit` before a call, then `succeeded` or `failed`; `failed` for every other statement that fails;
+  `caught` when a handler begins or a remedy gives the value.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from callsheet.ir.expression import Expression, variables_in
+from callsheet.ir.labels import LITERAL, Label, join
+from callsheet.ir.tree import (
+    Act,
+    Assign,
+    Block,
+    Compute,
+    Foreach,
+    If,
+    Invoke,
+    Let,
+    Repeat,
+    Require,
+    Say,
+    Statement,
+    Tree,
+    all_statements,
+    operands,
+    statements,
+    variables_set,
+)
+from callsheet.ir.tree_flow import Governed, Region, TreeFlow, assigned_outside, flow_of_block
+from callsheet.machine.monitor.enforcement import Enforcement
+from callsheet.machine.monitor.judging import Judging
+from callsheet.machine.monitor.reads import argument_of
+from callsheet.machine.monitor.variable_labels import Admitted, Origins, VariableLabels
+from callsheet.policy.calls import Argument, CallView, Hole
+from callsheet.policy.expression_labels import ExpressionLabels
+from callsheet.policy.judge import judge_of
+from callsheet.policy.labelled import NOTHING, Labelled, dotted, raised
+from callsheet.policy.model import Implicit
+
+Values = Callable[[str], Any]
+"""The present value of a variable, by its name."""
+_MOST = 8
+
+
+class _Noted(NamedTuple):
+    """A decision by data of this label, and what it governs."""
+
+    region: Region
+    label: Label
+
+
+@dataclass(slots=True)
+class _Known:
+    """What is known of a variable: `noted` are the decisions behind which it was set, or might have been."""
+
+    value: Labelled
+    noted: tuple[_Noted, ...] = ()
+
+
+@dataclass(slots=True)
+class _Body:
+    """What the statements of a main plan or sub-plan govern, and where they set variables."""
+
+    flow: TreeFlow
+    numbers: list[int]
+    names: list[str]
+
+    @classmethod
+    def of(cls, block: Block) -> _Body:
+        """The table of a body."""
+        flow = flow_of_block(block)
+        places = [(flow.of[one.id].number, name) for one in statements(block) for name in variables_set(one)]
+        places.sort()
+        return cls(flow, [number for number, _ in places], [name for _, name in places])
+
+    def set_in(self, region: Region) -> Iterable[str]:
+        """The variables that the statements of a region may set."""
+        first, last = bisect_left(self.numbers, region.first), bisect_left(self.numbers, region.last + 1)
+        return dict.fromkeys(self.names[first:last])
+
+
+@dataclass(slots=True)
+class Scope:
+    """The labels of one activation: the main plan, a sub-plan that is called, or an item of a loop.
+
+    An item's scope sees that of what is around it; they share `noted`, which a sub-plan has for itself.
+    """
+
+    body: _Body
+    parent: Scope | None = None
+    base: Label = LITERAL
+    in_loop: bool = False
+    variables: dict[str, _Known] = field(default_factory=dict[str, _Known])
+    noted: list[_Noted] = field(default_factory=list[_Noted])
+    result: Labelled = NOTHING
+    """What the item yields, or the sub-plan returns."""
+    failure: Label = LITERAL
+    """The label of the failure that is under way, with its words."""
+
+    def find(self, name: str) -> _Known | None:
+        """What is known of a variable here or around."""
+        scope: Scope | None = self
+        while scope is not None:
+            known = scope.variables.get(name)
+            if known is not None:
+                return known
+            scope = scope.parent
+        return None
+
+    def home_of(self, name: str) -> Scope:
+        """The scope that has a variable; this one if none has it."""
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.variables:
+                return scope
+            scope = scope.parent
+        return self
+
+
+@dataclass(slots=True)
+class _Lists:
+    """The list of a loop under way: the label of its items and of which of them there are."""
+
+    label: Label = LITERAL
+    item: Labelled = NOTHING
+
+
+class TreeLabels:
+    """The labels of one run; raises RefusedByPolicy from `admit` and `answered`."""
+
+    def __init__(self, tree: Tree, enforcement: Enforcement, *, literal: Label | None = None) -> None:
+        rules = enforcement.rules or judge_of(enforcement.policy)
+        self._judge = rules
+        self._enforcement = enforcement
+        self._judging = Judging(enforcement.judge, VariableLabels())
+        self._strict = rules.policy.implicit is Implicit.STRICT
+        self._literal = rules.policy.planner if literal is None else literal
+        self._tree = tree
+        self._statements: dict[str, Statement] = {one.id: one for one in all_statements(tree)}
+        self._ids = list(self._statements)
+        self._places = {id_: place for place, id_ in enumerate(self._ids)}
+        self._bodies: dict[str, _Body] = {}
+        self._lists: dict[tuple[int, str], _Lists] = {}
+        self.clock = LITERAL
+        """The label of the time: that of all decisions and calls so far."""
+
+    # ------------------------------------------------------------ scopes
+
+    def begin(self, names: Iterable[str]) -> Scope:
+        """The scope of the main plan, whose inputs have these names."""
+        scope = Scope(self._body("", self._tree.body))
+        secret = {one.name for one in self._tree.inputs if one.is_secret}
+        for name in names:
+            label = self._enforcement.inputs.get(name, self._enforcement.given)
+            label = Label(label.untrusted, frozenset()) if name in secret else label
+            scope.variables[name] = _Known(Labelled(label))
+        return scope
+
+    def item(self, scope: Scope, id_: str) -> Scope:
+        """The scope of one item of a loop."""
+        loop = self._statements[id_]
+        assert isinstance(loop, Foreach)
+        listed = self._lists[(id(scope), id_)]
+        inner = Scope(scope.body, scope, scope.base, True, noted=scope.noted)
+        inner.variables[loop.var] = _Known(listed.item)
+        return inner
+
+    def item_done(self, scope: Scope, id_: str, item: Scope) -> None:
+        """An item has ended, or failed: what it yielded becomes part of the list."""
+        listed = self._lists[(id(scope), id_)]
+        listed.label = listed.label.join(self._evaluator(item, id_, _no_value).forgotten(item.result).label)
+        listed.label = listed.label.join(item.failure)
+
+    def invoked(self, scope: Scope, id_: str, values: Values) -> Scope:
+        """The scope of a sub-plan that is called: its inputs have the labels of the arguments."""
+        call = self._statements[id_]
+        assert isinstance(call, Invoke)
+        plan = self._tree.plan(call.plan)
+        assert plan is not None
+        evaluator = self._evaluator(scope, id_, values)
+        given = {name: evaluator.value(value) for name, value in call.named}
+        self._may_fail(scope, call, evaluator)
+        in_loop = scope.in_loop or self._governed(scope, id_).in_loop
+        inner = Scope(self._body(plan.name, plan.body), None, self.counter(scope, id_), in_loop)
+        for one in plan.inputs:
+            known = given.get(one.name, Labelled(self._literal))
+            inner.variables[one.name] = _Known(known._replace(shapes=()))
+        return inner
+
+    def returned(self, scope: Scope, id_: str, inner: Scope) -> None:
+        """A sub-plan has ended without a failure."""
+        self._store(scope, id_, inner.result)
+
+    def _body(self, name: str, block: Block) -> _Body:
+        if name not in self._bodies:
+            self._bodies[name] = _Body.of(block)
+        return self._bodies[name]
+
+    # ------------------------------------------------------------ reading
+
+    def counter(self, scope: Scope, id_: str) -> Label:
+        """The label of all decisions that led to a statement."""
+        number = scope.body.flow.of[id_].number
+        label = scope.base
+        for noted in scope.noted:
+            if noted.region.first <= number <= noted.region.last:
+                label = label.join(noted.label)
+        return label
+
+    def label_of(self, scope: Scope, name: str, id_: str) -> Label:
+        """The label of a variable as a statement reads it."""
+        return self._read(scope, name, scope.body.flow.of[id_].number).label
+
+    def _read(self, scope: Scope, name: str, number: int) -> Labelled:
+        known = scope.find(name)
+        if known is None:
+            return NOTHING
+        value = known.value
+        for region, label in known.noted:
+            if not region.first <= number <= region.last:
+                value = raised(value, label)
+        return value
+
+    def _evaluator(self, scope: Scope, id_: str, values: Values) -> ExpressionLabels:
+        number = scope.body.flow.of[id_].number
+
+        def variable(name: str) -> Labelled:
+            known = self._read(scope, name, number)
+            value = values(name)
+            if value is _ABSENT:
+                return known
+            return known._replace(shapes=(argument_of("", value, known.label, name),))
+
+        def clock() -> Label:
+            return self.clock.join(self.counter(scope, id_))
+
+        return ExpressionLabels(self._judge, variable, clock, self._literal)
+
+    def _is_plain(self, scope: Scope, names: Iterable[str]) -> bool:
+        """Whether nothing that is read has a label, so that nothing need be worked out."""
+        if self._literal is not LITERAL:
+            return False
+        for name in names:
+            known = scope.find(name)
+            if known is not None and (known.noted or known.value.label is not LITERAL):
+                return False
+        return True
+
+    def _governed(self, scope: Scope, id_: str) -> Governed:
+        return scope.body.flow.of[id_]
+
+    def _counts(self, scope: Scope, id_: str) -> bool:
+        return self._strict or scope.in_loop or self._governed(scope, id_).in_loop
+
+    # ------------------------------------------------------------ setting
+
+    def _store(self, scope: Scope, id_: str, value: Labelled) -> None:
+        for name in variables_set(self._statements[id_]):
+            self._put(scope, id_, name, value)
+
+    def _put(self, scope: Scope, id_: str, name: str, value: Labelled) -> None:
+        number = scope.body.flow.of[id_].number
+        behind = tuple(one for one in scope.noted if one.region.first <= number <= one.region.last)
+        place = self._places[id_]
+        origins = tuple(one for one in value.origins if one != place)[1 - _MOST :]
+        known = _Known(value._replace(shapes=(), origins=(*origins, place)), behind)
+        home = scope if isinstance(self._statements[id_], Let) else scope.home_of(name)
+        home.variables[name] = known
+
+    def _note(self, scope: Scope, regions: Iterable[Region], label: Label) -> None:
+        """A decision by data of this label governs these regions, and what may be set in them."""
+        if label is LITERAL:
+            return
+        self.clock = self.clock.join(label)
+        for region in regions:
+            noted = _Noted(region, label)
+            if noted in scope.noted:
+                continue
+            scope.noted.append(noted)
+            for name in scope.body.set_in(region):
+                known = scope.find(name)
+                if known is not None:
+                    known.noted = (*known.noted, noted)
+
+    # ------------------------------------------------------------ statements without calls
+
+    def assigned(self, scope: Scope, id_: str, values: Values) -> None:
+        """LET or SET is about to store its value; `values` are those that it reads."""
+        statement = self._statements[id_]
+        assert isinstance(statement, Let | Assign)
+        if self._is_plain(scope, variables_in(statement.value)):
+            self._put(scope, id_, statement.name, NOTHING)
+            return
+        evaluator = self._evaluator(scope, id_, values)
+        value = evaluator.forgotten(evaluator.value(statement.value))
+        self._may_fail(scope, statement, evaluator)
+        self._put(scope, id_, statement.name, value)
+
+    def tested(self, scope: Scope, id_: str, condition: Expression, values: Values) -> None:
+        """A condition of ?IF, REPEAT or REQUIRE is about to be evaluated."""
+        statement = self._statements[id_]
+        if self._is_plain(scope, variables_in(condition)) and not scope.noted:
+            return
+        evaluator = self._evaluator(scope, id_, values)
+        counts = self._counts(scope, id_) or isinstance(statement, Repeat)
+        decision = evaluator.decision(condition, counts_bits=counts)
+        match statement:
+            case If():
+                label = decision.label.join(self.counter(scope, id_))
+                self._note(scope, self._governed(scope, id_).decides, label)
+                self._may_fail(scope, statement, evaluator)
+            case Repeat():
+                self._note(scope, self._governed(scope, id_).decides, decision.label)
+                self._may_fail(scope, statement, evaluator, decision.label)
+            case _:
+                self._may_fail(scope, statement, evaluator, decision.label)
+
+    def looped(self, scope: Scope, id_: str, values: Values) -> None:
+        """A loop is about to begin: its items, and how many there are, have the label of its source."""
+        loop = self._statements[id_]
+        assert isinstance(loop, Foreach)
+        evaluator = self._evaluator(scope, id_, values)
+        source = evaluator.forgotten(evaluator.value(loop.source))
+        label = source.label
+        if loop.limit is not None:
+            label = label.join(evaluator.value(loop.limit).label)
+        self._lists[(id(scope), id_)] = _Lists(label, source)
+        self._note(scope, self._governed(scope, id_).decides, label.join(self.counter(scope, id_)))
+        self._may_fail(scope, loop, evaluator)
+
+    def loop_done(self, scope: Scope, id_: str) -> None:
+        """A loop has its list."""
+        loop = self._statements[id_]
+        assert isinstance(loop, Foreach)
+        listed = self._lists.pop((id(scope), id_))
+        if loop.into is None:
+            return
+        label = listed.label.join(self.counter(scope, loop.body[0].id) if loop.body else LITERAL)
+        self._put(scope, id_, loop.into.name, Labelled(label, label, (), listed.item.origins))
+
+    def left(self, scope: Scope, id_: str, values: Values) -> None:
+        """YIELD, RETURN, BREAK, CONTINUE, FAIL, an answer: what it says, and what is not executed then."""
+        statement = self._statements[id_]
+        assert isinstance(statement, Say)
+        evaluator = self._evaluator(scope, id_, values)
+        said = [evaluator.value(value) for value in statement.values]
+        pc = self.counter(scope, id_)
+        if said:
+            scope.result = raised(evaluator.forgotten(said[0]), pc)
+        self._may_fail(scope, statement, evaluator)
+        self._note(scope, self._governed(scope, id_).decides, pc)
+
+    # ------------------------------------------------------------ calls
+
+    def admit(
+        self, scope: Scope, id_: str, given: Mapping[str, Any], values: Values, *, is_asked: bool = False
+    ) -> tuple[Admitted, CallView]:
+        """Judge a call before it is issued; `given` are the values of its arguments by name.
+
+        Returns what is admitted and the call as it was judged. Raises RefusedByPolicy.
+        """
+        act = self._statements[id_]
+        assert isinstance(act, Act)
+        named = self._named(act, given)
+        return self._admitted(scope, id_, act.tool, named, given, values, is_asked=is_asked)
+
+    def answered(
+        self,
+        scope: Scope,
+        id_: str,
+        tool: str,
+        said: Sequence[Expression],
+        given: Sequence[Any],
+        values: Values,
+    ) -> tuple[Admitted, CallView]:
+        """Judge an answer, a message or a RE-PLAN; raises RefusedByPolicy."""
+        named = [(str(number), one) for number, one in enumerate(said)]
+        known = {str(number): one for number, one in enumerate(given)}
+        return self._admitted(scope, id_, tool, named, known, values, is_asked=False)
+
+    def _named(self, act: Act, given: Mapping[str, Any]) -> list[tuple[str, Expression]]:
+        """The arguments of a call by the names under which the machine gives them, positional ones first."""
+        names = [name for name in given if name not in dict(act.named)]
+        return [*zip(names, act.positional, strict=False), *act.named]
+
+    def _admitted(
+        self,
+        scope: Scope,
+        id_: str,
+        tool: str,
+        named: Sequence[tuple[str, Expression]],
+        given: Mapping[str, Any],
+        values: Values,
+        *,
+        is_asked: bool,
+    ) -> tuple[Admitted, CallView]:
+        statement = self._statements[id_]
+        evaluator = self._evaluator(scope, id_, values)
+        ways = evaluator.arguments(named)
+        known = {name: part for part, (name, _) in zip(ways[0][1], named, strict=True)}
+        shapes = {argument.name: argument for argument in ways[0][0]}
+        arguments = tuple(
+            filled(shapes[name], given[name], dotted(value)) if name in given else shapes[name]
+            for name, value in named
+        )
+        pc = self.counter(scope, id_).join(self._literal).join(evaluator.content)
+        if evaluator.can_fail and self._counts(scope, id_):
+            pc = pc.join(Label(False, evaluator.reads.readers))
+        governed = self._governed(scope, id_)
+        recovery = statement.recovery if isinstance(statement, Act) else None
+        retries = 0 if recovery is None or recovery.again is None else recovery.again.count
+        call = CallView(id_, tool, arguments, pc, retries, approved=is_asked, repeats=governed.in_rounds)
+        steps = self._steps(known.values())
+        admitted = self._judging.admitted(call, steps, is_asked=is_asked)
+        self._may_fail(scope, statement, evaluator)
+        self.clock = self.clock.join(admitted.result)
+        return admitted, call
+
+    def _steps(self, values: Iterable[Labelled]) -> Origins:
+        places = dict.fromkeys(one for value in values for one in value.origins)
+        return tuple(self._ids[place] for place in places)[-_MOST:]
+
+    def succeeded(self, scope: Scope, id_: str, admitted: Admitted, reported: Label | None = None) -> None:
+        """A call has its result; `reported` is the label that the driver gave for its value."""
+        label = admitted.result if reported is None else admitted.result.join(reported)
+        presence = self._presence(scope, id_, admitted)
+        origins = tuple(self._places[step] for step in admitted.origins if step in self._places)
+        self._store(scope, id_, Labelled(label, presence, (), origins))
+        self._call_may_fail(scope, id_, label, presence)
+
+    def _presence(self, scope: Scope, id_: str, admitted: Admitted) -> Label:
+        """The label of whether a call gives a result, beyond the one bit that its data is."""
+        act = self._statements[id_]
+        prepared = self._judge.prepared(act.tool) if isinstance(act, Act) else None
+        label = self.counter(scope, id_)
+        number = scope.body.flow.of[id_].number
+        for operand in operands(act):
+            for name in variables_in(operand):
+                label = label.join(self._read(scope, name, number).presence)
+        if prepared is not None and (prepared.is_program or prepared.tool in ("READ_FILE", "GET_WM")):
+            label = label.join(admitted.result if prepared.is_program else admitted.sent)
+        return label
+
+    def _call_may_fail(self, scope: Scope, id_: str, result: Label, presence: Label) -> Label:
+        """Note what is told by whether a call failed; gives the label of that."""
+        governed = self._governed(scope, id_)
+        full = self._counts(scope, id_)
+        told = result if full else presence
+        in_loop = scope.in_loop or governed.in_loop
+        for region in governed.stops:
+            if governed.is_caught or self._strict:
+                self._note(scope, (region,), told)
+            elif in_loop and not region.is_behind_loop:
+                self._note(scope, (region,), Label(False, told.readers))
+        return told
+
+    def computed(self, scope: Scope, id_: str) -> None:
+        """A COMPUTE has its results, which have the label of all that it reads."""
+        program = self._statements[id_]
+        assert isinstance(program, Compute)
+        number = scope.body.flow.of[id_].number
+        values = [self._read(scope, name, number) for name in program.names]
+        label = self._literal.join(join(value.label for value in values))
+        origins = tuple(dict.fromkeys(one for value in values for one in value.origins))
+        self._store(scope, id_, Labelled(label, label, (), origins))
+        self._note(scope, self._governed(scope, id_).stops, label.join(self.counter(scope, id_)))
+
+    # ------------------------------------------------------------ failures
+
+    def failed(self, scope: Scope, id_: str, admitted: Admitted | None = None) -> Label:
+        """A statement has failed; gives the label of the words of its failure.
+
+        With `admitted` it is a call, whose words may repeat all that it sent.
+        """
+        statement = self._statements[id_]
+        number = scope.body.flow.of[id_].number
+        label = self.counter(scope, id_)
+        for operand in operands(statement):
+            for name in variables_in(operand):
+                label = label.join(self._read(scope, name, number).label)
+        if admitted is not None:
+            label = label.join(admitted.result).join(admitted.sent)
+            self._call_may_fail(scope, id_, label, self._presence(scope, id_, admitted))
+        scope.failure = label.join(self._literal)
+        return scope.failure
+
+    def caught(self, scope: Scope, id_: str, name: str | None, words: Label) -> None:
+        """A handler begins, or a remedy gives the value of a statement: `name` holds the failure or it."""
+        if name is not None:
+            self._put(scope, id_, name, Labelled(words, words, (), (self._places[id_],)))
+
+    def _may_fail(
+        self, scope: Scope, statement: Statement, evaluator: ExpressionLabels, content: Label = LITERAL
+    ) -> None:
+        """Note what is told by whether the expressions of a statement could be evaluated."""
+        tested = evaluator.content.join(content)
+        governed = self._governed(scope, statement.id)
+        if tested is not LITERAL or isinstance(statement, Require):
+            tested = tested.join(self.counter(scope, statement.id))
+        told = tested.join(evaluator.reads) if evaluator.can_fail else tested
+        in_loop = scope.in_loop or governed.in_loop
+        for region in governed.stops:
+            if governed.is_caught or self._strict:
+                self._note(scope, (region,), told)
+            elif in_loop and not region.is_behind_loop:
+                self._note(scope, (region,), Label(tested.untrusted, told.readers))
+            else:
+                self._note(scope, (region,), tested)
+
+    def outer_names(self, id_: str) -> frozenset[str]:
+        """The outer variables that the items of a loop assign."""
+        loop = self._statements[id_]
+        return assigned_outside(loop) if isinstance(loop, Foreach) else frozenset()
+
+
+_ABSENT = object()
+
+
+def _no_value(_name: str) -> Any:
+    return _ABSENT
+
+
+def filled(argument: Argument, value: Any, shown: str) -> Argument:
+    """An argument with the text that it has in the run: what the plan writes at its beginning stays its own.
+
+    >>> filled(Argument("url", ("https://a.example/", Hole("x", LITERAL))), "https://a.example/7", "x").parts
+    ('https://a.example/', Hole(name='x', label=Label(untrusted=False, readers=None), text='7'))
+    """
+    if argument.items or argument.text is not None:
+        return argument
+    first = argument.parts[0] if argument.parts else ""
+    if (
+        isinstance(value, str)
+        and isinstance(first, str)
+        and value.startswith(first)
+        and len(argument.parts) > 1
+    ):
+        return argument._replace(parts=(first, Hole(shown, argument.label, value[len(first) :])))
+    return argument_of(argument.name, value, argument.label, shown)

@@ -1,0 +1,345 @@
+"""Walks blocks: branches that are merged, handlers of failures, members side by side, loops to a fixpoint."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+
+from callsheet.ir.expression import Call as Function
+from callsheet.ir.expression import Comprehension, Display, Expression, Method
+from callsheet.ir.labels import LITERAL, Label, join
+from callsheet.ir.tree import (
+    Block,
+    Foreach,
+    GoOn,
+    Handler,
+    If,
+    Leave,
+    Parallel,
+    Recovery,
+    Repeat,
+    Skip,
+    Statement,
+    Use,
+)
+from callsheet.ir.tree_flow import names_made
+from callsheet.passes.verify_tree.calls import Record
+from callsheet.passes.verify_tree.walk import Loop, Protected, Walk, Ways
+from callsheet.policy.expression_labels import ExpressionLabels
+from callsheet.policy.labelled import Labelled, origins_of, raised, said_by
+
+_MOST_ROUNDS = 8
+"""After this many rounds of a loop all that it carries is joined, so that long chains end at once."""
+
+
+class Blocks(Walk):
+    """The statements that have blocks inside; `block` walks the statements of one."""
+
+    def block(self, block: Block) -> None:
+        """Walk the statements of a block."""
+        raise NotImplementedError
+
+    def _handlers(
+        self, statement: Statement, recovery: Recovery, protected: Protected, succeed: Callable[[], None]
+    ) -> None:
+        """Walk what happens after success and in each handler, then the FINALLY block."""
+        variables, places = self._frame.variables, self._places
+        written = self._written
+        after: Ways = []
+        outcomes: list[frozenset[str]] = []
+        with self._branch(after, self._pc(statement)):
+            succeed()
+        outcomes.append(self._written)
+        failing = self._before(protected)
+        if recovery.final is not None:  # it sees what a handler has set before it failed, too
+            self._protected.append(protected)
+        for handler in recovery.handlers:
+            self._written = written
+            with self._branch(after, self._pc(statement), failing):
+                self._handler(statement, handler, protected)
+            outcomes.append(self._written)
+        if recovery.final is not None:
+            self._protected.pop()
+            failing = self._before(protected)
+        self._written = _in_all(outcomes)
+        variables.merge((one for one, _ in after), self._joined, self._pc(statement))
+        places.merge((one for _, one in after), self._joined)
+        if recovery.final is not None:
+            variables.push({name: self._either(variables.get(name), v) for name, v in failing[0].items()})
+            places.push({name: self._either(places.get(name), v) for name, v in failing[1].items()})
+            final: Ways = []
+            with self._branch(final, self._pc(statement)):
+                self.block(recovery.final)
+            variables.pop()
+            places.pop()
+            variables.merge((one for one, _ in final), self._joined, self._pc(statement))
+            places.merge((one for _, one in final), self._joined)
+
+    def _either(self, one: Labelled | None, other: Labelled) -> Labelled:
+        return other if one is None else self._joined(one, other)
+
+    def _before(self, protected: Protected) -> tuple[dict[str, Labelled], dict[str, Labelled]]:
+        """What may have been set when a failure came: the values before, or those on the way."""
+        variables, places = self._frame.variables, self._places
+        return (
+            {name: self._either(variables.get(name), value) for name, value in protected.set_.items()},
+            {name: self._either(places.get(name), value) for name, value in protected.places.items()},
+        )
+
+    def _handler(self, statement: Statement, handler: Handler, protected: Protected) -> None:
+        if handler.body:
+            label = protected.words.join(self._pc(handler.body[0]))
+            origin = self.origins.add(
+                self._site(statement), f"{statement.id} $error", label, protected.origins
+            )
+            self._frame.variables.put(handler.binds, Labelled(label, label, (), (origin,)))
+            self.block(handler.body)
+
+    @contextmanager
+    def _branch(
+        self,
+        collected: Ways,
+        around: Label,
+        known: tuple[Mapping[str, Labelled], Mapping[str, Labelled]] = ({}, {}),
+    ) -> Generator[None]:
+        """One way through: what it sets is collected, not kept."""
+        self._frame.variables.push(known[0])
+        self._places.push(known[1])
+        yield
+        collected.append((self._frame.variables.pop(around), self._places.pop()))
+
+    def _recovering(self, statement: Statement, recovery: Recovery | None, walk: Callable[[], None]) -> None:
+        """Walk a block whose failures the statement handles, then what it does about them."""
+        if recovery is None:
+            walk()
+            return
+        protected = Protected()
+        if recovery.again is not None:
+            retries, count = self._retries, recovery.again.count
+            self._retries = max(retries, count)
+            self._again += 1
+            self._protected.append(protected)
+            self._rounds(statement, walk, lambda _: True)
+            self._protected.pop()
+            self._again -= 1
+            self._retries = retries
+            self._handlers(statement, recovery, protected, lambda: None)
+            return
+
+        def succeed() -> None:
+            self._protected.append(protected)
+            walk()
+            self._protected.pop()
+
+        if isinstance(recovery.remedy, Leave):
+            succeed()
+            self._leave(statement, recovery.remedy.values, self._pc(statement).join(protected.words))
+            succeed = _nothing
+        elif isinstance(recovery.remedy, GoOn | Use | Skip):
+            before: Ways = []
+            with self._branch(before, self._pc(statement)):
+                succeed()
+            ways = [before[0], self._before(protected)]
+            self._frame.variables.merge((one for one, _ in ways), self._joined, self._pc(statement))
+            self._places.merge((one for _, one in ways), self._joined)
+            succeed = _nothing
+        self._handlers(statement, recovery, protected, succeed)
+
+    def _leave(self, statement: Statement, values: Sequence[Expression], pc: Label) -> None:
+        """`ON_FAIL TERMINATE (…)`: a message, and the end."""
+        evaluator = self._evaluator(statement)
+        named = [(str(number), value) for number, value in enumerate(values)]
+        calls, known = self._calls(statement, "TERMINATE", named, evaluator, pc)
+        site = (self._frame.path, f"{statement.id} ON_FAIL")
+        record = Record(
+            site, statement, "TERMINATE", self.judge.prepared("TERMINATE"), calls, known, pc,
+            self._why(statement), len(self.records), self._in_loop(statement),
+        )  # fmt: skip
+        if values:
+            self.records[site] = record
+
+    def _if(self, statement: If) -> None:
+        evaluator = self._evaluator(statement)
+        label, origins, reveals = LITERAL, (), False
+        for branch in statement.branches:
+            decision = evaluator.decision(branch.condition, counts_bits=self._counts(statement))
+            label, origins = label.join(decision.label), (*origins, *decision.origins)
+            reveals = reveals or decision.reveals_bit
+        if reveals:
+            self.bits.add(self._site(statement))
+        self._may_fail(statement, evaluator, origins)
+        self._decide(statement, label.join(self._pc(statement)), origins)
+        after: Ways = []
+        written = self._written
+        outcomes: list[frozenset[str]] = []
+        for body in (*(branch.body for branch in statement.branches), statement.otherwise or ()):
+            self._written = written
+            with self._branch(after, self._pc(statement)):
+                self.block(body)
+            outcomes.append(self._written)
+        self._written = _in_all(outcomes)
+        self._frame.variables.merge((one for one, _ in after), self._joined, self._pc(statement))
+        self._places.merge((one for _, one in after), self._joined)
+
+    def _parallel(self, statement: Parallel) -> None:
+        """The members start together: each sees what was set before, and any file that another one writes."""
+
+        def walk() -> None:
+            beside, self._beside = self._beside, statement.id
+            stored: dict[str, Labelled] = {}
+            after: Ways = []
+            for _ in range(2):
+                after = []
+                for member in statement.members:
+                    known = {name: self._either(self._places.get(name), v) for name, v in stored.items()}
+                    with self._branch(after, self._pc(statement), ({}, known)):
+                        self.block((member,))
+                for _, places in after:
+                    for name, value in places.items():
+                        stored[name] = self._either(stored.get(name), value)
+            self._beside = beside
+            makers: dict[str, list[Labelled]] = {}
+            for one, _ in after:
+                for name, value in one.items():
+                    makers.setdefault(name, []).append(value)
+            for name, values in makers.items():
+                made = values[0]
+                for value in values[1:]:
+                    made = self._joined(made, value)
+                self._frame.variables.put(name, made, self._pc(statement))
+            for name, value in stored.items():
+                self._places.put(name, self._either(self._places.get(name), value))
+
+        self._recovering(statement, statement.recovery, walk)
+
+    def _rounds(self, statement: Statement, walk: Callable[[], None], keeps: Callable[[str], bool]) -> None:
+        """Walk a body until nothing rises, and keep what it may have set of the names that are kept."""
+        frame, variables, places = self._frame, self._frame.variables, self._places
+        kept, stored = self._carried.setdefault(self._site(statement), ({}, {}))
+        for count in itertools.count():
+            version = frame.counters.version
+            after: Ways = []
+            known = (
+                {name: self._either(variables.get(name), value) for name, value in kept.items()},
+                {name: self._either(places.get(name), value) for name, value in stored.items()},
+            )
+            written = self._written
+            with self._branch(after, self._pc(statement), known):
+                walk()
+            self._written = written
+            changed = [
+                self._carry(kept, {n: v for n, v in after[0][0].items() if keeps(n)}),
+                self._carry(stored, after[0][1]),
+            ]
+            if not any(changed) and frame.counters.version == version:
+                break
+            if count >= _MOST_ROUNDS:
+                _flood(kept, self._evaluate)
+        for name, value in kept.items():
+            before = variables.get(name)
+            variables.put(
+                name, value if before is None else self._widened(before, value), self._pc(statement)
+            )
+        for name, value in stored.items():
+            places.put(name, self._either(places.get(name), value))
+
+    def _carry(self, kept: dict[str, Labelled], changed: Mapping[str, Labelled]) -> bool:
+        """Join what a round set into what rounds carry; whether anything rose."""
+        rose = False
+        for name, value in changed.items():
+            before = kept.get(name)
+            joined = value if before is None else self._widened(before, value)
+            if before is None or before._replace(origins=()) != joined._replace(origins=()):
+                rose = True
+            kept[name] = joined
+        return rose
+
+    def _foreach(self, loop: Foreach) -> None:
+        evaluator = self._evaluator(loop)
+        source = evaluator.value(loop.source)
+        label = source.label
+        if loop.limit is not None:
+            label = label.join(evaluator.value(loop.limit).label)
+        item = evaluator.items_of(source)
+        label = label.join(item.label)
+        evaluator.can_fail = True  # what is no list fails
+        if not isinstance(loop.source, Method | Function | Comprehension | Display):
+            evaluator.content = evaluator.content.join(source.presence)
+        self._may_fail(loop, evaluator, source.origins)
+        self._decide(loop, label.join(self._pc(loop)), source.origins)
+        made = self._made.get(id(loop))
+        if made is None:
+            made = self._made[id(loop)] = names_made(loop.body) | {loop.var}
+        walked = Loop()
+        pc = self._pc(loop)
+
+        def body() -> None:
+            walked.yields.clear()
+            origin = self.origins.add(self._site(loop), f"{loop.id} ${loop.var}", item.label, item.origins)
+            self._frame.variables.put(loop.var, item._replace(origins=(origin,)))
+            self._loops.append(walked)
+            self.block(loop.body)
+            self._loops.pop()
+
+        outer = made
+        self._recovering(loop, loop.recovery, lambda: self._rounds(loop, body, lambda n: n not in outer))
+        first = self._pc(loop.body[0]) if loop.body else pc
+        listed = label.join(walked.ends).join(first)
+        for value in walked.yields:
+            listed = listed.join(evaluator.forgotten(value).label)
+        said = said_by(walked.yields)
+        result = Labelled(
+            listed, label.join(walked.ends).join(first), (), origins_of((source, *walked.yields)), said
+        )
+        if loop.into is not None:
+            recovery = loop.recovery
+            if recovery is not None and isinstance(recovery.remedy, Use):
+                given = self._evaluator(loop).value(recovery.remedy.value)
+                result = self._joined(result, raised(given, walked.ends))
+            self._set(loop, loop.into.name, result)
+
+    def _repeat(self, loop: Repeat) -> None:
+        evaluator = self._evaluator(loop)
+        for one in (loop.most, loop.every):
+            if one is not None:
+                self._clock = self._clock.join(evaluator.value(one).label)
+        self._may_fail(loop, evaluator, ())
+        self._decide(loop, evaluator.reads.join(self._pc(loop)), ())
+        walked = Loop()
+
+        def decide(condition: Expression | None) -> None:
+            if condition is None:
+                return
+            tests = self._evaluator(loop)
+            decision = tests.decision(condition, counts_bits=True)
+            self._decide(loop, decision.label.join(tests.content), decision.origins)
+            tests.fails_by_content = tests.can_fail = True
+            self._may_fail(loop, tests, decision.origins, content=decision.label)
+
+        def body() -> None:
+            decide(loop.while_)
+            self._loops.append(walked)
+            self._again += 1
+            self.block(loop.body)
+            self._again -= 1
+            self._loops.pop()
+            decide(loop.until)
+
+        self._recovering(loop, loop.recovery, lambda: self._rounds(loop, body, lambda _: True))
+
+
+def _in_all(sets: Sequence[frozenset[str]]) -> frozenset[str]:
+    return sets[0].intersection(*sets[1:])
+
+
+def _flood(kept: dict[str, Labelled], evaluator: ExpressionLabels) -> None:
+    """Join everything that a loop carries into each of its variables."""
+    label = join(evaluator.forgotten(value).label for value in kept.values())
+    presence = join(value.presence for value in kept.values())
+    for name, value in kept.items():
+        kept[name] = Labelled(label, presence, (), value.origins, value.says)
+
+
+def _nothing() -> None:
+    """Nothing is left to walk."""

@@ -1,0 +1,201 @@
+"""What a policy knows of a value of a plan: its label, how the plan composes it, what it is made of.
+
+Values are immutable. What is done with them by expressions is in `expression_labels`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import IntFlag
+from itertools import product
+from typing import NamedTuple
+
+from callsheet.ir.expr import Literal
+from callsheet.ir.expression import (
+    Bound,
+    Expression,
+    Field,
+    Index,
+    Variable,
+    variables_in,
+)
+from callsheet.ir.labels import LITERAL, Label
+from callsheet.policy.calls import Argument, Hole, Part
+from callsheet.policy.rules.base import pairs
+
+MOST_SHAPES = 16
+"""How many ways of composing one value are told apart."""
+MOST_ITEMS = 100
+"""How many items of a list that the plan writes are told apart."""
+MOST_CHOICES = 128
+_MOST_ORIGINS = 8
+
+
+class Says(IntFlag):
+    """What texts that the plan itself writes may be in a value."""
+
+    NOTHING = 0
+    ADDRESS = 1
+    """One with the address of a host that the policy does not know."""
+    IMAGE = 2
+    """One with an image of a host that the policy does not know."""
+    BEGINNING = 4
+    """One that makes an image of what follows it."""
+
+
+class Labelled(NamedTuple):
+    """What is known of a value.
+
+    `label` is that of its content. `presence` is the label of what decides whether it is there and of which
+    form it is, beyond the one bit that the data itself is. `shapes` are the ways in which the plan composes
+    it, none if it is one piece of data. `origins` are numbers of values that it is made of.
+    """
+
+    label: Label = LITERAL
+    presence: Label = LITERAL
+    shapes: tuple[Argument, ...] = ()
+    origins: tuple[int, ...] = ()
+    says: Says = Says.NOTHING
+
+
+NOTHING = Labelled()
+
+
+def raised(value: Labelled, label: Label) -> Labelled:
+    """The value where a decision of this label led: everything in it, its texts too, may tell of it."""
+    if label is LITERAL or (
+        label.flows_to(value.label) and label.flows_to(value.presence) and not value.shapes
+    ):
+        return value
+    shapes = tuple(_raised_shape(shape, label) for shape in value.shapes)
+    return value._replace(label=value.label.join(label), presence=value.presence.join(label), shapes=shapes)
+
+
+def _raised_shape(shape: Argument, label: Label) -> Argument:
+    parts = tuple(
+        Hole("", label, part) if isinstance(part, str) else part._replace(label=part.label.join(label))
+        for part in shape.parts
+    )
+    items = tuple(_raised_shape(item, label) for item in shape.items)
+    return Argument(shape.name, parts, shape.label.join(label), items)
+
+
+def origins_of(values: Iterable[Labelled]) -> tuple[int, ...]:
+    """The origins of all these values, each once, the first few of them."""
+    found = dict.fromkeys(origin for value in values for origin in value.origins)
+    return tuple(found)[:_MOST_ORIGINS]
+
+
+def ways_apart(values: tuple[Labelled, ...]) -> list[tuple[Labelled, ...]]:
+    """The combinations of the ways in which these values may be composed, if there are not too many."""
+    count = 1
+    for value in values:
+        count *= max(1, len(value.shapes))
+    if count == 1 or count > MOST_CHOICES:
+        return [values]
+    options = [[alone(one, shape) for shape in one.shapes] if one.shapes else [one] for one in values]
+    return list(product(*options))
+
+
+def one_shape(value: Labelled) -> Argument | None:
+    """The only way in which the plan composes a value; None if it is data or there are several."""
+    return value.shapes[0] if len(value.shapes) == 1 else None
+
+
+def named_shape(shape: Argument, name: str) -> Argument:
+    """A composed value as an argument of this name, in which the items of a list have the name too."""
+    if not shape.items:
+        return shape._replace(name=name)
+    if pairs(shape) is not None:
+        items = tuple(
+            item._replace(name=name) if number % 2 == 0 else named_shape(item, item.name)
+            for number, item in enumerate(shape.items)
+        )
+    else:
+        items = tuple(named_shape(item, name) for item in shape.items)
+    return Argument(name, (), shape.label, items)
+
+
+def dotted(node: Expression) -> str:
+    """How a message calls the value of an expression: a path as it is written, else its variables."""
+    match node:
+        case Variable(name=name) | Bound(name=name):
+            return name
+        case Field(target=target, name=name):
+            return f"{dotted(target)}.{name}"
+        case Index(target=target, index=Literal(value=key)):
+            return f"{dotted(target)}.{key}"
+        case _:
+            return ", $".join(variables_in(node)) or "a value"
+
+
+def literal_text(node: Literal) -> str:
+    """A literal as it appears inside a text."""
+    value = node.value
+    if isinstance(value, str):
+        return value
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def alone(value: Labelled, shape: Argument) -> Labelled:
+    """The value if it is composed in this way; a piece of data is no shape."""
+    return value._replace(shapes=(shape,))
+
+
+def member_of(shape: Argument, key: str | int) -> Argument | None:
+    """What the plan has put under a key or at an index; None if it has put nothing there."""
+    if not shape.items:
+        return None
+    values = pairs(shape)
+    if values is not None:
+        return next((value for value in values if value.name == str(key)), None)
+    if isinstance(key, int) and -len(shape.items) <= key < len(shape.items):
+        return shape.items[key]
+    return None
+
+
+def has_data(shape: Argument) -> bool:
+    """Whether a composed value has data in it that is not known."""
+    if shape.items:
+        return any(map(has_data, shape.items))
+    return any(isinstance(part, Hole) and part.text is None for part in shape.parts)
+
+
+def is_data(shape: Argument) -> bool:
+    """Whether a composed value is one piece of data and nothing else."""
+    return (
+        not shape.items
+        and len(shape.parts) == 1
+        and isinstance(shape.parts[0], Hole)
+        and shape.parts[0].text is None
+    )
+
+
+def merged_parts(parts: Iterable[Part]) -> tuple[Part, ...]:
+    """Parts without empty and adjacent texts; at least one."""
+    merged: list[Part] = []
+    for part in parts:
+        if part == "":
+            continue
+        if isinstance(part, str) and merged and isinstance(merged[-1], str):
+            merged[-1] += part
+        else:
+            merged.append(part)
+    return tuple(merged) or ("",)
+
+
+def said_by(values: Iterable[Labelled]) -> Says:
+    """What texts of the plan may be in any of these values."""
+    says = Says.NOTHING
+    for value in values:
+        says |= value.says
+    return says
+
+
+def is_shown(data: Label, shown: Label) -> bool:
+    """Whether the label of what is shown has the readers of the data, so that no bit is let through."""
+    return data.is_public or data.as_told().readers == shown.as_told().readers

@@ -1,0 +1,173 @@
+"""Draws trees at random: every construct, over variables that hold secrets, open data, or both."""
+
+from __future__ import annotations
+
+from functools import partial
+from random import Random
+
+NAMES = ("a", "b", "c", "d")
+"""The variables of each body; all are set at its beginning."""
+
+
+class Drawing:
+    """The text of one plan; `bits` allows what reveals single bits: tests of presence and handled calls."""
+
+    def __init__(self, seed: int, *, bits: bool) -> None:
+        self._dice = Random(seed)
+        self._bits = bits
+        self._count = 0
+        self._lines: list[str] = []
+        self._in_sub_plan = False
+
+    def text(self) -> str:
+        """The lines of the plan."""
+        self._in_sub_plan = True
+        for name in ("p", "q")[: self._dice.randrange(3)]:
+            self._lines.append(f"PLAN {name} ($a, $b) {{")
+            self._lines += ['LET $c = "0"', "LET $d = 1"]
+            self._block(2, loops=0, scope=NAMES, calls="p" if name == "q" else "")
+            self._lines += [f"RETURN ({self._expression(NAMES)})", "}"]
+        self._in_sub_plan = False
+        known = "".join(line[5] for line in self._lines if line.startswith("PLAN "))
+        first = "INPUT $a: json" if self._bits else "X1: @SECRET () > $a"
+        self._lines += [first, "LET $b = 0", 'LET $c = "1"', "X2: @OPEN (x=1) > $d"]
+        self._block(3, loops=0, scope=NAMES, calls=known)
+        self._lines.append(f"X3: @SEND (x={self._dice.choice(('1', self._expression(NAMES)))})")
+        return "\n".join(self._lines)
+
+    def _id(self) -> str:
+        self._count += 1
+        return f"S{self._count}"
+
+    def _variable(self, scope: tuple[str, ...]) -> str:
+        return "$" + self._dice.choice(scope)
+
+    def _expression(self, scope: tuple[str, ...], depth: int = 0) -> str:  # noqa: PLR0911, PLR0912 - a case each
+        dice, inner = self._dice, lambda: self._expression(scope, depth + 1)
+        if depth > 2 or dice.random() < 0.45:
+            return dice.choice((self._variable(scope), self._variable(scope), "0", "1", '"x"', "None"))
+        match dice.randrange(15):
+            case 0:
+                return f"[{inner()}, {inner()}]"
+            case 1:
+                return f"[{inner()}, {inner()}][{dice.choice(('0', '1', inner()))}]"
+            case 2:
+                return f'{{"k": {inner()}, "m": {inner()}}}'
+            case 3:
+                return f"{self._variable(scope)}.k"
+            case 4:
+                return f"({inner()} if {self._condition(scope, depth + 1)} else {inner()})"
+            case 5:
+                return f"({self._variable(scope)}.k? ?? {inner()})"
+            case 6:
+                return f'"${{{self._variable(scope)}}}"'
+            case 7:
+                return f"str({inner()})"
+            case 8:
+                return f"len(str({inner()}))"
+            case 9:
+                return f"[i for i in [0, 1, 2] if {self._condition(scope, depth + 1)}]"
+            case 10:
+                return f"({inner()} or {inner()})"
+            case 12:
+                return f"({inner()} + {inner()})"
+            case 13:
+                return f"sorted([{inner()}, {inner()}])[0]"
+            case 11:
+                return f'{{"k": {inner()}, "m": {inner()}}}.{dice.choice("kmn")}'
+            case _:
+                return f"int(str({inner()}))"
+
+    def _condition(self, scope: tuple[str, ...], depth: int = 0) -> str:
+        dice = self._dice
+        if self._bits and dice.random() < 0.3:
+            return f"{self._variable(scope)} is {dice.choice(('', 'not '))}None"
+        left, right = f"str({self._expression(scope, depth + 1)})", dice.choice(('"0"', '"x"', '"a"', '"1"'))
+        return f"{left} {dice.choice(('==', '!=', '<'))} {right}"
+
+    def _block(
+        self, depth: int, *, loops: int, scope: tuple[str, ...], calls: str, outer: str = "abcd"
+    ) -> None:
+        for _ in range(self._dice.randrange(1, 4)):
+            self._statement(depth, loops, scope, calls, outer)
+
+    def _statement(self, depth: int, loops: int, scope: tuple[str, ...], calls: str, outer: str) -> None:  # noqa: PLR0912, PLR0915
+        dice, lines = self._dice, self._lines
+        kind = dice.randrange(20 if depth else 10)
+        inside = partial(self._block, depth - 1, loops=loops, scope=scope, calls=calls, outer=outer)
+        if kind <= 2:
+            lines.append(f"SET ${dice.choice(outer)} = {self._expression(scope)}")
+        elif kind == 3:
+            tool, argument = dice.choice(
+                (("SECRET", "x=1"), ("OPEN", f"x={self._expression(scope)}"), ("FLAKY", "x=1"))
+            )
+            if tool == "FLAKY" and not self._bits and loops == 0:
+                tool = "SECRET"
+            remedy = dice.choice((" ON_FAIL CONTINUE", " ON_FAIL USE (0)")) if self._bits else ""
+            number = self._id()
+            lines.append(f"{number}: @{tool} ({argument}) > $n{number}{remedy}")
+            lines.append(f"SET ${dice.choice(outer)} = $n{number}")
+        elif kind in (4, 5, 6):
+            lines.append(f"{self._id()}: @SEND (x={dice.choice(('1', '2', self._expression(scope)))})")
+        elif kind == 7:
+            lines.append(f"REQUIRE ({self._condition(scope)})")
+        elif kind == 8 and loops:
+            lines.append(dice.choice(("BREAK", "CONTINUE", f"YIELD ({self._expression(scope)})")))
+        elif kind == 9:
+            if calls and dice.random() < 0.7:
+                number = self._id()
+                given = f"a={self._expression(scope)}, b={self._expression(scope)}"
+                lines.append(f"{number}: CALL {dice.choice(calls)} ({given}) > $n{number}")
+                lines.append(f"SET ${dice.choice(outer)} = $n{number}")
+            else:
+                word = f"RETURN ({self._expression(scope)})" if self._in_sub_plan else "@RESPOND (1)"
+                lines += [f"?IF ({self._condition(scope)}) {{", dice.choice((word, 'FAIL ("no")')), "}"]
+        elif kind in (10, 11, 12, 13):
+            lines.append(f"?IF ({self._condition(scope)}) {{")
+            inside()
+            if dice.random() < 0.5:
+                lines.append("} ELSE {")
+                inside()
+            lines.append("}")
+        elif kind in (14, 15):
+            lines.append("TRY {")
+            inside()
+            handler = dice.choice(("ON_FAIL {", "ON_FAIL VALUE {", "ON_FAIL REQUIRE, FAIL {"))
+            lines.append(f"}} {handler}" if dice.random() < 0.8 else "} FINALLY {")
+            inside()
+            lines.append("}")
+        elif kind in (16, 17):
+            number = self._id()
+            source = dice.choice(("[1, 2]", "[1, 2]", self._variable(scope), f"[{self._variable(scope)}]"))
+            order = dice.choice(("", " IN ORDER"))
+            lines.append(f"{number}: ?FOREACH ($i{number} IN {source}){order} {{")
+            sets = outer if dice.random() < 0.5 else ""
+            lines.append(f"LET $w{number} = {self._expression(scope)}")
+            within = (*scope, f"i{number}", f"w{number}")
+            self._items(depth - 1, loops + 1, within, calls, sets)
+            lines.append(f"}} > $n{number}{dice.choice(('', ' ON_FAIL SKIP') if self._bits else ('',))}")
+            lines.append(f"SET ${dice.choice(outer)} = $n{number}")
+        elif kind in (18, 19):
+            lines.append(f"?REPEAT (max={dice.choice('123')}) {{")
+            inside(loops=loops + 1)
+            lines.append(f"}} UNTIL ({self._condition(scope)})")
+        else:
+            lines.append(f"SET ${dice.choice(outer)} = {self._expression(scope)}")
+
+    def _items(self, depth: int, loops: int, scope: tuple[str, ...], calls: str, sets: str) -> None:
+        if sets:
+            self._block(depth, loops=loops, scope=scope, calls=calls, outer=sets)
+            return
+        dice = self._dice
+        for _ in range(dice.randrange(1, 4)):
+            self._lines.append(
+                dice.choice(
+                    (
+                        f"{self._id()}: @SEND (x={dice.choice(('1', '2', self._expression(scope)))})",
+                        f"YIELD ({self._expression(scope)})",
+                        f"REQUIRE ({self._condition(scope)})",
+                        f"?IF ({self._condition(scope)}) {{\nCONTINUE\n}}",
+                        f"{self._id()}: @FLAKY (x={self._expression(scope)})",
+                    )
+                )
+            )
