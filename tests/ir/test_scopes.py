@@ -1,8 +1,10 @@
 """Scopes of version 2: which variables live where, and what makes a loop run in order."""
 
+from dataclasses import replace
+
 from callsheet.frontends.expressions import read_expression
 from callsheet.ir.expression import Expression
-from callsheet.ir.scopes import Scope, scopes_of
+from callsheet.ir.scopes import Scope, runs_in_order, scopes_of
 from callsheet.ir.tree import (
     Act,
     Assign,
@@ -17,6 +19,7 @@ from callsheet.ir.tree import (
     Recovery,
     Repeat,
     Say,
+    Statement,
     SubPlan,
     Tree,
     Try,
@@ -99,3 +102,18 @@ def test_the_tools_of_a_body_are_those_of_its_sub_plans_too() -> None:
     assert found.items["S1"].tools == {"LIST", "READ", "WRITE"}
     assert found.main.tools == {"LIST", "READ", "WRITE"}
     assert not found.items["S1"].leaves, "RETURN ends the sub-plan alone"
+
+
+def test_items_run_side_by_side_where_all_calls_read_or_the_loop_says_so() -> None:
+    def in_order(*body: Statement, **how: bool) -> bool:
+        loop = replace(_loop(*body), **how)
+        scopes = scopes_of(with_ids(Tree((Let("", "n", _e("0")), Let("", "rows", _e("[]")), loop))))
+        return runs_in_order(loop, scopes.items["S1"], {"READ"}.__contains__)
+
+    read, write, change = Act("S2", "READ"), Act("S3", "WRITE"), Assign("S4", "n", _e("1"))
+    assert not in_order(read)
+    assert not in_order(read, write, together=True)
+    assert in_order(read, write)
+    assert in_order(read, change)
+    assert in_order(read, change, together=True)
+    assert in_order(read, in_order=True)

@@ -7,7 +7,7 @@ plan, times the depth of its loops.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -80,6 +80,16 @@ class Scope:
     def depends_on_order(self) -> bool:
         """Whether the items must run one after another because of what the body does beside its calls."""
         return self.leaves or bool(self.sets)
+
+
+def runs_in_order(loop: Foreach, body: Scope, only_reads: Callable[[str], bool]) -> bool:
+    """Whether the items of a loop run one after another; `body` is the scope of its items.
+
+    `only_reads` tells of a tool, by its canonical name, whether calls of it may be made in any order.
+    """
+    if loop.in_order or body.depends_on_order:
+        return True
+    return not loop.together and not all(map(only_reads, body.tools))
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ def test_programs_that_set_before_they_read_have_no_error(plan: Plan) -> None:
     assert {one.code for one in found} <= {"CHK122"}, found  # some write null into a text, which fails
 
 
-@settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=6, suppress_health_check=[HealthCheck.too_slow])
 @given(trees())
 def test_any_plan_is_checked(plan: Plan) -> None:
     check(plan)
