@@ -223,7 +223,13 @@ INPUT $n: int
     assert done(text, n=n) == said
 
 
-LOOP = "S1: ?FOREACH ($m IN [1, 2, 3]) {\n  S2: @READ (x=$m) > $r\n  YIELD ([$m, $r])\n} > $rows\n@RESPOND ($rows)"
+LOOP = """
+S1: ?FOREACH ($m IN [1, 2, 3]) {
+  S2: @READ (x=$m) > $r
+  YIELD ([$m, $r])
+} > $rows
+@RESPOND ($rows)
+"""
 
 
 def test_items_that_only_read_run_side_by_side() -> None:
@@ -281,7 +287,15 @@ LET $sum = 0
 
 
 def test_early_ends_in_a_loop_act_at_once() -> None:
-    body = "S1: ?FOREACH ($m IN [1, 2, 3]) {\n  ?IF ($m == 2) {\n    {end}\n  }\n  YIELD ($m)\n} > $rows\n@RESPOND ($rows)"
+    body = """
+S1: ?FOREACH ($m IN [1, 2, 3]) {
+  ?IF ($m == 2) {
+    {end}
+  }
+  YIELD ($m)
+} > $rows
+@RESPOND ($rows)
+"""
     assert done(body.replace("{end}", "BREAK")) == [1, None]
     assert done(body.replace("{end}", "CONTINUE")) == [1, None, 3]
     assert done(body.replace("{end}", '@RESPOND ("early")')) == "early"

@@ -162,8 +162,8 @@ class Machine(Run):
     def state(self) -> Run | None:
         """The state to take a snapshot of: this machine itself.
 
-        None before the start, in a pause, after the end, in a session, if the schedule was changed from `auto`,
-        and for a plan tree, whose runs are replayed from their first event.
+        None before the start, in a pause, after the end, in a session, if the schedule was changed from
+        `auto`, and for a plan tree, whose runs are replayed from their first event.
         """
         if self.tree is not None or (self.ahead is not None and not self.ahead.is_looking):
             return None

@@ -1,7 +1,8 @@
 """Async functions that change what belongs to their caller: they return it, and the call takes it back.
 
-In: a function of `core` statements. Out: the same function, whose result is a tuple of its own result and what it has
-changed; and callers that assign each part. That is what Python does as long as such calls stand one after another.
+In: a function of `core` statements. Out: the same function, whose result is a tuple of its own result and what
+it has changed; and callers that assign each part. That is what Python does as long as such calls stand one
+after another.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from callsheet.frontends.python.variables import bound_names
 def changes_of(
     function: core.Function, definitions: Mapping[str, ast.stmt], resolved: Callable[[ast.AST], str | None]
 ) -> tuple[str, ...]:
-    """The parameters whose values a function changes, and the captured variables that it changes or assigns."""
+    """The parameters whose values a function changes, and captured variables that it changes or assigns."""
     bound = bound_names(function.body)
     names = bound | set(function.parameters) | set(function.captured)
     sharing = Sharing(names, definitions, resolved)
