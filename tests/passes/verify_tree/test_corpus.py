@@ -107,6 +107,13 @@ def test_approvals_are_obligations_where_somebody_can_be_asked() -> None:
     assert [(labels.step, str(labels.result)) for labels in verdict.steps] == [("S1", "U/priv")]
 
 
+def test_labels_of_calls_name_what_they_read_and_what_made_it() -> None:
+    text = 'S1: @READ_FILE (path="a.txt") > $a\nLET $b = $a + "."\nS2: @LLM_SUMMARIZE ($b) > $s'
+    _, labels = verify(plan_of(text), policy_of({})).steps
+    assert (labels.step, [(name, str(label)) for name, label in labels.reads]) == ("S2", [("0", "U/priv")])
+    assert labels.because == ("let1",)
+
+
 def _nested(depth: int) -> str:
     return "?IF (1 == 1) {\n" * depth + "LET $x = 1\n" + "}\n" * depth
 

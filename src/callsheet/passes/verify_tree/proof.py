@@ -460,13 +460,15 @@ def _explained(made: Interpreter, tree: Tree) -> tuple[StepLabels, ...]:
     by_id: dict[str, list[Record]] = {}
     for record in made.records.values():
         by_id.setdefault(record.statement.id, []).append(record)
-    return tuple(_labels_of(act.id, by_id.get(act.id, [])) for act in acts(tree))
+    return tuple(_labels_of(made, act.id, by_id.get(act.id, [])) for act in acts(tree))
 
 
-def _labels_of(id_: str, records: Sequence[Record]) -> StepLabels:
+def _labels_of(made: Interpreter, id_: str, records: Sequence[Record]) -> StepLabels:
     reads: dict[str, Label] = {}
     for record in records:
         for name, value in record.values:
             reads[name] = value.label.join(reads.get(name, value.label))
     pc, result = join(record.pc for record in records), join(record.result for record in records)
-    return StepLabels(id_, tuple(reads.items()), pc, result)
+    read = (value.origins for record in records for _, value in record.values)
+    because = dict.fromkeys(maker for numbers in read for maker in made.origins.makers(numbers))
+    return StepLabels(id_, tuple(reads.items()), pc, result, tuple(one for one in because if one != "the"))

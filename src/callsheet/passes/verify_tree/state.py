@@ -156,6 +156,10 @@ class Origins:
                     queue.append(one)
         return tuple(self._walk(came, last))
 
+    def makers(self, numbers: Iterable[int]) -> Iterator[str]:
+        """The statements that these values come from directly, by their ids."""
+        yield from (self._made[number].text.split()[0] for number in numbers)
+
     def _walk(self, came: Mapping[int, int], last: int) -> Iterator[str]:
         before = ""
         while last >= 0:
