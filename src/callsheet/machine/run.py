@@ -202,7 +202,7 @@ class Run:
             self.decision_log.lead(program)
         self.gated = self.asking.gated(program)
         self.is_free = not self.gated
-        if self.monitor is not None:
+        if self.monitor is not None and program.tree is None:
             self.monitor.load(program)
         self.scope = Variables(program)
         self.slots: list[Any] = self.scope.slots
@@ -215,8 +215,10 @@ class Run:
         self.tree: TreeRun | None = None
         """The activations of a plan of version 2; the position of other plans is in `pc`."""
         if program.tree is not None:
-            from callsheet.machine.tree.interpreter import TreeRun  # noqa: PLC0415 - only for version 2
+            from callsheet.machine.tree.interpreter import TreeRun, refuse_policy  # noqa: PLC0415 - version 2
 
+            if self.monitor is not None:
+                refuse_policy()
             self.tree = TreeRun(program.tree, self.slots)
         self.ahead = self.may_run_ahead() if self.limits.schedule == AUTO else None
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, cast
 
+from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON, Call, Step
 from callsheet.ir.tree import Failing, Input, Word
 from callsheet.machine.agents.talk import opened
@@ -89,6 +90,15 @@ _tool_call: Callable[[tuple[object, ...]], CallTool] = partial(cast("Any", tuple
 _MODELS = frozenset({Kind.MODEL, Kind.AGENT})
 _SHOWN_FAILURES = 5
 """How many failed items a message names."""
+
+
+def refuse_policy() -> NoReturn:
+    """Raise CallsheetError (RUN038): the calls of a tree are not judged while they are made."""
+    raise CallsheetError.single(
+        "RUN038",
+        "a plan with blocks can be proved under a policy, but cannot run under one yet",
+        help="`callsheet verify` shows the proof; to run it, give approvals by tool (--approve) and limits",
+    )
 
 
 class RunEnds(Exception):
