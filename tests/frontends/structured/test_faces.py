@@ -19,6 +19,7 @@ from callsheet.frontends.ltp import format_plan, parse
 from callsheet.frontends.micro import format_micro
 from callsheet.frontends.spelling import Syntax, read_plan_text
 from callsheet.frontends.structured.json_shapes import structured_schema
+from callsheet.frontends.structured.lines import REMEDIES, WORDS
 from callsheet.ir.diff import diff_plans
 from callsheet.ir.flow import flow_of
 from callsheet.machine.forecasting import foresee
@@ -145,3 +146,19 @@ def test_errors_in_json_have_their_place(steps: str, code: str, marked: str) -> 
     if error.fix is not None and code == "DAG023":
         (edit,) = error.fix.edits
         assert parse_dag(text[: edit.span.start] + edit.text + text[edit.span.end :]).plan is not None
+
+
+VERSION_2 = (Path(__file__).parents[3] / "docs" / "version2.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("text", re.findall(r"^```ltp\n(.*?)^```", VERSION_2, re.MULTILINE | re.DOTALL))
+def test_the_page_on_version_2_has_canonical_plans(text: str) -> None:
+    result = read_plan_text(text).result
+    assert not result.diagnostics
+    assert str(Plan(result.require())) == text
+    assert not Plan(result.require()).check().errors
+
+
+def test_the_page_on_version_2_names_every_word() -> None:
+    words = {*WORDS, *REMEDIES} - {"GOTO"}
+    assert {word for word in words if word not in VERSION_2} == set()

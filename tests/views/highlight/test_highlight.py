@@ -192,9 +192,7 @@ def test_version_2_is_painted_as_the_parser_reads_it(plan: Plan) -> None:
 @settings(max_examples=25, deadline=None)
 @given(programs(fuel=6))
 def test_textmate_grammar_gives_same_classes_in_version_2(plan: Plan) -> None:
-    more = (
-        '?IF ($n[0].a ?? 1 > 2) {\n  @A (x="a ${n.b} ${[r for r in $n]}\\n", y=r"\\d") > $m:list[int]?\n}\n'
-    )
+    more = '?IF ($n[0].a ?? 1 > 2) {\n  @A (x="a ${n.b} ${[r for r in $n]}\\n", y=r"\\d") > $m:int?\n}\n'
     text = format_structured(plan) + more
     names = ["" if scope is None else NAMES[scope] for scope in painted(text)]
     read = scopes(textmate_grammar(), text)
