@@ -1,8 +1,8 @@
 """Async functions that change what belongs to their caller: they return it, and the call takes it back.
 
-In: a function of `core` statements. Out: the same function, whose result is a tuple of its own result and what
-it has changed; and callers that assign each part. That is what Python does as long as such calls stand one after
-another.
+In: a function of `core` statements. Out: the same function, whose result is a tuple of its own result and of
+what it has changed; and callers that assign each part. That is what Python does as long as such calls stand
+one after another.
 """
 
 from __future__ import annotations

@@ -39,8 +39,8 @@ def read_python(
     Without them any name that is not defined is a tool. `bindings` are names for operations of callsheet.
 
     >>> result = read_python('async def main(): return await search(query="tea")')
-    >>> [step.tool for step in result.plan.steps if (step := step.call)]
-    ['SEARCH']
+    >>> [(step.id, step.call.tool) for step in result.plan.steps]
+    [('main.search', 'SEARCH')]
     """
     source = Text(text, name)
     found = [*hidden_characters(text)]
