@@ -95,7 +95,9 @@ def test_plan_passes_asks_or_is_refused_as_the_page_says(example: Example) -> No
         assert any(place == step and detail.startswith(why) for place, detail in asked), (step, why, asked)
 
 
-@pytest.mark.parametrize("text", sorted({example.policy for example in EXAMPLES}), ids=lambda text: str(len(text)))
+@pytest.mark.parametrize(
+    "text", sorted({example.policy for example in EXAMPLES}), ids=lambda text: str(len(text))
+)
 def test_every_tool_of_a_section_has_a_class(text: str) -> None:
     tools = next(example.tools for example in EXAMPLES if example.policy == text)
     for tool in tools:

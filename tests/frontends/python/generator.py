@@ -235,3 +235,61 @@ class Generator:
                 return
         self.emit(indent, "finally:")
         self.emit(indent + 1, f"await note_it('f{self.count}')")
+
+
+_SHARED_HEAD = """\
+import copy
+def grow(x):
+    x.append(9)
+    return x
+def wrap(x):
+    return {"w": x}
+async def send(x):
+    await put("k", copy.deepcopy(x))
+    return x
+async def extended(x):
+    x.append(await score(2))
+async def main():
+    a = [1, [2]]
+    b = {"p": [3], "q": {"z": [4]}}
+    c = await list_items(limit=2)
+    d = []
+    e = None
+"""
+_PLACES = ("a", "a[1]", 'b["p"]', 'b["q"]["z"]', "c", 'c[0]["tags"]', 'c[1]["tags"]', "d")
+
+
+class SharingGenerator:
+    """Writes programs whose variables share lists, change them, and await in between."""
+
+    def __init__(self, pick: Random) -> None:
+        self.pick = pick
+        self.lines: list[str] = []
+
+    def program(self) -> str:
+        """The text of a program."""
+        for _ in range(self.pick.randint(3, 7)):
+            self.statement(1)
+        return _SHARED_HEAD + "\n".join(self.lines) + "\n    return a, b, c, d, e\n"
+
+    def place(self) -> str:
+        """An expression of a list."""
+        return self.pick.choice(_PLACES)
+
+    def statement(self, indent: int) -> None:
+        """One statement."""
+        forms = (
+            "d = {0}", "d.append({0})", "{0}.append(5)", 'b["p"] = {0}', "a[1] = {0}",
+            "await note_it(str(len({0})))",
+            'await put("x", {0})', "e = grow({0})", "e = wrap({0})", "d = list({0})", "d = [{0}, {1}]",
+            "d += {0}",
+            'b["q"] = {{"z": {0}}}', 'c[0]["tags"] = {0}', "await send({0})", "await extended({0})",
+            "e = await send({0})", "x = {0}\n{2}x.append(6)", "for i in list({0}):", "for i in c:",
+        )  # fmt: skip
+        blank = "    " * indent
+        form = self.pick.choice(forms if indent < 3 else forms[:-2])
+        self.lines.append(blank + form.format(self.place(), self.place(), blank))
+        if form.startswith("for i in c"):
+            self.lines.append(f'{blank}    i["n"] = {self.pick.choice(["1", "len(d)", "await score(1)"])}')
+        if form.startswith("for"):
+            self.statement(indent + 1)

@@ -5,7 +5,7 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.frontends.python.generator import Generator
+from tests.frontends.python.generator import Generator, SharingGenerator
 from tests.frontends.python.office import cpython, interpreted
 
 
@@ -24,3 +24,21 @@ def test_random_program_does_what_cpython_does(seed: int) -> None:
         assert _sorted(made) == _sorted(calls)  # what starts together has no order
     else:
         assert made == calls
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(0, 2**32))
+def test_change_of_shared_object_is_that_of_cpython_or_refused(seed: int) -> None:
+    source = SharingGenerator(Random(seed)).program()
+    wanted, calls = cpython(source, {})
+    ended, made = interpreted(source, {})
+    if ended[0] == "refused" or wanted[1] == "RecursionError":
+        return
+    assert ended == wanted
+    assert made == calls
+
+
+def test_enough_programs_with_shared_objects_are_understood() -> None:
+    seeds = range(60)
+    ends = [interpreted(SharingGenerator(Random(seed)).program(), {})[0][0] for seed in seeds]
+    assert sum(end != "refused" for end in ends) > 10

@@ -8,7 +8,7 @@ one after another.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 
 from callsheet.frontends.python import core
 from callsheet.frontends.python.sharing import Sharing, chain, find, sharing_of
@@ -19,7 +19,7 @@ from callsheet.frontends.python.variables import bound_names
 def changes_of(
     function: core.Function, definitions: Mapping[str, ast.stmt], resolved: Callable[[ast.AST], str | None]
 ) -> tuple[str, ...]:
-    """The parameters whose values a function changes, and captured variables that it changes or assigns."""
+    """The parameters whose values a function changes, and the captured variables that it changes or sets."""
     bound = bound_names(function.body)
     names = bound | set(function.parameters) | set(function.captured)
     sharing = Sharing(names, definitions, resolved)
@@ -31,6 +31,15 @@ def changes_of(
             if name in bound and name in function.parameters:
                 continue  # another value under the name of a parameter: its check is that of sharing
             found.append(name)
+    for name in found:
+        default = function.defaults.get(name)
+        if default is not None and not isinstance(default, ast.Constant):
+            raise Refused(
+                "PYT015",
+                default,
+                f"the default of {name} is one object for all calls of {function.name}, which changes it",
+                f"write {name}=None, and make a new one if it is None",
+            )
     return tuple(found)
 
 
@@ -98,6 +107,7 @@ def take_back(
     block: core.Block,
     functions: Mapping[int, core.Function],
     fresh: Callable[[str], str],
+    made_names: Container[str],
     *,
     caught: bool = False,
 ) -> core.Block:
@@ -109,28 +119,33 @@ def take_back(
         if isinstance(one, core.Call) and found is not None and found.changes and not one.changes:
             if caught and not found.is_late:
                 raise _refused(one, found, "may fail after it was changed, and the error is caught here")
-            made += _taken(one, found, fresh)
-        _inner(one, functions, fresh, caught=caught)
+            made += _taken(one, found, fresh, made_names)
+        _inner(one, functions, fresh, made_names, caught=caught)
     return made
 
 
 def _inner(
-    one: core.Core, functions: Mapping[int, core.Function], fresh: Callable[[str], str], *, caught: bool
+    one: core.Core,
+    functions: Mapping[int, core.Function],
+    fresh: Callable[[str], str],
+    made_names: Container[str],
+    *,
+    caught: bool,
 ) -> None:
     match one:
         case core.Choice():
-            one.then = take_back(one.then, functions, fresh, caught=caught)
-            one.otherwise = take_back(one.otherwise, functions, fresh, caught=caught)
+            one.then = take_back(one.then, functions, fresh, made_names, caught=caught)
+            one.otherwise = take_back(one.otherwise, functions, fresh, made_names, caught=caught)
         case core.Loop() if one.together:
             _none_of(one.body, functions)
         case core.Loop() | core.While():
-            one.body = take_back(one.body, functions, fresh, caught=caught)
+            one.body = take_back(one.body, functions, fresh, made_names, caught=caught)
         case core.Attempt():
-            one.body = take_back(one.body, functions, fresh, caught=True)
+            one.body = take_back(one.body, functions, fresh, made_names, caught=True)
             for each in one.handlers:
-                each.body = take_back(each.body, functions, fresh, caught=caught)
+                each.body = take_back(each.body, functions, fresh, made_names, caught=caught)
             if one.final is not None:
-                one.final = take_back(one.final, functions, fresh, caught=caught)
+                one.final = take_back(one.final, functions, fresh, made_names, caught=caught)
         case core.Together():
             _none_of(one.members, functions)
         case _:
@@ -154,12 +169,19 @@ def _refused(one: core.Call, found: core.Function, why: str) -> Refused:
     )
 
 
-def _taken(one: core.Call, found: core.Function, fresh: Callable[[str], str]) -> core.Block:
+def _taken(
+    one: core.Call, found: core.Function, fresh: Callable[[str], str], made_names: Container[str]
+) -> core.Block:
     held, into = fresh(one.callee), one.into
     one.into = held
     targets: list[str] = []
     for name in found.changes:
         given = next((each.value for each in one.arguments if each.name == name), None)
+        is_new = isinstance(
+            given, (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp, ast.Constant)
+        )
+        if not is_new and not (isinstance(given, ast.Name) and given.id not in made_names):
+            raise _refused(one, found, "is part of something else here, which would have to change too")
         targets.append(given.id if isinstance(given, ast.Name) else "")
     one.changes = tuple(name or held for name in targets)
     made: core.Block = []

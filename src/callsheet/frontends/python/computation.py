@@ -18,13 +18,7 @@ from callsheet.frontends.python.expressions import Lowering, NotSimple, made_spa
 from callsheet.frontends.python.kinds import ANY, FLAT, NUMBERS, OPAQUE, Kinds
 from callsheet.frontends.python.program import Program
 from callsheet.frontends.python.sharing import Node, Sharing, chain, find, sharing_of
-from callsheet.frontends.python.source import (
-    Refused,
-    Text,
-    names_bound,
-    names_read,
-    walk,
-)
+from callsheet.frontends.python.source import Refused, Text, children, names_bound, names_read, walk
 from callsheet.frontends.python.unset import with_tests
 from callsheet.frontends.python.variables import PureFlow, Variables, bound_names
 from callsheet.ir import expression as ir
@@ -370,6 +364,7 @@ class Computation:
         keeps: frozenset[str] = frozenset(),
     ) -> None:
         """A COMPUTE; where it fails, `keeps` are set to what they are then, and the failure follows."""
+        self._check_functions(body, needed)
         flow = PureFlow()
         done = flow.run(body)
         reads = set(self._with_captured(flow.exposed))
@@ -424,6 +419,23 @@ class Computation:
             if name not in keeps:
                 assign(name)
 
+    def _check_functions(self, body: Sequence[ast.stmt], needed: frozenset[str]) -> None:
+        """Raises Refused (PYT019) for functions that a variable would have to keep over a call."""
+        for one in body:
+            if isinstance(one, ast.Assign) and names_bound(one) & needed:
+                stack: list[ast.AST] = [one.value]
+                while stack:
+                    node = stack.pop()
+                    if isinstance(node, ast.Lambda):
+                        raise Refused(
+                            "PYT019",
+                            node,
+                            "a function is kept in a value, and a plan keeps values alone between its calls",
+                            "define it with def, and call it where it is needed",
+                        )
+                    if not isinstance(node, ast.Call):
+                        stack += children(node)
+
     def _compute_label(self, outputs: Sequence[str]) -> str:
         named = [name for name in outputs if not name.rpartition("_")[2].isdigit()]
         return named[-1] if named else "compute"
@@ -455,7 +467,7 @@ class Computation:
             if one.takes_back is not None:
                 node = find(self.sharing.node(one.takes_back))
                 held = names_read(one.stmt)
-                self._check_change(one, node, frozenset(before) - held)
+                self._check_change(one, node, (frozenset(before) | {one.takes_back}) - held)
             if not changed:
                 continue
             self._check_owner(one, changed)

@@ -39,8 +39,8 @@ def read_python(
     Without them any name that is not defined is a tool. `bindings` are names for operations of callsheet.
 
     >>> result = read_python('async def main(): return await search(query="tea")')
-    >>> [step.tool for step in result.plan.steps if (step := step.call)]
-    ['SEARCH']
+    >>> [(step.id, step.call.tool) for step in result.plan.steps]
+    [('main.search', 'SEARCH')]
     """
     source = Text(text, name)
     found = [*hidden_characters(text)]
@@ -143,7 +143,7 @@ class _Compiler:
                 inner, _ = self._translate(one.helper, self._owner(one.helper, translator), (*around, node))
                 self._complete(one, inner)
         functions = {number: function for number, (function, _) in self.done.items()}
-        made.body = take_back(made.body, functions, self.names.fresh)
+        made.body = take_back(made.body, functions, self.names.fresh, self.names.made)
         if node is not self.program.main:
             definitions = {**self.program.definitions, **translator.definitions()}
             changes = changes_of(made, definitions, self.program.resolved)

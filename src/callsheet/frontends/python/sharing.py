@@ -199,6 +199,8 @@ class Sharing:
         self.definitions, self.resolved, self.kinds = definitions, resolved, kinds
         self.frames: list[dict[str, Node]] = []
         self.changes: dict[int, tuple[ast.AST, list[Node]]] = {}
+        self.is_first = True
+        """Whether statements are seen for the first time."""
         self.doubled: list[Node] = []
         """Objects that one container may hold more than once."""
         self.summaries: dict[str, tuple[bool, bool]] = {}
@@ -422,9 +424,15 @@ class Sharing:
                     else:
                         self.bind(inner, inside(value))
             case ast.Subscript(value=holder) | ast.Attribute(value=holder):
-                put(self.value(holder), value)
+                self._store(self.value(holder), value)
             case _:
                 pass
+
+    def _store(self, holder: Node, value: Node) -> None:
+        """Put an object into another one; a part of that one is in it twice then."""
+        if self.is_first and any(node in chain(holder) for node in chain(value)):
+            self.doubled += chain(value)
+        put(holder, value)
 
     def take(self, root: ast.AST) -> None:  # noqa: PLR0912
         """Merge what the statements and expressions of a tree make one object."""
@@ -451,7 +459,7 @@ class Sharing:
                     held = self.value(holder)
                     for one in node.args:
                         given = self.value(one)
-                        put(held, inside(given) if method in {"update", "extend"} else given)
+                        self._store(held, inside(given) if method in {"update", "extend"} else given)
                 case ast.NamedExpr():
                     self.value(node)
                 case ast.withitem(context_expr=value, optional_vars=ast.expr() as target):
@@ -566,7 +574,8 @@ def _may_be_container(node: ast.expr) -> bool:
 
 def sharing_of(function: core.Function, made: Sharing, is_fresh: Callable[[core.Call], bool]) -> None:
     """Merge what the statements of a function make one object; `is_fresh` says so of the result of a call."""
-    for _ in range(2):
+    for number in range(2):
+        made.is_first = not number
         for one in core.all_of(function.body):
             _take(one, made, is_fresh)
 
