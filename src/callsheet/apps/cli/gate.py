@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 @options.policy_if_any
 @limit_options.limits
 @options.plans_folder
-@journals.recording_in_journal
+@journals.recording_of_sessions
 @click.pass_context
 def gate(  # noqa: PLR0913 - an argument for each group of options
     ctx: click.Context,

@@ -1,8 +1,8 @@
 """Puts the gate in front of the servers that a client has configured, and takes it away again.
 
 In: a client, and whether its project's file is meant. Out: the changed file, and lines that say what was
-done. Beside the client's file lie a backup of it as it was, and the file of the servers that the gate starts. Only
-the table of servers is rewritten: everything else of the file, comments included, stays as it is.
+done. Beside the client's file lie a backup of it as it was, and the file of the servers that the gate starts.
+Only the table of servers is rewritten: everything else of the file, comments included, stays as it is.
 """
 
 from __future__ import annotations
