@@ -5,7 +5,7 @@ from __future__ import annotations
 from callsheet.api.plan import Plan
 from callsheet.ir import Effect
 from callsheet.machine import (
-    CallTool,
+    Event,
     Failed,
     Finish,
     Limits,
@@ -36,9 +36,13 @@ def session(limits: Limits | None = None) -> tuple[Machine, list[CallEnd]]:
             ended.append(note.ended)
 
     machine = Machine(compile_plan(PLAN, facts_from_json(facts_to_json(FACTS))), limits, note)
-    (question,) = machine.feed(Started({}))
-    assert question.key == "S1.0.1/t1"
+    assert fed(machine, Started({})) == ["S1.0.1/t1"]
     return machine, ended
+
+
+def fed(machine: Machine, event: Event) -> list[str]:
+    """Feed an event; returns the keys of the calls and questions that follow."""
+    return [command.key for command in machine.feed(event) if not isinstance(command, Finish)]
 
 
 def asks(key: str, *tools: str) -> Succeeded:
@@ -48,33 +52,30 @@ def asks(key: str, *tools: str) -> Succeeded:
 
 def test_next_calls_can_be_made_while_others_are_open_and_be_the_same() -> None:
     machine, ended = session()
-    first, question = machine.feed(asks("S1.0.1/t1", "read"))
-    assert isinstance(first, CallTool)
-    second, third, _ = machine.feed(asks(question.key, "read", "read"))
-    assert [first.key, second.key, third.key] == ["S1.0.1/t1c1", "S1.0.1/t2c1", "S1.0.1/t2c2"]
-    machine.feed(Succeeded(second.key, "b"))
-    machine.feed(Failed(first.key, "no"))
-    assert ended == [CallEnd(second.key), CallEnd(first.key, "no")]
+    assert fed(machine, asks("S1.0.1/t1", "read")) == ["S1.0.1/t1c1", "S1.0.1/t2"]
+    assert fed(machine, asks("S1.0.1/t2", "read", "read")) == ["S1.0.1/t2c1", "S1.0.1/t2c2", "S1.0.1/t3"]
+    machine.feed(Succeeded("S1.0.1/t2c1", "b"))
+    machine.feed(Failed("S1.0.1/t1c1", "no"))
+    assert ended == [CallEnd("S1.0.1/t2c1"), CallEnd("S1.0.1/t1c1", "no")]
     assert machine.state() is None  # its calls are not kept
 
 
 def test_unknown_tool_and_used_up_limit_end_only_their_call() -> None:
     machine, ended = session(Limits(max_calls=2))
-    *calls, question = machine.feed(asks("S1.0.1/t1", "write", "read", "read"))
-    assert [call.key for call in calls] == ["S1.0.1/t1c2"]
+    assert fed(machine, asks("S1.0.1/t1", "write", "read", "read")) == ["S1.0.1/t1c2", "S1.0.1/t2"]
     assert [end.key for end in ended] == ["S1.0.1/t1c1", "S1.0.1/t1c3"]
     assert "no tool write" in ended[0].why
     assert "max_calls" in ended[1].why
     assert machine.result is None
-    assert machine.awaits(question.key)
+    assert machine.awaits("S1.0.1/t2")
 
 
 def test_end_waits_for_open_calls() -> None:
     machine, _ = session()
-    call, question = machine.feed(asks("S1.0.1/t1", "read"))
-    assert machine.feed(Succeeded(question.key, {"finish": None})) == []
+    assert fed(machine, asks("S1.0.1/t1", "read")) == ["S1.0.1/t1c1", "S1.0.1/t2"]
+    assert machine.feed(Succeeded("S1.0.1/t2", {"finish": None})) == []
     assert machine.result is None
-    (finish,) = machine.feed(Succeeded(call.key, "a"))
+    (finish,) = machine.feed(Succeeded("S1.0.1/t1c1", "a"))
     assert isinstance(finish, Finish)
     assert machine.result is not None
     assert machine.result.status is Status.DONE
