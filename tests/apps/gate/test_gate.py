@@ -75,7 +75,9 @@ class Desk:
 
     def callsheet(self, *words: str) -> str:
         line = [sys.executable, "-m", "callsheet", *words, "--journal", str(self.journal)]
-        done = subprocess.run(line, capture_output=True, text=True, cwd=self.folder, check=False)
+        done = subprocess.run(
+            line, capture_output=True, text=True, cwd=self.folder, stdin=subprocess.DEVNULL, check=False
+        )
         return done.stdout + done.stderr
 
     @asynccontextmanager
@@ -206,6 +208,11 @@ async def test_lost_call_is_reported_and_left_to_a_person(desk: Desk) -> None:
         assert "it is not known whether @DIE took place" in text_of(lost)
         assert text_of(await client.call_tool("read_mail", {"number": 1}))
     assert desk.log == ["die", "read 1"]
+
+
+def test_unreadable_configuration_is_reported_before_serving(desk: Desk) -> None:
+    desk.config.write_text("{")
+    assert "error CFG111" in desk.callsheet("gate", "--mcp-config", str(desk.config))
 
 
 async def test_killed_gate_loses_no_outcome_and_repeats_no_call(desk: Desk) -> None:
