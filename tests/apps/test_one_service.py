@@ -38,7 +38,7 @@ CHECKS = {
     "check_present",
 }
 """What the folders that start and continue runs leave to the service; others only look at plans with it."""
-STARTING = ("hosting", "cli", "mcp", "http", "chat", "web")
+STARTING = ("hosting", "cli", "gate", "mcp", "http", "chat", "web")
 LOOKING = {"plan_texts.py", "debugger.py"}
 """Modules of these folders that show plans and never run them."""
 

@@ -130,9 +130,8 @@ def test_disabled_server_stays_where_it_is() -> None:
 
 def test_servers_of_one_folder_are_named() -> None:
     written(Client.CLAUDE_CODE)
-    assert "not changed: local, which only this folder has (claude mcp list)" in install_gate(
-        Client.CLAUDE_CODE
-    )
+    told = install_gate(Client.CLAUDE_CODE)
+    assert "not changed: local, which only this folder has (claude mcp list)" in told
 
 
 def test_changes_since_are_kept() -> None:

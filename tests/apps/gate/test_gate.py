@@ -15,11 +15,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from mcp import StdioServerParameters
 from mcp.client.client import Client
 from mcp.client.context import ClientRequestContext
 from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamable_http_client
 from mcp_types import ElicitRequestParams, ElicitResult, TextContent
 
 from callsheet.api.policies import load_policy
@@ -73,7 +75,9 @@ class Desk:
 
     def callsheet(self, *words: str) -> str:
         line = [sys.executable, "-m", "callsheet", *words, "--journal", str(self.journal)]
-        done = subprocess.run(line, capture_output=True, text=True, cwd=self.folder, check=False)
+        done = subprocess.run(
+            line, capture_output=True, text=True, cwd=self.folder, stdin=subprocess.DEVNULL, check=False
+        )
         return done.stdout + done.stderr
 
     @asynccontextmanager
@@ -206,6 +210,11 @@ async def test_lost_call_is_reported_and_left_to_a_person(desk: Desk) -> None:
     assert desk.log == ["die", "read 1"]
 
 
+def test_unreadable_configuration_is_reported_before_serving(desk: Desk) -> None:
+    desk.config.write_text("{")
+    assert "error CFG111" in desk.callsheet("gate", "--mcp-config", str(desk.config))
+
+
 async def test_killed_gate_loses_no_outcome_and_repeats_no_call(desk: Desk) -> None:
     line = ["-m", "callsheet", "gate", "--mcp-config", str(desk.config), "--journal", str(desk.journal)]
     started = StdioServerParameters(command=sys.executable, args=line, env={**os.environ}, cwd=desk.folder)
@@ -238,6 +247,35 @@ def gate_on(journal: Path) -> int:
         if b"gate" in line and str(journal).encode() in line:
             return int(place.name)
     raise AssertionError("no gate is running")
+
+
+async def test_clients_over_http_share_a_session(desk: Desk) -> None:
+    line = [sys.executable, "-m", "callsheet", "gate", "--http", "0", "--mcp-config", str(desk.config)]
+    token = "t" * 40
+    gate = await asyncio.create_subprocess_exec(
+        *line,
+        "--journal",
+        str(desk.journal),
+        stderr=asyncio.subprocess.PIPE,
+        env={**os.environ, "CALLSHEET_TOKEN": token},
+    )
+    assert gate.stderr is not None
+    try:
+        url = (await gate.stderr.readline()).decode().split()[-1]
+        for number in (1, 2):
+            headers = {"Authorization": f"Bearer {token}"}
+            async with (
+                httpx2.AsyncClient(headers=headers) as http,
+                Client(streamable_http_client(url, http_client=http)) as client,
+            ):
+                given = await client.call_tool("read_mail", {"number": number})
+                assert given.structured_content == {"from": "ann", "text": f"mail {number}"}
+    finally:
+        gate.terminate()
+        await gate.communicate()
+    listed = desk.callsheet("runs")
+    assert listed.count("session of mcp (MCP)") == 1
+    assert " done " in listed
 
 
 async def test_program_runs_on_the_tools_behind(desk: Desk) -> None:

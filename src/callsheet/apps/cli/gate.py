@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 @options.policy_if_any
 @limit_options.limits
 @options.plans_folder
-@journals.recording_in_journal
+@journals.recording_of_sessions
 @click.pass_context
 def gate(  # noqa: PLR0913 - an argument for each group of options
     ctx: click.Context,
@@ -120,6 +120,8 @@ def install(client: str, project: bool, undo: bool, policy: str, observe: bool) 
         raise click.UsageError(
             "--observe and --policy cannot be combined: one blocks nothing, one may refuse"
         )
+    if Path(policy).is_file():
+        policy = str(Path(policy).resolve())  # the client starts the gate in a folder of its own choice
     more = ["--observe"] if observe else ["--policy", policy] if policy else []
     named = Client(client)
     lines = undo_gate(named, project=project) if undo else install_gate(named, more, project=project)

@@ -88,24 +88,33 @@ class RunJournal:
             self.journal.close()
 
 
-_durability = click.option(
-    "--durability",
-    type=click.Choice(["full", "normal", "off"]),
-    default="full",
-    show_default=True,
-    help="How durably events are recorded. All of them survive a crash of the process; after a crash of the "
-    "system, full has lost nothing, normal may have lost the last events, and off may be damaged.",
-)
+def _durability(default: str) -> options.Decorator:
+    return click.option(
+        "--durability",
+        type=click.Choice(["full", "normal", "off"]),
+        default=default,
+        show_default=True,
+        help="How durably events are recorded. All of them survive a crash of the process; after a crash of "
+        "the system, full has lost nothing, normal may have lost the last events, and off may be damaged.",
+    )
+
+
 recording = options.grouped(
     "recording",
     Recording,
     journal=journal_path,
-    durability=_durability,
+    durability=_durability("full"),
     no_journal=click.option("--no-journal", is_flag=True, help="Record nothing; the run cannot be resumed."),
 )
 """The options of recording, as `recording`."""
-recording_in_journal = options.grouped("recording", Recording, journal=journal_path, durability=_durability)
+recording_in_journal = options.grouped(
+    "recording", Recording, journal=journal_path, durability=_durability("full")
+)
 """The same for commands that need a journal."""
+recording_of_sessions = options.grouped(
+    "recording", Recording, journal=journal_path, durability=_durability("normal")
+)
+"""The same for a gate, which records two events a call while a person's client waits for it."""
 
 
 def open_journal(

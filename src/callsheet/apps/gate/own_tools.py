@@ -43,9 +43,9 @@ OWN_TOOLS: Mapping[str, Tool] = {
         ),
         _tool(
             "run_program",
-            "Run a program of tool calls (see `language`): checked, proved against the policy, asked about "
-            "once, run crash-safe and journaled. Use it for several coordinated calls. Gives the answer and "
-            "the id of the run; large values stay in the run and are named.",
+            "Run a program of tool calls (see `language`): checked, proved against the policy, "
+            "run crash-safe, journaled. Use it for several coordinated calls. Gives the answer and the "
+            "id of the run; large values stay in the run and are named.",
             ["code"],
             reads=False,
             code=_TEXT,

@@ -124,7 +124,7 @@ class Gate:
             if call is None:
                 return _refused("the question is not open any more")
             self._answer(call, next(iter(caller.answers.values()), None), caller)
-            reply = await session.reply(call)
+            reply = await session.reply(call, _patience(call))
         else:
             call, reply = await session.call(tool.canonical, args)
         while isinstance(reply, Asked):
@@ -137,7 +137,7 @@ class Gate:
                 )
             else:
                 self._answer(call, await caller.elicit(ask_form(reply.ask)), caller)
-            reply = await session.reply(call, _PATIENCE)
+            reply = await session.reply(call, _patience(call))
         return _result(reply)
 
     def _answer(self, call: ClientCall, given: ElicitResult | None, caller: ClientRequest) -> None:
@@ -198,6 +198,11 @@ def make_server(gate: Gate) -> Server[Any]:
     security = RequestStateSecurity.ephemeral(ttl=_ANSWER_AFTER)
     server.middleware.append(RequestStateBoundary(security, default_audience=NAME))
     return server
+
+
+def _patience(call: ClientCall) -> float | None:
+    """How long a call is waited for: not for ever if its question was left to the inbox."""
+    return _PATIENCE if call.answer.done() and call.answer.result() is None else None
 
 
 def _result(reply: Reply) -> CallToolResult:

@@ -11,14 +11,16 @@ from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, TypeAlias
 
-from callsheet.api.requirements import AgentRules, facts_of, pins_of, servers_of
+from callsheet.api.admission import Equipment
+from callsheet.api.client_session import SessionRequest, prepare_session
+from callsheet.api.run_service import run_prepared
+from callsheet.apps.guarantees import guarantees_of
 from callsheet.apps.setup import Setup
 from callsheet.apps.toolbox import Toolbox, setup_of_run
-from callsheet.ir import JSON, Call, Effect, Literal, Plan, Step, plan_hash
-from callsheet.machine import AgentTurn, Limits, ToolFacts
+from callsheet.ir import JSON, OnInDoubt
+from callsheet.machine import AgentTurn, Limits
 from callsheet.machine.approvals import approval_rules
 from callsheet.machine.notes import Note
-from callsheet.machine.program import Loop
 from callsheet.policy.model import Policy
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.mcp.pool import ANSWERS
@@ -26,12 +28,11 @@ from callsheet.runtime.answers import Answer, PendingAsk
 from callsheet.runtime.asking import Respondents
 from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.gateway import Route
-from callsheet.runtime.launch import Launch, Watch
-from callsheet.runtime.runs import start_run
+from callsheet.runtime.launch import Watch
+from callsheet.runtime.remaining import left_before
 from callsheet.store import Journal
 from callsheet.store.journal_paths import new_run_id
 
-OPERATION = "AGENT_SOLVE"
 _AT_ONCE = 16
 """The most calls that are taken over in one turn; further ones are taken over in the next."""
 
@@ -104,14 +105,34 @@ class Session:
         self._patience = patience
         self._queue: asyncio.Queue[ClientCall | None] = asyncio.Queue()
         self._open: dict[str, ClientCall] = {}
-        self._plan = plan_of_session(client)
-        self._launch = _launch(self._plan, setup, toolbox, names, limits, policy)
+        settings = setup.settings
+        request = SessionRequest(
+            client=client,
+            tools=names,
+            limits=limits,
+            policy=policy,
+            approve=approval_rules(settings.approve),
+            approval_timeout=settings.approval_timeouts(),
+            note={"setup": setup_of_run(setup, toolbox).to_note()},
+        )
+        equipment = Equipment(
+            registry=toolbox.registry,
+            guarantees=lambda: guarantees_of(setup, toolbox.registry, keeps_labels=True),
+            left=lambda: left_before(journal.path, setup.folder),
+            agents=None,
+            providers=setup.providers,
+            servers=toolbox.servers,
+            on_in_doubt=OnInDoubt(settings.on_in_doubt),
+            known=toolbox.known,
+            workspace=toolbox.workspace,
+        )
+        self._prepared = prepare_session(request, equipment)
         self._running: asyncio.Task[RunOutcome] | None = None
 
     async def __aenter__(self) -> Session:
         ports = replace(self._toolbox.ports(), client=self._next_calls, route=self._route)
         watch, present = Watch(self._note), Respondents(self._ask, poll=0.2)
-        run = start_run(self._plan, ports, self._launch, self._journal, self.run_id, watch, present)
+        run = run_prepared(self._prepared, ports, self._journal, self.run_id, watch, present)
         self._running = asyncio.create_task(run, name=f"session {self.run_id}")
         self._running.add_done_callback(self._ended)
         return self
@@ -259,46 +280,6 @@ class Session:
             call = self._queue.get_nowait()
             if call is not None:
                 self._reply(call, Withheld(f"not called: the session has ended: {why}"))
-
-
-def plan_of_session(client: str) -> Plan:
-    """The plan of a session: one step, whose calls the client makes."""
-    call = Call(OPERATION, (), (("goal", Literal(f"the calls of {client}")),))
-    return Plan((Step("S1", call),), title=f"session of {client}")
-
-
-def _launch(
-    plan: Plan,
-    setup: Setup,
-    toolbox: Toolbox,
-    names: tuple[str, ...],
-    limits: Limits,
-    policy: Policy | None,
-) -> Launch:
-    registry, rules = toolbox.registry, AgentRules(names)
-    settings, bound = setup.settings, None
-    if policy is not None:
-        from callsheet.api.proving import Assumptions, prove  # noqa: PLC0415 - only under a policy
-
-        # Only to bind the policy to the tools: what the client will call is judged call by call.
-        bound = prove(plan, policy, registry, Assumptions(inputs=(), can_ask=True)).policy
-    facts = facts_of(plan, registry, agents=rules)
-    facts[OPERATION] = ToolFacts(Effect.LLM, loop=Loop(names, is_most=True, is_session=True))
-    sources = servers_of(plan, registry, toolbox.servers, rules, policy)
-    return Launch(
-        facts=facts,
-        pins=pins_of(plan, registry, rules),
-        limits=replace(limits, max_model_calls=None, max_tokens=None, max_cost=None, max_seconds=None),
-        note={
-            "plan": plan.title or "",
-            "setup": setup_of_run(setup, toolbox).to_note(),
-            **({"servers": sources} if sources else {}),
-        },
-        approve=approval_rules(settings.approve),
-        approval_timeout=settings.approval_timeouts(),
-        policy=bound,
-        verified="" if bound is None else plan_hash(plan),
-    )
 
 
 def _why(outcome: RunOutcome) -> str:
