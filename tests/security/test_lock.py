@@ -194,6 +194,14 @@ def test_lock_has_no_secrets_of_the_configuration(user, changeling, monkeypatch)
     assert (refused.exit_code, "TOL029" in refused.output) == (2, True)
 
 
+def test_lock_is_not_emptied_where_no_server_is_configured(user, locked):
+    before = locked.read_text()
+    without_server(user, configured=False)
+    refused = said("lock")
+    assert (refused.exit_code, "would lose all that it has" in refused.output) == (2, True)
+    assert locked.read_text() == before
+
+
 def test_tools_of_a_locked_server_still_need_approval_where_only_approved_ones_count(user, locked):
     assert "TOL021" in said("run", user.plan(READS), "--pinned").output
     assert said("trust", "approve", "hall", "--yes").exit_code == 0
