@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 from tests.security.conftest import LOOK, SEND
 
+from callsheet import CallsheetError, Runtime
 from callsheet.apps.cli.main import main
 from callsheet.apps.cli.options import setup_from
 from callsheet.apps.compiling import prompt_of
@@ -193,6 +194,14 @@ def test_lock_has_no_secrets_of_the_configuration(user, changeling, monkeypatch)
     assert (refused.exit_code, "TOL029" in refused.output) == (2, True)
 
 
+def test_lock_is_not_emptied_where_no_server_is_configured(user, locked):
+    before = locked.read_text()
+    without_server(user, configured=False)
+    refused = said("lock")
+    assert (refused.exit_code, "would lose all that it has" in refused.output) == (2, True)
+    assert locked.read_text() == before
+
+
 def test_tools_of_a_locked_server_still_need_approval_where_only_approved_ones_count(user, locked):
     assert "TOL021" in said("run", user.plan(READS), "--pinned").output
     assert said("trust", "approve", "hall", "--yes").exit_code == 0
@@ -245,3 +254,20 @@ def test_server_outside_the_lock_does_not_take_a_locked_name(user, locked, chang
     )
     assert (both.exit_code, both.stdout) == (0, "ok ok\n"), both.stderr
     assert changeling.calls == ["look", "send"]
+
+
+async def test_runtime_with_a_lock_starts_no_server_before_its_tool_is_called(user, locked, changeling):
+    servers = {"hall": changeling.command, "barn": {"command": str(user.folder / "no-such-program")}}
+    data = json.loads((user.folder / "callsheet.lock").read_text())
+    data["servers"]["barn"] = {**data["servers"]["hall"], "tools": {}}
+    (user.folder / "callsheet.lock").write_text(json.dumps(data))
+    async with Runtime(mcp=servers, lock="callsheet.lock") as runtime:
+        assert (await runtime.run(READS)).response == "ok"
+        changeling.declare({**LOOK, "title": "Look"}, SEND)
+    assert changeling.calls == ["look"]
+    async with Runtime(mcp=servers, lock="callsheet.lock") as runtime:
+        result = await runtime.run(READS)
+        assert "is declared differently" in result.response
+    assert changeling.calls == ["look"]
+    with pytest.raises(CallsheetError, match="does not exist"):
+        Runtime(mcp=servers, lock="other.lock")

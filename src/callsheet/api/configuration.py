@@ -22,7 +22,7 @@ from callsheet.api.planning import GraphPlanner, Planner, Replan
 from callsheet.api.requirements import AgentRules, default_data
 from callsheet.api.tools import ToolSource
 from callsheet.authoring.shapes import Shared
-from callsheet.diagnostics import Source
+from callsheet.diagnostics import CallsheetError, Source
 from callsheet.diagnostics.wrong_type import wanted, wanted_list, wanted_path
 from callsheet.ir import OnInDoubt
 from callsheet.machine import Limits
@@ -38,7 +38,7 @@ from callsheet.store import Journal
 
 if TYPE_CHECKING:
     from callsheet.ports.mcp import McpServerConfig
-    from callsheet.ports.mcp.trust import PinKeeper
+    from callsheet.ports.mcp.trust import Lock, PinKeeper
 
 _log = logging.getLogger("callsheet")
 
@@ -113,6 +113,7 @@ class RuntimeOptions(TypedDict, total=False):
     policy: Policy | str | os.PathLike[str] | None
     pinned: bool
     pins: str | os.PathLike[str] | None
+    lock: str | os.PathLike[str] | None
     schedule: Literal["sequential", "auto"] | None
 
 
@@ -146,6 +147,8 @@ class Configuration:
     """What to do about doubts in the LCTL blocks of agents; None if agents get no block."""
     pins: PinKeeper | None = None
     """Compares server tools with their pins; None accepts them as they are when the server is opened."""
+    lock: Lock | None = None
+    """The servers whose tools are known without starting them."""
     workspace: str = ""
     """The folder of the file tools, empty if there are none."""
     fetch: FetchSettings | None = None
@@ -227,3 +230,20 @@ def pin_keeper(pinned: bool, pins: str | os.PathLike[str] | None) -> PinKeeper |
     from callsheet.ports.mcp.trust import PinFile, PinKeeper, default_pins  # noqa: PLC0415 - only then
 
     return PinKeeper(PinFile(default_pins() if pins is None else wanted_path("pins", pins)), pinned=pinned)
+
+
+def read_lock(path: str | os.PathLike[str] | None) -> Lock | None:
+    """The lock file at a path; raises CallsheetError (CFG115) if it is missing or cannot be used."""
+    if path is None:
+        return None
+    from callsheet.ports.mcp.trust import LockFile  # noqa: PLC0415 - only then
+
+    place = wanted_path("lock", path)
+    lock = LockFile(place).read()
+    if lock is None:
+        raise CallsheetError.single(
+            "CFG115",
+            f"the lock file {place} cannot be used: it does not exist",
+            help="`callsheet lock` writes it",
+        )
+    return lock

@@ -24,6 +24,7 @@ from callsheet.api.configuration import (
     collector_of,
     files_in_force,
     pin_keeper,
+    read_lock,
     read_servers,
 )
 from callsheet.api.handle import EventStream, Observers, RunHandle
@@ -73,6 +74,8 @@ class Runtime(Adopting):
       called. With `pinned` only tools that a person has approved (`callsheet trust approve`) are called and
       shown to models; the file is then the user's default unless `pins` names one. Without both, a tool is
       refused only if it changes after its server was opened.
+    - `lock`: a lock file that `callsheet lock` has written: its tools are known without a server, their
+      effects are those that were accepted, and a server starts when one of its tools is called.
     - `builtins`: True for the built-in tools in the folder `workspace` (default: the working directory), or
       their `BuiltinSettings`; `data` is the folder for memory and received files.
     - `model`: carries out `@LLM_…` and other model operations. The name of a model (`provider:model`, or the
@@ -144,6 +147,7 @@ class Runtime(Adopting):
         policy: PolicyLike | None = None,
         pinned: bool = False,
         pins: str | os.PathLike[str] | None = None,
+        lock: str | os.PathLike[str] | None = None,
         otlp: str | OtelSettings | None = None,
     ) -> None:
         if agent_blocks not in (None, *BLOCK_RULES):
@@ -180,10 +184,11 @@ class Runtime(Adopting):
             agents=_agent_rules(model, agent, agent_tools),
             agent_blocks=agent_blocks,
             pins=pin_keeper(pinned, pins),
+            lock=read_lock(lock),
             collector=collector_of(otlp),
             language=None if model is None else language_model(model),
             policy=policy_of(policy),
-            in_force=files_in_force(*sources, mcp, pins),
+            in_force=files_in_force(*sources, mcp, pins, lock),
         )
         super().__init__(config)
 

@@ -102,18 +102,22 @@ class OpenTools:
         from callsheet.ports.mcp import McpPool, folder_sink  # noqa: PLC0415 - as above
 
         sink = folder_sink(self._config.files)
-        pool = McpPool(self._config.servers, blob_sink=sink, pins=self._config.pins, logins=login_file())
+        pins, lock = self._config.pins, self._config.lock
+        pool = McpPool(
+            self._config.servers, blob_sink=sink, pins=pins, logins=login_file(), lock=lock, tell=_warn
+        )
         async with AsyncExitStack() as opened:
             await opened.enter_async_context(pool)
             self._doubts = await pool.connect(keep_going=True)
-            take_in_all(self.registry, pool.tools(), pool.away)
+            locked = None if lock is None else lock.servers
+            take_in_all(self.registry, pool.tools(), pool.away, locked)
             self._stack.push_async_exit(opened.pop_all())
         self._pool = pool
         self.servers = tuple(pool.status())
         self.are_all_here = True
         self._when_opened()
         for doubt in (d for d in self._doubts if d.severity is not Severity.HINT):
-            _log.warning("%s: %s", doubt.code, doubt.message)
+            _warn(doubt)
 
     def credentials(self) -> Known:
         """The known credentials, for masking: those configured for servers and those of the environment."""
@@ -125,6 +129,10 @@ class OpenTools:
         if self._pool is not None:
             secrets += self._pool.secrets()
         return configured(secrets)
+
+
+def _warn(doubt: Diagnostic) -> None:
+    _log.warning("%s: %s", doubt.code, doubt.message)
 
 
 _OPTION = re.compile(r"--var (\w+)=…")

@@ -108,6 +108,13 @@ async def update_lock(setup: Setup, request: LockRequest) -> UpdatedLock:
     chosen = select_servers(setup, None, is_lenient=True)
     configs = {config.name: config for config in chosen.configs}
     known: Mapping[str, LockedServer] = before.servers if before else {}
+    if known and not configs and not chosen.skipped:
+        raise CallsheetError.single(
+            "CFG115",
+            f"no MCP server is configured here, so {file.path.name} would lose all that it has",
+            help="run the command where the servers are configured, or name their file with --mcp-config;"
+            " delete the lock file if the project has no servers any more",
+        )
     wanted = configs if request.refresh is None else [t.server for t in targets_of(request.refresh, configs)]
     asking = [c for name, c in configs.items() if name in wanted or name not in known]
     servers: dict[str, LockedServer] = {

@@ -136,7 +136,8 @@ def _status_line(tool: str, spec: ToolSpec | None) -> str:
     if spec is None:
         return {CallKind.MODEL: "_asks a model_", CallKind.AGENT: "_runs an agent_"}.get(call_kind(tool), "")
     refused = f" · **not trusted** ({spec.refusal.code})" if spec.refusal is not None else ""
-    return f"_effect {spec.effect} · {plain(spec.origin)}_{refused}"
+    said = f" ({plain(spec.effect_source)})" if spec.effect_source else ""
+    return f"_effect {spec.effect}{said} · {plain(spec.origin)}_{refused}"
 
 
 def plain(text: str) -> str:
