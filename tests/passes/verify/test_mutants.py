@@ -470,7 +470,7 @@ MUTANTS: dict[str, list[Patch]] = {
     "flags are recipients": [(receivers, "_TELLS", frozenset[str]())],
     "requests in a call are not looked into": [(files, "_requests", lambda arguments: [arguments])],
     "files are named by names alone": [(files, "_IN_ORDER", frozenset[str]())],
-    "no title names a file": [(files, "_TITLES", frozenset[str]())],
+    "no title names a file": [(files, "TITLES", frozenset[str]())],
     "every title names a file": [(files, "_is_file", yes)],
     "what is fetched is of the plan": [(files, "_fetched", lambda _: ())],
     "files of people are of tools": [(attachments, "_OF_PEOPLE", never_matches())],
