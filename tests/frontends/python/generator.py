@@ -289,7 +289,7 @@ class SharingGenerator:
         blank = "    " * indent
         form = self.pick.choice(forms if indent < 3 else forms[:-2])
         self.lines.append(blank + form.format(self.place(), self.place(), blank))
-        if form.startswith("for i in c"):
+        if form.startswith("for i in c"):  # nothing else in it, as a list that grows meanwhile has no end
             self.lines.append(f'{blank}    i["n"] = {self.pick.choice(["1", "len(d)", "await score(1)"])}')
-        if form.startswith("for"):
+        elif form.startswith("for"):
             self.statement(indent + 1)
