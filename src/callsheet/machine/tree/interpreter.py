@@ -132,7 +132,7 @@ class TreeRun:
                 continue
             else:
                 value = one.default
-            run.scope.assign(slot, conformed(value, one.type, self.program.types, is_input=True)[0])
+            run.scope.assign(slot, conformed(value, one.type, self.program.types)[0])
 
     def advance(self, run: Run, out: list[Command]) -> None:
         """Begin the plan."""
@@ -178,7 +178,7 @@ class TreeRun:
         """Store the result of a plain call, which must be of its type."""
         assert op.into is not None
         try:
-            self.store(run, act, op.into, value, act.path + op.segment)
+            self.store(run, act, op.into, value, act.path + op.segment, of_tool=True)
         except StatementFailed as failed:
             return self._remedied(run, act, op, failed.failure)
         return NEXT
@@ -292,10 +292,12 @@ class TreeRun:
         self.env.work = DEFAULT_WORK
         return to_text(self.env, value)
 
-    def store(self, run: Run, act: Activation, into: Store, value: Any, step: str) -> Any:
+    def store(
+        self, run: Run, act: Activation, into: Store, value: Any, step: str, *, of_tool: bool = False
+    ) -> Any:
         """Store a result, after the check of its type; returns what is stored."""
         if into.type is not None:
-            value, wrong = conformed(value, into.type, self.program.types)
+            value, wrong = conformed(value, into.type, self.program.types, reads_text=of_tool)
             if wrong:
                 raise StatementFailed(Failure(Failing.CAST.value, f"${into.name}: {wrong}", step))
         self.put(run, act, into.slot, value)
@@ -420,7 +422,7 @@ class TreeRun:
             elif op.into is None:
                 self._finished(run, frame.visit, value=value)
             else:
-                stored = self.store(run, act, op.into, value, frame.visit)
+                stored = self.store(run, act, op.into, value, frame.visit, of_tool=True)
                 self._finished(run, frame.visit, op.into.name, stored)
         except StatementFailed as failed:
             run.notify(NoteKind.FAILED, frame.visit, failed.failure.text)
@@ -485,6 +487,8 @@ class TreeRun:
             case Word.NOTE:
                 run.notify(NoteKind.SAID, place, " ".join(self.text(value) for value in values))
                 return NEXT
+            case Word.FAIL if not op.kind and is_failure(values):
+                raise StatementFailed(failure_of(values[0], place))
             case Word.FAIL:
                 text = " ".join(self.text(value) for value in values)
                 raise StatementFailed(Failure(op.kind or Failing.FAIL.value, text, place))
@@ -814,7 +818,7 @@ class TreeRun:
         return self._returned(run, act, op, inner.ended)
 
     def _default(self, one: Input) -> Any:
-        return conformed(one.default, one.type, self.program.types, is_input=True)[0]
+        return conformed(one.default, one.type, self.program.types)[0]
 
     def _returned(self, run: Run, act: Activation, op: InvokeOp, ended: Ended) -> int:
         visit, by = act.path + segment(op.id), ended.by
@@ -916,6 +920,18 @@ def record_of(failure: Failure) -> FailureRecord:
     )
 
 
+def is_failure(values: list[Any]) -> bool:
+    """Whether a FAIL is given a failure, and not the words of one."""
+    one = values[0] if len(values) == 1 else None
+    return isinstance(one, dict) and {"kind", "message", "step"} <= cast("dict[str, Any]", one).keys()
+
+
+def failure_of(record: Mapping[str, Any], place: str) -> Failure:
+    """The failure that a record of one tells of, raised again."""
+    step, error = str(record["step"] or place), str(record.get("error") or "")
+    return Failure(str(record["kind"]), str(record["message"]), step, error, int(record.get("attempts") or 1))
+
+
 def _of_items(loop: Loop, numbers: list[int], first: Failure) -> Failure:
     shown = ", ".join(f"[{n}] {loop.failures[n].text}" for n in numbers[:_SHOWN_FAILURES])
     more = len(numbers) - _SHOWN_FAILURES
@@ -942,7 +958,6 @@ _EXCEPTIONS: dict[str, str] = {
     "AttributeError": "ATTRIBUTE",
     "ZeroDivisionError": "ZERO",
     "OverflowError": "OVERFLOW",
-    "AssertionError": "REQUIRE",
     "LimitError": "LIMIT",
 }
 

@@ -19,17 +19,31 @@ Checked = tuple[Any, str]
 """A value of the type, and what is wrong otherwise."""
 
 
-def conformed(value: Any, of: Type, named: Mapping[str, Record], *, is_input: bool = False) -> Checked:
+def conformed(value: Any, of: Type, named: Mapping[str, Record], *, reads_text: bool = False) -> Checked:
     """The value as one of a type, and "", or the value and why it is none.
 
-    >>> conformed("[1]", ListOf(Basic.INT), {}), conformed(2.0, Basic.INT, {})
+    With `reads_text`, as for the result of a tool, JSON text is read where the type is none of texts.
+
+    >>> conformed("[1]", ListOf(Basic.INT), {}, reads_text=True), conformed(2.0, Basic.INT, {})
     (([1], ''), (2, ''))
     >>> conformed({"id": "x"}, Record((("id", Basic.INT),)), {})[1]
     '.id: "x" is no int'
     """
     if isinstance(value, FailureRecord):
         return value, f"{value.get('step')} has failed"
+    if reads_text and isinstance(value, str):
+        inner = of.of if isinstance(of, Maybe) else of
+        if isinstance(inner, ListOf | DictOf | Named | Record) or inner is Basic.JSON:
+            value = _read(value)
     return _conformed(value, of, named)
+
+
+def _read(text: str) -> Any:
+    """What JSON text says, or the text itself."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 def _conformed(value: Any, of: Type, named: Mapping[str, Record]) -> Checked:
@@ -43,20 +57,20 @@ def _conformed(value: Any, of: Type, named: Mapping[str, Record]) -> Checked:
                 return value, ""
             return value, f"{_shown(value)} is none of {type_text(of)}"
         case ListOf(item=item):
-            return _list(_parsed(value, list), item, named)
+            return _list(value, item, named)
         case DictOf(value=inner):
-            return _dict(_parsed(value, dict), inner, named)
+            return _dict(value, inner, named)
         case Named(name=name):
-            return _record(_parsed(value, dict), named[name], named)
+            return _record(value, named[name], named)
         case Record():
-            return _record(_parsed(value, dict), of, named)
+            return _record(value, of, named)
     assert_never(of)
 
 
 def _basic(value: Any, of: Basic) -> Checked:
     match of:
         case Basic.JSON:
-            return (_parsed(value, object), "")
+            return value, ""
         case Basic.STR:
             fits, made = isinstance(value, str), value
         case Basic.BOOL:
@@ -91,20 +105,9 @@ def _time(value: Any, of: Basic) -> Checked:
     return value, f"{_shown(value)} is no {of.value}"
 
 
-def _parsed(value: Any, kind: type) -> Any:
-    """JSON text as its data, if it is data of this kind."""
-    if isinstance(value, tuple):
-        return list(cast("tuple[Any, ...]", value)) if kind is list else cast("object", value)
-    if not isinstance(value, str):
-        return value
-    try:
-        data = json.loads(value)
-    except ValueError:
-        return value
-    return data if isinstance(data, kind) else value
-
-
 def _list(value: object, item: Type, named: Mapping[str, Record]) -> Checked:
+    if isinstance(value, tuple):
+        value = list(cast("tuple[Any, ...]", value))
     if not isinstance(value, list):
         return value, f"{_shown(value)} is no list"
     items, made = cast("list[Any]", value), list[Any]()
