@@ -18,8 +18,9 @@ from typing import Any, assert_never, cast
 from callsheet.ir import tree
 from callsheet.ir.expression import Expression, variables_in
 from callsheet.ir.plan import Plan
+from callsheet.ir.scopes import scopes_of
 from callsheet.machine.expressions import Environment, ExpressionFailed, compile_expression
-from callsheet.machine.expressions.values import to_json
+from callsheet.machine.expressions.values import to_json, to_text
 
 Tool = Callable[[tuple[Any, ...], dict[str, Any]], Awaitable[Any]]
 _KINDS = {"TypeError": "TYPE", "ValueError": "VALUE", "KeyError": "KEY", "IndexError": "INDEX",
@@ -126,6 +127,14 @@ def _out(value: Any) -> Any:
     return copy.deepcopy(value)
 
 
+def _text(value: Any) -> str:
+    """A value that is said."""
+    try:
+        return to_text(Environment(datetime.min), value)
+    except ExpressionFailed as failure:
+        raise Failed(failure.kind.name, failure.message) from None
+
+
 class Interpreter:
     """Runs one plan; `tools` are awaited with the arguments by place and by name."""
 
@@ -139,6 +148,7 @@ class Interpreter:
     ) -> None:
         assert plan.tree is not None
         self.tree, self.tools, self.now, self.modules = plan.tree, tools, now, modules or {}
+        self.scopes = scopes_of(plan.tree)
         self.compiled: dict[int, tuple[tuple[str, ...], Any]] = {}
         self.classes: dict[str, Any] = {}
         self.remarks: list[str] = []
@@ -325,6 +335,9 @@ class Interpreter:
         values = [self.value(each, scope) for each in one.values]
         match one.word:
             case tree.Word.RESPOND | tree.Word.RETURN | tree.Word.TERMINATE:
+                if len(values) > 1 or one.word is tree.Word.TERMINATE:
+                    said = " ".join(map(_text, values))
+                    values = [said] if len(values) > 1 else values
                 raise _Ended(values[0] if values else None, of_run=one.word is not tree.Word.RETURN)
             case tree.Word.YIELD:
                 at = scope
@@ -333,12 +346,12 @@ class Interpreter:
                     at = at.outer
                 at.given = values[0]
             case tree.Word.NOTE:
-                self.remarks.append(str(values[0]))
+                self.remarks.append(_text(values[0]))
             case tree.Word.FAIL:
                 if one.kind is None and isinstance(values[0], dict) and "kind" in values[0]:
                     again = cast("dict[str, str]", values[0])
                     raise Failed(again["kind"], again["message"], again["step"])
-                raise Failed(one.kind or "FAIL", str(cast("Any", values[0])), one.id)
+                raise Failed(one.kind or "FAIL", " ".join(map(_text, values)), one.id)
             case tree.Word.BREAK:
                 raise _Left
             case tree.Word.CONTINUE:
@@ -358,7 +371,9 @@ class Interpreter:
             items = items[: self.value(one.limit, scope)]
         results: list[Any] = [None] * len(items)
         ran = 0
-        failures: list[Failed] = []
+        failures: dict[int, Failed] = {}
+        in_order = one.in_order or self.scopes.items[one.id].depends_on_order
+        skips = one.recovery is not None and isinstance(one.recovery.remedy, tree.Skip)
 
         async def run(number: int) -> None:
             inner = Scope({one.var: items[number]}, scope)
@@ -376,16 +391,18 @@ class Interpreter:
                     try:
                         await run(number)
                     except Failed as failure:
-                        failures.append(failure)
-                        if one.in_order:
+                        failures[number] = failure
+                        if in_order and not skips:
                             raise
                     ran += 1
             except _Left:
                 pass
-            if failures:
-                raise failures[0]
+        denied = next((one for one in failures.values() if one.kind == "DENIED"), None)
+        if failures and (denied or not skips):
+            raise denied or failures[min(failures)]
         if one.into is not None:
-            scope.make(one.into.name, results[:ran])
+            kept = [value for number, value in enumerate(results[:ran]) if number not in failures]
+            scope.make(one.into.name, kept)
 
     async def repeat(self, one: tree.Repeat, scope: Scope) -> None:
         """A loop of rounds."""

@@ -24,6 +24,7 @@ AREAS = {
     "MDL": "models",
     "MIC": "Micro-CLI",
     "PLN": "the plan library and its planner",
+    "PYT": "Python plans",
     "POL": "policies: 0xx the file, 1xx refusals",
     "RUN": "ends of runs",
     "SEC": "secrets and their keys",

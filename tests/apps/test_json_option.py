@@ -14,7 +14,7 @@ from callsheet.machine import Outcome
 from callsheet.store.writer import RunStatus
 from json_forms import holds
 
-NO_RESULT = {"chat", "completion", "demo", "lsp", "mcp", "plan export", "schema"}
+NO_RESULT = {"chat", "completion", "demo", "gate install", "lsp", "mcp", "plan export", "schema"}
 """They print a text for another program as it is, or talk with somebody."""
 
 

@@ -48,6 +48,7 @@ def test_json_is_one_complete_object(machine):
         "status": "done",
         "outcome": "done",
         "response": "hi",
+        "answer": None,
         "variables": {"a": "hi"},
         "steps_executed": 2,
         "terminated": False,

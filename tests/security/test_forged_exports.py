@@ -78,7 +78,7 @@ CHANGES = [
     new_field("run", "core_version", 7),
     *(new_field("entry", name, value) for name in ("ts", "mono") for value in (inf, nan)),
     new_field("entry", "ts", 1e300),
-    *(new_field("entry", "key", value) for value in (None, "S1", "S1.x.1")),
+    *(new_field("entry", "key", value) for value in (None, "S1", "S1.0.x")),
     new_field("entry", "attempt", "1"),
     new_field("plan", "title", 3),
     *(new_body(0, lambda body, other=other: other) for other in ([1], "x", 7, True)),

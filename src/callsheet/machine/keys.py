@@ -169,6 +169,8 @@ def parse_key(key: str) -> Key:
     """
     if is_of_tree(key):
         place, _, attempt = key.rpartition(".")
+        if not place:
+            raise ValueError(f"{key!r} is no key")
         place, index = place.rpartition("/")[2], "0"
     else:
         place, index, attempt = key.rsplit(".", 2)

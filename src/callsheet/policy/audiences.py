@@ -20,6 +20,8 @@ _MAIL = lazy.pattern(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9](?:[A-Za-z0-9
 _NAMED_MAIL = lazy.pattern(rf"[\w .'-]*<({_MAIL.pattern})>")
 _QUOTED = lazy.pattern(r'"[\w ,.;\'()-]*"(?=\s*<)')
 """A quoted display name before an address, which may contain commas."""
+_ANY_QUOTED = lazy.pattern(r'"[^"\\]*"(?=\s*<)')
+"""The same with whatever else a quoted name may contain, even what looks like an address."""
 _PLAIN = lazy.pattern(r"@?[\w#.+-]+(?:/(?!\.+(?:/|\Z))[\w#.+-]+)*", re.ASCII)
 """A name that is not an address: an account, a channel, a repository with its owner."""
 _RELAYED = lazy.pattern(r"[%!].*@")
@@ -51,7 +53,7 @@ def mailbox_of(text: str) -> str:
     >>> mailbox_of("Ada <ada@c.example>"), mailbox_of("ada")
     ('ada@c.example', 'ada')
     """
-    named = _NAMED_MAIL.fullmatch(_QUOTED.sub("", text).strip())
+    named = _NAMED_MAIL.fullmatch(_ANY_QUOTED.sub("x", text).strip())
     return named[1] if named else text
 
 

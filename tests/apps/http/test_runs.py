@@ -389,7 +389,7 @@ def test_plan_is_prepared_outside_event_loop(folder):
     try:
         with running(folder) as api:
             long = "# " + 2_000 * "x"  # short texts are read where they are
-            run_id = api.start(long, "S1: @ADD (a=1) > $x", "S2: @RESPOND ($x)", policy="open")
+            run_id = api.start(long, 'S1: @NOTE (line="hi") > $x', "S2: @RESPOND ($x)", policy="open")
             api.until(run_id, "waiting")  # for a person who approves of a tool that the policy does not know
             api("POST", f"/v1/runs/{run_id}/resume", {})
             api.until(run_id, "waiting")

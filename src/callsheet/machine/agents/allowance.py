@@ -45,8 +45,8 @@ class Allowance(NamedTuple):
 def read_allowance(tools: tuple[str, ...], args: Mapping[str, JSON]) -> Allowance:
     """What the arguments of a step allow its agent.
 
-    >>> read_allowance(("SEARCH",), {"max_turns": 4})
-    Allowance(tools=('SEARCH',), turns=4, calls=None, at_once=1, fault='', arguments=mappingproxy({}))
+    >>> read_allowance(("SEARCH",), {"max_turns": 4})[:5]
+    (('SEARCH',), 4, None, 1, '')
     >>> read_allowance((), {"max_turns": "many"}).fault
     'max_turns must be a whole number from 1 to 100'
     """

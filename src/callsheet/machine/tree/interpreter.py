@@ -498,7 +498,8 @@ class TreeRun:
                 if op.word is Word.RETURN and act.parent is not None:
                     return _leave(act, Leaving(Word.RETURN, values[0] if values else None, step=place))
                 answer = to_json(values[0]) if len(values) == 1 else None
-                text = " ".join("" if value is None else self.text(value) for value in values)
+                is_null = values == [None] and op.word is not Word.TERMINATE
+                text = "" if is_null else " ".join(self.text(value) for value in values)
                 if len(values) > 1:
                     answer = text
                 return _leave(act, Leaving(op.word, (text, answer), step=place))
