@@ -382,8 +382,14 @@ class Interpreter:
                 await self.block(one.body, inner)
             results[number] = inner.given
 
+        async def tried(number: int) -> None:
+            try:
+                await run(number)
+            except Failed as failure:
+                failures[number] = failure
+
         if one.together:
-            await self.together([run(number) for number in range(len(items))], one.most)
+            await self.together([tried(number) for number in range(len(items))], one.most)
             ran = len(items)
         else:
             try:
