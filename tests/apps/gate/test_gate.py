@@ -26,11 +26,12 @@ from mcp_types import ElicitRequestParams, ElicitResult, TextContent
 
 from callsheet.api.policies import load_policy
 from callsheet.apps.gate.catalogue import GateTool, found_for
-from callsheet.apps.gate.own_tools import OWN_TOOLS
+from callsheet.apps.gate.own_tools import EXAMPLE, OWN_TOOLS
 from callsheet.apps.gate.server import Expose, Gate, make_server
 from callsheet.apps.hosting import Host
 from callsheet.apps.mcp.server_context import ServerContext
 from callsheet.apps.setup import Setup
+from callsheet.frontends.python import read_python
 from callsheet.ports.tools import ToolSpec
 from callsheet.store import Journal
 from callsheet.store.library import PlanLibrary
@@ -298,6 +299,29 @@ async def test_program_runs_on_the_tools_behind(desk: Desk) -> None:
         wrong = await client.call_tool("check_program", {"code": "S1: @nothing ()"})
         assert wrong.is_error
         assert "is called @NOTHING" in text_of(wrong)
+
+
+async def test_program_in_python_runs_on_the_tools_behind(desk: Desk) -> None:
+    code = (
+        "async def main(numbers: list[int]) -> str:\n"
+        "    mails = [await read_mail(number=n) for n in numbers]\n"
+        '    return ", ".join(sorted(m["text"] for m in mails))\n'
+    )
+    async with desk.client(expose=Expose.PROGRAM) as client:
+        checked = await client.call_tool("check_program", {"code": code})
+        assert not checked.is_error, text_of(checked)
+        assert desk.log == []
+        done = text_of(await client.call_tool("run_program", {"code": code, "inputs": {"numbers": [4, 2]}}))
+        assert done.startswith("mail 2, mail 4\n")
+        wrong = await client.call_tool("check_program", {"code": code.replace("await ", "")})
+        assert wrong.is_error
+        assert "PYT007" in text_of(wrong)
+
+
+def test_the_example_of_the_language_is_a_program() -> None:
+    read = read_python(EXAMPLE, "example.py")
+    assert [one.message for one in read.diagnostics] == []
+    assert read.plan is not None
 
 
 def test_own_tools_cost_little_and_find_among_a_thousand() -> None:

@@ -83,16 +83,29 @@ OWN_TOOLS: Mapping[str, Tool] = {
     )
 }
 
-LANGUAGE = """A program is a list of steps, one a line. Each calls a tool and may store its result:
-  S1: @read_file (path="a.txt") > $text
-  S2: FOREACH $city IN $cities: @weather (city=$city) > $reports
-  S3: IF ($reports IS NOT EMPTY): @send_mail (to="ann@example.org", body=$reports)
-  S4: @respond ($reports)
-- Arguments are named: texts in double quotes, numbers, TRUE, FALSE, lists [..], objects {..}, or $variables
-  set by inputs or by earlier steps; $var.field and $var[0] take parts of a value.
-- FOREACH gives the list of the results. ON_FAIL STOP, SKIP, RETRY (3) or a GOTO of a step may end a step.
-- @respond ends the program with its answer. Tools: find_tools. Steps run in order; no model runs in between.
-- check_program names each error with its place and repair."""
+EXAMPLE = """import asyncio
+
+async def main(cities: list[str], to: str = "ann@example.org") -> str:
+    reports = await asyncio.gather(*[get_weather(city=city) for city in cities])
+    rainy = [city for city, report in zip(cities, reports) if report["rain"] > 5]
+    for city in rainy:
+        try:
+            await send_mail(to=to, text=f"Rain in {city}")
+        except ToolError as error:
+            print(f"{city}: {error}")
+    return f"{len(rainy)} of {len(cities)}"
+"""
+LANGUAGE = f"""A program is Python: an async function `main` whose awaits are calls of tools by their names.
+
+{EXAMPLE}
+- Arguments of tools are named. The arguments of main are the inputs; what it returns is the answer.
+- if, for, while, try, f-strings, comprehensions, `def` for pure code and `async def` for parts with awaits.
+  Fields of results are r["name"] or r.name. gather runs calls side by side; print leaves a note.
+- Imports: asyncio, collections, datetime, itertools, json, math, re, statistics. There are no files, network,
+  eval, threads or other modules; a call without await is refused.
+- The program is checked as a whole before its first call. check_program names each error with its line and
+  what to write instead; find_tools has the tools."""
+"""What `language` answers; the example is one that the compiler takes."""
 
 
 class OwnCall(NamedTuple):
@@ -117,11 +130,22 @@ async def call_own(
                 await _delegate("save_plan", _program(args, "plan_id", name="name"), context, caller)
             return await _delegate("plan_execute", _program(args), context, caller)
         case "check_program":
-            return await _delegate("dry_run_plan", _program(args), context, caller)
+            has_blocks = _has_blocks(_wanted(args, "code"))
+            operation = "validate_plan" if has_blocks else "dry_run_plan"
+            given = {"ltp_text": args["code"]} if has_blocks else _program(args)
+            return await _delegate(operation, given, context, caller)
         case "run":
             return await _run(args, context, caller)
         case _:
             return await _plans(args, context, caller)
+
+
+def _has_blocks(code: str) -> bool:
+    """Whether a program is a tree of blocks, of which there is no dry run yet."""
+    from callsheet.frontends.spelling import read_plan_text  # noqa: PLC0415 - only where a program is checked
+
+    plan = read_plan_text(code, "program").result.plan
+    return plan is not None and plan.tree is not None
 
 
 def _program(args: Mapping[str, Any], *more: str, name: str = "") -> dict[str, Any]:

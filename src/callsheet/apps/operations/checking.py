@@ -47,12 +47,15 @@ class Checked:
     def problems(self) -> list[str]:
         """The errors as messages of the documented `validate_plan`; empty for a text that is not a plan.
 
-        Tools are not covered.
+        Tools are not covered. A plan of version 2, which the documents do not have, has its own messages.
         """
+        plan = self.text.plan
+        if plan is not None and plan.tree is not None:
+            return [one.message for one in self.diagnostics if one.is_error]
         from callsheet.compat.models import LTPPlan  # noqa: PLC0415 - only for the documented form
         from callsheet.compat.static import validate_plan  # noqa: PLC0415 - as above
 
-        return [] if self.text.plan is None else validate_plan(LTPPlan.of(self.text.plan))
+        return [] if plan is None else validate_plan(LTPPlan.of(plan))
 
     def row(self) -> CheckRow:
         """Whether it is valid, the number of its steps, and its hash."""
