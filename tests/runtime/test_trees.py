@@ -15,6 +15,7 @@ from callsheet.ir import JSON
 from callsheet.machine import Decision, Limits, Result, Status
 from callsheet.machine.tree.compiling import OWN_FACTS
 from callsheet.ports.calls import CallContext, ToolFailed
+from callsheet.ports.timeouts import within
 from callsheet.runtime.gateway import Ports
 from callsheet.runtime.launch import Launch
 from callsheet.runtime.runs import Amendments, resume_run, start_run
@@ -144,3 +145,27 @@ def test_the_record_tells_of_each_place_and_of_what_was_printed(tmp_path: Path) 
     assert steps["S2[1]/S4"].outcome == "failed"
     assert steps["S2[0]/S3"].value == "AA"
     assert "counting" in [visit.detail for visit in account.steps]
+
+
+async def test_an_answer_that_comes_too_late_is_a_failure_of_its_own_kind(tmp_path: Path) -> None:
+    async def slow(args: dict[str, JSON], context: CallContext) -> JSON:
+        return await within(0.01, asyncio.sleep(5))
+
+    text = """# ltp: 2
+S1: @READ (x=1) > $a ON_FAIL TOOL {
+  LET $a = "broken"
+} ON_FAIL TIMEOUT {
+  LET $a = $error.kind
+}
+@RESPOND ($a)
+"""
+    with Journal.open(tmp_path / "journal.db") as journal:
+        launch = Launch(facts={**FACTS, **OWN_FACTS}, source=text)
+        ports = Ports(route_to({"READ": slow}))
+        ended = await start_run(read_structured(text).require(), ports, launch, journal, "run")
+        assert ended.result is not None
+        assert ended.result.answer == "TIMEOUT"
+        kinds = [
+            (event.body or {}).get("kind") for event in journal.events("run") if event.type is EventType.ERR
+        ]
+        assert kinds == ["TIMEOUT"]

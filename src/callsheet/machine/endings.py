@@ -181,7 +181,7 @@ def failed(run: Run, event: Failed, out: list[Command]) -> None:
     if not event.final and attempt.number <= attempt.code.retries and may_retry(run, attempt):
         retry(run, attempt, event.error, out)
     else:
-        fail(run, attempt, event.error, out)
+        fail(run, attempt, event.error, out, kind=event.kind)
 
 
 _KINDS = {CallOutcome.REFUSED: "DENIED", CallOutcome.LOST: DOUBT}
@@ -189,9 +189,14 @@ _KINDS = {CallOutcome.REFUSED: "DENIED", CallOutcome.LOST: DOUBT}
 
 
 def fail(
-    run: Run, attempt: Attempt, error: str, out: list[Command], outcome: CallOutcome = CallOutcome.FAILED
+    run: Run,
+    attempt: Attempt,
+    error: str,
+    out: list[Command],
+    outcome: CallOutcome = CallOutcome.FAILED,
+    kind: str = "",
 ) -> None:
-    """A call has failed for good: its error takes the place of its result.
+    """A call has failed for good: its error takes the place of its result; `kind` is that of the event.
 
     If an agent asked for the call, the agent is told the error instead, and the kind of failure (`outcome`).
     """
@@ -203,7 +208,7 @@ def fail(
     frame, code = attempt.frame, attempt.code
     frame.failed |= {attempt.index}
     if isinstance(frame, TreeFrame):
-        frame.kind = _KINDS.get(outcome, "")
+        frame.kind = _KINDS.get(outcome, kind)
     if code.leads_on:
         frame.stopped = True
     elif code.kind is Kind.REPLAN:

@@ -43,7 +43,8 @@ class Failed(NamedTuple):
     `unsettled`: the call may have had its effect nevertheless; a retry is then another delivery of it, under
     the same idempotency key. `final`: it had its effect but its result is lost; it is not retried.
     `forbidden`: the name of the policy rule that forbids the call because of facts that only the driver
-    knows, "" for none; the run ends, whatever ON_FAIL says.
+    knows, "" for none; the run ends, whatever ON_FAIL says. `kind` is TIMEOUT if no
+    answer came in time, SCHEMA if it is not what the tool declares, else "".
     """
 
     key: str
@@ -53,6 +54,7 @@ class Failed(NamedTuple):
     unsettled: bool = False
     final: bool = False
     forbidden: str = ""
+    kind: str = ""
 
 
 class TimerFired(NamedTuple):

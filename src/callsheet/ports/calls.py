@@ -30,17 +30,23 @@ class FileGrant(NamedTuple):
     hides: Callable[[str], bool] | None
 
 
+TIMEOUT, SCHEMA = "TIMEOUT", "SCHEMA"
+"""Kinds of failure that plans with blocks tell apart (`ir.tree.Failing`)."""
+
+
 class ToolFailed(Exception):
     """The call failed; the text is the error that the plan sees.
 
     `in_doubt` means that the call may have had its effect nevertheless: no answer came in time, or the server
     died first. `final` means that the call took place but its result is lost: it is not retried.
+    `kind` is TIMEOUT if no answer came in time, SCHEMA if it is not what the tool declares, else "".
     """
 
-    def __init__(self, text: str, *, in_doubt: bool = False, final: bool = False) -> None:
+    def __init__(self, text: str, *, in_doubt: bool = False, final: bool = False, kind: str = "") -> None:
         super().__init__(text)
         self.in_doubt = in_doubt
         self.final = final
+        self.kind = kind
 
 
 class ToolRaised(ToolFailed):

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
 from callsheet.ir import JSON
-from callsheet.ports.calls import CallContext, ToolFailed
+from callsheet.ports.calls import TIMEOUT, CallContext, ToolFailed
 from callsheet.ports.tools import Handler
 
 _T = TypeVar("_T")
@@ -38,7 +38,7 @@ async def within(
     finally:
         if not task.done():
             await give_up({task}, _GRACE)
-    raise ToolFailed(f"no answer within {seconds:g} s", in_doubt=True)
+    raise ToolFailed(f"no answer within {seconds:g} s", in_doubt=True, kind=TIMEOUT)
 
 
 async def give_up(tasks: set[asyncio.Future[Any]], seconds: float) -> None:

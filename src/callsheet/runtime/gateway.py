@@ -220,7 +220,7 @@ class Gateway:
             if isinstance(error, ToolRaised) and error.__cause__ is not None:
                 self._keep_traceback(error.__cause__, context)
             if error.in_doubt and isinstance(command, CallTool):
-                return self._unknown(command, reason, context)
+                return self._unknown(command, reason, context, error.kind)
             if error.final:
                 return Failed(command.key, reason, context.remarks, context.spent, final=True)
         elif isinstance(error, asyncio.CancelledError):
@@ -271,11 +271,11 @@ class Gateway:
             late = Failed(key, str(error) or "the tool failed without saying why", remarks, spent)
         self.on_late(late)
 
-    def _unknown(self, command: CallTool, reason: str, context: CallContext) -> Outcome:
+    def _unknown(self, command: CallTool, reason: str, context: CallContext, kind: str = "") -> Outcome:
         """The outcome of a call that may have happened: in doubt, or a failure if it may be repeated."""
         if self._facts is not None and not self._facts.get(command.tool, ToolFacts()).effect.may_rerun:
             return Doubted(command.key, reason)
-        return Failed(command.key, reason, context.remarks, context.spent, unsettled=True)
+        return Failed(command.key, reason, context.remarks, context.spent, unsettled=True, kind=kind)
 
     def _unanswered(self, command: Carried, error: ModelFailed, context: CallContext) -> Outcome:
         """The outcome of a call whose model gave no answer.

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from callsheet.diagnostics import CallsheetError
-from callsheet.ports.calls import ToolFailed
+from callsheet.ports.calls import TIMEOUT, ToolFailed
 from callsheet.ports.mcp.bounds import TOO_LONG, longer_than_taken, noted_in, repeated_keys_in_answer
 from callsheet.ports.mcp.declarations import no_two_alike, pin_of
 from callsheet.ports.mcp.failures import because, is_lost, is_unreadable, not_opened, troubles
@@ -187,8 +187,8 @@ class Connection:
             if scope.expired():
                 if on_late is not None and IDEMPOTENCY_KEY in meta:
                     self._late.expect(meta[IDEMPOTENCY_KEY], lambda r, e: on_late(self._result(r, e)))
-                raise ToolFailed(f"no answer within {seconds:g} s", in_doubt=True) from None
-            raise ToolFailed("the connection timed out", in_doubt=True) from None
+                raise ToolFailed(f"no answer within {seconds:g} s", in_doubt=True, kind=TIMEOUT) from None
+            raise ToolFailed("the connection timed out", in_doubt=True, kind=TIMEOUT) from None
         except Exception as error:
             if heard_of:
                 raise _unwelcome(heard_of[-1]) from None  # it was refused, and not made

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 from callsheet.machine.values import parse_json
 from callsheet.passes.schema import Wrong, literal_value, misfits
 from callsheet.ports.answers import BlobSink, is_absent, structured_of, unwrapped
-from callsheet.ports.calls import ToolFailed
+from callsheet.ports.calls import SCHEMA, ToolFailed
 
 if TYPE_CHECKING:
     from mcp_types import CallToolResult
@@ -70,7 +70,7 @@ def check_declared(result: CallToolResult, output_schema: Mapping[str, Any] | No
     if result.is_error or output_schema is None:
         return
     if is_absent(structured_of(result)):
-        raise ToolFailed("it declares structured content and returned none", in_doubt=True)
+        raise ToolFailed("it declares structured content and returned none", in_doubt=True, kind=SCHEMA)
     misfit = next(misfits(literal_value(result.structured_content), output_schema, output_schema), None)
     if misfit is None:
         return
@@ -80,7 +80,7 @@ def check_declared(result: CallToolResult, output_schema: Mapping[str, Any] | No
         Wrong.UNKNOWN: "is undeclared",
     }
     why = f"its structured content{misfit.path[:_TOLD]} {say[misfit.wrong][:_TOLD]}"
-    raise ToolFailed(why, in_doubt=True)
+    raise ToolFailed(why, in_doubt=True, kind=SCHEMA)
 
 
 def unrepeated_texts(result: CallToolResult, output_schema: Mapping[str, Any] | None) -> int:

@@ -319,7 +319,7 @@ class ManagedServer:
         except ToolFailed as error:
             value = error
         if isinstance(value, ToolFailed):
-            return ToolFailed(self._without_tokens(str(value)), in_doubt=value.in_doubt)
+            return ToolFailed(self._without_tokens(str(value)), in_doubt=value.in_doubt, kind=value.kind)
         return self._without_tokens(value)
 
     async def _value(self, result: CallToolResult, schema: Any, context: CallContext) -> JSON:
@@ -328,7 +328,8 @@ class ManagedServer:
             check_declared(result, schema)
         except ToolFailed as error:
             name = f"the MCP server {self.config.name!r}"
-            raise ToolFailed(f"{name} answered with an invalid result: {error}", in_doubt=True) from None
+            what = f"{name} answered with an invalid result: {error}"
+            raise ToolFailed(what, in_doubt=True, kind=error.kind) from None
         untold = 0 if result.is_error else unrepeated_texts(result, schema)
         if untold:
             context.remark(Fact("left out", f"texts beside the structured content: {untold}"))
