@@ -261,7 +261,9 @@ class ManagedServer:
                 return self._without_tokens(await self.call(spec, declaration, args, context))
             except ToolFailed as error:
                 message = self._without_tokens(str(error))
-                raise ToolFailed(message, in_doubt=error.in_doubt, final=error.final) from error.__cause__
+                raise ToolFailed(
+                    message, in_doubt=error.in_doubt, final=error.final, kind=error.kind
+                ) from error.__cause__
 
         return handler if self._slots is None else self._slots.sharing(handler)
 
