@@ -124,7 +124,7 @@ async def test_call_over_tool_timeout_fails_and_is_ended() -> None:
             ended = True
 
     outcome = await gateway(limited(slow, 0.01)).carry_out(CALL)
-    assert outcome == Failed("S1.0.1", "no answer within 0.01 s", unsettled=True)
+    assert outcome == Failed("S1.0.1", "no answer within 0.01 s", unsettled=True, kind="TIMEOUT")
     assert ended
 
 
