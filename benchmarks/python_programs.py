@@ -18,8 +18,9 @@ from callsheet.frontends.python import Signature, read_python
 from callsheet.frontends.values.reader import ParseResult
 from callsheet.ir import Effect, canonical_tool_name
 from callsheet.ir.inputs import read_inputs
+from callsheet.ir.operations import CLOCK, COMPUTE
 from callsheet.machine import CallModel, Limits, Status, ToolFacts
-from callsheet.machine.tree.compiling import CLOCK, COMPUTE, OWN_FACTS
+from callsheet.machine.tree.compiling import OWN_FACTS
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.python_code import PythonCode
 from callsheet.runtime.gateway import Ports, Route

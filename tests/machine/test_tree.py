@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.machine.driving import FACTS, Bench
 
+from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.structured import read_structured
 from callsheet.ir import JSON, Plan
 from callsheet.machine import (
@@ -31,6 +32,7 @@ from callsheet.machine import (
     compile_plan,
 )
 from callsheet.machine.events import Verdict
+from callsheet.machine.notes import NoteKind
 from callsheet.machine.tree.compiling import OWN_FACTS
 
 
@@ -136,6 +138,25 @@ def test_terminate_ends_as_failed() -> None:
     one = bench('S1: @WRITE (x=1) ON_FAIL TERMINATE ("sorry")\n@RESPOND (1)')
     one.fail("S1.1", "no")
     assert (one.result.status, one.result.response, one.result.error) == (Status.FAILED, "sorry", "no")
+
+
+def test_terminate_ends_a_block_and_a_sub_plan_through_finally() -> None:
+    one = bench(
+        'PLAN f () {\n  FAIL ("no")\n}\nS1: CALL f () ON_FAIL TERMINATE ("sorry") FINALLY {\n'
+        "  S2: @WRITE (x=1)\n}\n@RESPOND (1)"
+    )
+    assert one.keys == ["S2.1"]
+    one.ok("S2.1")
+    assert (one.result.status, one.result.response) == (Status.FAILED, "sorry")
+    two = bench('TRY {\n  FAIL ("no")\n} ON_FAIL TERMINATE ("stopped")\n@RESPOND (1)')
+    assert (two.result.status, two.result.response) == (Status.FAILED, "stopped")
+
+
+def test_finally_comes_after_a_remedy_that_fails() -> None:
+    one = bench("S1: @WRITE (x=1) > $w ON_FAIL USE (1 / 0) FINALLY {\n  S2: @WRITE (x=2)\n}\n@RESPOND ($w)")
+    one.fail("S1.1")
+    one.ok("S2.1")
+    assert one.result.error == "ZERO: division by zero"
 
 
 HANDLED = """
@@ -417,6 +438,37 @@ def test_step_budget_bounds_a_repeat_without_a_bound() -> None:
     assert machine.result is not None
     assert machine.result.refusal is not None
     assert machine.result.refusal.budget == "max_steps"
+
+
+def test_output_that_pure_code_does_not_set_is_told() -> None:
+    one = bench('LET $b = 1\nS1: COMPUTE () > $b """\nif False: b = 2\n"""\n@RESPOND ($b)')
+    one.ok("S1.1", {})
+    assert one.result.answer == 1
+    assert (NoteKind.FACT, "S1") in one.story
+
+
+def test_run_that_a_budget_ends_takes_the_outcomes_of_calls_that_have_left() -> None:
+    text = LOOP.replace("READ", "WRITE").replace("3]) {", "3]) TOGETHER {")
+    machine = Machine(compile_plan(plan(text), FACTS), Limits(max_calls=2))
+    first, second = machine.feed(Started({}))
+    assert machine.result is None
+    assert not isinstance(first, Finish)
+    assert not isinstance(second, Finish)
+    assert machine.feed(Succeeded(first.key, 1)) == []
+    machine.feed(Succeeded(second.key, 2))
+    assert machine.result is not None
+    assert machine.result.refusal is not None
+    assert machine.result.usage.calls == 2
+
+
+def test_sub_plans_may_not_call_others_too_deep() -> None:
+    def chain(count: int) -> str:
+        plans = [f"PLAN p{n} () {{\n  CALL p{n + 1} ()\n}}" for n in range(count)]
+        return "\n".join([*plans, f"PLAN p{count} () {{\n  NOTE (1)\n}}", "CALL p0 ()"])
+
+    assert bench(chain(49)).result.status is Status.DONE
+    with pytest.raises(CallsheetError, match="51 deep"):
+        bench(chain(50))
 
 
 # ---------------------------------------------------------------- laws

@@ -16,6 +16,7 @@ from tests.reference_interpreter import Interpreter
 from tests.structured_plans import programs
 
 from callsheet.ir import JSON, Plan
+from callsheet.ir.operations import CLOCK
 from callsheet.machine import (
     CallTool,
     Command,
@@ -31,7 +32,7 @@ from callsheet.machine import (
     TimerFired,
     compile_plan,
 )
-from callsheet.machine.tree.compiling import CLOCK, OWN_FACTS
+from callsheet.machine.tree.compiling import OWN_FACTS
 
 INPUTS: dict[str, JSON] = {"a": [1, "2", None, "x"], "b": "start"}
 LIMITS = Limits(max_steps=100_000, retry_delay=0.0)

@@ -47,6 +47,11 @@ CONTROL_WORDS = frozenset({"RESPOND", "TERMINATE", "GOTO", "RE-PLAN", "REPLAN"})
 
 _NO_LETTER = lazy.pattern(r"[^A-Za-z0-9]")
 
+CLOCK = "callsheet.clock"
+"""What a plan with blocks asks for the time; no plan can call it by name."""
+COMPUTE = "callsheet.compute"
+"""What runs the pure Python of a COMPUTE; no plan can call it by name."""
+
 EXECUTOR_NAMES = {
     "EXEC_CODE": "execute_code",
     "SHELL_EXEC": "execute_code",

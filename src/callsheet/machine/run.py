@@ -331,6 +331,11 @@ class Run:
         self.attempts.pop(attempt.key, None)
         self.inner.pop(attempt.key, None)
 
+    @property
+    def has_open_calls(self) -> bool:
+        """Whether a call, a question or a wait is open."""
+        return bool(self.attempts or self.inner or self.asleep or self.compiling or self.asking.keys())
+
     def is_open(self, key: str) -> bool:
         """Whether the call with this key has no outcome yet or waits for an approval.
 

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON, Plan
+from callsheet.ir.operations import CLOCK, COMPUTE
 from callsheet.machine import (
     AgentTurn,
     CallModel,
@@ -113,8 +114,7 @@ class Ports:
     """Waits for the next calls of the client of a session."""
 
 
-PLAN_TOOLS = frozenset({"callsheet.clock", "callsheet.compute"})
-"""What plans of version 2 ask for beside tools; no plan can call them by name."""
+_PLAN_TOOLS = frozenset({CLOCK, COMPUTE})
 _log = logging.getLogger("callsheet.tools")
 
 _new = object.__new__
@@ -312,7 +312,7 @@ class Gateway:
 
     def _find(self, tool: str, *, as_data: bool = False) -> Route:
         route = self._ports.route(tool)
-        if route is None and tool in PLAN_TOOLS:
+        if route is None and tool in _PLAN_TOOLS:
             from callsheet.runtime.plan_tools import plan_tool  # noqa: PLC0415 - only for version 2
 
             route = Route(plan_tool(tool, self), is_builtin=True)

@@ -7,15 +7,13 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, assert_never, cast
 from weakref import finalize
 
+from callsheet.ir.operations import CLOCK
 from callsheet.machine.tree.wire import PRINTED, tagged, untagged
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.tools import Handler
 
 if TYPE_CHECKING:
     from callsheet.ports.python_code import Outcome
-
-CLOCK = "callsheet.clock"
-COMPUTE = "callsheet.compute"
 
 
 def plan_tool(tool: str, owner: object) -> Handler:

@@ -5,48 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, TypeAlias
 
-from callsheet.ir.tree import Failing, Word
-from callsheet.machine.expressions import Environment, ExpressionFailed, FailureKind
+from callsheet.ir.tree import Word
+from callsheet.machine.expressions import Environment
+from callsheet.machine.tree.failures import Failure
 from callsheet.machine.tree.program import Body, InvokeOp, LoopOp, ParallelOp
-
-KINDS: dict[FailureKind, Failing] = {
-    FailureKind.TYPE: Failing.TYPE,
-    FailureKind.VALUE: Failing.VALUE,
-    FailureKind.KEY: Failing.KEY,
-    FailureKind.INDEX: Failing.INDEX,
-    FailureKind.ATTRIBUTE: Failing.ATTRIBUTE,
-    FailureKind.ZERO: Failing.ZERO,
-    FailureKind.OVERFLOW: Failing.OVERFLOW,
-    FailureKind.LIMIT: Failing.LIMIT,
-}
-
-
-class Failure(NamedTuple):
-    """Why a statement failed: its kind, its own words, the full text, where, and after how many attempts."""
-
-    kind: str
-    message: str
-    step: str
-    error: str = ""
-    attempts: int = 1
-
-    @classmethod
-    def of(cls, failed: ExpressionFailed, step: str) -> Failure:
-        """The failure of an expression at a place."""
-        return cls(KINDS[failed.kind].value, failed.message, step)
-
-    @property
-    def text(self) -> str:
-        """The full text, with what is around the own words."""
-        return self.error or self.message
-
-
-class StatementFailed(Exception):
-    """Unwinds an operation whose statement has failed."""
-
-    def __init__(self, failure: Failure) -> None:
-        super().__init__(failure.text)
-        self.failure = failure
 
 
 class Leaving(NamedTuple):
@@ -65,7 +27,7 @@ class Leaving(NamedTuple):
     """The failure that a TERMINATE answers, where it does."""
 
 
-Pending: TypeAlias = "Failure | Leaving | None"
+Pending: TypeAlias = Failure | Leaving | None
 """What goes on after a FINALLY block; None is the next statement."""
 
 

@@ -6,6 +6,7 @@ In: a `Tree`, and facts about the tools that it calls. Out: a `TreeProgram` with
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from graphlib import CycleError, TopologicalSorter
 from itertools import count
 from typing import assert_never
 
@@ -17,7 +18,7 @@ from callsheet.ir.effects import Effect
 from callsheet.ir.expr import Literal
 from callsheet.ir.expression import Call as FunctionCall
 from callsheet.ir.expression import Expression, Variable, nodes
-from callsheet.ir.operations import CallKind
+from callsheet.ir.operations import CLOCK, COMPUTE, CallKind
 from callsheet.ir.plan import Plan, filled_parameters
 from callsheet.ir.tree import (
     Act,
@@ -85,13 +86,11 @@ from callsheet.machine.tree.program import (
     YieldOp,
 )
 
-COMPUTE = "callsheet.compute"
-"""The tool that runs the pure Python of a COMPUTE; no plan can name it."""
-CLOCK = "callsheet.clock"
-"""The tool that tells the time; no plan can name it."""
 OWN_FACTS: Mapping[str, ToolFacts] = {COMPUTE: ToolFacts(Effect.PURE), CLOCK: ToolFacts(Effect.READ)}
 """What a run must know of these tools."""
 
+_DEEPEST = 50
+"""How deep sub-plans may call others: each is some levels of Python's own stack."""
 _LEAVING = frozenset({Word.RESPOND, Word.TERMINATE, Word.RETURN})
 _CLOCKS = frozenset({"now", "today"})
 _CLOCK_IN_CODE = lazy.pattern(r"\b(?:now|utcnow|today)\b")
@@ -102,6 +101,9 @@ def compile_tree(plan: Plan, facts: Mapping[str, ToolFacts]) -> Program:
     """Compile a plan of version 2. Raises CallsheetError (RUN038) for what the machine does not do yet."""
     assert plan.tree is not None
     maker = _Compiler(plan, plan.tree, facts)
+    for name in _callees_first(plan.tree):
+        if (sub_plan := plan.tree.plan(name)) is not None:
+            maker.sub_plan(sub_plan)
     main = _Scope()
     inputs = tuple((main.own(one.name), one) for one in plan.tree.inputs)
     maker.block(plan.tree.body, main)
@@ -109,6 +111,33 @@ def compile_tree(plan: Plan, facts: Mapping[str, ToolFacts]) -> Program:
     slot_of = {name: slot for slot, name in enumerate(main.body.names)}
     number_of = {code.id: code.number for code in maker.codes}
     return Program(plan, tuple(maker.codes), number_of, slot_of, tuple(main.body.names), {}, None, program)
+
+
+def _callees_first(tree: Tree) -> list[str]:
+    """The names of the sub-plans, each behind those that it calls.
+
+    Raises CallsheetError (RUN038) where they call one another in a circle, or too deep for the machine.
+    """
+    calls = {one.name: _called(one.body) for one in tree.plans}
+    try:
+        order = [*TopologicalSorter(calls).static_order()]
+    except CycleError as error:
+        circle = " → ".join(error.args[1])
+        raise CallsheetError.single("RUN038", f"sub-plans call one another: {circle}") from None
+    depth: dict[str, int] = {}
+    for name in order:
+        depth[name] = 1 + max((depth[each] for each in calls.get(name, ())), default=0)
+        if depth[name] > _DEEPEST:
+            raise CallsheetError.single(
+                "RUN038",
+                f"sub-plan {name} calls others {depth[name]} deep; at most {_DEEPEST} can be under way",
+                help="call some of them one after another instead of inside each other",
+            )
+    return order
+
+
+def _called(block: Block) -> set[str]:
+    return {one.plan for one in statements(block) if isinstance(one, Invoke)}
 
 
 class _Scope:

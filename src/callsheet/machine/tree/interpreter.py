@@ -24,7 +24,6 @@ from callsheet.machine.expressions.functions import FUNCTIONS
 from callsheet.machine.expressions.values import (
     DEFAULT_WORK,
     Environment,
-    FailureRecord,
     elements,
     to_json,
     to_text,
@@ -38,14 +37,23 @@ from callsheet.machine.tree.activations import (
     MISSING,
     Activation,
     Ended,
-    Failure,
     Guard,
     Leaving,
     Loop,
     Members,
-    StatementFailed,
+    Pending,
     new_environment,
 )
+from callsheet.machine.tree.failures import (
+    Failure,
+    StatementFailed,
+    failure_of,
+    is_failure,
+    of_compute,
+    of_items,
+    record_of,
+)
+from callsheet.machine.tree.guards import ENDED, NEXT, STAY, WAITING, leave, unwind
 from callsheet.machine.tree.program import (
     NONE,
     BranchOp,
@@ -81,15 +89,10 @@ from callsheet.machine.tree.wire import PRINTED, plain, read_outputs, tagged
 if TYPE_CHECKING:
     from callsheet.machine.run import Run
 
-NEXT, STAY, WAITING, ENDED = range(4)
-"""What an operation leads to: the next one, the one at `pc`, a wait for an outcome, the activation's end."""
-
 _SCALARS = frozenset({str, int, bool, type(None)})
 _tool_call: Callable[[tuple[object, ...]], CallTool] = partial(cast("Any", tuple).__new__, CallTool)
 """Makes a CallTool from a tuple of all its fields; faster than its constructor."""
 _MODELS = frozenset({Kind.MODEL, Kind.AGENT})
-_SHOWN_FAILURES = 5
-"""How many failed items a message names."""
 
 
 def refuse_policy() -> NoReturn:
@@ -115,12 +118,14 @@ Paused: TypeAlias = "Activation | Loop"
 class TreeRun:
     """The part of a run that only a plan tree has."""
 
-    __slots__ = ("env", "main", "paused", "program")
+    __slots__ = ("ending", "env", "main", "paused", "program")
 
     def __init__(self, program: TreeProgram, slots: list[Any]) -> None:
         self.program = program
         self.main = Activation(program.main, slots)
         self.paused: list[Paused] = []
+        self.ending: End | None = None
+        """How the run ends once the calls that have left have their outcomes; nothing else starts."""
         self.env: Environment = new_environment()
 
     def set_inputs(self, run: Run, given: Mapping[str, JSON]) -> None:
@@ -197,12 +202,15 @@ class TreeRun:
         """Execute an activation and what goes on behind it; `first` is done before its next operation."""
         try:
             following: Activation | None = act
-            while following is not None and run.result is None:
+            while following is not None and run.result is None and self.ending is None:
                 if self._execute(run, following, out, first) == WAITING:
                     return
                 following, first = self._deliver(run, following, out)
         except RunEnds as ends:
-            run.finish(ends.end, out)
+            self.ending = ends.end
+            self.paused.clear()
+        if self.ending is not None and run.result is None and not run.has_open_calls:
+            run.finish(self.ending, out)
 
     def _execute(self, run: Run, act: Activation, out: list[Command], first: Callable[[], int] | None) -> int:
         """Execute operations until the activation waits or ends."""
@@ -225,9 +233,9 @@ class TreeRun:
                     operation = operations[act.pc]
                     signal = _EXECUTE[type(operation)](self, run, act, operation, out)
             except StatementFailed as failed:
-                signal = _unwind(act, failed.failure)
+                signal = unwind(act, failed.failure)
             except ExpressionFailed as failed:
-                signal = _unwind(act, Failure.of(failed, self._place(act)))
+                signal = unwind(act, Failure.of(failed, self._place(act)))
             if signal == NEXT:
                 act.pc += 1
             elif signal != STAY:
@@ -342,7 +350,10 @@ class TreeRun:
         visit = act.path + segment(op.code.id)
         self._count(run, act, visit)
         run.notify(NoteKind.STARTED, visit)
-        values = {name: tagged(act.slots[slot]) for name, slot in op.names}
+        try:
+            values = {name: tagged(act.slots[slot]) for name, slot in op.names}
+        except ExpressionFailed as failed:
+            return self._remedied(run, act, op, Failure.of(failed, visit))
         args: dict[str, Any] = {
             "source": op.source,
             "inputs": values,
@@ -409,7 +420,7 @@ class TreeRun:
             kind = frame.kind or Failing.TOOL.value
             failure = Failure(kind, to_message(value), frame.visit, attempts=attempt.number)
             if isinstance(op, ComputeOp):
-                failure = _of_compute(failure)
+                failure = of_compute(failure)
             return self._remedied(run, act, op, failure)
         try:
             if isinstance(op, ComputeOp):
@@ -417,7 +428,10 @@ class TreeRun:
                 if PRINTED in made:
                     run.notify(NoteKind.SAID, frame.visit, made[PRINTED])
                 for name, slot in op.into:
-                    self.put(run, act, slot, made[name])
+                    if name in made:
+                        self.put(run, act, slot, made[name])
+                    else:
+                        run.notify(NoteKind.FACT, frame.visit, f"it has set no ${name}")
                 self._finished(run, frame.visit)
             elif op.into is None:
                 self._finished(run, frame.visit, value=value)
@@ -439,25 +453,27 @@ class TreeRun:
         if remedy is None or failure.kind == Failing.DENIED:
             raise StatementFailed(failure)
         into = op.into if isinstance(op, CallOp) else None
-        return self._remedy(run, act, remedy, failure, into)
+        leaving = self._remedy(run, act, remedy, failure, into)
+        return NEXT if leaving is None else leave(act, leaving)
 
     def _remedy(
         self, run: Run, act: Activation, remedy: RemedyCode, failure: Failure, into: Store | None
-    ) -> int:
+    ) -> Leaving | None:
+        """Carry out a remedy; the early end that TERMINATE is, None if the plan goes on."""
         if remedy.kind == "terminate":
             values = [self.value(act, each) for each in remedy.values]
             text = " ".join(self.text(value) for value in values)
-            return _leave(act, Leaving(Word.TERMINATE, (text, text), step=failure.step, error=failure.text))
+            return Leaving(Word.TERMINATE, (text, text), step=failure.step, error=failure.text)
         if remedy.kind == "use":
             value = self.value(act, remedy.values[0])
             if into is not None:
                 self.put(run, act, into.slot, value)
             run.notify(NoteKind.FACT, failure.step, f"it failed ({failure.text}); its USE value counts")
-            return NEXT
+            return None
         run.failed_steps[failure.step] = None
         if into is not None:
             self.put(run, act, into.slot, record_of(failure))
-        return NEXT
+        return None
 
     # -------------------------------------------------------------- simple statements
 
@@ -496,13 +512,13 @@ class TreeRun:
                 return self._wait(run, act, place, values[0], out)
             case _:
                 if op.word is Word.RETURN and act.parent is not None:
-                    return _leave(act, Leaving(Word.RETURN, values[0] if values else None, step=place))
+                    return leave(act, Leaving(Word.RETURN, values[0] if values else None, step=place))
                 answer = to_json(values[0]) if len(values) == 1 else None
                 is_null = values == [None] and op.word is not Word.TERMINATE
                 text = "" if is_null else " ".join(self.text(value) for value in values)
                 if len(values) > 1:
                     answer = text
-                return _leave(act, Leaving(op.word, (text, answer), step=place))
+                return leave(act, Leaving(op.word, (text, answer), step=place))
 
     def _yield(self, run: Run, act: Activation, op: YieldOp, out: list[Command]) -> int:
         act.yielded = self.value(act, op.value)
@@ -512,7 +528,7 @@ class TreeRun:
         seconds = seconds_of(given)
         if seconds is None:
             raise StatementFailed(
-                Failure(Failing.TYPE.value, "WAIT takes seconds or a duration, at least 0", place)
+                Failure(Failing.TYPE.value, "WAIT and every take seconds or a duration, at least 0", place)
             )
         refusal = run.budget.reserve_wait(seconds)
         if refusal is not None:
@@ -578,7 +594,6 @@ class TreeRun:
         if op.until is not None and self.value(act, op.until):
             act.pc += 1
             return STAY
-        act.pc = op.head if op.every is None else act.pc
         if op.every is not None and (most is None or count < most):
             place = act.path + segment(op.id)
             return self._wait(run, act, place, self.value(act, op.every), out)
@@ -591,13 +606,13 @@ class TreeRun:
 
     def _break(self, run: Run, act: Activation, op: BreakOp, out: list[Command]) -> int:
         if op.repeat == NONE:
-            return _leave(act, Leaving(op.word))
+            return leave(act, Leaving(op.word))
         _, _, path, depth = act.slots[op.repeat]
         head = act.body.operations[op.head]
         assert isinstance(head, RoundOp)
         to = head.end if op.word is Word.BREAK else head.next
         path = path if op.word is Word.BREAK else act.path
-        return _leave(act, Leaving(op.word, to=to, depth=depth, path=path))
+        return leave(act, Leaving(op.word, to=to, depth=depth, path=path))
 
     # -------------------------------------------------------------- guards
 
@@ -613,12 +628,7 @@ class TreeRun:
 
     def _unguard(self, run: Run, act: Activation, op: UnguardOp, out: list[Command]) -> int:
         act.path = act.guards.pop().path
-        if op.final == NONE:
-            act.pc = op.end
-        else:
-            act.pending.append(None)
-            act.pc = op.final
-        return STAY
+        return self._behind(act, op.final, op.end, None)
 
     def _catch(self, run: Run, act: Activation, op: CatchOp, out: list[Command]) -> int:
         assert act.failure is not None
@@ -632,37 +642,38 @@ class TreeRun:
                 return STAY
             return self._wait(run, act, f"{guard.path}{segment(op.id)}~{guard.attempt + 1}", pause, out)
         act.failure = None
+        after: Pending = failure
         if op.remedy is not None and not is_denied:
-            self._remedy(run, act, op.remedy, failure, op.into)
-        else:
-            for kinds, slot, first in op.handlers:
-                if failure.kind in kinds if kinds else not is_denied:
-                    act.slots[slot] = record_of(failure)
-                    run.notify(NoteKind.FACT, failure.step, f"it failed ({failure.text}); its handler runs")
-                    act.pc = first
-                    return STAY
-            if op.final == NONE:
-                return _unwind(act, failure)
-            act.pending.append(failure)
-            act.pc = op.final
-            return STAY
-        if op.final == NONE:
-            act.pc = op.end
-        else:
-            act.pending.append(None)
-            act.pc = op.final
-        return STAY
+            try:
+                after = self._remedy(run, act, op.remedy, failure, op.into)
+            except ExpressionFailed as failed:
+                after = Failure.of(failed, guard.path + op.id)
+        for kinds, slot, first in op.handlers:
+            if failure.kind in kinds if kinds else not is_denied:
+                act.slots[slot] = record_of(failure)
+                run.notify(NoteKind.FACT, failure.step, f"it failed ({failure.text}); its handler runs")
+                act.pc = first
+                return STAY
+        return self._behind(act, op.final, op.end, after)
 
-    def _end_final(self, run: Run, act: Activation, op: EndFinalOp, out: list[Command]) -> int:
-        pending = act.pending.pop()
-        match pending:
+    @staticmethod
+    def _behind(act: Activation, final: int, end: int, after: Pending) -> int:
+        """Go to a FINALLY block, if there is one, and then to what comes after it."""
+        if final != NONE:
+            act.pending.append(after)
+            act.pc = final
+            return STAY
+        match after:
             case None:
-                act.pc = op.end
+                act.pc = end
                 return STAY
             case Failure():
-                return _unwind(act, pending)
+                return unwind(act, after)
             case Leaving():
-                return _leave(act, pending)
+                return leave(act, after)
+
+    def _end_final(self, run: Run, act: Activation, op: EndFinalOp, out: list[Command]) -> int:
+        return self._behind(act, NONE, op.end, act.pending.pop())
 
     # -------------------------------------------------------------- loops
 
@@ -746,19 +757,18 @@ class TreeRun:
     def _loop_done(self, run: Run, act: Activation, loop: Loop) -> int:
         op, failures = loop.op, loop.failures
         if loop.leaving is not None:
-            return _leave(act, loop.leaving)
+            return leave(act, loop.leaving)
         if failures:
             numbers = sorted(failures)
             denied = next((n for n in numbers if failures[n].kind == Failing.DENIED), None)
             if not op.skips or denied is not None:
                 first = failures[numbers[0] if denied is None else denied]
-                failure = _of_items(loop, numbers, first)
+                failure = of_items(failures, len(loop.items), first)
                 run.notify(NoteKind.FAILED, loop.path, failure.text)
                 raise StatementFailed(failure)
             run.failed_steps[loop.path] = None
-            run.notify(
-                NoteKind.FACT, loop.path, f"{_of_items(loop, numbers, failures[numbers[0]]).text}; left out"
-            )
+            said = of_items(failures, len(loop.items), failures[numbers[0]]).text
+            run.notify(NoteKind.FACT, loop.path, f"{said}; left out")
         results = [value for value in loop.results if value is not MISSING]
         if op.into is None:
             self._finished(run, loop.path)
@@ -827,7 +837,7 @@ class TreeRun:
             run.notify(NoteKind.FAILED, visit, by.text)
             raise StatementFailed(by._replace(error=f"{op.plan}: {by.text}"))
         if isinstance(by, Leaving) and by.word is not Word.RETURN:
-            return _leave(act, by)
+            return leave(act, by)
         value = None if by is None else by.value
         if op.result is not None:
             value, wrong = conformed(value, op.result, self.program.types)
@@ -838,44 +848,6 @@ class TreeRun:
         else:
             self._finished(run, visit, op.into.name, self.store(run, act, op.into, value, visit))
         return NEXT
-
-
-# ---------------------------------------------------------------- leaving and unwinding
-
-
-def _unwind(act: Activation, failure: Failure) -> int:
-    """Give a failure to the innermost guard of an activation, or end the activation with it."""
-    if not act.guards:
-        act.pending.clear()
-        act.ended = Ended(failure)
-        return ENDED
-    guard = act.guards.pop()
-    del act.pending[guard.pending :]
-    act.path = guard.path
-    if guard.catch != NONE:
-        act.failure = failure, guard
-        act.pc = guard.catch
-    else:
-        act.pending.append(failure)
-        act.pc = guard.final
-    return STAY
-
-
-def _leave(act: Activation, leaving: Leaving) -> int:
-    """Leave guards, FINALLY blocks first, for an early end."""
-    while len(act.guards) > leaving.depth:
-        guard = act.guards.pop()
-        del act.pending[guard.pending :]
-        if guard.final != NONE:
-            act.path = guard.path
-            act.pending.append(leaving)
-            act.pc = guard.final
-            return STAY
-    if leaving.to != NONE:
-        act.pc, act.path = leaving.to, leaving.path
-        return STAY
-    act.ended = Ended(leaving, act.yielded)
-    return ENDED
 
 
 # ---------------------------------------------------------------- values for tools
@@ -905,62 +877,6 @@ def _is_data(value: Any) -> bool:
         elif kind is not float or one - one != 0:
             return False
     return True
-
-
-# ---------------------------------------------------------------- failures as values
-
-
-def record_of(failure: Failure) -> FailureRecord:
-    """A failure as a value: what `$error` and CONTINUE give."""
-    return FailureRecord(
-        error=failure.text,
-        message=failure.message,
-        kind=failure.kind,
-        step=failure.step,
-        attempts=failure.attempts,
-    )
-
-
-def is_failure(values: list[Any]) -> bool:
-    """Whether a FAIL is given a failure, and not the words of one."""
-    one = values[0] if len(values) == 1 else None
-    return isinstance(one, dict) and {"kind", "message", "step"} <= cast("dict[str, Any]", one).keys()
-
-
-def failure_of(record: Mapping[str, Any], place: str) -> Failure:
-    """The failure that a record of one tells of, raised again."""
-    step, error = str(record["step"] or place), str(record.get("error") or "")
-    return Failure(str(record["kind"]), str(record["message"]), step, error, int(record.get("attempts") or 1))
-
-
-def _of_items(loop: Loop, numbers: list[int], first: Failure) -> Failure:
-    shown = ", ".join(f"[{n}] {loop.failures[n].text}" for n in numbers[:_SHOWN_FAILURES])
-    more = len(numbers) - _SHOWN_FAILURES
-    rest = f" and {more} more" if more > 0 else ""
-    verb = "item" if len(loop.items) == 1 else "items"
-    text = f"{len(numbers)} of {len(loop.items)} {verb} failed: {shown}{rest}"
-    return first._replace(error=text)
-
-
-def _of_compute(failure: Failure) -> Failure:
-    """The failure of a COMPUTE: its port says the exception's name in front."""
-    name, colon, rest = failure.message.partition(": ")
-    if not colon or not name.isidentifier():
-        return failure
-    kind = _EXCEPTIONS.get(name, name)
-    return failure._replace(kind=kind, message=rest)
-
-
-_EXCEPTIONS: dict[str, str] = {
-    "TypeError": "TYPE",
-    "ValueError": "VALUE",
-    "KeyError": "KEY",
-    "IndexError": "INDEX",
-    "AttributeError": "ATTRIBUTE",
-    "ZeroDivisionError": "ZERO",
-    "OverflowError": "OVERFLOW",
-    "LimitError": "LIMIT",
-}
 
 
 def to_message(value: Any) -> str:

@@ -1,0 +1,102 @@
+"""Failures in plan trees: their kinds, as values that a plan can read, and of loops and pure code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, cast
+
+from callsheet.ir.tree import Failing
+from callsheet.machine.expressions import ExpressionFailed, FailureKind
+from callsheet.machine.expressions.values import FailureRecord
+
+KINDS: dict[FailureKind, Failing] = {
+    FailureKind.TYPE: Failing.TYPE,
+    FailureKind.VALUE: Failing.VALUE,
+    FailureKind.KEY: Failing.KEY,
+    FailureKind.INDEX: Failing.INDEX,
+    FailureKind.ATTRIBUTE: Failing.ATTRIBUTE,
+    FailureKind.ZERO: Failing.ZERO,
+    FailureKind.OVERFLOW: Failing.OVERFLOW,
+    FailureKind.LIMIT: Failing.LIMIT,
+}
+_NAMES = {kind.value: failing.value for kind, failing in KINDS.items()}
+"""The kinds by the names of Python's exceptions."""
+_SHOWN_FAILURES = 5
+"""How many failed items a message names."""
+
+
+class Failure(NamedTuple):
+    """Why a statement failed: its kind, its own words, the full text, where, and after how many attempts."""
+
+    kind: str
+    message: str
+    step: str
+    error: str = ""
+    attempts: int = 1
+
+    @classmethod
+    def of(cls, failed: ExpressionFailed, step: str) -> Failure:
+        """The failure of an expression at a place."""
+        return cls(KINDS[failed.kind].value, failed.message, step)
+
+    @property
+    def text(self) -> str:
+        """The full text, with what is around the own words."""
+        return self.error or self.message
+
+
+class StatementFailed(Exception):
+    """Unwinds an operation whose statement has failed."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.text)
+        self.failure = failure
+
+
+def record_of(failure: Failure) -> FailureRecord:
+    """A failure as a value: what `$error` and CONTINUE give."""
+    return FailureRecord(
+        error=failure.text,
+        message=failure.message,
+        kind=failure.kind,
+        step=failure.step,
+        attempts=failure.attempts,
+    )
+
+
+def is_failure(values: list[Any]) -> bool:
+    """Whether a FAIL is given a failure, and not the words of one."""
+    one = values[0] if len(values) == 1 else None
+    return isinstance(one, dict) and {"kind", "message", "step"} <= cast("dict[str, Any]", one).keys()
+
+
+def failure_of(record: Mapping[str, Any], place: str) -> Failure:
+    """The failure that a record of one tells of, raised again."""
+    attempts = record.get("attempts")
+    return Failure(
+        str(record["kind"]),
+        str(record["message"]),
+        str(record["step"] or place),
+        str(record.get("error") or ""),
+        attempts if isinstance(attempts, int) else 1,
+    )
+
+
+def of_items(failures: Mapping[int, Failure], count: int, first: Failure) -> Failure:
+    """The failure of a loop of so many items: `first`, with the items that failed in its full text."""
+    numbers = sorted(failures)
+    shown = ", ".join(f"[{n}] {failures[n].text}" for n in numbers[:_SHOWN_FAILURES])
+    more = len(numbers) - _SHOWN_FAILURES
+    rest = f" and {more} more" if more > 0 else ""
+    items = "item" if count == 1 else "items"
+    text = f"{len(numbers)} of {count} {items} failed: {shown}{rest}"
+    return first._replace(error=text)
+
+
+def of_compute(failure: Failure) -> Failure:
+    """The failure of a COMPUTE: its port says the exception's name in front."""
+    name, colon, rest = failure.message.partition(": ")
+    if not colon or not name.isidentifier():
+        return failure
+    kind = _NAMES.get(name, name)
+    return failure._replace(kind=kind, message=rest)
