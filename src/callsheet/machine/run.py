@@ -302,8 +302,8 @@ class Run:
         """The Attempt, with its frame, that a plain call stands for."""
         code, args, place, of_items = call
         if place == IN_TREE:
-            frame = TreeFrame().of(code, cast("Activation", of_items), key.rpartition(".")[0])
-            return Attempt().begin(frame, 0, key, args, [])
+            of_tree = TreeFrame().of(code, cast("Activation", of_items), key.rpartition(".")[0])
+            return Attempt().begin(of_tree, 0, key, args, [])
         if isinstance(of_items, Frame):
             return Attempt().begin(of_items, place, key, args, [])
         grouped = place != NOWHERE or self.schedule is not None
