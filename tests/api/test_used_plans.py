@@ -30,7 +30,7 @@ def write(folder: Path, name: str, text: str) -> Path:
 
 
 def test_a_used_plan_is_part_of_the_plan(tmp_path: Path) -> None:
-    part = write(tmp_path, "parts/triage.ltp", PART)
+    write(tmp_path, "parts/triage.ltp", PART)
     path = write(tmp_path, "main.ltp", MAIN)
     plan = Plan.load(path)
     tree = plan.ir.tree
@@ -43,7 +43,6 @@ def test_a_used_plan_is_part_of_the_plan(tmp_path: Path) -> None:
     assert not plan.check()
     write(tmp_path, "parts/triage.ltp", PART.replace("+ 1", "+ 2"))
     assert Plan.load(path).hash != plan.hash
-    write(tmp_path, part.name, PART)
 
 
 def test_a_used_plan_may_use_others_and_declare_the_plan_itself(tmp_path: Path) -> None:
@@ -76,6 +75,8 @@ def test_a_plan_of_the_library_is_used(tmp_path: Path, monkeypatch: pytest.Monke
         ("# ltp: 2\nLET $x =\n", "PLN030", "parts/triage.ltp:2:"),
         ('S1: @RESPOND ("a")\n', "PLN031", "version 1"),
         ("# ltp: 2\n@RESPOND (1, 2)\n", "PLN031", "several values"),
+        ("# ltp: 2\nPLAN triage () {\n}\n", "PLN031", "does nothing"),
+        ("# ltp: 2\nTYPE A = {a: A?}\nINPUT $t: A\n@RESPOND ($t)\n", "PLN031", "contains itself"),
         ('# ltp: 2\nUSE x FROM "../main.ltp"\nCALL x ()\n', "PLN032", "uses itself"),
     ],
 )
@@ -89,6 +90,16 @@ def test_what_is_wrong_with_a_used_plan_stands_at_its_use(
     (wrong,) = caught.value.diagnostics
     assert (wrong.code, wrong.span and wrong.span.start) == (code, 9)
     assert said in wrong.message
+
+
+def test_a_use_names_a_file(tmp_path: Path) -> None:
+    with pytest.raises(PlanError, match="no file has such a name"):
+        Plan.load(write(tmp_path, "main.ltp", MAIN.replace("triage.ltp", "\\u0000")))
+
+
+def test_a_used_plan_may_have_a_sub_plan_that_does_nothing(tmp_path: Path) -> None:
+    write(tmp_path, "parts/triage.ltp", PART + "PLAN nothing () {\n}\n")
+    assert not Plan.load(write(tmp_path, "main.ltp", MAIN)).check()
 
 
 def test_a_text_that_is_no_file_uses_nothing() -> None:

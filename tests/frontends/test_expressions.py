@@ -151,3 +151,11 @@ def test_variables_are_listed_in_order() -> None:
     node = read_expression('[x + $b for x in $a if "${c}"] + $b').expression
     assert variables_in(node) == ("b", "a", "c")
     assert sum(isinstance(one, Bound) for one in nodes(node)) == 1
+
+
+@pytest.mark.parametrize("rest", [" + 1", ".b", "[0]", ".strip()"])
+def test_operations_in_a_row_have_an_end(rest: str) -> None:
+    read_expression("$a" + rest * 99)
+    for text in (f"$a{rest * 101}", f'"${{$a{rest * 101}}}"', f"$a{rest * 20_000}"):
+        with pytest.raises(NotAnExpression, match="at most 100 operations one inside the other"):
+            read_expression(text)

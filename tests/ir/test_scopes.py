@@ -1,10 +1,10 @@
 """Scopes of version 2: which variables live where, and what makes a loop run in order."""
 
-from dataclasses import replace
+import pytest
 
 from callsheet.frontends.expressions import read_expression
 from callsheet.ir.expression import Expression
-from callsheet.ir.scopes import Scope, runs_in_order, scopes_of
+from callsheet.ir.scopes import Scope, scopes_of
 from callsheet.ir.tree import (
     Act,
     Assign,
@@ -91,29 +91,16 @@ def test_only_what_ends_the_plan_leaves_the_loops_around() -> None:
         assert _item(_loop(Say("", word), id="S2", var="k")).leaves is leaves
 
 
-def test_the_tools_of_a_body_are_those_of_its_sub_plans_too() -> None:
-    plans = (
-        SubPlan("one", (), (Act("S5", "READ"), Invoke("S6", "two"))),
-        SubPlan("two", (), (Act("S7", "WRITE"), Say("", Word.RETURN))),
-    )
-    found = scopes_of(
-        with_ids(Tree((_loop(Invoke("S2", "one"), Act("S3", "LIST"), source="[]"),), plans=plans))
-    )
-    assert found.items["S1"].tools == {"LIST", "READ", "WRITE"}
-    assert found.main.tools == {"LIST", "READ", "WRITE"}
-    assert not found.items["S1"].leaves, "RETURN ends the sub-plan alone"
+@pytest.mark.parametrize("inner", ["loop", "rounds"])
+def test_break_in_a_handler_of_a_loop_leaves_the_loop_around(inner: str) -> None:
+    recovery = Recovery(handlers=(Handler((), (Say("", Word.BREAK),)),))
+    body: Block = (Act("S2", "READ"),)
+    loop: Statement = Foreach("S3", "k", _e("$m"), body, recovery=recovery)
+    rounds: Statement = Repeat("S3", _e("3"), body, until=_e("True"), recovery=recovery)
+    assert _item(loop if inner == "loop" else rounds).leaves
 
 
-def test_items_run_side_by_side_where_all_calls_read_or_the_loop_says_so() -> None:
-    def in_order(*body: Statement, **how: bool) -> bool:
-        loop = replace(_loop(*body), **how)
-        scopes = scopes_of(with_ids(Tree((Let("", "n", _e("0")), Let("", "rows", _e("[]")), loop))))
-        return runs_in_order(loop, scopes.items["S1"], {"READ"}.__contains__)
-
-    read, write, change = Act("S2", "READ"), Act("S3", "WRITE"), Assign("S4", "n", _e("1"))
-    assert not in_order(read)
-    assert not in_order(read, write, together=True)
-    assert in_order(read, write)
-    assert in_order(read, change)
-    assert in_order(read, change, together=True)
-    assert in_order(read, in_order=True)
+def test_return_ends_its_sub_plan_alone() -> None:
+    plans = (SubPlan("one", (), (Say("", Word.RETURN),)),)
+    found = scopes_of(with_ids(Tree((_loop(Invoke("S2", "one"), source="[]"),), plans=plans)))
+    assert not found.items["S1"].leaves

@@ -322,6 +322,15 @@ S1: ?FOREACH ($m IN [1, 2, 3]) {
     assert done(body.replace("{end}", '@RESPOND ("early")')) == "early"
 
 
+@pytest.mark.parametrize("inner", ["?FOREACH ($k IN [1]) {{ {} }}", "?REPEAT (max=1) {{ {} }} UNTIL (True)"])
+def test_break_about_the_failure_of_an_inner_loop_makes_the_outer_one_run_in_order(inner: str) -> None:
+    loop = inner.format('\nFAIL ("no")\n') + " ON_FAIL {\nBREAK\n}"
+    one = bench(f"S1: ?FOREACH ($m IN [1, 2]) {{\nS2: @READ (x=$m)\n{loop}\n}}\n@RESPOND (1)")
+    assert one.keys == ["S1[0]/S2.1"]
+    one.ok("S1[0]/S2.1")
+    assert one.result.answer == 1
+
+
 def test_repeat_until_counts_rounds_in_keys() -> None:
     text = 'S1: ?REPEAT (max=3) {\n  S2: @READ (x=1) > $job\n} UNTIL ($job != "running")\n@RESPOND ($job)'
     one = bench(text)

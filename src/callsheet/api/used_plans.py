@@ -93,6 +93,8 @@ def _plan_of(origin: Origin, path: Path, library: Callable[[str], Plan]) -> tupl
     """The used plan, and the place that stands for it in a chain of uses."""
     if origin.is_library:
         return library(origin.reference), Path("library") / origin.reference
+    if "\0" in origin.reference:
+        raise OSError("no file has such a name")
     place = (path.parent / origin.reference).resolve()
     with place.open("rb") as file:
         text = read_text(file, str(place), "give the place of a plan")

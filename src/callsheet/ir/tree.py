@@ -437,8 +437,8 @@ def recovery_of(statement: Statement) -> Recovery | None:
     assert_never(statement)
 
 
-def inner_blocks(statement: Statement) -> Iterator[Block]:
-    """The blocks directly inside a statement in the order of the text, those about its failure last."""
+def own_blocks(statement: Statement) -> Iterator[Block]:
+    """The blocks directly inside a statement that are not about its failure, in the order of the text."""
     match statement:
         case Act() | Invoke() | Compute() | Let() | Assign() | Require() | Say():
             pass
@@ -452,11 +452,29 @@ def inner_blocks(statement: Statement) -> Iterator[Block]:
             yield members
         case _:
             assert_never(statement)
+
+
+def inner_blocks(statement: Statement) -> Iterator[Block]:
+    """The blocks directly inside a statement in the order of the text, those about its failure last."""
+    yield from own_blocks(statement)
     recovery = recovery_of(statement)
     if recovery is not None:
-        yield from (handler.body for handler in recovery.handlers)
-        if recovery.final is not None:
-            yield recovery.final
+        yield from blocks_of_failure(recovery)
+
+
+def blocks_of_failure(recovery: Recovery) -> Iterator[Block]:
+    """The handlers and the FINALLY block, in the order of the text."""
+    yield from (handler.body for handler in recovery.handlers)
+    if recovery.final is not None:
+        yield recovery.final
+
+
+def blocks_of_scope(statement: Statement) -> Iterator[Block]:
+    """The blocks directly inside a statement whose variables are those of the place where it stands."""
+    blocks = inner_blocks(statement)
+    if isinstance(statement, Foreach):
+        next(blocks)
+    yield from blocks
 
 
 def operands(statement: Statement) -> Iterator[Expression]:  # noqa: PLR0912 - a case for each statement

@@ -33,6 +33,9 @@ from callsheet.ir.tree import (
     Try,
     Use,
     Word,
+    blocks_of_failure,
+    blocks_of_scope,
+    own_blocks,
     recovery_of,
     variables_set,
 )
@@ -159,7 +162,7 @@ class _Maker:
     def _number(self, statement: Statement) -> Exits:
         own = self.count
         self.count += 1
-        bodies = [self._span(body) for body in _bodies(statement)]
+        bodies = [self._span(body) for body in own_blocks(statement)]
         inner = frozenset[_Exit]().union(*(exits for _, exits in bodies))
         recovery = recovery_of(statement)
         handlers = [] if recovery is None else [self._span(handler.body) for handler in recovery.handlers]
@@ -229,7 +232,7 @@ class _Maker:
         handles = recovery is not None and (
             recovery.again is not None or recovery.remedy is not None or bool(recovery.handlers)
         )
-        for body, (_, last) in zip(_bodies(statement), blocks.bodies, strict=True):
+        for body, (_, last) in zip(own_blocks(statement), blocks.bodies, strict=True):
             self.place(body, [*chain, _Frame(statement, last, handles, is_loop)])
         if recovery is not None:
             for handler, (_, last) in zip(recovery.handlers, blocks.handlers, strict=True):
@@ -318,20 +321,6 @@ def _is_repeated(frame: _Frame) -> bool:
     return is_retried or (frame.is_loop and isinstance(owner, Repeat))
 
 
-def _bodies(statement: Statement) -> tuple[Block, ...]:
-    """The blocks of a statement that are not about its failure."""
-    match statement:
-        case If(branches=branches, otherwise=otherwise):
-            return (*(branch.body for branch in branches), *(() if otherwise is None else (otherwise,)))
-        case Foreach(body=body) | Repeat(body=body) | Try(body=body):
-            return (body,)
-        case Parallel(members=members):
-            return (members,)
-        case Act() | Invoke() | Compute() | Let() | Assign() | Require() | Say():
-            return ()
-    assert_never(statement)
-
-
 def catches_all(recovery: Recovery) -> bool:
     """Whether a recovery handles every failure but a denial."""
     match recovery.remedy:
@@ -344,27 +333,33 @@ def catches_all(recovery: Recovery) -> bool:
 
 def runs_one_by_one(loop: Foreach) -> bool:
     """Whether the first failed item ends a loop: it is in order, assigns outer variables or may end early."""
-    return loop.in_order or bool(assigned_outside(loop)) or _ends_early(loop.body)
+    return loop.in_order or bool(assigned_outside(loop)) or ends_early(loop.body)
 
 
-def _ends_early(block: Block, *, in_loop: bool = False) -> bool:
+_ENDS = frozenset({Word.RESPOND, Word.TERMINATE, Word.RETURN})
+
+
+def ends_early(block: Block, *, in_loop: bool = False) -> bool:
+    """Whether a statement in the body of a loop may end the loop, or what is around it.
+
+    `in_loop` says that the block is the body of another loop in that body, whose BREAK is its own. What a
+    loop does about its failure stands outside of it.
+    """
     for statement in block:
-        if isinstance(statement, Say):
-            if statement.word in (Word.RESPOND, Word.TERMINATE, Word.RETURN):
-                return True
-            if statement.word is Word.BREAK and not in_loop:
-                return True
+        if isinstance(statement, Say) and (
+            statement.word in _ENDS or (statement.word is Word.BREAK and not in_loop)
+        ):
+            return True
         recovery = recovery_of(statement)
         if recovery is not None and isinstance(recovery.remedy, Leave):
             return True
         deeper = in_loop or isinstance(statement, Foreach | Repeat)
-        if any(_ends_early(body, in_loop=deeper) for body in _bodies(statement)):
+        if any(ends_early(body, in_loop=deeper) for body in own_blocks(statement)):
             return True
-        if recovery is not None:
-            inner = [handler.body for handler in recovery.handlers]
-            inner += [] if recovery.final is None else [recovery.final]
-            if any(_ends_early(body, in_loop=in_loop) for body in inner):
-                return True
+        if recovery is not None and any(
+            ends_early(body, in_loop=in_loop) for body in blocks_of_failure(recovery)
+        ):
+            return True
     return False
 
 
@@ -402,10 +397,5 @@ def _same_scope(block: Block) -> Iterator[Statement]:
     while stack:
         statement = stack.pop()
         yield statement
-        recovery = recovery_of(statement)
-        inner = [] if isinstance(statement, Foreach) else list(_bodies(statement))
-        if recovery is not None:
-            inner += [handler.body for handler in recovery.handlers]
-            inner += [] if recovery.final is None else [recovery.final]
-        for one in reversed(inner):
+        for one in reversed(list(blocks_of_scope(statement))):
             stack.extend(reversed(one))

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import pytest
+from tests.passes.verify_tree.corpus import plan_of
 from tests.passes.verify_tree.random_plans import Drawing
 from tests.passes.verify_tree.runs import FLAKY, OPEN, SECRET, SEEN, Runner, TooLong
-from tests.passes.verify_tree.texts import plan_of
 
 from callsheet.ir.labels import read_label
 from callsheet.machine.monitor.enforcement import Enforcement
@@ -73,8 +73,8 @@ LEAKS = {
     "what items yield": "S1: @SECRET () > $a\n?FOREACH ($i IN [1, 2]) {\nYIELD ($a)\n} > $l\nS2: @SEND (x=$l)",
     "how many items there are": "S1: @SECRET () > $a\n?FOREACH ($i IN [1, 2]) {\n?IF (str($a) == '~') {\nBREAK\n}\nYIELD (1)\n} > $l\nS2: @SEND (x=len($l))",
     "the rounds of a loop": "S1: @SECRET () > $a\nLET $i = 0\n?REPEAT (max=3) {\nSET $i = $i + 1\n} UNTIL (str($a) != '~')\nS2: @SEND (x=$i)",
-    "the result of a sub-plan": "PLAN p ($x) {\nRETURN ([$x])\n}\nS1: @SECRET () > $a\nS3: CALL p (x=$a) > $b\nS2: @SEND (x=$b)",
-    "an argument of a sub-plan": "PLAN p ($x) {\nS2: @SEND (x=$x)\n}\nS1: @SECRET () > $a\nS3: CALL p (x=$a)",
+    "the result of a sub-plan": "PLAN p ($x: json) {\nRETURN ([$x])\n}\nS1: @SECRET () > $a\nS3: CALL p (x=$a) > $b\nS2: @SEND (x=$b)",
+    "an argument of a sub-plan": "PLAN p ($x: json) {\nS2: @SEND (x=$x)\n}\nS1: @SECRET () > $a\nS3: CALL p (x=$a)",
     "whether a sub-plan is called": "PLAN p () {\nS2: @SEND (x=1)\n}\nS1: @SECRET () > $a\n?IF (str($a) != '~') {\nS3: CALL p ()\n}",
 }  # fmt: skip
 

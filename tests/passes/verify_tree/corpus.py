@@ -10,6 +10,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from callsheet.frontends.structured import read_structured
+from callsheet.ir import Plan
+
 
 class Example(NamedTuple):
     """A plan under a policy."""
@@ -17,6 +20,11 @@ class Example(NamedTuple):
     name: str
     plan: str
     policy: Mapping[str, Any] = MappingProxyType({})
+
+
+def plan_of(text: str) -> Plan:
+    """The plan that lines of version 2 say, which the cases leave without its header."""
+    return read_structured(f"# ltp: 2\n{text}").require()
 
 
 MAIL = {
@@ -72,15 +80,15 @@ HOSTILE = [
     Example("if: an untrusted page chooses a recipient", f'S1: {PAGE}\nLET $to = "a@corp.example"\n?IF ("b" in $p) {{\nSET $to = "b@corp.example"\n}}\nS2: @SEND_EMAIL (to=$to, body="hello") > $m', TOOLS),
     Example("early end: an answer before a call", f'S1: {NOTES}\n?IF ("x" in $a) {{\n@RESPOND ("found")\n}}\nS2: {TICK}'),
     Example("early end: TERMINATE", f'S1: {NOTES}\n?IF ("x" in $a) {{\nTERMINATE ("found")\n}}\nS2: {TICK}'),
-    Example("early end: RETURN of a sub-plan decides about the rest of it", f'PLAN look ($t) {{\n?IF ("x" in $t) {{\nRETURN ("found")\n}}\nS9: {TICK}\nRETURN ("no")\n}}\nS1: {NOTES}\nS2: CALL look (t=$a) > $r'),
-    Example("early end: RETURN gives a bit", f'PLAN look ($t) {{\n?IF ("x" in $t) {{\nRETURN ("1")\n}}\nRETURN ("0")\n}}\nS1: {NOTES}\nS2: CALL look (t=$a) > $b\nS3: @WEB_SEARCH (query=$b) > $r'),
+    Example("early end: RETURN of a sub-plan decides about the rest of it", f'PLAN look ($t: json) {{\n?IF ("x" in $t) {{\nRETURN ("found")\n}}\nS9: {TICK}\nRETURN ("no")\n}}\nS1: {NOTES}\nS2: CALL look (t=$a) > $r'),
+    Example("early end: RETURN gives a bit", f'PLAN look ($t: json) {{\n?IF ("x" in $t) {{\nRETURN ("1")\n}}\nRETURN ("0")\n}}\nS1: {NOTES}\nS2: CALL look (t=$a) > $b\nS3: @WEB_SEARCH (query=$b) > $r'),
     Example("early end: BREAK tells how far a loop went", f'S1: {NOTES}\n?FOREACH ($w IN ["a", "b", "c"]) {{\n?IF ($w in $a) {{\nBREAK\n}}\nS2: {TICK}\n}}'),
     Example("early end: BREAK after the call", f'S1: {NOTES}\n?FOREACH ($w IN ["a", "b", "c"]) {{\nS2: {TICK}\n?IF ($w in $a) {{\nBREAK\n}}\n}}'),
     Example("early end: BREAK and the list that there is then", f'S1: {NOTES}\n?FOREACH ($w IN ["a", "b", "c"]) {{\n?IF ($w in $a) {{\nBREAK\n}}\nYIELD ($w)\n}} > $l\nS2: @WEB_SEARCH (query="${{len($l)}}") > $r'),
     Example("early end: CONTINUE skips the call", f'S1: {NOTES}\n?FOREACH ($w IN ["a", "b", "c"]) {{\n?IF ($w in $a) {{\nCONTINUE\n}}\nS2: {TICK}\n}}'),
     Example("early end: an answer inside a loop", f'S1: {NOTES}\n?FOREACH ($w IN ["a", "b", "c"]) {{\nS2: {TICK}\n?IF ($w in $a) {{\n@RESPOND ("found")\n}}\n}}'),
     Example("require: content, then a call", f'S1: {NOTES}\nREQUIRE ("x" in $a) "not there"\nS2: {TICK}'),
-    Example("require: in a sub-plan, then a call outside", f'PLAN look ($t) {{\nREQUIRE ("x" in $t) "not there"\n}}\nS1: {NOTES}\nS2: CALL look (t=$a)\nS3: {TICK}'),
+    Example("require: in a sub-plan, then a call outside", f'PLAN look ($t: json) {{\nREQUIRE ("x" in $t) "not there"\n}}\nS1: {NOTES}\nS2: CALL look (t=$a)\nS3: {TICK}'),
     Example("require: in a loop", f'S1: {NOTES}\n?FOREACH ($w IN ["a", "b"]) {{\nREQUIRE ($w in $a) "not there"\nS2: {TICK}\n}}'),
     Example("require: in a loop before the call behind it", f'S1: {NOTES}\n?FOREACH ($w IN ["a", "b"]) {{\nREQUIRE ($w in $a) "not there"\n}}\nS2: {TICK}'),
     Example("fail: behind content", f'S1: {NOTES}\n?IF ("x" in $a) {{\nFAIL ("stop")\n}}\nS2: {TICK}'),
@@ -92,7 +100,7 @@ HOSTILE = [
     Example("fail: the first of what content filters", f'S1: {NOTES}\nLET $v = [w for w in ["a"] if w in $a][0]\nS2: {TICK}'),
     Example("fail: a null that content has put into a text", f'S1: {NOTES}\nLET $v = None\n?IF ("x" in $a) {{\nSET $v = "x"\n}}\nLET $w = "${{v}}"\nS2: {TICK}'),
     Example("fail: an impossible field in a branch", f'S1: {NOTES}\n?IF ("x" in $a) {{\nLET $v = {{}}.x\n}}\nS2: {TICK}'),
-    Example("fail: a program that tests content", f'S1: {NOTES}\nCOMPUTE (reads=[$a]) > $v """assert "x" in a\\nv = 1"""\nS2: {TICK}'),
+    Example("fail: a program that tests content", f'S1: {NOTES}\nCOMPUTE (reads=[$a]) > $v """\nassert "x" in a\nv = 1\n"""\nS2: {TICK}'),
     Example("handled: the call in the handler", f'S1: {NOTES}\nTRY {{\nREQUIRE ("x" in $a) "no"\n}} ON_FAIL {{\nS2: {TICK}\n}}'),
     Example("handled: the call behind the test", f'S1: {NOTES}\nTRY {{\nLET $v = int($a)\nS2: {TICK}\n}} ON_FAIL {{\nNOTE ("no number")\n}}'),
     Example("handled: what the handler sets", f'S1: {NOTES}\nLET $b = "1"\nTRY {{\nLET $v = int($a)\n}} ON_FAIL {{\nSET $b = "0"\n}}\nS2: @WEB_SEARCH (query=$b) > $r'),
@@ -124,15 +132,15 @@ HOSTILE = [
     Example("repeat: a payment in each round", 'S1: ?REPEAT (max=3) {\nS2: @SEND_MONEY (recipient="DE1", amount="10") > $m\n} UNTIL ($m.ok)', {**TOOLS, "approved": ["S2"]}),
     Example("repeat: a number of rounds that is private", f'S1: {NOTES}\nS2: ?REPEAT (max=len($a)) {{\nS3: {TICK}\n}} UNTIL ($t == "stop")'),
     Example("retry: a payment in a block that is retried", 'TRY {\nS2: @SEND_MONEY (recipient="DE1", amount="10") > $m\n} ON_FAIL @RETRY(2)', {**TOOLS, "approved": ["S2"]}),
-    Example("sub-plan: private data as an argument", f'PLAN find ($q) {{\nS9: @WEB_SEARCH (query=$q) > $r\nRETURN ($r)\n}}\nS1: {NOTES}\nS2: CALL find (q=$a) > $r'),
-    Example("sub-plan: only one of two calls is private", f'PLAN find ($q) {{\nS9: @WEB_SEARCH (query=$q) > $r\nRETURN ($r)\n}}\nS1: {NOTES}\nS2: CALL find (q="news") > $r\nS3: CALL find (q=$a) > $s'),
-    Example("sub-plan: in a sub-plan", f'PLAN find ($q) {{\nS9: @WEB_SEARCH (query=$q) > $r\nRETURN ($r)\n}}\nPLAN twice ($q) {{\nS8: CALL find (q=$q + "!") > $r\nRETURN ($r)\n}}\nS1: {NOTES}\nS2: CALL twice (q=$a) > $r'),
+    Example("sub-plan: private data as an argument", f'PLAN find ($q: json) {{\nS9: @WEB_SEARCH (query=$q) > $r\nRETURN ($r)\n}}\nS1: {NOTES}\nS2: CALL find (q=$a) > $r'),
+    Example("sub-plan: only one of two calls is private", f'PLAN find ($q: json) {{\nS9: @WEB_SEARCH (query=$q) > $r\nRETURN ($r)\n}}\nS1: {NOTES}\nS2: CALL find (q="news") > $r\nS3: CALL find (q=$a) > $s'),
+    Example("sub-plan: in a sub-plan", f'PLAN find ($q: json) {{\nS9: @WEB_SEARCH (query=$q) > $r\nRETURN ($r)\n}}\nPLAN twice ($q: json) {{\nS8: CALL find (q=$q + "!") > $r\nRETURN ($r)\n}}\nS1: {NOTES}\nS2: CALL twice (q=$a) > $r'),
     Example("sub-plan: whether it is called", f'PLAN tick () {{\nS9: {TICK}\n}}\nS1: {NOTES}\n?IF ("x" in $a) {{\nS2: CALL tick ()\n}}'),
     Example("sub-plan: its result", f'PLAN read () {{\nS9: {NOTES}\nRETURN ($a)\n}}\nS1: CALL read () > $x\nS2: @WEB_SEARCH (query=$x) > $r'),
-    Example("sub-plan: calls itself", 'PLAN a ($x) {\nS9: CALL a (x=$x) > $y\nRETURN ($y)\n}\nS1: CALL a (x=1) > $r'),
-    Example("sub-plan: ends the run", 'PLAN a ($x) {\n@RESPOND ($x)\n}\nS1: CALL a (x=1) > $r'),
-    Example("sub-plan: its failure by content, handled outside", f'PLAN look ($t) {{\nLET $v = int($t)\n}}\nS1: {NOTES}\nS2: CALL look (t=$a) ON_FAIL {{\nS3: {TICK}\n}}'),
-    Example("sub-plan: writes a private file that the plan then sends", f'PLAN keep ($t) {{\nS9: @WRITE_FILE (path="public/x.txt", content=$t) > $w\n}}\nS1: {NOTES}\nS2: CALL keep (t=$a)\nS3: @READ_FILE (path="public/x.txt") > $b\nS4: @WEB_SEARCH (query=$b) > $r'),
+    Example("sub-plan: calls itself", 'PLAN a ($x: json) {\nS9: CALL a (x=$x) > $y\nRETURN ($y)\n}\nS1: CALL a (x=1) > $r'),
+    Example("sub-plan: ends the run", 'PLAN a ($x: json) {\n@RESPOND ($x)\n}\nS1: CALL a (x=1) > $r'),
+    Example("sub-plan: its failure by content, handled outside", f'PLAN look ($t: json) {{\nLET $v = int($t)\n}}\nS1: {NOTES}\nS2: CALL look (t=$a) ON_FAIL {{\nS3: {TICK}\n}}'),
+    Example("sub-plan: writes a private file that the plan then sends", f'PLAN keep ($t: json) {{\nS9: @WRITE_FILE (path="public/x.txt", content=$t) > $w\n}}\nS1: {NOTES}\nS2: CALL keep (t=$a)\nS3: @READ_FILE (path="public/x.txt") > $b\nS4: @WEB_SEARCH (query=$b) > $r'),
     Example("parallel: a private read beside, sent after", f'@PARALLEL {{\nS1: {NOTES}\nS2: @WEB_SEARCH (query="news") > $b\n}}\nS3: @WEB_SEARCH (query=$a) > $r'),
     Example("parallel: both set it", '@PARALLEL {\nS1: @READ_FILE (path="notes.txt") > $x\nS2: @WEB_SEARCH (query="a") > $x\n}\nS3: @WEB_SEARCH (query=$x) > $r'),
     Example("parallel: a file that another member writes", f'S1: {NOTES}\n@PARALLEL {{\nS2: @READ_FILE (path="public/x.txt") > $b\nS3: @WRITE_FILE (path="public/x.txt", content=$a) > $w\n}}\nS4: @WEB_SEARCH (query=$b) > $r'),
@@ -140,15 +148,15 @@ HOSTILE = [
     Example("clock: how long private work took", f'LET $t0 = now()\nS1: {NOTES}\nS2: @LLM_SUMMARIZE ($a) > $s\nLET $d = now() - $t0\nS3: @WEB_SEARCH (query="${{d}}") > $r'),
     Example("clock: a wait that private data sets", f'S1: {NOTES}\nWAIT (len($a))\nS2: @WEB_SEARCH (query="${{now()}}") > $r'),
     Example("select: a private parameter", f'S1: {NOTES}\nS2: @WEB_SEARCH (query="list") > $l\nS3: @SELECT ($l, query="[?name == \\$n]", n=$a) > $x\nS4: @WEB_SEARCH (query=$x) > $r'),
-    Example("compute: a private result", f'S1: {NOTES}\nCOMPUTE (reads=[$a]) > $b """b = a[::-1]"""\nS2: @WEB_SEARCH (query=$b) > $r'),
-    Example("compute: a bit", f'S1: {NOTES}\nCOMPUTE (reads=[$a]) > $b """b = 0\\nif "x" in a:\\n    b = 1"""\nS2: @WEB_SEARCH (query="${{b}}") > $r'),
-    Example("compute: through a list that is changed in place", f'S1: {NOTES}\nCOMPUTE (reads=[$a]) > $b """b = []\\nfor w in a.split():\\n    b.append(w)"""\nS2: @WEB_SEARCH (query="${{$b}}") > $r'),
-    Example("compute: through another name of a list", f'S1: {NOTES}\nCOMPUTE (reads=[$a]) > $b """b = []\\nc = b\\nc.append(a)"""\nS2: @WEB_SEARCH (query="${{$b}}") > $r'),
+    Example("compute: a private result", f'S1: {NOTES}\nCOMPUTE (reads=[$a]) > $b """\nb = a[::-1]\n"""\nS2: @WEB_SEARCH (query=$b) > $r'),
+    Example("compute: a bit", f'S1: {NOTES}\nCOMPUTE (reads=[$a]) > $b """\nb = 0\nif "x" in a:\n    b = 1\n"""\nS2: @WEB_SEARCH (query="${{b}}") > $r'),
+    Example("compute: through a list that is changed in place", f'S1: {NOTES}\nCOMPUTE (reads=[$a]) > $b """\nb = []\nfor w in a.split():\n    b.append(w)\n"""\nS2: @WEB_SEARCH (query="${{$b}}") > $r'),
+    Example("compute: through another name of a list", f'S1: {NOTES}\nCOMPUTE (reads=[$a]) > $b """\nb = []\nc = b\nc.append(a)\n"""\nS2: @WEB_SEARCH (query="${{$b}}") > $r'),
     Example("program: untrusted code from an expression", f'S1: {PAGE}\nLET $c = "print(1)" + $p\nS2: @EXEC_CODE (code=$c, language="python") > $o'),
     Example("program: an untrusted file is executed", f'S1: {PAGE}\n?IF (len($p) > 3) {{\nS2: @WRITE_FILE (path="job.py", content=$p) > $w\n}}\nS3: @SHELL_EXEC (code="python job.py") > $o'),
     Example("path: an untrusted path", f'S1: {PAGE}\n?FOREACH ($x IN $p.files) {{\nS2: @WRITE_FILE (path="out/${{x.name}}", content="hi") > $w\n}}'),
-    Example("secret input: to a model", 'INPUT $key: secret\nS1: @LLM_SUMMARIZE ($key) > $s\n@RESPOND ($s)'),
-    Example("secret input: in an answer", 'INPUT $key: secret\n@RESPOND ("key ${key}")'),
+    Example("secret input: to a model", 'INPUT SECRET $key: str\nS1: @LLM_SUMMARIZE ($key) > $s\n@RESPOND ($s)'),
+    Example("secret input: in an answer", 'INPUT SECRET $key: str\n@RESPOND ("key ${key}")'),
     Example("address: an internal one put together", 'LET $h = "127.0"\nLET $u = "http://${h}.0.1/"\nS1: @FETCH_PAGE (url=$u) > $p'),
     Example("address: one of several", '?FOREACH ($u IN ["https://a.example/", "http://169.254.169.254/latest"]) {\nS1: @FETCH_PAGE (url=$u) > $p\n}'),
     Example("remedy: TERMINATE with a link", f'S1: {NOTES}\nS2: @WEB_SEARCH (query="x") > $r ON_FAIL TERMINATE ("see https://collect.example/?d=${{a}}")'),
@@ -195,10 +203,10 @@ HARMLESS = [
     Example("poll a trusted host until it is done", '?REPEAT (max=30) {\nS1: @FETCH_PAGE (url="https://api.internal/job") > $p\n} UNTIL ($p.state != "running")\nS2: @FETCH_PAGE (url="https://api.internal/result") > $r\n@RESPOND ($r)'),
     Example("poll a trusted host after public work", 'S0: @WEB_SEARCH (query="news") > $n\n?REPEAT (max=30) {\nS1: @FETCH_PAGE (url="https://api.internal/job") > $p\n} UNTIL ($p.state != "running")\n@RESPOND ($p, $n)'),
     Example("pages of a public list", 'LET $all = []\nLET $n = 1\n?REPEAT (max=10) {\nS1: @FETCH_PAGE (url="https://shop.example/?page=${n}") > $p\nSET $all = $all + $p.rows\nSET $n = $n + 1\n} UNTIL (not $p.more)\n@RESPOND ($all)'),
-    Example("a sub-plan for private data at a trusted host", f'PLAN save ($t) {{\nS9: @FETCH_PAGE (url="https://api.internal/save?d=${{t}}") > $r\nRETURN ($r.id)\n}}\nS1: {NOTES}\nS2: CALL save (t=$a) > $id\n@RESPOND ($id)'),
-    Example("a sub-plan for public and another for private data", f'PLAN find ($q) {{\nS9: @WEB_SEARCH (query=$q) > $r\nRETURN ($r)\n}}\nPLAN sum ($t) {{\nS8: @LLM_SUMMARIZE ($t) > $s\nRETURN ($s)\n}}\nS1: {NOTES}\nS2: CALL sum (t=$a) > $s\nS3: CALL find (q="news") > $r\nS4: CALL sum (t=$r) > $z\nS5: @WEB_SEARCH (query=$z) > $y\n@RESPOND ($s, $y)'),
-    Example("an early RETURN by public data", 'PLAN look ($t) {\n?IF ("x" in $t) {\nRETURN ("found")\n}\nS9: @WEB_SEARCH (query=$t) > $r\nRETURN ($r)\n}\nS2: CALL look (t="abc") > $r\n@RESPOND ($r)'),
-    Example("an early RETURN by private data, public work elsewhere", f'PLAN look ($t) {{\n?IF ("x" in $t) {{\nRETURN ("found")\n}}\nRETURN ("no")\n}}\nS1: {NOTES}\nS2: CALL look (t=$a) > $b\nS3: @WEB_SEARCH (query="news") > $r\n@RESPOND ($b, $r)'),
+    Example("a sub-plan for private data at a trusted host", f'PLAN save ($t: json) {{\nS9: @FETCH_PAGE (url="https://api.internal/save?d=${{t}}") > $r\nRETURN ($r.id)\n}}\nS1: {NOTES}\nS2: CALL save (t=$a) > $id\n@RESPOND ($id)'),
+    Example("a sub-plan for public and another for private data", f'PLAN find ($q: json) {{\nS9: @WEB_SEARCH (query=$q) > $r\nRETURN ($r)\n}}\nPLAN sum ($t: json) {{\nS8: @LLM_SUMMARIZE ($t) > $s\nRETURN ($s)\n}}\nS1: {NOTES}\nS2: CALL sum (t=$a) > $s\nS3: CALL find (q="news") > $r\nS4: CALL sum (t=$r) > $z\nS5: @WEB_SEARCH (query=$z) > $y\n@RESPOND ($s, $y)'),
+    Example("an early RETURN by public data", 'PLAN look ($t: json) {\n?IF ("x" in $t) {\nRETURN ("found")\n}\nS9: @WEB_SEARCH (query=$t) > $r\nRETURN ($r)\n}\nS2: CALL look (t="abc") > $r\n@RESPOND ($r)'),
+    Example("an early RETURN by private data, public work elsewhere", f'PLAN look ($t: json) {{\n?IF ("x" in $t) {{\nRETURN ("found")\n}}\nRETURN ("no")\n}}\nS1: {NOTES}\nS2: CALL look (t=$a) > $b\nS3: @WEB_SEARCH (query="news") > $r\n@RESPOND ($b, $r)'),
     Example("members that read and search", f'@PARALLEL {{\nS1: {NOTES}\nS2: @WEB_SEARCH (query="news") > $b\n?IF (1 == 1) {{\nS3: @WEB_SEARCH (query="weather") > $c\n}}\n}}\n@RESPOND ($a, $b)'),
     Example("a public field beside a private one", f'S1: {NOTES}\nS2: @WEB_SEARCH (query="news") > $n\nLET $d = {{"mine": $a, "news": $n}}\nS3: @WEB_SEARCH (query=$d.news) > $r\n@RESPOND ($d.mine, $r)'),
     Example("a public item beside a private one", f'S1: {NOTES}\nLET $d = [$a, "news"]\nS3: @WEB_SEARCH (query=$d[1]) > $r\n@RESPOND ($d[0], $r)'),
@@ -207,8 +215,8 @@ HARMLESS = [
     Example("untrusted data on standard input", f'S1: {PAGE}\nS2: @EXEC_CODE (code="import sys; print(len(sys.stdin.read()))", language="python", stdin=$p, reads=[]) > $n\n@RESPOND ("${{n}}")'),
     Example("a payment that the user approved, behind public tests", 'INPUT $amount: str\nREQUIRE (float($amount) < 100) "too much"\nS1: @SEND_MONEY (recipient="DE1", amount=$amount) > $m\n@RESPOND ("paid")', {**TOOLS, "approved": ["S1"]}),
     Example("the date in a search", 'LET $d = today()\nS1: @WEB_SEARCH (query="news of ${d}") > $r\n@RESPOND ($r)'),
-    Example("a program that adds up private rows", 'S1: @CUSTOMERS () > $c\nCOMPUTE (reads=[$c]) > $n """n = 0\\nfor r in c:\\n    n += r["amount"]"""\nS2: @WEB_SEARCH (query="news") > $r\n@RESPOND ("${n}", $r)', TOOLS),
-    Example("a program with a public and a private result", 'S1: @CUSTOMERS () > $c\nS2: @WEB_SEARCH (query="x") > $p\nCOMPUTE (reads=[$c, $p]) > $n, $q """n = len(c)\\nq = p[:20]"""\nS3: @WEB_SEARCH (query=$q) > $r\n@RESPOND ("${n}", $r)', TOOLS),
+    Example("a program that adds up private rows", 'S1: @CUSTOMERS () > $c\nCOMPUTE (reads=[$c]) > $n """\nn = 0\nfor r in c:\n    n += r["amount"]\n"""\nS2: @WEB_SEARCH (query="news") > $r\n@RESPOND ("${n}", $r)', TOOLS),
+    Example("a program with a public and a private result", 'S1: @CUSTOMERS () > $c\nS2: @WEB_SEARCH (query="x") > $p\nCOMPUTE (reads=[$c, $p]) > $n, $q """\nn = len(c)\nq = p[:20]\n"""\nS3: @WEB_SEARCH (query=$q) > $r\n@RESPOND ("${n}", $r)', TOOLS),
     Example("rows that a query selects by a parameter", 'INPUT $who: str\nS1: @CUSTOMERS () > $c\nS2: @SELECT ($c, query="[?name == \\$n]", n=$who) > $x\n@RESPOND ($x)', TOOLS),
     Example("joined without a query", 'S1: @CUSTOMERS () > $c\nS2: @ORDERS () > $o\nLET $of = {x.id: x for x in $c}\nLET $rows = [{"who": $of[y.customer].name, "what": y.item} for y in $o]\n@RESPOND ($rows)', TOOLS),
     Example("a table with links of the company", 'S1: @CUSTOMERS () > $c\n@RESPOND (["https://crm.corp.example/c/${r.id}" for r in $c])', TOOLS),

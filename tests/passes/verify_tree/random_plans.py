@@ -23,7 +23,7 @@ class Drawing:
         """The lines of the plan."""
         self._in_sub_plan = True
         for name in ("p", "q")[: self._dice.randrange(3)]:
-            self._lines.append(f"PLAN {name} ($a, $b) {{")
+            self._lines.append(f"PLAN {name} ($a: json, $b: json) {{")
             self._lines += ['LET $c = "0"', "LET $d = 1"]
             self._block(2, loops=0, scope=NAMES, calls="p" if name == "q" else "")
             self._lines += [f"RETURN ({self._expression(NAMES)})", "}"]

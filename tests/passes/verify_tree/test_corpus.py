@@ -9,10 +9,11 @@ import pytest
 from tests.conformance.security import policy_of, read_plan, read_security_cases
 from tests.passes.verify.held import Held, held
 from tests.passes.verify_tree.converted import CannotNest, converted, in_sub_plan
-from tests.passes.verify_tree.corpus import HARMLESS, HOSTILE, Example
-from tests.passes.verify_tree.texts import plan_of
+from tests.passes.verify_tree.corpus import HARMLESS, HOSTILE, Example, plan_of
 
 from callsheet.ir import Plan
+from callsheet.ir.expr import Literal
+from callsheet.ir.tree import Branch, If, Let, Statement, Tree, plan_of_tree, with_ids
 from callsheet.passes.verify import verify
 from callsheet.policy.model import Policy
 
@@ -77,7 +78,7 @@ def test_plans_of_version_1_keep_their_verdict_as_trees(way: int) -> None:
 def test_messages_show_the_way_of_the_data_through_blocks_and_sub_plans() -> None:
     plan = plan_of(
         """
-        PLAN find ($q) {
+        PLAN find ($q: json) {
           S9: @WEB_SEARCH (query=$q) > $r
           RETURN ($r)
         }
@@ -114,25 +115,36 @@ def test_labels_of_calls_name_what_they_read_and_what_made_it() -> None:
     assert labels.because == ("let1",)
 
 
-def _nested(depth: int) -> str:
-    return "?IF (1 == 1) {\n" * depth + "LET $x = 1\n" + "}\n" * depth
+def _nested(depth: int) -> Plan:
+    """Deeper than a text may nest."""
+    statement: Statement = Let("", "x", Literal(1))
+    for _ in range(depth):
+        statement = If("", (Branch(Literal(True), (statement,)),))
+    return plan_of_tree(with_ids(Tree((statement,))))
 
 
-def _chain(count: int) -> str:
-    plans = [f"PLAN p{n} ($x) {{\nC{n}: CALL p{n + 1} (x=$x) > $y\nRETURN ($y)\n}}" for n in range(count)]
-    return "\n".join([*plans, f"PLAN p{count} ($x) {{\nRETURN ($x)\n}}", "C: CALL p0 (x=1) > $r"])
-
-
-def _doubled(count: int) -> str:
+def _chain(count: int) -> Plan:
     plans = [
-        f"PLAN p{n} ($x) {{\nA{n}: CALL p{n + 1} (x=$x) > $y\nB{n}: CALL p{n + 1} (x=$y) > $z\n}}"
+        f"PLAN p{n} ($x: json) {{\nC{n}: CALL p{n + 1} (x=$x) > $y\nRETURN ($y)\n}}" for n in range(count)
+    ]
+    return _calling(plans)
+
+
+def _doubled(count: int) -> Plan:
+    plans = [
+        f"PLAN p{n} ($x: json) {{\nA{n}: CALL p{n + 1} (x=$x) > $y\nB{n}: CALL p{n + 1} (x=$y) > $z\n}}"
         for n in range(count)
     ]
-    return "\n".join([*plans, f"PLAN p{count} ($x) {{\nRETURN ($x)\n}}", "C: CALL p0 (x=1) > $r"])
+    return _calling(plans)
+
+
+def _calling(plans: list[str]) -> Plan:
+    last = f"PLAN p{len(plans)} ($x: json) {{\nRETURN ($x)\n}}"
+    return plan_of("\n".join([*plans, last, "C: CALL p0 (x=1) > $r"]))
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("plan", "message"),
     [
         (_nested(100), "nests more than 50 blocks deep"),
         (_chain(60), "nests more than 50 blocks deep"),
@@ -141,8 +153,8 @@ def _doubled(count: int) -> str:
     ],
     ids=["blocks", "sub-plans", "many sub-plans", "doubled sub-plans"],
 )
-def test_plan_that_grows_too_large_is_refused_at_once(text: str, message: str) -> None:
-    found = verify(plan_of(text), Policy(), parameters={}).violations
+def test_plan_that_grows_too_large_is_refused_at_once(plan: Plan, message: str) -> None:
+    found = verify(plan, Policy(), parameters={}).violations
     assert [message in violation.message for violation in found] == [True]
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from tests.passes.verify_tree.corpus import plan_of
 from tests.passes.verify_tree.random_plans import Drawing
 from tests.passes.verify_tree.runs import FLAKY, OPEN, SECRET, SEEN, Runner, Seen, TooLong
-from tests.passes.verify_tree.texts import plan_of
 
 from callsheet.ir.labels import read_label
 from callsheet.passes.verify import verify

@@ -48,12 +48,15 @@ from callsheet.ir.expression import (
     Unary,
     UnaryOp,
     Variable,
+    children,
     mapped,
     target_names,
 )
 
 MAX_DEPTH: Final = 60
 """How deep expressions nest at most."""
+MAX_HEIGHT: Final = 100
+"""How many operations, fields and calls lie one inside the other at most, those without brackets included."""
 MAX_DIGITS: Final = 4_000
 """How many digits an integer may have."""
 
@@ -88,7 +91,8 @@ def read_expression(
     """
     parser = _Parser(text, start, len(text) if end is None else end)
     parser.brackets = int(in_brackets)
-    found = parser.resolved(parser.expression(), frozenset())
+    node = parser.expression()
+    found = parser.resolved(parser.bounded(node, start, parser.pos), frozenset())
     at = parser.pos
     while text[at - 1].isspace():
         at -= 1
@@ -108,7 +112,7 @@ def read_hole(text: str, at: int) -> tuple[Hole, int]:
     parts: list[str | Hole] = []
     end = parser.hole(at, len(text), parts)
     (hole,) = (part for part in parts if isinstance(part, Hole))
-    return Hole(parser.resolved(hole.expression, frozenset()), hole.format), end
+    return Hole(parser.resolved(parser.bounded(hole.expression, at, end), frozenset()), hole.format), end
 
 
 _WORDS: Final = frozenset({"and", "or", "not", "in", "is", "if", "else", "for", "lambda"})
@@ -225,6 +229,20 @@ class _Parser:
             )
         yield
         self.depth -= 1
+
+    def bounded(self, node: Expression, start: int, end: int) -> Expression:
+        """The expression, unless sums or fields in a row make it too high for whoever descends in it."""
+        level = [node] if end - start > MAX_HEIGHT else []
+        for _ in range(MAX_HEIGHT):
+            level = [inner for one in level for inner in children(one)]
+            if not level:
+                return node
+        self.fail(
+            f"an expression has at most {MAX_HEIGHT} operations one inside the other",
+            start,
+            end,
+            "compute a part of it with LET before",
+        )
 
     @contextmanager
     def bracket(self) -> Generator[None]:

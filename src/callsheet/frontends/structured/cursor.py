@@ -343,7 +343,7 @@ class Cursor(Reader):
         kind = self._alternatives()
         while self.text.startswith("?", self.pos):
             self.pos += 1
-            kind = Maybe(kind)
+            kind = kind if isinstance(kind, Maybe) else Maybe(kind)
         return kind
 
     def _alternatives(self) -> Type:

@@ -34,7 +34,8 @@ def unread_uses(plan: Plan) -> tuple[SubPlan, ...]:
     """The sub-plans of which a plan has only the place, in the order of the text."""
     if plan.tree is None:
         return ()
-    return tuple(one for one in plan.tree.plans if one.origin is not None and not one.body)
+    uses = (one for one in plan.tree.plans if one.origin is not None and not one.origin.is_inner)
+    return tuple(one for one in uses if not one.body)
 
 
 def with_plans(plan: Plan, found: Mapping[str, Plan]) -> Plan:
@@ -70,7 +71,9 @@ def _used(use: SubPlan, origin: Origin, plan: Plan) -> list[SubPlan]:
         body = tuple(_returning(one, use) for one in tree.body)
         whole = SubPlan(use.name, tree.inputs, body, tree.result, origin, use.comments, use.span)
         others = tree.plans
-    rename = _Renaming(use.name, names, tree)
+    if not whole.body:
+        raise _refuse(use, "does nothing", "its block has no statement")
+    rename = _Renaming(use, names, tree)
     inner = replace(origin, is_inner=True)
     return [
         rename.plan(whole, use.name),
@@ -99,10 +102,12 @@ def _returning(statement: Statement, use: SubPlan) -> Statement:
 class _Renaming:
     """What a used plan calls its own, with other names: ids, sub-plans and types."""
 
-    def __init__(self, prefix: str, names: Mapping[str, str], tree: Tree) -> None:
-        self._prefix = prefix
+    def __init__(self, use: SubPlan, names: Mapping[str, str], tree: Tree) -> None:
+        self._use = use
         self._names = names
         self._types = tree.named_types
+        self._around: tuple[str, ...] = ()
+        """The types inside which one is written out."""
 
     def plan(self, plan: SubPlan, name: str) -> SubPlan:
         inputs = tuple(replace(one, type=self.type(one.type)) for one in plan.inputs)
@@ -113,7 +118,7 @@ class _Renaming:
         return tuple(self.statement(one) for one in block)
 
     def statement(self, statement: Statement) -> Statement:
-        changes: dict[str, Any] = {"id": f"{self._prefix}.{statement.id}"}
+        changes: dict[str, Any] = {"id": f"{self._use.name}.{statement.id}"}
         if isinstance(statement, Act | Invoke | Foreach) and statement.into is not None:
             kind = statement.into.type
             if kind is not None:
@@ -128,7 +133,13 @@ class _Renaming:
         """The type without the names of the used plan."""
         match kind:
             case Named(name=name) if name in self._types:
-                return self.type(self._types[name])
+                if name in self._around:
+                    help_ = "a type has no field of itself: json is any value"
+                    raise _refuse(self._use, f"has the type {name}, which contains itself", help_)
+                around, self._around = self._around, (*self._around, name)
+                made = self.type(self._types[name])
+                self._around = around
+                return made
             case ListOf(item=item):
                 return ListOf(self.type(item))
             case DictOf(value=value):

@@ -44,11 +44,10 @@ from callsheet.ir.tree import (
     Try,
     Use,
     Word,
-    inner_blocks,
     operands,
-    recovery_of,
     statements,
 )
+from callsheet.ir.tree_flow import runs_one_by_one
 from callsheet.ir.types import Basic
 from callsheet.machine.compiling import Names, compile_call, fact_of
 from callsheet.machine.expressions import compile_expression
@@ -91,7 +90,6 @@ OWN_FACTS: Mapping[str, ToolFacts] = {COMPUTE: ToolFacts(Effect.PURE), CLOCK: To
 
 _DEEPEST = 50
 """How deep sub-plans may call others: each is some levels of Python's own stack."""
-_LEAVING = frozenset({Word.RESPOND, Word.TERMINATE, Word.RETURN})
 _CLOCKS = frozenset({"now", "today"})
 _CLOCK_IN_CODE = lazy.pattern(r"\b(?:now|utcnow|today)\b")
 """What pure code asks for the time with; code that only says such a word gets a time that it does not use."""
@@ -467,7 +465,7 @@ class _Compiler:
         self.repeats.append(None)
         self.block(one.body, inner)
         self.repeats.pop()
-        one_by_one = one.in_order or bool(inner.body.returns) or _ends_early(one.body)
+        one_by_one = runs_one_by_one(one) or bool(inner.body.returns)
         only_reads = all(code.concurrent for code in self.codes[first:]) and not _invokes(one.body)
         recovery = one.recovery
         scope.operations.append(
@@ -553,23 +551,6 @@ def _reads_clock(read: Iterable[Expression]) -> bool:
     return any(
         isinstance(node, FunctionCall) and node.function in _CLOCKS for one in read for node in nodes(one)
     )
-
-
-def _ends_early(block: Block, in_loop: bool = False) -> bool:
-    """Whether a statement in the body of a loop may end the loop, or what is around it.
-
-    `in_loop` says that the block is inside another loop in that body, whose BREAK is its own.
-    """
-    for one in block:
-        if isinstance(one, Say) and (one.word in _LEAVING or (one.word is Word.BREAK and not in_loop)):
-            return True
-        recovery = recovery_of(one)
-        if recovery is not None and isinstance(recovery.remedy, Leave):
-            return True
-        within = in_loop or isinstance(one, Repeat | Foreach)
-        if any(_ends_early(inner, within) for inner in inner_blocks(one)):
-            return True
-    return False
 
 
 def _invokes(block: Block) -> bool:
