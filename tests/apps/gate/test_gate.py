@@ -75,7 +75,10 @@ class Desk:
         return place.read_text().splitlines() if place.exists() else []
 
     def callsheet(self, *words: str) -> str:
-        line = [sys.executable, "-m", "callsheet", *words, "--journal", str(self.journal)]
+        return self.callsheet_in_folder(*words, "--journal", str(self.journal))
+
+    def callsheet_in_folder(self, *words: str) -> str:
+        line = [sys.executable, "-m", "callsheet", *words]
         done = subprocess.run(
             line, capture_output=True, text=True, cwd=self.folder, stdin=subprocess.DEVNULL, check=False
         )
@@ -86,6 +89,7 @@ class Desk:
         self,
         mode: str = "2026-07-28",
         *,
+        lock: Path | None = None,
         expose: Expose = Expose.BOTH,
         policy: str = "",
         approve: tuple[str, ...] = (),
@@ -104,7 +108,7 @@ class Desk:
         setup = Setup(
             workspace=self.folder, data=self.folder / "data", mcp_configs=(self.config,), discovers=False
         )
-        setup = replace(setup, settings=replace(setup.settings, approve=approve))
+        setup = replace(setup, lock=lock, settings=replace(setup.settings, approve=approve))
         with Journal.open(self.journal) as journal:
             async with Host(setup, journal, policy=held) as host:
                 context = ServerContext(host=host, library=PlanLibrary(self.folder / "plans"))
@@ -144,6 +148,18 @@ async def test_tools_and_results_are_those_of_the_server(desk: Desk) -> None:
         given = [await client.call_tool(*call) for call in calls]
     assert given == expected
     assert desk.log == ["read 1", "send ann: x", "read 1"]
+
+
+async def test_tools_of_locked_servers_are_listed_and_passed_through(desk: Desk) -> None:
+    desk.callsheet_in_folder("lock", "--mcp-config", str(desk.config))
+    async with desk.client(expose=Expose.TOOLS) as client:
+        listed = (await client.list_tools()).tools
+    async with desk.client(expose=Expose.TOOLS, lock=desk.folder / "callsheet.lock") as client:
+        assert sorted((await client.list_tools()).tools, key=lambda t: t.name) == sorted(
+            listed, key=lambda t: t.name
+        )
+        assert text_of(await client.call_tool("send_mail", {"to": "ann", "text": "x"})) == "sent to ann"
+    assert desk.log == ["send ann: x"]
 
 
 async def test_session_is_a_run_that_can_be_shown(desk: Desk) -> None:
