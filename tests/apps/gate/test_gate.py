@@ -300,7 +300,7 @@ async def test_program_runs_on_the_tools_behind(desk: Desk) -> None:
     async with desk.client(expose=Expose.PROGRAM) as client:
         assert [tool.name for tool in (await client.list_tools()).tools] == [*OWN_TOOLS]
         found = text_of(await client.call_tool("find_tools", {"query": "send somebody a mail"}))
-        assert found.splitlines()[0].startswith("def send_mail(to: str, text: str): ...")
+        assert found.splitlines()[0].startswith("async def send_mail(to: str, text: str) -> str")
         assert not (await client.call_tool("check_program", {"code": code})).is_error
         assert desk.log == []
         done = text_of(await client.call_tool("run_program", {"code": code, "name": "mail"}))
@@ -332,6 +332,22 @@ async def test_program_in_python_runs_on_the_tools_behind(desk: Desk) -> None:
         wrong = await client.call_tool("check_program", {"code": code.replace("await ", "")})
         assert wrong.is_error
         assert "PYT007" in text_of(wrong)
+
+
+async def test_checked_program_in_python_is_proved_under_the_policy(desk: Desk) -> None:
+    code = (
+        "async def main(number: int) -> str:\n"
+        "    mail = await read_mail(number=number)\n"
+        '    return await send_mail(to="ann@out.example", text=mail["text"])\n'
+    )
+    async with desk.client(policy=POLICY) as client:
+        refused = await client.call_tool("check_program", {"code": code, "inputs": {"number": 1}})
+        assert "private data in text" in text_of(refused)
+        assert "reach ann@out.example" in text_of(refused)
+        harmless = code.replace('mail["text"]', '"hello"')
+        proved = await client.call_tool("check_program", {"code": harmless, "inputs": {"number": 1}})
+        assert "proved against" in text_of(proved)
+    assert desk.log == []
 
 
 def test_the_example_of_the_language_is_a_program() -> None:
