@@ -232,6 +232,24 @@ def test_unreadable_configuration_is_reported_before_serving(desk: Desk) -> None
     assert "error CFG111" in desk.callsheet("gate", "--mcp-config", str(desk.config))
 
 
+async def test_server_that_cannot_be_used_takes_no_other_with_it(desk: Desk) -> None:
+    servers = json.loads(desk.config.read_text())["mcpServers"]
+    servers |= {
+        "keyless": {"command": "npx", "env": {"KEY": "${NO_SUCH_KEY}"}},
+        "gone": {"command": "/no/such"},
+    }
+    desk.config.write_text(json.dumps({"mcpServers": servers}))
+    line = ["-m", "callsheet", "gate", "--mcp-config", str(desk.config), "--journal", str(desk.journal)]
+    started = StdioServerParameters(command=sys.executable, args=line, env={**os.environ}, cwd=desk.folder)
+    with (desk.folder / "stderr").open("w+") as said:
+        async with Client(stdio_client(started, errlog=said)) as client:
+            assert text_of(await client.call_tool("send_mail", {"to": "ann", "text": "x"})) == "sent to ann"
+        said.seek(0)
+        warned = said.read()
+    assert "the server 'keyless' is skipped: the environment variable NO_SUCH_KEY is not set" in warned
+    assert "'gone'" in warned
+
+
 async def test_killed_gate_loses_no_outcome_and_repeats_no_call(desk: Desk) -> None:
     line = ["-m", "callsheet", "gate", "--mcp-config", str(desk.config), "--journal", str(desk.journal)]
     started = StdioServerParameters(command=sys.executable, args=line, env={**os.environ}, cwd=desk.folder)
