@@ -158,6 +158,24 @@ def test_lock_of_another_author_does_not_count_for_servers_of_the_user(
     assert "TOL028" in said("run", user.plan(READS)).output
 
 
+def test_lock_of_another_author_is_not_trusted_by_writing_it(user, locked, tmp_path_factory, monkeypatch):
+    own = tmp_path_factory.mktemp("config") / "callsheet"
+    own.mkdir()
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(own.parent))
+    (user.folder / "mcp.json").rename(own / "mcp.json")
+    assert said("lock", "--accept", "hall").exit_code == 0
+    assert said("trust", "project", "--revoke").exit_code == 0
+    for line in (("lock",), ("lock", "--reject", "hall"), ("lock", "--accept", "hall")):
+        assert "TOL028" in said(*line).stderr, line
+        assert "TOL028" in said("check", user.plan(READS)).output, line
+    assert "look: read (accepted)" in said("trust", "project").stdout, "people see what they trust"
+    assert "TOL028" not in said("lock", "--reject", "hall").output
+    assert "TOL028" not in said("check", user.plan(READS)).output
+    said("trust", "project", "--revoke")
+    assert said("lock", "--new").exit_code == 0
+    assert "TOL028" not in said("check", user.plan(READS)).output
+
+
 FORGERIES = {
     "effect": ('"effect": "unsafe",\n     "source": "nobody"', '"effect": "read",\n     "source": "nobody"'),
     "hint": ('"effect": "unsafe",\n     "source": "nobody"', '"effect": "pure",\n     "source": "accepted"'),

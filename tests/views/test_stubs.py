@@ -40,6 +40,7 @@ GITHUB: list[dict[str, Any]] = [
                 "state": {"type": "string", "enum": ["open", "closed"], "default": "open"},
                 "limit": {"type": "integer", "default": 30},
                 "labels": {"type": "array", "items": {"type": "string"}, "default": []},
+                "page": {"type": "integer", "default": "first"},
                 "since": {"anyOf": [{"type": "string"}, {"type": "null"}], "default": None},
             },
             "required": ["repo"],
@@ -76,7 +77,7 @@ def test_signature_says_types_defaults_and_which_arguments_have_a_place():
         'async def add_label(*, number: int, label: Literal["x"], **others: Any) -> AddLabelResult',
         "async def late(*, b: Any, a: str = ...) -> Any",
         'async def list_issues(repo: str, state: Literal["open", "closed"] = "open", limit: int = 30,'
-        " labels: list[str] = ..., since: str | None = None) -> list[Issue]",
+        " labels: list[str] = ..., page: int = ..., since: str | None = None) -> list[Issue]",
     )
 
 

@@ -104,7 +104,7 @@ def catalogue_of(setup: Setup) -> Catalogue | None:
     chosen = select_servers(setup, None, is_lenient=True)
     configs = {config.name: config for config in chosen.configs}
     scope = {*configs, *chosen.skipped} if setup.mcp_configs else {*configs, *lock.servers}
-    foreign = _foreign(setup.lock, lock, configs)
+    foreign = foreign_servers(setup.lock, lock, configs)
     counting = lock.only(scope - foreign)
     here = {name: config for name, config in configs.items() if name in counting.servers}
     stale = (d for name, config in here.items() for d in counting.servers[name].stale(config))
@@ -112,12 +112,12 @@ def catalogue_of(setup: Setup) -> Catalogue | None:
         counting,
         configs,
         tuple(name for name in configs if name not in counting.servers),
-        (*(d for d in chosen.diagnostics if d.is_error), *_does_not_count(setup.lock, foreign), *stale),
+        (*(d for d in chosen.diagnostics if d.is_error), *does_not_count(setup.lock, foreign), *stale),
         _judgements(setup, counting, here),
     )
 
 
-def _foreign(path: Path, lock: Lock, configs: Mapping[str, McpServerConfig]) -> frozenset[str]:
+def foreign_servers(path: Path, lock: Lock, configs: Mapping[str, McpServerConfig]) -> frozenset[str]:
     """The locked servers that are configured outside of the project, unless the user trusts its lock file."""
     folder = path.resolve().parent
     outside = {
@@ -132,7 +132,8 @@ def _foreign(path: Path, lock: Lock, configs: Mapping[str, McpServerConfig]) -> 
     return frozenset() if is_trusted(path) else frozenset(outside)
 
 
-def _does_not_count(path: Path, names: frozenset[str]) -> tuple[Diagnostic, ...]:
+def does_not_count(path: Path, names: frozenset[str]) -> tuple[Diagnostic, ...]:
+    """A warning about the servers for which a lock file does not count; none without such servers."""
     if not names:
         return ()
     listed = ", ".join(sorted(names)[:_MOST_NAMES])

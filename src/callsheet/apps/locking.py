@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from callsheet.api.requirements import login_file
+from callsheet.apps.catalogue import does_not_count, foreign_servers
 from callsheet.apps.server_selection import select_servers
 from callsheet.apps.setup import LOCK_VARIABLE, Setup
 from callsheet.apps.tool_trust import ServerTrust, Target, ToolTrust, targets_of
@@ -136,7 +137,9 @@ async def update_lock(setup: Setup, request: LockRequest) -> UpdatedLock:
         rejected = {*_named(request.reject, servers, name)}
         servers[name] = _without(server.accepting(accepted), rejected, configs.get(name))
     _require_known((*request.accept, *request.reject), servers)
-    return UpdatedLock(file.path, before, Lock(servers), tuple(asked), (*chosen.diagnostics, *found))
+    foreign = frozenset[str]() if before is None else foreign_servers(file.path, before, configs)
+    diagnostics = (*chosen.diagnostics, *found, *does_not_count(file.path, foreign))
+    return UpdatedLock(file.path, before, Lock(servers), tuple(asked), diagnostics)
 
 
 def _kept(server: LockedServer, config: McpServerConfig | None) -> LockedServer:

@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import stat
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -110,6 +111,8 @@ def _is_ours(folder: Path) -> bool:
         status = folder.stat()
     except OSError:
         return False
+    if sys.platform == "win32":  # which has neither owners nor modes of this kind
+        return True
     return status.st_uid == os.getuid() and not status.st_mode & stat.S_IWOTH
 
 

@@ -35,7 +35,8 @@ class SelectedServers:
 def select_servers(setup: Setup, names: Iterable[str] | None, *, is_lenient: bool = False) -> SelectedServers:
     """The servers to open for tools of these names; None for all servers.
 
-    With `is_lenient` a server that cannot be used is skipped also in a file that the setup names.
+    With `is_lenient`, here or in the setup, a server that cannot be used is skipped also in a file that the
+    setup names.
     Raises CallsheetError for an invalid file that the setup names. At a conventional place an invalid file is
     skipped with a warning, as is each server that cannot be used. callsheet's own entry in such a file is
     skipped silently: it is meant for the client that owns the file.
@@ -50,7 +51,7 @@ def select_servers(setup: Setup, names: Iterable[str] | None, *, is_lenient: boo
     skipped: list[str] = []
     for path in setup.mcp_configs or (discover(setup.project) if setup.discovers else ()):
         try:
-            file = load_config(path, skips=is_lenient or not setup.mcp_configs)
+            file = load_config(path, skips=is_lenient or setup.is_lenient or not setup.mcp_configs)
         except CallsheetError as error:
             if setup.mcp_configs or not os.path.isfile(path):
                 raise

@@ -49,6 +49,8 @@ class Setup:
     tools_files: tuple[Path, ...] = ()
     mcp_configs: tuple[Path, ...] = ()
     discovers: bool = True
+    is_lenient: bool = False
+    """Whether a server that cannot be used is skipped with a warning also in the files of `mcp_configs`."""
     settings: Settings = field(default_factory=Settings)
     lock: Path | None = None
     """The lock file of the project, which need not exist; None if none is used."""

@@ -236,17 +236,17 @@ class _Reader:
     def _union(self, options: Sequence[object], hint: str, depth: int) -> str:
         parts: dict[str, None] = {}
         for option in options:
-            parts |= dict.fromkeys(_parts(self.type_of(option, hint, depth + 1)))
+            parts |= dict.fromkeys(parts_of(self.type_of(option, hint, depth + 1)))
         if ANY in parts or not parts:
             return ANY
         ordered = [part for part in parts if part != "None"] + (["None"] if "None" in parts else [])
         return " | ".join(ordered)
 
 
-def _parts(expression: str) -> list[str]:
-    """The members of a union; one inside brackets or a text does not count.
+def parts_of(expression: str) -> list[str]:
+    """The members of a union of types; one inside brackets or a text does not count.
 
-    >>> _parts("str | list[int | None]")
+    >>> parts_of("str | list[int | None]")
     ['str', 'list[int | None]']
     """
     parts, depth, start, quoted, at = list[str](), 0, 0, False, 0

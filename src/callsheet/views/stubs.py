@@ -22,6 +22,7 @@ from callsheet.views.python_types import (
     docstring,
     is_name,
     literal,
+    parts_of,
     required_of,
     table,
 )
@@ -178,6 +179,18 @@ def stub_of(name: str, spec: ToolSpec, types: Types) -> Stub:
     return Stub(function, positional, named, others, result_type(function, spec, types), spec)
 
 
+def _fits(default: str, value: object, kind: str) -> bool:
+    """Whether a default may stand beside the type of its parameter: servers declare others, too.
+
+    >>> _fits('"no"', "no", "int"), _fits("1", 1, "float | None"), _fits('"a"', "a", 'Literal["a", "b"]')
+    (False, True, True)
+    """
+    own = {type(value).__name__, *(("int", "float") if isinstance(value, int) else ())}
+    parts = parts_of(kind)
+    chosen = any(part.startswith("Literal[") and default in part for part in parts)
+    return value is None or ANY in parts or chosen or not own.isdisjoint(parts)
+
+
 def _by_position(plain: list[Parameter], ordered: list[Parameter]) -> tuple[Parameter, ...]:
     """The parameters whose order in Python, required ones first, is that in which plans fill them."""
     if plain != ordered:
@@ -203,6 +216,8 @@ def _parameter(
     if is_required:
         return Parameter(key, kind, "", text)
     default = literal(given["default"]) if "default" in given else None
+    if default is not None and not _fits(default, given["default"], kind):
+        default = None
     if default == "None" and kind != ANY and "None" not in kind.split(" | "):
         kind = f"{kind} | None"
     if default is None and "default" in given:

@@ -75,7 +75,10 @@ class Desk:
         return place.read_text().splitlines() if place.exists() else []
 
     def callsheet(self, *words: str) -> str:
-        line = [sys.executable, "-m", "callsheet", *words, "--journal", str(self.journal)]
+        return self.callsheet_in_folder(*words, "--journal", str(self.journal))
+
+    def callsheet_in_folder(self, *words: str) -> str:
+        line = [sys.executable, "-m", "callsheet", *words]
         done = subprocess.run(
             line, capture_output=True, text=True, cwd=self.folder, stdin=subprocess.DEVNULL, check=False
         )
@@ -86,6 +89,7 @@ class Desk:
         self,
         mode: str = "2026-07-28",
         *,
+        lock: Path | None = None,
         expose: Expose = Expose.BOTH,
         policy: str = "",
         approve: tuple[str, ...] = (),
@@ -104,7 +108,7 @@ class Desk:
         setup = Setup(
             workspace=self.folder, data=self.folder / "data", mcp_configs=(self.config,), discovers=False
         )
-        setup = replace(setup, settings=replace(setup.settings, approve=approve))
+        setup = replace(setup, lock=lock, settings=replace(setup.settings, approve=approve))
         with Journal.open(self.journal) as journal:
             async with Host(setup, journal, policy=held) as host:
                 context = ServerContext(host=host, library=PlanLibrary(self.folder / "plans"))
@@ -144,6 +148,18 @@ async def test_tools_and_results_are_those_of_the_server(desk: Desk) -> None:
         given = [await client.call_tool(*call) for call in calls]
     assert given == expected
     assert desk.log == ["read 1", "send ann: x", "read 1"]
+
+
+async def test_tools_of_locked_servers_are_listed_and_passed_through(desk: Desk) -> None:
+    desk.callsheet_in_folder("lock", "--mcp-config", str(desk.config))
+    async with desk.client(expose=Expose.TOOLS) as client:
+        listed = (await client.list_tools()).tools
+    async with desk.client(expose=Expose.TOOLS, lock=desk.folder / "callsheet.lock") as client:
+        assert sorted((await client.list_tools()).tools, key=lambda t: t.name) == sorted(
+            listed, key=lambda t: t.name
+        )
+        assert text_of(await client.call_tool("send_mail", {"to": "ann", "text": "x"})) == "sent to ann"
+    assert desk.log == ["send ann: x"]
 
 
 async def test_session_is_a_run_that_can_be_shown(desk: Desk) -> None:
@@ -216,6 +232,24 @@ def test_unreadable_configuration_is_reported_before_serving(desk: Desk) -> None
     assert "error CFG111" in desk.callsheet("gate", "--mcp-config", str(desk.config))
 
 
+async def test_server_that_cannot_be_used_takes_no_other_with_it(desk: Desk) -> None:
+    servers = json.loads(desk.config.read_text())["mcpServers"]
+    servers |= {
+        "keyless": {"command": "npx", "env": {"KEY": "${NO_SUCH_KEY}"}},
+        "gone": {"command": "/no/such"},
+    }
+    desk.config.write_text(json.dumps({"mcpServers": servers}))
+    line = ["-m", "callsheet", "gate", "--mcp-config", str(desk.config), "--journal", str(desk.journal)]
+    started = StdioServerParameters(command=sys.executable, args=line, env={**os.environ}, cwd=desk.folder)
+    with (desk.folder / "stderr").open("w+") as said:
+        async with Client(stdio_client(started, errlog=said)) as client:
+            assert text_of(await client.call_tool("send_mail", {"to": "ann", "text": "x"})) == "sent to ann"
+        said.seek(0)
+        warned = said.read()
+    assert "the server 'keyless' is skipped: the environment variable NO_SUCH_KEY is not set" in warned
+    assert "'gone'" in warned
+
+
 async def test_killed_gate_loses_no_outcome_and_repeats_no_call(desk: Desk) -> None:
     line = ["-m", "callsheet", "gate", "--mcp-config", str(desk.config), "--journal", str(desk.journal)]
     started = StdioServerParameters(command=sys.executable, args=line, env={**os.environ}, cwd=desk.folder)
@@ -284,7 +318,7 @@ async def test_program_runs_on_the_tools_behind(desk: Desk) -> None:
     async with desk.client(expose=Expose.PROGRAM) as client:
         assert [tool.name for tool in (await client.list_tools()).tools] == [*OWN_TOOLS]
         found = text_of(await client.call_tool("find_tools", {"query": "send somebody a mail"}))
-        assert found.splitlines()[0].startswith("def send_mail(to: str, text: str): ...")
+        assert found.splitlines()[0].startswith("async def send_mail(to: str, text: str) -> str")
         assert not (await client.call_tool("check_program", {"code": code})).is_error
         assert desk.log == []
         done = text_of(await client.call_tool("run_program", {"code": code, "name": "mail"}))
@@ -316,6 +350,22 @@ async def test_program_in_python_runs_on_the_tools_behind(desk: Desk) -> None:
         wrong = await client.call_tool("check_program", {"code": code.replace("await ", "")})
         assert wrong.is_error
         assert "PYT007" in text_of(wrong)
+
+
+async def test_checked_program_in_python_is_proved_under_the_policy(desk: Desk) -> None:
+    code = (
+        "async def main(number: int) -> str:\n"
+        "    mail = await read_mail(number=number)\n"
+        '    return await send_mail(to="ann@out.example", text=mail["text"])\n'
+    )
+    async with desk.client(policy=POLICY) as client:
+        refused = await client.call_tool("check_program", {"code": code, "inputs": {"number": 1}})
+        assert "private data in text" in text_of(refused)
+        assert "reach ann@out.example" in text_of(refused)
+        harmless = code.replace('mail["text"]', '"hello"')
+        proved = await client.call_tool("check_program", {"code": harmless, "inputs": {"number": 1}})
+        assert "proved against" in text_of(proved)
+    assert desk.log == []
 
 
 def test_the_example_of_the_language_is_a_program() -> None:

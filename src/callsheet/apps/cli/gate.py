@@ -89,6 +89,7 @@ def gate(  # noqa: PLR0913 - an argument for each group of options
     web = None if http is None else http_endpoint(http, token_file)
     if http is None and is_terminal(sys.stdin):
         to_stderr("this command is meant to be started by an MCP client; Ctrl-D stops it")
+    setup = replace(setup, is_lenient=True)  # as its client does: one server's fault is not that of all
     if observe:
         setup = replace(setup, settings=replace(setup.settings, approve=()))
     journal = recording.open(setup.settings.secrets.shapes)

@@ -55,7 +55,7 @@ def lock(
     """
     from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - imports asyncio
     from callsheet.apps.locking import LockRequest, lock_file, update_lock  # noqa: PLC0415 - as above
-    from callsheet.apps.projects import trust  # noqa: PLC0415 - not for --help
+    from callsheet.apps.projects import is_trusted, trust  # noqa: PLC0415 - not for --help
 
     if servers and not refresh:
         raise click.UsageError("name a SERVER together with --refresh; without it all new servers are asked")
@@ -64,9 +64,10 @@ def lock(
     request = LockRequest(refresh=wanted, accept=accept, reject=reject, is_new=is_new)
     updated = run_async(update_lock(setup, request))
     if not only_check and updated.is_changed:
+        is_own = is_new or is_trusted(updated.path)
         lock_file(setup).write(updated.after)
-    if not only_check:
-        trust([updated.path])  # whoever writes it has chosen what is in it
+        if is_own:  # what others have written into it stays for a person to read: `callsheet trust project`
+            trust([updated.path])
     if as_json:
         print_json(_json(updated, is_written=not only_check and updated.is_changed))
     else:

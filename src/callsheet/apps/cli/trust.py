@@ -232,8 +232,9 @@ def revoke(targets: tuple[str, ...], forgets: bool, as_json: bool) -> int:
 def project(revokes: bool, as_json: bool) -> int:
     """Trust the project of this folder: its configuration, and its callsheet.lock for all MCP servers.
 
-    The files are printed. What they say then counts, until they change: which tools and servers plans have,
-    which policy and limits apply, which model is asked, what the tools do. Read them first.
+    The configuration is printed, and the effects that the lock file gives to tools. What they say then
+    counts, until they change: which tools and servers plans have, which policy and limits apply, which model
+    is asked, what the tools do. Read them first.
     """
     from callsheet.apps.projects import distrust, project_files, project_of  # noqa: PLC0415 - not for --help
     from callsheet.apps.projects import trust as trust_files  # noqa: PLC0415 - as above
@@ -249,6 +250,9 @@ def project(revokes: bool, as_json: bool) -> int:
         )
     if not revokes and found.file is not None and not as_json:
         click.echo(visible(found.file.read_text(encoding="utf-8", errors="replace"), keeps_lines=True))
+    for path in files if not (revokes or as_json) else ():
+        if path != found.file:
+            _print_effects(path)
     (distrust if revokes else trust_files)(files)
     names = [str(path) for path in files]
     if as_json:
@@ -256,6 +260,21 @@ def project(revokes: bool, as_json: bool) -> int:
     else:
         to_stderr(f"{'no longer trusted' if revokes else 'trusted as they are now'}: {', '.join(names)}")
     return Exit.OK
+
+
+def _print_effects(path: Path) -> None:
+    """Print which tools of a lock file are not `unsafe`, and who says so; raises CallsheetError (CFG115)."""
+    from callsheet.ir import Effect  # noqa: PLC0415 - not for --help
+    from callsheet.ports.mcp.trust import LockFile  # noqa: PLC0415 - as above
+    from callsheet.ports.mcp.trust.judging import visible  # noqa: PLC0415 - as above
+
+    lock = LockFile(path).read()
+    click.echo(f"{path.name}:")
+    for name, server in ({} if lock is None else lock.servers).items():
+        click.echo(f"  {visible(name)} ({visible(server.place)}): {len(server.tools)} tools")
+        for tool, each in server.tools.items():
+            if each.terms.effect is not Effect.UNSAFE:
+                click.echo(f"    {visible(tool)}: {each.terms.effect} ({each.terms.source})")
 
 
 def _is_interactive() -> bool:

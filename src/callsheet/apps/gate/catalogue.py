@@ -6,23 +6,16 @@ and those that fit a query, best first.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
+from callsheet.apps.rendering.values import preview
 from callsheet.authoring.compiler.goal_parts import scores, words_of
 from callsheet.ports.mcp.trust import SeenServer
 from callsheet.ports.tools import Registry, ToolSpec
+from callsheet.views.stubs import signature_line
 
-_TYPES = {
-    "string": "str",
-    "integer": "int",
-    "number": "float",
-    "boolean": "bool",
-    "object": "dict",
-    "array": "list",
-    "null": "None",
-}
 _LONGEST = 110
 """The most characters of a description in a stub."""
 
@@ -79,35 +72,12 @@ def found_for(query: str, tools: Sequence[GateTool], most: int) -> list[GateTool
 
 
 def stub_of(tool: GateTool) -> str:
-    """A tool as one line of typed Python, with the effect that its calls have.
+    """A tool as one line of typed Python, as a program calls it, with the effect that its calls have.
 
     >>> spec = ToolSpec("ADD", "add", "Adds.", {"properties": {"a": {"type": "integer"}}, "required": ["a"]})
     >>> stub_of(GateTool("add", "ADD", spec, {}))
-    'def add(a: int): ...  # unsafe: Adds.'
+    'async def add(a: int) -> Any  # unsafe: Adds.'
     """
-    about = " ".join(tool.spec.description.split())
-    if len(about) > _LONGEST:
-        about = f"{about[: _LONGEST - 1]}…"
-    effect = str(tool.spec.effect)
-    return f"def {tool.name}({', '.join(_parameters(tool.spec))}): ...  # {effect}: {about}".removesuffix(
-        ": "
-    )
-
-
-def _parameters(spec: ToolSpec) -> Iterator[str]:
-    properties = cast("Mapping[str, Any]", spec.parameters.get("properties") or {})
-    required = cast("list[str]", spec.parameters.get("required") or [])
-    for name in sorted(properties, key=lambda each: each not in required):
-        yield f"{name}: {_type_of(properties[name])}{'' if name in required else ' = None'}"
-
-
-def _type_of(schema: Any) -> str:
-    if not isinstance(schema, Mapping):
-        return "Any"
-    fields = cast("Mapping[str, Any]", schema)
-    if isinstance(fields.get("enum"), list):
-        return f"Literal[{', '.join(map(repr, fields['enum']))}]"
-    kind = fields.get("type")
-    if kind == "array":
-        return f"list[{_type_of(fields.get('items'))}]"
-    return _TYPES.get(kind, "Any") if isinstance(kind, str) else "Any"
+    about = preview(tool.spec.description, _LONGEST)
+    line = f"{signature_line(tool.canonical, tool.spec)}  # {tool.spec.effect}"
+    return f"{line}: {about}" if about else line

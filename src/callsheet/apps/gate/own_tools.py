@@ -130,9 +130,10 @@ async def call_own(
                 await _delegate("save_plan", _program(args, "plan_id", name="name"), context, caller)
             return await _delegate("plan_execute", _program(args), context, caller)
         case "check_program":
-            has_blocks = _has_blocks(_wanted(args, "code"))
-            operation = "validate_plan" if has_blocks else "dry_run_plan"
-            given = {"ltp_text": args["code"]} if has_blocks else _program(args)
+            if not _has_blocks(_wanted(args, "code")):
+                return await _delegate("dry_run_plan", _program(args), context, caller)
+            operation = "validate_plan" if context.host.config.policy is None else "verify_plan"
+            given = {"ltp_text": args["code"], "inputs": [*(args.get("inputs") or {})]}
             return await _delegate(operation, given, context, caller)
         case "run":
             return await _run(args, context, caller)

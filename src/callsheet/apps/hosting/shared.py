@@ -75,7 +75,7 @@ class SharedTools:
         await self._stack.aclose()
 
     def seen(self) -> list[SeenServer]:
-        """What the open servers declare, as they sent it."""
+        """What the open servers declare, as they sent it, and the locked ones, as the lock file has it."""
         return [] if self._pool is None else self._pool.seen()
 
     async def for_plan(self, plan: Plan | None, agents: AgentRules | None = None) -> Toolbox:

@@ -163,10 +163,6 @@ class Lock:
 
     servers: Mapping[str, LockedServer]
 
-    def having(self, server: LockedServer) -> Lock:
-        """A copy with this server added, or replacing the one with its name."""
-        return Lock({**self.servers, server.name: server})
-
     def only(self, names: Iterable[str]) -> Lock:
         """A copy with the servers of these names alone."""
         kept = frozenset(names)
