@@ -270,7 +270,9 @@ def _print_effects(path: Path) -> None:
 
     lock = LockFile(path).read()
     click.echo(f"{path.name}:")
-    for name, server in ({} if lock is None else lock.servers).items():
+    if lock is None:
+        return
+    for name, server in lock.servers.items():
         click.echo(f"  {visible(name)} ({visible(server.place)}): {len(server.tools)} tools")
         for tool, each in server.tools.items():
             if each.terms.effect is not Effect.UNSAFE:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from mcp_types import CallToolResult, InputRequiredResult, TextContent, Tool, ToolAnnotations
 
@@ -133,7 +133,8 @@ async def call_own(
             if not _has_blocks(_wanted(args, "code")):
                 return await _delegate("dry_run_plan", _program(args), context, caller)
             operation = "validate_plan" if context.host.config.policy is None else "verify_plan"
-            given = {"ltp_text": args["code"], "inputs": [*(args.get("inputs") or {})]}
+            inputs = cast("Mapping[str, Any]", args.get("inputs") or {})
+            given: dict[str, Any] = {"ltp_text": args["code"], "inputs": [*inputs]}
             return await _delegate(operation, given, context, caller)
         case "run":
             return await _run(args, context, caller)

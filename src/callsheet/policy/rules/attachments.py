@@ -14,7 +14,9 @@ from callsheet.policy.programs import is_file_name
 from callsheet.policy.rules.base import Notes, OfLabels, Setting, known, leaves, pairs, shown
 from callsheet.policy.rules.receivers import Receiver, receivers
 
-ATTACHMENTS: frozenset[str] = frozenset({"attachment", "attachments", "attach", "attached", "upload", "uploads"})
+ATTACHMENTS: frozenset[str] = frozenset(
+    {"attachment", "attachments", "attach", "attached", "upload", "uploads"}
+)
 """Arguments that name files to send."""
 PATHS: frozenset[str] = frozenset(
     {"file", "files", "file_path", "file_paths", "filepath", "filepaths", "path", "paths"}

@@ -65,7 +65,9 @@ _SCHEME = re.compile(r"file:(?://(?:localhost(?=/))?)?")
 _PLAIN = re.compile(r"[\w.~+/-]+")
 _IN_ORDER = frozenset(map(str, range(10)))
 """Positional arguments: the first that looks like a file name is the path."""
-FILE_NAMES: frozenset[str] = _PATHS | _SOURCES | _TARGETS | _UNPACKED_TO | TITLES | _ADDRESSES | _REQUESTS | _IN_ORDER
+FILE_NAMES: frozenset[str] = (
+    _PATHS | _SOURCES | _TARGETS | _UNPACKED_TO | TITLES | _ADDRESSES | _REQUESTS | _IN_ORDER
+)
 """Folded names of all arguments that may contain a file name."""
 
 

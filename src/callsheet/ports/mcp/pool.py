@@ -473,7 +473,8 @@ class McpPool:
     def seen(self) -> list[SeenServer]:
         """What the servers declare, in the form that is checked against pins.
 
-        Of a locked server that is what the lock file has, as with `tools`; others are missing until they open.
+        Of a locked server that is what the lock file has, as with `tools`; others are missing until
+        they open.
         """
         found = (server.seen() if server.locked is None else server.as_locked() for server in self._servers)
         return [seen for seen in found if seen is not None]
