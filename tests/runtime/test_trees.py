@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 from tests.runtime.tools import FACTS, ports_for, route_to
 
 from callsheet.frontends.structured import read_structured
-from callsheet.ir import JSON
+from callsheet.ir import JSON, plan_hash
+from callsheet.ir.labels import read_label
 from callsheet.machine import Decision, Limits, Result, Status
 from callsheet.machine.tree.compiling import OWN_FACTS
+from callsheet.policy.model import Policy, ToolRule
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.timeouts import within
 from callsheet.runtime.gateway import Ports
@@ -87,9 +89,11 @@ def _tools(world: World) -> dict[str, object]:
     return {"READ": call, "WRITE": call}
 
 
-async def _started(path: Path, world: World) -> Result | None:
+async def _started(path: Path, world: World, launch: Launch = LAUNCH) -> Result | None:
+    plan = PLAN if launch.source == TEXT else read_structured(launch.source).require()
+    launch = launch if launch.policy is None else replace(launch, verified=plan_hash(plan))
     with Journal.open(path) as journal:
-        return (await start_run(PLAN, Ports(route_to(_tools(world))), LAUNCH, journal, "run")).result
+        return (await start_run(plan, Ports(route_to(_tools(world))), launch, journal, "run")).result
 
 
 async def _resumed(path: Path, world: World) -> Result | None:
@@ -117,21 +121,72 @@ def test_answer_and_calls_of_a_whole_run(whole: tuple[Result, World]) -> None:
     assert max(world.made.values()) == 1
 
 
+def _policy(read: str) -> Policy:
+    """A policy under which what @READ gives has a label, and @WRITE tells nobody."""
+    rule = ToolRule(egress=False, destructive=False, idempotent=True)
+    return Policy(tools={"READ": replace(rule, returns=read_label(read)), "WRITE": rule})
+
+
+@pytest.mark.parametrize("policy", [None, _policy("U/pub")], ids=["free", "under a policy"])
 def test_a_run_that_is_broken_off_at_any_call_comes_to_the_same_end(
-    whole: tuple[Result, World], tmp_path: Path
+    whole: tuple[Result, World], tmp_path: Path, policy: Policy | None
 ) -> None:
     result, unbroken = whole
+    launch = replace(LAUNCH, policy=policy)
     for number in range(1, unbroken.begun + 1):
         path = tmp_path / str(number) / "journal.db"
         path.parent.mkdir()
         world = World(break_at=number)
         with pytest.raises(asyncio.CancelledError):
-            asyncio.run(_started(path, world))
+            asyncio.run(_started(path, world, launch))
         ended = asyncio.run(_resumed(path, world))
         assert ended is not None
         assert (ended.status, ended.answer) == (result.status, result.answer)
         assert ended.variables | {"since": ""} == result.variables | {"since": ""}
         assert world.made == unbroken.made
+
+
+CANARY = "CANARY-4711"
+OF_SECRETS = """# ltp: 2
+S1: @READ (x="canary-4711") > $key
+S2: ?FOREACH ($n IN [1, 2]) {
+  TRY {
+    S3: @WRITE (x={"k": $key, "n": $n}) > $w
+    REQUIRE ($w == "") "the answer is ${json($w)}"
+  } ON_FAIL {
+    NOTE ("not so: ${$error.message}")
+  }
+}
+COMPUTE (reads=[$key]) > $parts \"\"\"
+parts = key.split("-")
+print("it has", parts)
+\"\"\"
+@RESPOND ("ready")
+"""
+
+
+def test_secrets_in_a_tree_are_in_no_file_and_known_again_after_a_stop(tmp_path: Path) -> None:
+    launch = Launch(
+        facts={**FACTS, **OWN_FACTS}, source=OF_SECRETS, limits=LAUNCH.limits, policy=_policy("T/secret")
+    )
+    for number in range(1, 5):
+        path = tmp_path / str(number) / "journal.db"
+        path.parent.mkdir()
+        world = World(break_at=number)
+        if number < 4:
+            with pytest.raises(asyncio.CancelledError):
+                asyncio.run(_started(path, world, launch))
+            ended = asyncio.run(_resumed(path, world))
+        else:
+            ended = asyncio.run(_started(path, world, launch))
+        assert ended is not None
+        assert (ended.status, ended.answer) == (Status.DONE, "ready")
+        assert [*world.made.values()] == [1, 1, 1]
+        files = [file.read_bytes() for file in path.parent.rglob("*") if file.is_file()]
+        assert files
+        assert not any(
+            CANARY.encode() in content or b"4711" in content.replace(b"canary-4711", b"") for content in files
+        )
 
 
 def test_the_record_tells_of_each_place_and_of_what_was_printed(tmp_path: Path) -> None:

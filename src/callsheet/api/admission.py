@@ -319,10 +319,6 @@ def _admit(
     tell((*request.findings, *found))
     policy, proved = _proved(request, equipment, left)
     tell(proved)
-    if policy is not None and plan.tree is not None:
-        from callsheet.machine.tree.interpreter import refuse_policy  # noqa: PLC0415 - only for version 2
-
-        refuse_policy()
     return _Admitted((*found, *proved), equipment.facts(plan), equipment.pins(plan), None, policy)
 
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from callsheet.machine.monitor.monitor import Monitor
     from callsheet.machine.tree.activations import Activation
     from callsheet.machine.tree.interpreter import TreeRun
+    from callsheet.machine.tree.program import TreeProgram
 
 
 class Variables:
@@ -189,9 +190,7 @@ class Run:
         self.edits: Mapping[str, JSON] | None = None
         self.monitor: Monitor | None = None
         if enforcement is not None:
-            from callsheet.machine.monitor.monitor import Monitor  # noqa: PLC0415 - only under a policy
-
-            self.monitor = Monitor(enforcement)
+            self.monitor = _monitor(program, enforcement)
         self.decision_log: DecisionLog | None = None
         self.load(program)
 
@@ -215,12 +214,19 @@ class Run:
         self.tree: TreeRun | None = None
         """The activations of a plan of version 2; the position of other plans is in `pc`."""
         if program.tree is not None:
-            from callsheet.machine.tree.interpreter import TreeRun, refuse_policy  # noqa: PLC0415 - version 2
-
-            if self.monitor is not None:
-                refuse_policy()
-            self.tree = TreeRun(program.tree, self.slots)
+            self.tree = self._tree_run(program.tree)
         self.ahead = self.may_run_ahead() if self.limits.schedule == AUTO else None
+
+    def _tree_run(self, tree: TreeProgram) -> TreeRun:
+        from callsheet.machine.tree.interpreter import TreeRun  # noqa: PLC0415 - version 2
+
+        if self.monitor is None:
+            return TreeRun(tree, self.slots)
+        from callsheet.machine.monitor.trees import TreeMonitor  # noqa: PLC0415 - version 2 under a policy
+        from callsheet.machine.tree.monitored import MonitoredTreeRun  # noqa: PLC0415 - as above
+
+        assert isinstance(self.monitor, TreeMonitor)
+        return MonitoredTreeRun(tree, self.slots, self.monitor)
 
     def use_decision_log(self, decision_log: DecisionLog) -> None:
         """Record decisions in a log, or decide as it says; it must not serve another program."""
@@ -443,6 +449,17 @@ class Run:
         if self.schedule is None:
             return tuple(self.failed_steps) if self.failed_steps else ()
         return tuple(self.program.steps[number].id for number in sorted(self.schedule.failures))
+
+
+def _monitor(program: Program, enforcement: Enforcement) -> Monitor:
+    from callsheet.machine.monitor.monitor import Monitor  # noqa: PLC0415 - only under a policy
+
+    if program.tree is None:
+        return Monitor(enforcement)
+    from callsheet.machine.monitor.trees import TreeMonitor  # noqa: PLC0415 - version 2 under a policy
+
+    assert program.plan.tree is not None
+    return TreeMonitor(enforcement, program.plan.tree)
 
 
 def failure(code: StepCode, message: str, refusal: Refusal | None = None) -> End:

@@ -286,6 +286,14 @@ class Monitor:
         if rule is not None and talk.code.kind is Kind.AGENT:
             talk.allowed = narrowed(talk.allowed, rule)
 
+    def counter_of(self, attempt: Attempt) -> Label:
+        """The label of all decisions that led to an open call of a step."""
+        return self.implicit_flows.about(attempt.code.number)
+
+    def as_told(self, args: dict[str, Any], kind: Kind, call: CallView) -> dict[str, Any]:
+        """The arguments of a call as shown to the person who is asked, or to whom a message is sent."""
+        return self.shown_texts.as_told(args, kind, call)
+
     def admit_inner(self, call: InnerCall, *, is_asked: bool) -> None:
         """Judge a call that an agent asks for; raises RefusedByPolicy.
 
@@ -294,7 +302,7 @@ class Monitor:
         """
         label, origins = self.open_calls.talks[call.talk.key]
         arguments = tuple([argument_of(name, value, label) for name, value in call.args.items()])
-        code, pc = call.code, self.implicit_flows.about(call.talk.code.number)
+        code, pc = call.code, self.counter_of(call.talk)
         if code.tool != ASK:
             pc = pc.join(label)
         in_agent = not call.talk.allowed.is_session
@@ -302,7 +310,7 @@ class Monitor:
         view = CallView(place, code.tool, arguments, pc, in_agent=in_agent, approved=is_asked)
         self.open_calls.calls[call.key] = self._judging.admitted(view, origins, is_asked=is_asked)
         words = tuple([argument_of(name, value, label.retold()) for name, value in call.args.items()])
-        call.args = self.shown_texts.as_told(call.args, code.kind, view._replace(arguments=words))
+        call.args = self.as_told(call.args, code.kind, view._replace(arguments=words))
 
     def forbidden(self, attempt: Attempt, why: str, rule: Rule) -> RefusedByPolicy:
         """The exception for an admitted call that the driver found to be forbidden.
@@ -312,7 +320,7 @@ class Monitor:
         admitted = self.open_calls.calls.get(attempt.key)
         sent, origins = PLAIN if admitted is None else (admitted.sent, admitted.origins)
         code = attempt.code
-        call = CallView(code.id, code.tool, (Argument("", (), sent),), self.implicit_flows.about(code.number))
+        call = CallView(code.id, code.tool, (Argument("", (), sent),), self.counter_of(attempt))
         origins = tuple(step for step in origins if step != code.id)
         return objected(call, Objection(rule, why, help=_HINTS.get(rule, "")), origins)
 
@@ -323,10 +331,7 @@ class Monitor:
         admitted = self.open_calls.calls.pop(attempt.key, None)
         if admitted is None:
             return
-        label, origins = admitted.result, admitted.origins
-        if reported is not None and not self._is_declassified(attempt.code):
-            # the labels of single facts are more exact than the policy's label for all memory
-            label = reported.join(admitted.sent if attempt.code.tool in _MEMORY else label)
+        label, origins = self.result_of(attempt, admitted, reported), admitted.origins
         if isinstance(attempt, InnerCall):
             if attempt.talk.allowed.is_session:
                 check_seen(attempt.code, label, origins)  # first: what is withheld has not been seen
@@ -337,14 +342,25 @@ class Monitor:
             check_seen(attempt.code, label, origins)
             return
         if isinstance(attempt, Talk):
-            seen, before = self.open_calls.talks.pop(attempt.key)
-            if not seen.is_public:  # made of public data alone, it can reveal nothing
-                label = label.retold()
-            label, origins = label.join(seen), merged(before, origins)
+            label, origins = self.end_talk(attempt, label, origins)
         self.open_calls.add_result(attempt.frame.prefix, label, origins)
         code = attempt.code
         if self._exact or code.leads_on:
             self._note_success(code, label)
+
+    def result_of(self, attempt: Attempt, admitted: Admitted, reported: Label | None) -> Label:
+        """The label of the result of a call; `reported` is the label that the driver gave for it."""
+        if reported is None or self._is_declassified(attempt.code):
+            return admitted.result
+        # the labels of single facts are more exact than the policy's label for all memory
+        return reported.join(admitted.sent if attempt.code.tool in _MEMORY else admitted.result)
+
+    def end_talk(self, talk: Talk, label: Label, origins: Origins) -> tuple[Label, Origins]:
+        """The label and origins of the value of a talk that ends, whose model has seen all its results."""
+        seen, before = self.open_calls.talks.pop(talk.key)
+        if not seen.is_public:  # made of public data alone, it can reveal nothing
+            label = label.retold()
+        return label.join(seen), merged(before, origins)
 
     def record_success(self, code: StepCode, key: str) -> None:
         """The only call of a step has succeeded, ending the step: `record_outcome` and `stored` in one."""

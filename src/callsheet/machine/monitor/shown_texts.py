@@ -105,6 +105,24 @@ def _sanitized(value: JSON, argument: Argument, audiences: Audiences) -> JSON:
     return value
 
 
+def sanitized_value(value: JSON, arguments: tuple[Argument, ...], audiences: Audiences) -> JSON:
+    """An answer made of these arguments with every text in it, at any depth, as it may be shown."""
+    if isinstance(value, str):
+        return sanitized_text(value, arguments, audiences)
+    return value if not arguments else _sanitized(value, arguments[0], audiences)
+
+
+def remark(
+    text: str, label: Label, step: str, judge: Callable[[CallView], Judgement], audiences: Audiences
+) -> str:
+    """A remark of a plan, or that it is withheld from those who may not read data of its label (POL180)."""
+    argument = Argument("0", (Hole("remark", label, text),), label)
+    objections = judge(CallView(step, "TERMINATE", (argument,))).objections
+    if objections:
+        return f"POL180: what it says is withheld: {objections[0].message}"
+    return text if label.is_public else sanitized_text(text, (argument,), audiences)
+
+
 def failure(
     error: str,
     label: Label,

@@ -10,8 +10,9 @@ A machine calls, with the scope of the activation and the id of the statement:
   their end;
 - `tested` before a condition is evaluated, `looped` when a loop knows its items;
 - `assigned` after LET, SET; `yielded`, `left` for the words that end something;
-- `admit` before a call, then `succeeded` or `failed`; `failed` for every other statement that fails;
-  `caught` when a handler begins or a remedy gives the value.
+- `admit` before a call, then `succeeded` or `failed`; `computing` before a COMPUTE, then `computed`;
+  `unmade` when the arguments of a call cannot be evaluated; `failed` for every statement that fails, also
+  for one whose inner statement has; `caught` when a handler begins or a remedy gives the value.
 """
 
 from __future__ import annotations
@@ -37,21 +38,24 @@ from callsheet.ir.tree import (
     Say,
     Statement,
     Tree,
+    Word,
     all_statements,
     operands,
     statements,
+    variables_read,
     variables_set,
 )
 from callsheet.ir.tree_flow import Governed, Region, TreeFlow, assigned_outside, flow_of_block
 from callsheet.machine.monitor.enforcement import Enforcement
 from callsheet.machine.monitor.judging import Judging
 from callsheet.machine.monitor.reads import argument_of
-from callsheet.machine.monitor.variable_labels import Admitted, Origins, VariableLabels
+from callsheet.machine.monitor.variable_labels import NOTHING_SHOWN, Admitted, Origins, VariableLabels
 from callsheet.policy.calls import Argument, CallView, Hole
 from callsheet.policy.expression_labels import ExpressionLabels
 from callsheet.policy.judge import judge_of
 from callsheet.policy.labelled import NOTHING, Labelled, dotted, raised
 from callsheet.policy.model import Implicit
+from callsheet.policy.program_flow import program_flow
 
 Values = Callable[[str], Any]
 """The present value of a variable, by its name."""
@@ -112,6 +116,12 @@ class Scope:
     """What the item yields, or the sub-plan returns."""
     failure: Label = LITERAL
     """The label of the failure that is under way, with its words."""
+    told: dict[str, Label] = field(default_factory=dict[str, Label])
+    """By statement, the label of all that its last call has sent and given."""
+    computed: dict[str, dict[str, Labelled]] = field(default_factory=dict[str, dict[str, Labelled]])
+    """By COMPUTE, what is known of the results that it has not given yet."""
+    before: list[tuple[Scope, str, _Known]] = field(default_factory=list[tuple["Scope", str, "_Known"]])
+    """What was known before an item of the outer variables that it may SET."""
 
     def find(self, name: str) -> _Known | None:
         """What is known of a variable here or around."""
@@ -148,7 +158,7 @@ class TreeLabels:
         rules = enforcement.rules or judge_of(enforcement.policy)
         self._judge = rules
         self._enforcement = enforcement
-        self._judging = Judging(enforcement.judge, VariableLabels())
+        self.judging = Judging(enforcement.judge, VariableLabels())
         self._strict = rules.policy.implicit is Implicit.STRICT
         self._literal = rules.policy.planner if literal is None else literal
         self._tree = tree
@@ -157,6 +167,7 @@ class TreeLabels:
         self._places = {id_: place for place, id_ in enumerate(self._ids)}
         self._bodies: dict[str, _Body] = {}
         self._lists: dict[tuple[int, str], _Lists] = {}
+        self._outer: dict[str, frozenset[str]] = {}
         self.clock = LITERAL
         """The label of the time: that of all decisions and calls so far."""
 
@@ -179,10 +190,26 @@ class TreeLabels:
         listed = self._lists[(id(scope), id_)]
         inner = Scope(scope.body, scope, scope.base, True, noted=scope.noted)
         inner.variables[loop.var] = _Known(listed.item)
+        for name in self.outer_names(id_):
+            home = scope.home_of(name)
+            if name in home.variables:
+                inner.before.append((home, name, home.variables[name]))
         return inner
 
-    def item_done(self, scope: Scope, id_: str, item: Scope) -> None:
-        """An item has ended, or failed: what it yielded becomes part of the list."""
+    def item_done(self, scope: Scope, id_: str, item: Scope, *, is_undone: bool = False) -> None:
+        """An item has ended, or failed: what it yielded becomes part of the list.
+
+        `is_undone` says that the outer variables have again the values from before it.
+        """
+        for home, name, known in item.before if is_undone else ():
+            now = home.variables[name]
+            value = Labelled(
+                now.value.label.join(known.value.label),
+                now.value.presence.join(known.value.presence),
+                (),
+                known.value.origins,
+            )
+            home.variables[name] = _Known(value, tuple(dict.fromkeys((*known.noted, *now.noted))))
         listed = self._lists[(id(scope), id_)]
         listed.label = listed.label.join(self._evaluator(item, id_, _no_value).forgotten(item.result).label)
         listed.label = listed.label.join(item.failure)
@@ -205,6 +232,7 @@ class TreeLabels:
 
     def returned(self, scope: Scope, id_: str, inner: Scope) -> None:
         """A sub-plan has ended without a failure."""
+        scope.told[id_] = inner.result.label
         self._store(scope, id_, inner.result)
 
     def _body(self, name: str, block: Block) -> _Body:
@@ -227,6 +255,15 @@ class TreeLabels:
         """The label of a variable as a statement reads it."""
         return self._read(scope, name, scope.body.flow.of[id_].number).label
 
+    def finals(self, scope: Scope) -> dict[str, tuple[Label, Origins]]:
+        """The label of each variable of a scope as it is seen after the plan, and what it was made by."""
+        values = {name: self._read(scope, name, -1) for name in scope.variables}
+        return {name: (value.label, self._steps((value,))) for name, value in values.items()}
+
+    def statement(self, id_: str) -> Statement:
+        """The statement with this id."""
+        return self._statements[id_]
+
     def _read(self, scope: Scope, name: str, number: int) -> Labelled:
         known = scope.find(name)
         if known is None:
@@ -243,7 +280,7 @@ class TreeLabels:
         def variable(name: str) -> Labelled:
             known = self._read(scope, name, number)
             value = values(name)
-            if value is _ABSENT:
+            if value is ABSENT:
                 return known
             return known._replace(shapes=(argument_of("", value, known.label, name),))
 
@@ -344,6 +381,11 @@ class TreeLabels:
         self._note(scope, self._governed(scope, id_).decides, label.join(self.counter(scope, id_)))
         self._may_fail(scope, loop, evaluator)
 
+    def listed(self, scope: Scope, id_: str) -> Label:
+        """The label of a loop's list so far, with the words of the failures of its items."""
+        known = self._lists.get((id(scope), id_))
+        return LITERAL if known is None else known.label
+
     def loop_done(self, scope: Scope, id_: str) -> None:
         """A loop has its list."""
         loop = self._statements[id_]
@@ -362,7 +404,10 @@ class TreeLabels:
         said = [evaluator.value(value) for value in statement.values]
         pc = self.counter(scope, id_)
         if said:
-            scope.result = raised(evaluator.forgotten(said[0]), pc)
+            home = scope
+            while statement.word is Word.RETURN and home.parent is not None:
+                home = home.parent
+            home.result = raised(evaluator.forgotten(said[0]), pc)
         self._may_fail(scope, statement, evaluator)
         self._note(scope, self._governed(scope, id_).decides, pc)
 
@@ -427,7 +472,8 @@ class TreeLabels:
         retries = 0 if recovery is None or recovery.again is None else recovery.again.count
         call = CallView(id_, tool, arguments, pc, retries, approved=is_asked, repeats=governed.in_rounds)
         steps = self._steps(known.values())
-        admitted = self._judging.admitted(call, steps, is_asked=is_asked)
+        scope.told.pop(id_, None)
+        admitted = self.judging.admitted(call, steps, is_asked=is_asked)
         self._may_fail(scope, statement, evaluator)
         self.clock = self.clock.join(admitted.result)
         return admitted, call
@@ -436,9 +482,10 @@ class TreeLabels:
         places = dict.fromkeys(one for value in values for one in value.origins)
         return tuple(self._ids[place] for place in places)[-_MOST:]
 
-    def succeeded(self, scope: Scope, id_: str, admitted: Admitted, reported: Label | None = None) -> None:
-        """A call has its result; `reported` is the label that the driver gave for its value."""
-        label = admitted.result if reported is None else admitted.result.join(reported)
+    def succeeded(self, scope: Scope, id_: str, admitted: Admitted, label: Label | None = None) -> None:
+        """A call has its result, which has this label; None for that of its admission."""
+        label = admitted.result if label is None else label
+        scope.told[id_] = label.join(admitted.sent)
         presence = self._presence(scope, id_, admitted)
         origins = tuple(self._places[step] for step in admitted.origins if step in self._places)
         self._store(scope, id_, Labelled(label, presence, (), origins))
@@ -455,7 +502,7 @@ class TreeLabels:
                 label = label.join(self._read(scope, name, number).presence)
         if prepared is not None and (prepared.is_program or prepared.tool in ("READ_FILE", "GET_WM")):
             label = label.join(admitted.result if prepared.is_program else admitted.sent)
-        return label
+        return Label(label.untrusted, None) if id_ in self._judge.policy.declassify else label
 
     def _call_may_fail(self, scope: Scope, id_: str, result: Label, presence: Label) -> Label:
         """Note what is told by whether a call failed; gives the label of that."""
@@ -470,40 +517,74 @@ class TreeLabels:
                 self._note(scope, (region,), Label(False, told.readers))
         return told
 
-    def computed(self, scope: Scope, id_: str) -> None:
-        """A COMPUTE has its results, which have the label of all that it reads."""
+    def computing(self, scope: Scope, id_: str, values: Values) -> Admitted:
+        """A COMPUTE is about to run. It needs no judgement: it touches nothing."""
         program = self._statements[id_]
         assert isinstance(program, Compute)
+        evaluator = self._evaluator(scope, id_, values)
         number = scope.body.flow.of[id_].number
-        values = [self._read(scope, name, number) for name in program.names]
-        label = self._literal.join(join(value.label for value in values))
-        origins = tuple(dict.fromkeys(one for value in values for one in value.origins))
-        self._store(scope, id_, Labelled(label, label, (), origins))
-        self._note(scope, self._governed(scope, id_).stops, label.join(self.counter(scope, id_)))
+        given = {name: evaluator.forgotten(self._read(scope, name, number)) for name in program.names}
+        flow = program_flow(program.source)
+        every = join(value.label for value in given.values())
+        may_link = not every.is_public and evaluator.text_may_link(program.source, every)
+        scope.computed[id_] = results = {}
+        for name in program.into:
+            made_of = [given[one] for one in flow.inputs_of(name, given)]
+            label = self._literal.join(join(value.label for value in made_of))
+            label = self._judge.unshown(label) if may_link else label
+            results[name] = Labelled(
+                label, label, (), tuple(dict.fromkeys(o for v in made_of for o in v.origins))
+            )
+        evaluator.reads, evaluator.can_fail = every, True
+        content = join(given[name].label for name in program.names if name in flow.tested)
+        self._may_fail(scope, program, evaluator, content)
+        sent = every.join(self.counter(scope, id_))
+        return Admitted(sent, sent, self._steps(given.values()), (), NOTHING_SHOWN)
+
+    def computed(self, scope: Scope, id_: str, made: Iterable[str]) -> None:
+        """A COMPUTE has given these of its results."""
+        results = scope.computed.get(id_, {})
+        for name in made:
+            if name in results:
+                self._put(scope, id_, name, results[name])
 
     # ------------------------------------------------------------ failures
 
+    def unmade(self, scope: Scope, id_: str, values: Values) -> None:
+        """The arguments of a call cannot be evaluated: note what is told by that."""
+        act = self._statements[id_]
+        if isinstance(act, Act):
+            evaluator = self._evaluator(scope, id_, values)
+            evaluator.arguments([(str(n), one) for n, one in enumerate(operands(act))])
+            self._may_fail(scope, act, evaluator)
+
     def failed(self, scope: Scope, id_: str, admitted: Admitted | None = None) -> Label:
-        """A statement has failed; gives the label of the words of its failure.
+        """A statement has failed, or one inside it; gives the label of the words of its failure.
 
         With `admitted` it is a call, whose words may repeat all that it sent.
         """
         statement = self._statements[id_]
         number = scope.body.flow.of[id_].number
-        label = self.counter(scope, id_)
-        for operand in operands(statement):
-            for name in variables_in(operand):
-                label = label.join(self._read(scope, name, number).label)
+        label = self.counter(scope, id_).join(scope.told.get(id_, LITERAL))
+        for name in variables_read(statement):
+            label = label.join(self._read(scope, name, number).label)
+        listed = self._lists.get((id(scope), id_))
+        if listed is not None:
+            label = label.join(listed.label)
         if admitted is not None:
             label = label.join(admitted.result).join(admitted.sent)
+            scope.told[id_] = admitted.result.join(admitted.sent)
             self._call_may_fail(scope, id_, label, self._presence(scope, id_, admitted))
         scope.failure = label.join(self._literal)
         return scope.failure
 
-    def caught(self, scope: Scope, id_: str, name: str | None, words: Label) -> None:
-        """A handler begins, or a remedy gives the value of a statement: `name` holds the failure or it."""
-        if name is not None:
-            self._put(scope, id_, name, Labelled(words, words, (), (self._places[id_],)))
+    def caught(self, scope: Scope, id_: str, name: str, words: Label, *, is_failure: bool) -> None:
+        """A handler begins, or a remedy gives the value of a statement: `name` holds the failure or it.
+
+        With `is_failure` it is surely the former, which always has the same fields.
+        """
+        presence = self.counter(scope, id_) if is_failure else words
+        self._put(scope, id_, name, Labelled(words, presence, (), (self._places[id_],)))
 
     def _may_fail(
         self, scope: Scope, statement: Statement, evaluator: ExpressionLabels, content: Label = LITERAL
@@ -525,15 +606,18 @@ class TreeLabels:
 
     def outer_names(self, id_: str) -> frozenset[str]:
         """The outer variables that the items of a loop assign."""
-        loop = self._statements[id_]
-        return assigned_outside(loop) if isinstance(loop, Foreach) else frozenset()
+        if id_ not in self._outer:
+            loop = self._statements[id_]
+            self._outer[id_] = assigned_outside(loop) if isinstance(loop, Foreach) else frozenset()
+        return self._outer[id_]
 
 
-_ABSENT = object()
+ABSENT = object()
+"""Stands for the value of a variable that is not known."""
 
 
 def _no_value(_name: str) -> Any:
-    return _ABSENT
+    return ABSENT
 
 
 def filled(argument: Argument, value: Any, shown: str) -> Argument:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from callsheet.ir.tree import Word
 from callsheet.machine.expressions import Environment
 from callsheet.machine.tree.failures import Failure
 from callsheet.machine.tree.program import Body, InvokeOp, LoopOp, ParallelOp
+
+if TYPE_CHECKING:
+    from callsheet.machine.monitor.structured import Scope
 
 
 class Leaving(NamedTuple):
@@ -64,6 +67,7 @@ class Activation:
         "guards",
         "index",
         "is_inner",
+        "labels",
         "now",
         "parent",
         "path",
@@ -98,6 +102,8 @@ class Activation:
         self.failure: tuple[Failure, Guard] | None = None
         self.yielded: Any = None
         self.now = _NO_TIME
+        self.labels: Scope | None = None
+        """What is known of its variables under a policy."""
         self.ended: Ended | None = None
 
 

@@ -248,7 +248,7 @@ class _Compiler:
             case Word.BREAK | Word.CONTINUE:
                 around = self.repeats[-1] if self.repeats else None
                 slot, head = (NONE, NONE) if around is None else (around.slot, around.head)
-                operations.append(BreakOp(one.word, slot, head))
+                operations.append(BreakOp(one.id, one.word, slot, head))
             case Word.REPLAN:
                 raise CallsheetError.single(
                     "RUN038",
@@ -266,7 +266,7 @@ class _Compiler:
         ends: list[JumpOp] = []
         for number, branch in enumerate(one.branches):
             self.clock(one.id, (branch.condition,), scope)
-            test = BranchOp(one.id, self.expression(branch.condition, scope), is_first=number == 0)
+            test = BranchOp(one.id, self.expression(branch.condition, scope), branch=number)
             operations.append(test)
             self.block(branch.body, scope)
             if number + 1 < len(one.branches) or one.otherwise is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple, cast
 
+from callsheet.ir.labels import Label
 from callsheet.ir.tree import Failing
 from callsheet.machine.expressions import ExpressionFailed, FailureKind
 from callsheet.machine.expressions.values import FailureRecord
@@ -33,6 +34,8 @@ class Failure(NamedTuple):
     step: str
     error: str = ""
     attempts: int = 1
+    label: Label | None = None
+    """The label of its words, in a run under a policy."""
 
     @classmethod
     def of(cls, failed: ExpressionFailed, step: str) -> Failure:

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, cast
 
-from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON, Call, Step
 from callsheet.ir.tree import Failing, Input, Word
 from callsheet.machine.agents.talk import opened
@@ -27,6 +26,7 @@ from callsheet.machine.expressions.values import (
     elements,
     to_json,
     to_text,
+    type_name,
 )
 from callsheet.machine.frames import Attempt, End, TreeFrame, Wait
 from callsheet.machine.keys import segment
@@ -95,15 +95,6 @@ _tool_call: Callable[[tuple[object, ...]], CallTool] = partial(cast("Any", tuple
 _MODELS = frozenset({Kind.MODEL, Kind.AGENT})
 
 
-def refuse_policy() -> NoReturn:
-    """Raise CallsheetError (RUN038): the calls of a tree are not judged while they are made."""
-    raise CallsheetError.single(
-        "RUN038",
-        "a plan with blocks can be proved under a policy, but cannot run under one yet",
-        help="`callsheet verify` shows the proof; to run it, give approvals by tool (--approve) and limits",
-    )
-
-
 class RunEnds(Exception):
     """Unwinds to the driver of the tree: the run ends, and nothing in the plan can catch it."""
 
@@ -116,7 +107,13 @@ Paused: TypeAlias = "Activation | Loop"
 
 
 class TreeRun:
-    """The part of a run that only a plan tree has."""
+    """The part of a run that only a plan tree has.
+
+    Under a policy, `MonitoredTreeRun` does more at `blamed`, `admit`, `bound` and the texts that are shown.
+    """
+
+    handlers: ClassVar[dict[type, _Execute]] = {}
+    """What executes each kind of operation."""
 
     __slots__ = ("ending", "env", "main", "paused", "program")
 
@@ -216,6 +213,7 @@ class TreeRun:
         """Execute operations until the activation waits or ends."""
         operations = act.body.operations
         count = len(operations)
+        handlers = self.handlers
         while True:
             try:
                 if first is not None:
@@ -231,11 +229,11 @@ class TreeRun:
                 else:
                     run.units_left -= 1
                     operation = operations[act.pc]
-                    signal = _EXECUTE[type(operation)](self, run, act, operation, out)
+                    signal = handlers[type(operation)](self, run, act, operation, out)
             except StatementFailed as failed:
-                signal = unwind(act, failed.failure)
+                signal = unwind(act, self.blamed(run, act, failed.failure))
             except ExpressionFailed as failed:
-                signal = unwind(act, Failure.of(failed, self._place(act)))
+                signal = unwind(act, self.blamed(run, act, Failure.of(failed, self._place(act))))
             if signal == NEXT:
                 act.pc += 1
             elif signal != STAY:
@@ -265,7 +263,7 @@ class TreeRun:
             case InvokeOp() as invoke:
                 parent = act.parent
                 assert parent is not None
-                return parent, lambda: self._returned(run, parent, invoke, ended)
+                return parent, lambda: self._returned(run, parent, invoke, act)
         return None, None
 
     def _end_run(self, run: Run, ended: Ended) -> None:
@@ -273,7 +271,7 @@ class TreeRun:
         if by is None:
             raise RunEnds(End(Status.DONE, ""))
         if isinstance(by, Failure):
-            error = f"{by.kind}: {by.text}"
+            error = f"{by.kind}: {self.shown_failure(by)}"
             raise RunEnds(End(Status.FAILED, error, error=error, ended_at=by.step))
         assert by.word in {Word.RESPOND, Word.RETURN, Word.TERMINATE}
         text, answer = by.value
@@ -281,6 +279,44 @@ class TreeRun:
             raise RunEnds(End(Status.FAILED, text, True, error=by.error, ended_at=by.step))
         is_early = by.word is Word.TERMINATE
         raise RunEnds(End(Status.DONE, text, is_early, ended_at=by.step or None, answer=answer))
+
+    # -------------------------------------------------------------- under a policy
+
+    def blamed(self, run: Run, act: Activation, failure: Failure) -> Failure:
+        """A failure of the current statement of an activation, before it is handled."""
+        return failure
+
+    def admit(self, run: Run, act: Activation, attempt: Attempt) -> None:
+        """A call is about to be made."""
+
+    def unmade(self, act: Activation, op: CallOp) -> None:
+        """The arguments of a call cannot be evaluated."""
+
+    def computed(self, act: Activation, op: ComputeOp, made: Mapping[str, Any]) -> None:
+        """A COMPUTE has given these values."""
+
+    def bound(
+        self, act: Activation, id_: str, name: str, failure: Failure, *, is_failure: bool = False
+    ) -> None:
+        """A variable holds a failure (surely so with `is_failure`), or what takes the place of a result."""
+
+    def shown_failure(self, failure: Failure) -> str:
+        """What the end of the run says of a failure."""
+        return failure.text
+
+    def shown_message(self, run: Run, act: Activation, id_: str, values: list[Any], text: str) -> str:
+        """What the run answers for an ON_FAIL TERMINATE."""
+        return text
+
+    def shown_remark(self, act: Activation, op: SayOp, text: str) -> str:
+        """What the run says for a NOTE."""
+        return text
+
+    def shown_answer(
+        self, run: Run, act: Activation, op: SayOp, values: list[Any], text: str, answer: JSON
+    ) -> tuple[str, JSON]:
+        """An answer as it may be shown: its text, and its value."""
+        return text, answer
 
     # -------------------------------------------------------------- expressions
 
@@ -342,6 +378,7 @@ class TreeRun:
                 return WAITING
             inputs = [as_argument(self.value(act, each)) for each in op.positional]
         except ExpressionFailed as failed:
+            self.unmade(act, op)
             return self._remedied(run, act, op, Failure.of(failed, visit))
         self._emit(run, act, op, visit, args, inputs, out)
         return WAITING
@@ -385,6 +422,7 @@ class TreeRun:
         refusal = reserve(code.tool)
         if refusal is not None:
             raise self._refused(refusal, visit)
+        self.admit(run, act, attempt)
         emit(run, attempt, out)
 
     def _refused(self, refusal: Refusal, visit: str) -> RunEnds:
@@ -427,6 +465,7 @@ class TreeRun:
                 made = read_outputs(value)
                 if PRINTED in made:
                     run.notify(NoteKind.SAID, frame.visit, made[PRINTED])
+                self.computed(act, op, made)
                 for name, slot in op.into:
                     if name in made:
                         self.put(run, act, slot, made[name])
@@ -445,25 +484,29 @@ class TreeRun:
 
     def _finished(self, run: Run, visit: str, var: str | None = None, value: Any = None) -> None:
         if run.observer is not None:
-            run.observer(Note(NoteKind.FINISHED, visit, "", var, plain(value)))
+            is_secret = run.monitor is not None and run.monitor.holds_secrets_of(visit)
+            run.observer(Note(NoteKind.FINISHED, visit, "", var, plain(value), is_secret))
 
     def _remedied(self, run: Run, act: Activation, op: CallOp | ComputeOp, failure: Failure) -> int:
         """What a call says about its failure, where no guard is needed; raises StatementFailed otherwise."""
         remedy = op.remedy
         if remedy is None or failure.kind == Failing.DENIED:
             raise StatementFailed(failure)
+        failure = self.blamed(run, act, failure)
         into = op.into if isinstance(op, CallOp) else None
-        leaving = self._remedy(run, act, remedy, failure, into)
+        leaving = self._remedy(run, act, op.code.id, remedy, failure, into)
         return NEXT if leaving is None else leave(act, leaving)
 
     def _remedy(
-        self, run: Run, act: Activation, remedy: RemedyCode, failure: Failure, into: Store | None
+        self, run: Run, act: Activation, id_: str, remedy: RemedyCode, failure: Failure, into: Store | None
     ) -> Leaving | None:
-        """Carry out a remedy; the early end that TERMINATE is, None if the plan goes on."""
+        """Carry out a statement's remedy; the early end that TERMINATE is, None if the plan goes on."""
         if remedy.kind == "terminate":
             values = [self.value(act, each) for each in remedy.values]
-            text = " ".join(self.text(value) for value in values)
-            return Leaving(Word.TERMINATE, (text, text), step=failure.step, error=failure.text)
+            text = self.shown_message(run, act, id_, values, " ".join(self.text(value) for value in values))
+            return Leaving(Word.TERMINATE, (text, text), step=failure.step, error=self.shown_failure(failure))
+        if into is not None:
+            self.bound(act, id_, into.name, failure)
         if remedy.kind == "use":
             value = self.value(act, remedy.values[0])
             if into is not None:
@@ -501,7 +544,8 @@ class TreeRun:
         values = [self.value(act, each) for each in op.values]
         match op.word:
             case Word.NOTE:
-                run.notify(NoteKind.SAID, place, " ".join(self.text(value) for value in values))
+                text = " ".join(self.text(value) for value in values)
+                run.notify(NoteKind.SAID, place, self.shown_remark(act, op, text))
                 return NEXT
             case Word.FAIL if not op.kind and is_failure(values):
                 raise StatementFailed(failure_of(values[0], place))
@@ -518,6 +562,7 @@ class TreeRun:
                 text = "" if is_null else " ".join(self.text(value) for value in values)
                 if len(values) > 1:
                     answer = text
+                text, answer = self.shown_answer(run, act, op, values, text, answer)
                 return leave(act, Leaving(op.word, (text, answer), step=place))
 
     def _yield(self, run: Run, act: Activation, op: YieldOp, out: list[Command]) -> int:
@@ -645,12 +690,13 @@ class TreeRun:
         after: Pending = failure
         if op.remedy is not None and not is_denied:
             try:
-                after = self._remedy(run, act, op.remedy, failure, op.into)
+                after = self._remedy(run, act, op.id, op.remedy, failure, op.into)
             except ExpressionFailed as failed:
-                after = Failure.of(failed, guard.path + op.id)
+                after = self.blamed(run, act, Failure.of(failed, guard.path + op.id))
         for kinds, slot, first in op.handlers:
             if failure.kind in kinds if kinds else not is_denied:
                 act.slots[slot] = record_of(failure)
+                self.bound(act, op.id, act.body.names[slot], failure, is_failure=True)
                 run.notify(NoteKind.FACT, failure.step, f"it failed ({failure.text}); its handler runs")
                 act.pc = first
                 return STAY
@@ -681,11 +727,15 @@ class TreeRun:
         visit = act.path + segment(op.id)
         self._count(run, act, visit)
         source = self.value(act, op.source)
-        items = list(elements(self.env, source, 1)) if not isinstance(source, str) else None
-        if items is None:
+        if isinstance(source, str):
             raise StatementFailed(
                 Failure(Failing.TYPE.value, "a text is no list of items; write list($text)", visit)
             )
+        try:
+            items = list(elements(self.env, source, 1))
+        except TypeError:
+            said = f"{type_name(source)} has no items to go through"
+            raise StatementFailed(Failure(Failing.TYPE.value, said, visit)) from None
         if op.limit is not None:
             limit = self.value(act, op.limit)
             if type(limit) is not int or limit < 0:
@@ -788,7 +838,7 @@ class TreeRun:
             for index, body in enumerate(members.op.members):
                 members.open += 1
                 member = Activation(body, act.slots, act.path, act, members, index, act.is_inner)
-                member.now = act.now
+                member.now, member.labels = act.now, act.labels
                 if self._execute(run, member, out, None) != WAITING:
                     assert member.ended is not None
                     self._member_ended(members, member, member.ended)
@@ -812,7 +862,8 @@ class TreeRun:
         visit = act.path + segment(op.id)
         self._count(run, act, visit)
         run.notify(NoteKind.STARTED, visit)
-        slots: list[Any] = [None] * op.body.size
+        inner = self._callee(act, op, visit)
+        slots = inner.slots
         for slot, compiled, kind in op.arguments:
             value, wrong = conformed(self.value(act, compiled), kind, self.program.types)
             if wrong:
@@ -821,18 +872,20 @@ class TreeRun:
             slots[slot] = value
         for slot, one in op.defaults:
             slots[slot] = self._default(one)
-        inner = Activation(op.body, slots, visit + "/", act, op, 0, act.is_inner)
         signal = self._execute(run, inner, out, None)
         if signal == WAITING:
             return WAITING
-        assert inner.ended is not None
-        return self._returned(run, act, op, inner.ended)
+        return self._returned(run, act, op, inner)
+
+    def _callee(self, act: Activation, op: InvokeOp, visit: str) -> Activation:
+        return Activation(op.body, [None] * op.body.size, visit + "/", act, op, 0, act.is_inner)
 
     def _default(self, one: Input) -> Any:
         return conformed(one.default, one.type, self.program.types)[0]
 
-    def _returned(self, run: Run, act: Activation, op: InvokeOp, ended: Ended) -> int:
-        visit, by = act.path + segment(op.id), ended.by
+    def _returned(self, run: Run, act: Activation, op: InvokeOp, inner: Activation) -> int:
+        assert inner.ended is not None
+        visit, by = act.path + segment(op.id), inner.ended.by
         if isinstance(by, Failure):
             run.notify(NoteKind.FAILED, visit, by.text)
             raise StatementFailed(by._replace(error=f"{op.plan}: {by.text}"))
@@ -899,7 +952,7 @@ def seconds_of(given: Any) -> float | None:
 
 
 _Execute: TypeAlias = Callable[[TreeRun, "Run", Activation, Any, "list[Command]"], int]
-_EXECUTE: dict[type, _Execute] = {
+TreeRun.handlers = {
     CallOp: TreeRun._call,  # pyright: ignore[reportPrivateUsage]
     ComputeOp: TreeRun._compute,  # pyright: ignore[reportPrivateUsage]
     ClockOp: TreeRun._clock,  # pyright: ignore[reportPrivateUsage]

@@ -140,8 +140,8 @@ class BranchOp:
     id: str
     condition: Operand
     otherwise: int = NONE
-    is_first: bool = False
-    """Whether it is the `?IF` itself, of which observers are told."""
+    branch: int = 0
+    """Which condition of its `?IF` it is, from 0."""
 
 
 @dataclass(slots=True)
@@ -187,6 +187,7 @@ class LeaveRoundsOp:
 class BreakOp:
     """BREAK or CONTINUE of a REPEAT in the same body: `to` its end or its foot; NONE for a loop's item."""
 
+    id: str
     word: Word
     repeat: int = NONE
     """The slot of the REPEAT's state."""

@@ -38,12 +38,12 @@ from callsheet.ir.tree import (
 from callsheet.ir.tree_flow import flow_of_block
 from callsheet.passes.verify_tree.blocks import Blocks
 from callsheet.passes.verify_tree.calls import only_file, replaced_file
-from callsheet.passes.verify_tree.programs import ProgramFlow, program_flow
 from callsheet.passes.verify_tree.state import Counters
 from callsheet.passes.verify_tree.walk import Called, Frame, Protected
 from callsheet.policy.expression_labels import ExpressionLabels
 from callsheet.policy.labelled import NOTHING as UNSET
 from callsheet.policy.labelled import Labelled, origins_of, raised, said_by
+from callsheet.policy.program_flow import ProgramFlow, program_flow
 
 
 class Interpreter(Blocks):

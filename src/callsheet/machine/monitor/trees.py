@@ -1,0 +1,211 @@
+"""The monitor of a plan tree: judges its calls, and the texts that its run shows, by the labels of the tree.
+
+In: what the machine does with calls, as for any run, and with the scope of their activation. It shares with
+`Monitor` what is known by the key of a call; what is known of variables and decisions is in `TreeLabels`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn, cast
+
+from callsheet.diagnostics import CallsheetError
+from callsheet.ir import JSON
+from callsheet.ir.expression import Expression
+from callsheet.ir.labels import LITERAL, Label
+from callsheet.ir.operations import COMPUTE
+from callsheet.ir.tree import Tree
+from callsheet.machine.agents.talk import InnerCall, Talk
+from callsheet.machine.decision_log import DecisionLog
+from callsheet.machine.frames import Attempt
+from callsheet.machine.monitor.enforcement import Enforcement
+from callsheet.machine.monitor.judging import objected
+from callsheet.machine.monitor.monitor import Monitor
+from callsheet.machine.monitor.shown_texts import failure, remark, sanitized_question, sanitized_value, sent
+from callsheet.machine.monitor.structured import Scope, TreeLabels, Values
+from callsheet.machine.monitor.variable_labels import Origins
+from callsheet.machine.program import Kind
+from callsheet.policy.audiences import Audiences
+from callsheet.policy.calls import CallView, Objection, Rule
+from callsheet.policy.model import Policy
+
+if TYPE_CHECKING:
+    from callsheet.machine.frames import TreeFrame
+
+
+def scope_of(attempt: Attempt) -> Scope:
+    """The labels of the activation that waits for a call."""
+    scope = cast("TreeFrame", attempt.frame).act.labels
+    assert scope is not None
+    return scope
+
+
+class TreeMonitor(Monitor):
+    """The labels and open calls of one run of a tree."""
+
+    __slots__ = ("_audiences", "_counters", "_secret_places", "labels", "main")
+
+    def __init__(self, enforcement: Enforcement, tree: Tree) -> None:
+        super().__init__(enforcement)
+        self.labels = TreeLabels(tree, enforcement)
+        self._judging = self.labels.judging
+        self.main: Scope = self.labels.begin(())
+        rules = enforcement.rules
+        self._audiences = (
+            Audiences(enforcement.policy.audiences) if rules is None else rules.setting.audiences
+        )
+        self._counters: dict[str, Label] = {}
+        """The label of what led to each open call, by its key."""
+        self._secret_places: set[str] = set()
+        """Statements whose results or failures are secret, by their places."""
+
+    def use_decision_log(self, decision_log: DecisionLog) -> None:
+        """Record the policy's judgements in a log, or take them from it."""
+        self._judging.judge = decision_log.judging(self._judging.judge)
+
+    def change(self, policy: Policy) -> None:
+        """Refuse another policy; raises CallsheetError (RUN038)."""
+        refuse_change()
+
+    # ------------------------------------------------------------ variables
+
+    def label_inputs(self, names: Iterable[str]) -> None:
+        """The run begins with these variables."""
+        self.main = self.labels.begin(names)
+
+    def variables(self) -> dict[str, tuple[Label, Origins]]:
+        """Label and origins of each variable of the main plan, by name."""
+        return self.labels.finals(self.main)
+
+    def holds_secrets_of(self, step: str) -> bool:
+        """Whether a statement at a place sends, has given or has failed with secret data."""
+        if step in self._secret_places:
+            return True
+        calls = self.open_calls.calls
+        return any(
+            key.startswith(f"{step}.") and (admitted.result.is_secret or admitted.sent.is_secret)
+            for key, admitted in calls.items()
+        )
+
+    def note_secret(self, place: str, label: Label) -> None:
+        """What a statement gives, or fails with, has a label."""
+        if label.is_secret:
+            self._secret_places.add(place)
+
+    # ------------------------------------------------------------ calls
+
+    def counter_of(self, attempt: Attempt) -> Label:
+        """The label of all decisions that led to an open call."""
+        return self._counters.get(attempt.key, LITERAL)
+
+    def as_told(self, args: dict[str, Any], kind: Kind, call: CallView) -> dict[str, Any]:
+        """The arguments of a call as shown to the person who is asked, or to whom a message is sent."""
+        if kind is Kind.ASK:
+            return sanitized_question(args, call.arguments, self._audiences)
+        return sent(args, call, self.enforcement.rules, self._audiences)
+
+    def admit_call(self, attempt: Attempt, values: Values, *, is_asked: bool) -> None:
+        """Judge a call of the tree, and disarm links in `attempt.args`; raises RefusedByPolicy."""
+        code, scope = attempt.code, scope_of(attempt)
+        if code.tool == COMPUTE:
+            self.open_calls.calls[attempt.key] = self.labels.computing(scope, code.id, values)
+            return
+        given: dict[str, Any] = {str(number): value for number, value in enumerate(attempt.inputs)}
+        admitted, call = self.labels.admit(scope, code.id, given | attempt.args, values, is_asked=is_asked)
+        if code.kind is Kind.AGENT and code.loop is None:
+            unseen = "the agent makes its calls by itself, so they cannot be checked against the policy"
+            raise objected(call, Objection(Rule.AGENT, unseen), admitted.origins)
+        self.open_calls.calls[attempt.key] = admitted
+        self._counters[attempt.key] = call.pc
+        attempt.args = self.as_told(attempt.args, code.kind, call)
+        if code.loop is not None and isinstance(attempt, Talk):
+            self.open_calls.talks[attempt.key] = admitted.sent, admitted.origins
+            self.narrow(attempt)
+
+    def renamed(self, before: str, key: str) -> None:
+        """A call is retried under another key."""
+        super().renamed(before, key)
+        if before in self._counters:
+            self._counters[key] = self._counters.pop(before)
+
+    def record_outcome(self, attempt: Attempt, reported: Label | None = None) -> None:
+        """A call has its outcome; `reported` is the label that the driver gave for its value."""
+        if isinstance(attempt, InnerCall):
+            super().record_outcome(attempt, reported)
+            return
+        admitted = self.open_calls.calls.pop(attempt.key, None)
+        self._counters.pop(attempt.key, None)
+        if admitted is None or attempt.code.tool == COMPUTE:
+            if admitted is not None:
+                self.note_secret(attempt.frame.name, admitted.result)
+            return
+        label, origins = self.result_of(attempt, admitted, reported), admitted.origins
+        if isinstance(attempt, Talk):
+            label, origins = self.end_talk(attempt, label, origins)
+        self.note_secret(attempt.frame.name, label)
+        self.labels.succeeded(scope_of(attempt), attempt.code.id, admitted._replace(origins=origins), label)
+
+    def failed(self, attempt: Attempt) -> None:
+        """A call has failed for good: its error may reveal all that the call sent, and its model has seen."""
+        if isinstance(attempt, InnerCall):
+            super().failed(attempt)
+            return
+        admitted = self.open_calls.calls.pop(attempt.key, None)
+        self._counters.pop(attempt.key, None)
+        if admitted is None:
+            return
+        if isinstance(attempt, Talk):
+            seen, _ = self.open_calls.talks.pop(attempt.key)
+            admitted = admitted._replace(result=admitted.result.join(seen))
+        label = self.labels.failed(scope_of(attempt), attempt.code.id, admitted)
+        self.note_secret(attempt.frame.name, label)
+
+    # ------------------------------------------------------------ what people read
+
+    def shown_answer(
+        self,
+        scope: Scope,
+        id_: str,
+        tool: str,
+        said: Sequence[Expression],
+        given: Sequence[Any],
+        values: Values,
+    ) -> _Shown:
+        """Judge an answer or a message; gives what shows its texts. Raises RefusedByPolicy."""
+        _, call = self.labels.answered(scope, id_, tool, said, given, values)
+        return _Shown(call, self._audiences)
+
+    def shown_failure(self, step: str, error: str, label: Label | None) -> str:
+        """What the end of a run may say of a failure: its words, or that they are withheld (POL180)."""
+        label = LITERAL if label is None else label
+        return failure(error, label, LITERAL, step, self._judging.judge, self._audiences)
+
+    def shown_remark(self, step: str, text: str, label: Label) -> str:
+        """What a remark of the plan may say: its text, or that it is withheld (POL180)."""
+        return remark(text, label, step, self._judging.judge, self._audiences)
+
+
+class _Shown:
+    """The texts of a judged answer, as they may be shown."""
+
+    __slots__ = ("_audiences", "_call")
+
+    def __init__(self, call: CallView, audiences: Audiences) -> None:
+        self._call, self._audiences = call, audiences
+
+    def text(self, text: str) -> str:
+        """The whole text."""
+        return cast("str", sanitized_value(text, self._call.arguments, self._audiences))
+
+    def value(self, value: JSON) -> JSON:
+        """The value of an answer with one value."""
+        return sanitized_value(value, self._call.arguments[:1], self._audiences)
+
+
+def refuse_change() -> NoReturn:
+    """Raise CallsheetError (RUN038): a run of a tree keeps its policy."""
+    raise CallsheetError.single(
+        "RUN038",
+        "a run of a plan with blocks goes on under the policy with which it began",
+        help="finish or cancel it, and start the plan anew under the other policy",
+    )
