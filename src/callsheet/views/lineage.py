@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from callsheet.frontends.values.printer import format_path
 from callsheet.ir import JSON
+from callsheet.trace.lineage.blocks import TreeLineage
 from callsheet.trace.lineage.lineage import NONE, Lineage, ValueSource, Visit
 from callsheet.trace.lineage.reads import Path, Role
 from callsheet.trace.lineage.slices import Flow, Graph, Node, Reached, value_at
@@ -18,6 +19,7 @@ from callsheet.views.describe import describe_action
 _VALUE = 48
 _ACTION = 40
 _MOST_CHILDREN = 12
+_FAILED = {ValueSource.ERROR: ": failed", ValueSource.USE: ": failed, its USE value"}
 
 
 def why_lines(lineage: Lineage, graph: Graph, start: Node, depth: int) -> Iterator[str]:
@@ -85,9 +87,9 @@ def _head(flow: Flow) -> str:
     item = "" if flow.item is None else f"[{flow.item}] "
     match flow.role:
         case Role.CONDITION:
-            return f"{item}if: "
+            return f"{item}if {flow.argument}: " if flow.argument else f"{item}if: "
         case Role.SOURCE:
-            return "for each of: "
+            return "for each of: " if flow.item is None else "member of: "
         case Role.MESSAGE:
             return "message: "
         case Role.ARGUMENT:
@@ -97,7 +99,9 @@ def _head(flow: Flow) -> str:
 def node_line(lineage: Lineage, node: Node) -> str:
     """Returns a line for a node: its name, its value, its origin and the event of its write."""
     write = lineage.writes[node.write]
-    name = "answer" if write.made is ValueSource.ANSWER else place(write.name, node.path)
+    name = place(write.name, node.path)
+    if write.made in (ValueSource.ANSWER, ValueSource.INNER):
+        name = name.removeprefix("$")
     return f"{name} = {shown(value_at(lineage, node))}  ·  {_origin(lineage, node.write)}"
 
 
@@ -110,13 +114,19 @@ def _origin(lineage: Lineage, number: int) -> str:
     if write.made is ValueSource.EDIT:
         return f"set by hand in the fork, event {write.seq}"
     step = visit_line(lineage, lineage.visits[write.visit])
-    failed = ": failed" if write.made is ValueSource.ERROR else ""
+    failed = _FAILED.get(write.made, "")
     odd = ", does not fit its cast" if write.is_odd else ""
     return f"{step}{failed}, event {write.seq}{odd}"
 
 
 def visit_line(lineage: Lineage, visit: Visit) -> str:
-    """Returns the label of a visit and the action of its step."""
+    """Returns the label of a visit and what its step does."""
+    if isinstance(lineage, TreeLineage):
+        from callsheet.views.tree import describe_statement  # noqa: PLC0415 - only for version 2
+
+        text = cut(describe_statement(lineage.site(visit).statement), _ACTION)
+        where = lineage.lines.get(lineage.site(visit).statement.id, "")
+        return f"{lineage.label(visit)} {text}{where and f'  ·  {where}'}"
     return f"{lineage.label(visit)} {cut(describe_action(lineage.step(visit).action), _ACTION)}"
 
 

@@ -118,10 +118,12 @@ Paused: TypeAlias = "Activation | Loop"
 class TreeRun:
     """The part of a run that only a plan tree has."""
 
-    __slots__ = ("ending", "env", "main", "paused", "program")
+    __slots__ = ("carry_out", "ending", "env", "main", "paused", "program")
 
     def __init__(self, program: TreeProgram, slots: list[Any]) -> None:
         self.program = program
+        self.carry_out: Mapping[type, CarryOut] = _EXECUTE
+        """How each kind of operation is executed; who records what a run reads and sets puts itself between."""
         self.main = Activation(program.main, slots)
         self.paused: list[Paused] = []
         self.ending: End | None = None
@@ -214,7 +216,7 @@ class TreeRun:
 
     def _execute(self, run: Run, act: Activation, out: list[Command], first: Callable[[], int] | None) -> int:
         """Execute operations until the activation waits or ends."""
-        operations = act.body.operations
+        operations, carry_out = act.body.operations, self.carry_out
         count = len(operations)
         while True:
             try:
@@ -231,7 +233,7 @@ class TreeRun:
                 else:
                     run.units_left -= 1
                     operation = operations[act.pc]
-                    signal = _EXECUTE[type(operation)](self, run, act, operation, out)
+                    signal = carry_out[type(operation)](self, run, act, operation, out)
             except StatementFailed as failed:
                 signal = unwind(act, failed.failure)
             except ExpressionFailed as failed:
@@ -898,8 +900,9 @@ def seconds_of(given: Any) -> float | None:
     return float(given)
 
 
-_Execute: TypeAlias = Callable[[TreeRun, "Run", Activation, Any, "list[Command]"], int]
-_EXECUTE: dict[type, _Execute] = {
+CarryOut: TypeAlias = Callable[[TreeRun, "Run", Activation, Any, "list[Command]"], int]
+"""Executes an operation of an activation; what it leads to, as in `guards`."""
+_EXECUTE: dict[type, CarryOut] = {
     CallOp: TreeRun._call,  # pyright: ignore[reportPrivateUsage]
     ComputeOp: TreeRun._compute,  # pyright: ignore[reportPrivateUsage]
     ClockOp: TreeRun._clock,  # pyright: ignore[reportPrivateUsage]
