@@ -53,8 +53,8 @@ def sliced(
 def node_named(lineage: Lineage, text: str) -> Node:
     """The place that a text such as `rows.0.amount` names; raises JournalError (JRN040) if there is none.
 
-    In a run of a plan with blocks it may name a variable of an item or a sub-plan, `S2[4]/row.amount`, or what
-    a step made: `S2[4]/S5`, or the key of a call.
+    In a run of a plan with blocks it may name a variable of an item or a sub-plan, `S2[4]/row.amount`, or
+    what a step made: `S2[4]/S5`, or the key of a call.
     """
     if isinstance(lineage, TreeLineage) and (of_step := _of_step(lineage, text)) is not None:
         return of_step

@@ -123,7 +123,7 @@ class TreeRun:
     def __init__(self, program: TreeProgram, slots: list[Any]) -> None:
         self.program = program
         self.carry_out: Mapping[type, CarryOut] = _EXECUTE
-        """How each kind of operation is executed; who records what a run reads and sets puts itself between."""
+        """How each kind of operation is executed; who records reads and writes puts itself between."""
         self.main = Activation(program.main, slots)
         self.paused: list[Paused] = []
         self.ending: End | None = None

@@ -1,8 +1,8 @@
 """Records the lineage of a run of a plan tree while its events are fed to the machine.
 
 In: a machine and the entries of its run. Out: a TreeLineage. The recorder stands between the machine and its
-operations: before each it knows what has become of the one before, and which writes the variables have. Calls,
-loops and sub-plans end with a note of the machine.
+operations: before each it knows what has become of the one before, and which writes the variables have.
+Calls, loops and sub-plans end with a note of the machine.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class _Frame:
 class BlockRecorder(Recorder):
     """Records a run of a plan tree; used as a Recorder is. It cannot begin amid a run, nor be copied."""
 
-    lineage: TreeLineage  # pyright: ignore[reportIncompatibleVariableOverride] - it makes no other
+    lineage: TreeLineage  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def __init__(self, hears: Callable[[Note], None] | None = None) -> None:
         super().__init__(hears)
@@ -123,6 +123,7 @@ class BlockRecorder(Recorder):
         self._under_way: dict[str, tuple[_Frame, _UnderWay]] = {}
         self._counts: dict[str, int] = {}
         self._finished_visits: set[int] = set()
+        self._tick = 0
 
     def attend(self, machine: Machine, seq: int, start: Start) -> None:
         """Attach to the machine of a run that begins at the event `seq`."""
@@ -209,7 +210,14 @@ class BlockRecorder(Recorder):
                 self._caught(frame, operation, caught[0], fallback)
             case _:
                 pass
+        if visit != NONE and frame.waiting is None:
+            self.lineage.settled[visit] = self._now()
         return signal
+
+    def _now(self) -> int:
+        """Count what happens."""
+        self._tick += 1
+        return self._tick
 
     def _reach(self, frame: _Frame, site: Site, operation: Operation) -> int:
         """Begin a visit of a site; its number."""
@@ -222,6 +230,7 @@ class BlockRecorder(Recorder):
         versions = tuple([self._version(frame, name) for name in site.reads.names])
         lineage.visits.append(Visit(visit, 0, site.number, nth, self.seq, versions, path=path))
         lineage.last_at[path] = visit
+        lineage.began.append(self._now())
         reasons = self._reasons(frame, site)
         if reasons is not NO_REASONS:
             lineage.reasons[visit] = reasons
@@ -288,6 +297,7 @@ class BlockRecorder(Recorder):
         if visit != NONE and visit not in lineage.failed:
             lineage.failures.append(Failure(visit, self.seq, text))
             lineage.failed.add(visit)
+            lineage.settled[visit] = self._now()
 
     @staticmethod
     def _fallback(
@@ -436,6 +446,7 @@ class BlockRecorder(Recorder):
         operation, _, visit = under_way
         path = self.lineage.visits[visit].path
         self._under_way.pop(path, None)
+        self.lineage.settled.setdefault(visit, self._now())
         if isinstance(operation, LoopOp) and visit in self._loops:
             self._take_items(self._loops[visit])
         if visit in self._finished_visits or not is_behind:
@@ -489,6 +500,7 @@ class BlockRecorder(Recorder):
                         self._set(frame, slot, name, plain(frame.act.slots[slot]), ValueSource.STEP, visit)
             case _:
                 pass
+        lineage.settled[visit] = self._now()
         if note.var is None or isinstance(operation, ComputeOp | ClockOp) or operation.into is None:
             return
         write = self._set(frame, operation.into.slot, note.var, note.value, ValueSource.STEP, visit)

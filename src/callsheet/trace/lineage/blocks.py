@@ -71,7 +71,8 @@ class Reasons(NamedTuple):
 
 NO_REASONS = Reasons()
 _ENDS_IN_ATTEMPT = lazy.pattern(r"\.[0-9]+(/t[0-9]+(c[0-9]+)?)?$")
-_DATA = frozenset({Role.ARGUMENT, Role.SOURCE})
+DATA = frozenset({Role.ARGUMENT, Role.SOURCE})
+"""The roles of reads of which a value is made."""
 
 
 def listed(sites: Sequence[Site], program: Program) -> Program:
@@ -116,6 +117,10 @@ class TreeLineage(Lineage):
     """The last write of each variable by its place and name: `("S2[4]/", "x")`."""
     last_at: dict[str, int] = field(default_factory=dict[str, int])
     """The last visit of each path."""
+    began: list[int] = field(default_factory=list[int])
+    """When each visit began, as a number of what has happened so far; comparable with `settled`."""
+    settled: dict[int, int] = field(default_factory=dict[int, int])
+    """When each visit that is over was."""
     did_not_hold: set[int] = field(default_factory=set[int])
     """The visits of conditions that were false."""
     lines: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -269,7 +274,7 @@ class TreeLineage(Lineage):
             return tuple(Part((), False, flow) for flow in self.own_flows(visit))
         if site.makes is not None:
             return tuple(self.part(visit, source) for source in site.makes)
-        return tuple(Part((), False, flow) for flow in self.own_flows(visit) if flow.role in _DATA)
+        return tuple(Part((), False, flow) for flow in self.own_flows(visit) if flow.role in DATA)
 
     def part(self, visit: Visit, source: Source) -> Part:
         """What a source of an expression has given in a visit."""
@@ -284,9 +289,9 @@ class TreeLineage(Lineage):
     def flows_of(self, visit: Visit) -> tuple[Flow, ...]:
         """The flows of everything that a visit has read, and of what led to it."""
         own = (flow for flow in self.own_flows(visit) if flow.role is not Role.MESSAGE)
-        return tuple(dict.fromkeys((*own, *self._because(visit))))
+        return tuple(dict.fromkeys((*own, *self.because(visit))))
 
-    def _because(self, visit: Visit) -> Iterator[Flow]:
+    def because(self, visit: Visit) -> Iterator[Flow]:
         """The flows of the conditions and failures that led to a visit."""
         reasons = self.reasons.get(visit.id, NO_REASONS)
         for number in reasons.conditions:
@@ -311,7 +316,7 @@ class TreeLineage(Lineage):
                 flows[part.flow._replace(node=source)] = None
         write = self.writes[node.write]
         if write.visit != NONE:
-            flows.update(dict.fromkeys(self._because(self.visits[write.visit])))
+            flows.update(dict.fromkeys(self.because(self.visits[write.visit])))
         return tuple(flows)
 
     def _settled(self, node: Node) -> Path:
@@ -349,7 +354,7 @@ class TreeLineage(Lineage):
                 if part.flow.node.write != NONE:
                     read_by[part.flow.node.write].append((write.id, part))
             if write.visit != NONE:
-                for flow in self._because(self.visits[write.visit]):
+                for flow in self.because(self.visits[write.visit]):
                     read_by[flow.node.write].append((write.id, Part((), False, flow)))
         return read_by
 
