@@ -106,7 +106,8 @@ class _Frame:
 class BlockRecorder(Recorder):
     """Records a run of a plan tree; used as a Recorder is. It cannot begin amid a run, nor be copied."""
 
-    lineage: TreeLineage  # pyright: ignore[reportIncompatibleVariableOverride]
+    blocks: TreeLineage
+    """The lineage."""
 
     def __init__(self, hears: Callable[[Note], None] | None = None) -> None:
         super().__init__(hears)
@@ -133,7 +134,7 @@ class BlockRecorder(Recorder):
         self.rules, self.seq = start, seq
         self._sites = Sites(program.plan.tree, program.tree.main)
         sites = self._sites.all
-        self.lineage = TreeLineage(machine, [listed(sites, program)], [seq], sites=sites)
+        self.lineage = self.blocks = TreeLineage(machine, [listed(sites, program)], [seq], sites=sites)
         tree = machine.tree
         assert tree is not None
         tree.carry_out = {kind: partial(self._carry_out, execute) for kind, execute in tree.carry_out.items()}
@@ -161,7 +162,7 @@ class BlockRecorder(Recorder):
     def so_far(self) -> TreeLineage:
         """The lineage of the entries taken so far; later entries extend the same object."""
         super().so_far()
-        return self.lineage
+        return self.blocks
 
     # ------------------------------------------------------------ operations
 
@@ -201,17 +202,17 @@ class BlockRecorder(Recorder):
             case SayOp():
                 self._said(frame, tree, operation, visit)
             case BranchOp(otherwise=otherwise) if act.pc == otherwise and signal == STAY:
-                self.lineage.did_not_hold.add(visit)
+                self.blocks.did_not_hold.add(visit)
             case RoundOp(end=end) if act.pc == end and signal == STAY:
-                self.lineage.did_not_hold.add(visit)
+                self.blocks.did_not_hold.add(visit)
             case UntilOp() if not (signal == STAY and act.pc == at + 1):
-                self.lineage.did_not_hold.add(visit)
+                self.blocks.did_not_hold.add(visit)
             case CatchOp() if caught is not None:
                 self._caught(frame, operation, caught[0], fallback)
             case _:
                 pass
         if visit != NONE and frame.waiting is None:
-            self.lineage.settled[visit] = self._now()
+            self.blocks.settled[visit] = self._now()
         return signal
 
     def _now(self) -> int:
@@ -224,7 +225,7 @@ class BlockRecorder(Recorder):
         act = frame.act
         keyed = isinstance(operation, CallOp | ComputeOp | ClockOp | LoopOp | InvokeOp)
         path = act.path + (segment(site.id) if keyed else site.id)
-        lineage = self.lineage
+        lineage = self.blocks
         visit = len(lineage.visits)
         nth = self._counts[path] = self._counts.get(path, 0) + 1
         versions = tuple([self._version(frame, name) for name in site.reads.names])
@@ -293,7 +294,7 @@ class BlockRecorder(Recorder):
 
     def _fell(self, visit: int, text: str) -> None:
         """A statement has failed."""
-        lineage = self.lineage
+        lineage = self.blocks
         if visit != NONE and visit not in lineage.failed:
             lineage.failures.append(Failure(visit, self.seq, text))
             lineage.failed.add(visit)
@@ -318,7 +319,7 @@ class BlockRecorder(Recorder):
 
     def _caught(self, frame: _Frame, operation: CatchOp, failure: Fault, remedy: RemedyCode | None) -> None:
         """Record what a handler has set: the failure, or the value instead of a result."""
-        act, lineage = frame.act, self.lineage
+        act, lineage = frame.act, self.blocks
         failed = lineage.last_at.get(failure.step, NONE)
         if remedy is not None:
             visit = lineage.last_at.get(act.path + segment(operation.id), NONE)
@@ -337,7 +338,7 @@ class BlockRecorder(Recorder):
 
     def _flows(self, visit: int) -> Iterator[Flow]:
         if visit != NONE:
-            yield from self.lineage.own_flows(self.lineage.visits[visit])
+            yield from self.blocks.own_flows(self.blocks.visits[visit])
 
     # ------------------------------------------------------------ activations
 
@@ -361,8 +362,8 @@ class BlockRecorder(Recorder):
     def _owned(self, around: _Frame, act: Activation) -> tuple[_Frame, Visit]:
         """A frame for what the statement under way in another has begun, and that statement's visit."""
         assert around.waiting is not None
-        owner = self.lineage.visits[around.waiting.visit]
-        return _Frame(act, self.lineage.reasons.get(owner.id, NO_REASONS), owner.id), owner
+        owner = self.blocks.visits[around.waiting.visit]
+        return _Frame(act, self.blocks.reasons.get(owner.id, NO_REASONS), owner.id), owner
 
     def _item(self, around: _Frame, act: Activation, loop: Loop) -> _Frame:
         self._take_items(loop)
@@ -376,13 +377,13 @@ class BlockRecorder(Recorder):
         write = self._set(
             frame, op.item_slot, op.var, plain(loop.items[act.index]), ValueSource.ITEM, owner.id
         )
-        self.lineage.parts[write] = tuple(self._of_item(owner, act.index))
+        self.blocks.parts[write] = tuple(self._of_item(owner, act.index))
         frame.clock = around.clock
         return frame
 
     def _of_item(self, owner: Visit, index: int) -> Iterator[Part]:
         """What an item of a FOREACH is made of."""
-        lineage = self.lineage
+        lineage = self.blocks
         site = lineage.site(owner)
         statement = cast("Any", site.statement)
         given = statement.source
@@ -398,13 +399,13 @@ class BlockRecorder(Recorder):
         flow = Flow(Role.SOURCE, "", index, source.name, node)
         if source.at:
             return Part(source.at[1:], source.is_copy, flow) if source.at[0] == index else None
-        if source.is_copy and node.write != NONE and isinstance(self.lineage.value_at(node), list):
+        if source.is_copy and node.write != NONE and isinstance(self.blocks.value_at(node), list):
             return Part((), True, flow._replace(node=Node(node.write, (*node.path, index))))
         return Part((), False, flow)
 
     def _invoked(self, around: _Frame, act: Activation, invoke: InvokeOp) -> _Frame:
         frame, owner = self._owned(around, act)
-        lineage = self.lineage
+        lineage = self.blocks
         named = dict(cast("Any", lineage.site(owner).statement).named)
         given: list[tuple[int, ValueSource]] = [(slot, ValueSource.STEP) for slot, _, _ in invoke.arguments]
         given += [(slot, ValueSource.PLAN) for slot, _ in invoke.defaults]
@@ -444,9 +445,9 @@ class BlockRecorder(Recorder):
         under_way, frame.waiting = frame.waiting, None
         assert under_way is not None
         operation, _, visit = under_way
-        path = self.lineage.visits[visit].path
+        path = self.blocks.visits[visit].path
         self._under_way.pop(path, None)
-        self.lineage.settled.setdefault(visit, self._now())
+        self.blocks.settled.setdefault(visit, self._now())
         if isinstance(operation, LoopOp) and visit in self._loops:
             self._take_items(self._loops[visit])
         if visit in self._finished_visits or not is_behind:
@@ -487,7 +488,7 @@ class BlockRecorder(Recorder):
             return
         frame, (operation, _, visit) = known
         self._finished_visits.add(visit)
-        lineage = self.lineage
+        lineage = self.blocks
         match operation:
             case LoopOp() if visit in self._loops:
                 self._take_items(self._loops[visit])
@@ -513,7 +514,7 @@ class BlockRecorder(Recorder):
 
     def _results(self, visit: int) -> Iterator[Part]:
         """What the results of a FOREACH are made of."""
-        lineage = self.lineage
+        lineage = self.blocks
         for flow in lineage.own_flows(lineage.visits[visit]):
             yield Part((), False, flow, of_whole=True)
         loop, yields = self._loops.get(visit), self._yields.get(visit, {})
@@ -536,19 +537,19 @@ class BlockRecorder(Recorder):
         return number
 
     def _bind(self, frame: _Frame, slot: int, number: int) -> None:
-        name = self.lineage.writes[number].name
+        name = self.blocks.writes[number].name
         frame.scope[slot] = number
-        self.lineage.current[name] = number
-        self.lineage.placed[frame.place, name] = number
+        self.blocks.current[name] = number
+        self.blocks.placed[frame.place, name] = number
         if frame.scope is self._main.scope:
-            self.lineage.main[name] = number
+            self.blocks.main[name] = number
 
     def _inner(self, name: str, value: JSON, visit: int, frame: _Frame) -> int:
         """Record a value that is no variable."""
         return self._append(name, value, ValueSource.INNER, visit, frame)
 
     def _append(self, name: str, value: JSON, made: ValueSource, visit: int, frame: _Frame) -> int:
-        lineage = self.lineage
+        lineage = self.blocks
         number = len(lineage.writes)
         lineage.writes.append(Write(number, name, value, self.seq, made, visit, place=frame.place))
         if visit != NONE and made not in (ValueSource.ITEM, ValueSource.ERROR):
@@ -559,7 +560,7 @@ class BlockRecorder(Recorder):
 
     def _find_answer(self) -> None:
         """Find the write of the answer of a successful run."""
-        lineage, result = self.lineage, self.machine.result
+        lineage, result = self.blocks, self.machine.result
         if result is None or result.status is not Status.DONE or result.ended_at is None:
             return
         for write in reversed(lineage.writes):

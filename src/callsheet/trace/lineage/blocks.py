@@ -8,7 +8,7 @@ into what it sets.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from callsheet import lazy
 from callsheet.ir import JSON, Call, Order, Plan, Respond, Step
-from callsheet.ir.tree import Act, Compute, Statement
+from callsheet.ir.tree import Act, Assign, Compute, Foreach, Invoke, Say, Statement
 from callsheet.machine.keys import place_in_tree
 from callsheet.machine.program import Program, StepCode
 from callsheet.machine.values import walk
@@ -70,6 +70,10 @@ class Reasons(NamedTuple):
 
 
 NO_REASONS = Reasons()
+_AROUND = (Foreach, Invoke)
+"""The statements whose insides are visits of their own."""
+_ITEM = lazy.pattern(r"(\[[^\[\]]*\]|~[0-9]+)$")
+_MOST_ORIGINS = 64
 _ENDS_IN_ATTEMPT = lazy.pattern(r"\.[0-9]+(/t[0-9]+(c[0-9]+)?)?$")
 DATA = frozenset({Role.ARGUMENT, Role.SOURCE})
 """The roles of reads of which a value is made."""
@@ -100,6 +104,21 @@ def _action(site: Site) -> Call | Respond:
             return Call("callsheet.compute")
         case _:
             return Respond(())
+
+
+def word_of_statement(statement: Statement) -> str:
+    """The word for a statement, as an agent in a document or the name of a span."""
+    match statement:
+        case Act(tool=tool):
+            return f"@{tool}"
+        case Invoke():
+            return "CALL"
+        case Assign():
+            return "SET"
+        case Say(word=word):
+            return word.value.removeprefix("@")
+        case _:
+            return type(statement).__name__.upper()
 
 
 @dataclass
@@ -173,6 +192,46 @@ class TreeLineage(Lineage):
         """The key of the last attempt."""
         last = self.last_key(visit, 0)
         return [last] if last else []
+
+    def around(self, visit: Visit) -> Visit | None:
+        """The visit of the FOREACH or CALL that a visit is inside of; None outside of them."""
+        path = visit.path
+        while "/" in path:
+            path = path[: path.rindex("/")]
+            for place in (path, _ITEM.sub("", path)):
+                number = self.last_at.get(place)
+                if number is not None and isinstance(
+                    self.sites[self.visits[number].number].statement, _AROUND
+                ):
+                    return self.visits[number]
+        return None
+
+    def origins_of(self, visit: Visit) -> tuple[int, ...]:
+        """The results of calls, loops and sub-plans that a visit has read, at most some dozens.
+
+        What other statements have made of them is passed through.
+        """
+        waiting = deque(flow.node.write for flow in self.flows_of(visit) if flow.role is not Role.MESSAGE)
+        if isinstance(self.site(visit).statement, _AROUND) and visit.id in self.write_of:
+            waiting.extend(part.flow.node.write for part in self.parts_of(self.write_of[visit.id]))
+        seen: set[int] = set()
+        found: list[int] = []
+        while waiting and len(found) < _MOST_ORIGINS and len(seen) < 4 * _MOST_ORIGINS:
+            number = waiting.popleft()
+            if number == NONE or number in seen:
+                continue
+            seen.add(number)
+            write = self.writes[number]
+            made_by = None if write.visit == NONE else self.site(self.visits[write.visit]).statement
+            if (
+                write.visit != visit.id
+                and self.write_of.get(write.visit) == number
+                and isinstance(made_by, (*_AROUND, Act, Compute))
+            ):
+                found.append(number)
+                continue
+            waiting.extend(part.flow.node.write for part in self.parts_of(number))
+        return tuple(found)
 
     # ------------------------------------------------------------ naming
 

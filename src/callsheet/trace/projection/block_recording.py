@@ -18,7 +18,7 @@ from callsheet.machine.tree.compiling import OWN_FACTS
 from callsheet.store.errors import JournalError
 from callsheet.store.events import Entry, Event
 from callsheet.store.records import PlanOf
-from callsheet.trace.lineage.blocks import DATA, NO_REASONS, TreeLineage
+from callsheet.trace.lineage.blocks import DATA, NO_REASONS, TreeLineage, word_of_statement
 from callsheet.trace.lineage.lineage import NONE, Node, ValueSource
 from callsheet.trace.lineage.lineage import Visit as Begun
 from callsheet.trace.lineage.lineage import Write as Made
@@ -113,7 +113,10 @@ class _Maker:
         if self._result is not None:
             rows += (visit for visit in under_way)
             under_way = ()
-        return Record(plans, tuple(given), frozenset(own), tuple(rows), under_way, self._result, facts)
+        numbers = {write.number: number for number, write in self._writes.items()}
+        return Record(
+            plans, tuple(given), frozenset(own), tuple(rows), under_way, self._result, facts, numbers
+        )
 
     def _is_shown(self, write: Made) -> bool:
         """Whether a write is that of a variable which the visit itself sets, not of a sub-plan's input."""
@@ -177,7 +180,6 @@ class _Maker:
         outcome = self._outcome(visit, told)
         end = lineage.settled.get(visit.id, lineage.began[-1] + 1)
         wrote = tuple(self._write(one, place, self._items(one, told)) for one in self._wrote[visit.id])
-        word, deed = _said(site.statement)
         return Visit(
             lineage.label(visit), step, 0, visit.number, outcome,
             shown_text(failure or ("" if told is None else told.detail)), data, control, wrote,
@@ -185,7 +187,7 @@ class _Maker:
             1 if told is None else told.retries + 1, 0,
             expired=told is not None and told.answers[-1:] == ["expire"],
             cuts=() if told is None else tuple(map(shown_text, told.cuts[:_LAST_CUTS])),
-            word=word, deed=deed,
+            word=word_of_statement(site.statement), deed=_deed(site.statement),
         )  # fmt: skip
 
     def _told(self, visit: Begun) -> Seen | None:
@@ -232,23 +234,22 @@ def _tested(lineage: TreeLineage, visit: Begun) -> Iterator[Node]:
     )
 
 
-def _said(statement: Statement) -> tuple[str, str]:
-    """The word for a statement as an agent, and what it does; "" for a call, of which its tool tells."""
+def _deed(statement: Statement) -> str:
+    """What a statement does, in words; "" for a call, of which its tool tells."""
     match statement:
-        case Act(tool=tool):
-            return f"@{tool}", ""
+        case Act():
+            return ""
         case Compute(into=names):
-            return "COMPUTE", f"computed {', '.join(f'${name}' for name in names) or 'nothing that is kept'}"
+            return f"computed {', '.join(f'${name}' for name in names) or 'nothing that is kept'}"
         case Invoke(plan=plan):
-            return "CALL", f"called the sub-plan {plan}"
+            return f"called the sub-plan {plan}"
         case Foreach(var=var):
-            return "FOREACH", f"went through the items ${var}"
+            return f"went through the items ${var}"
         case Let(name=name):
-            return "LET", f"set ${name}"
+            return f"set ${name}"
         case Assign(name=name):
-            return "SET", f"changed ${name}"
+            return f"changed ${name}"
         case Say(word=word):
-            return word.value.removeprefix("@"), _SAYING.get(word, word.value)
+            return _SAYING.get(word, word.value)
         case _:
-            name = type(statement).__name__.upper()
-            return name, f"tested {name}"
+            return f"tested {word_of_statement(statement)}"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import sha256
 from typing import NamedTuple
@@ -112,6 +112,8 @@ class Record:
     under_way: tuple[Visit, ...]
     result: Result | None
     facts: Mapping[str, ToolFacts]
+    numbers: Mapping[int, int] = field(default_factory=dict[int, int])
+    """In a run of a plan with blocks, the number of each write in the lineage of the run."""
 
     def current(self, upto: int) -> dict[str, Write]:
         """The last write of each variable after the first `upto` visits."""
