@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from callsheet.frontends.values.printer import format_path
 from callsheet.ir import JSON
 from callsheet.trace.lineage.blocks import TreeLineage
-from callsheet.trace.lineage.lineage import NONE, Lineage, ValueSource, Visit
+from callsheet.trace.lineage.lineage import NONE, Lineage, ValueSource, Visit, Write
 from callsheet.trace.lineage.reads import Path, Role
 from callsheet.trace.lineage.slices import Flow, Graph, Node, Reached, value_at
 from callsheet.views.columns import cut, json_head, printable
@@ -99,10 +99,9 @@ def _head(flow: Flow) -> str:
 def node_line(lineage: Lineage, node: Node) -> str:
     """Returns a line for a node: its name, its value, its origin and the event of its write."""
     write = lineage.writes[node.write]
-    name = place(write.name, node.path)
-    if write.made in (ValueSource.ANSWER, ValueSource.INNER):
-        name = name.removeprefix("$")
-    return f"{name} = {shown(value_at(lineage, node))}  ·  {_origin(lineage, node.write)}"
+    return (
+        f"{place_in(write, node.path)} = {shown(value_at(lineage, node))}  ·  {_origin(lineage, node.write)}"
+    )
 
 
 def _origin(lineage: Lineage, number: int) -> str:
@@ -121,13 +120,11 @@ def _origin(lineage: Lineage, number: int) -> str:
 
 def visit_line(lineage: Lineage, visit: Visit) -> str:
     """Returns the label of a visit and what its step does."""
+    line = f"{lineage.label(visit)} {cut(described(lineage, visit), _ACTION)}"
+    where = ""
     if isinstance(lineage, TreeLineage):
-        from callsheet.views.tree import describe_statement  # noqa: PLC0415 - only for version 2
-
-        text = cut(describe_statement(lineage.site(visit).statement), _ACTION)
         where = lineage.lines.get(lineage.site(visit).statement.id, "")
-        return f"{lineage.label(visit)} {text}{where and f'  ·  {where}'}"
-    return f"{lineage.label(visit)} {cut(describe_action(lineage.step(visit).action), _ACTION)}"
+    return f"{line}  ·  {where}" if where else line
 
 
 def place(name: str, path: Path) -> str:
@@ -137,6 +134,22 @@ def place(name: str, path: Path) -> str:
     $page.items.0 $page["a.b"]
     """
     return "$" + name + format_path(path, '"')
+
+
+def place_in(write: Write, path: Path = ()) -> str:
+    """Returns what was written, with a path in it, in the notation of plans; without `$` if no variable."""
+    written = place(write.name, path)
+    is_bare = write.made in (ValueSource.ANSWER, ValueSource.INNER)
+    return written.removeprefix("$") if is_bare else written
+
+
+def described(lineage: Lineage, visit: Visit) -> str:
+    """Returns what the step of a visit does: its action, or in a plan with blocks the statement."""
+    if not isinstance(lineage, TreeLineage):
+        return describe_action(lineage.step(visit).action)
+    from callsheet.views.tree import describe_statement  # noqa: PLC0415 - only for version 2
+
+    return describe_statement(lineage.site(visit).statement)
 
 
 def shown(value: JSON) -> str:

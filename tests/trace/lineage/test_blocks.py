@@ -12,6 +12,8 @@ from tests.machine.test_tree_laws import LIMITS
 from tests.plans import FACTS, duration
 from tests.structured_plans import programs
 from tests.trace.lineage.recording import INPUTS, Recorded, marked, marks
+from tests.views.otel.telling import LABEL, is_well_formed, steps, tell
+from tests.views.otel.test_laws import entries_of
 
 from callsheet.frontends.expressions import format_expression
 from callsheet.frontends.spelling import read_plan_text
@@ -19,10 +21,15 @@ from callsheet.ir import JSON, Plan
 from callsheet.ir.tree import operands
 from callsheet.machine import CallTool, Command, Event, Failed, Sleep, Succeeded, TimerFired
 from callsheet.machine.tree.compiling import OWN_FACTS
+from callsheet.trace.lctl.check import check
 from callsheet.trace.lineage.blocks import TreeLineage
 from callsheet.trace.lineage.lineage import NONE, ValueSource
 from callsheet.trace.lineage.reads import Role
 from callsheet.trace.lineage.slices import Node, flows_from, flows_into, forward, reached_by, value_at
+from callsheet.trace.projection.post_mortem import debug_document_of
+from callsheet.trace.projection.project import handoff_of
+from callsheet.trace.projection.record import Outcome
+from callsheet.trace.projection.recording import record_of
 
 FACTS_OF_TREES = {**FACTS, **OWN_FACTS}
 DATA = (Role.ARGUMENT, Role.SOURCE)
@@ -242,3 +249,22 @@ def _chooses(lineage: TreeLineage, visit: int) -> bool:
         return False
     statement = lineage.site(lineage.visits[visit]).statement
     return any("??" in format_expression(one) for one in operands(statement))
+
+
+@settings(max_examples=30)
+@given(programs(), st.integers(0, 2**32 - 1))
+def test_documents_keep_the_rules_and_spans_form_one_tree(plan: Plan, world: int) -> None:
+    def outcome(command: CallTool) -> Any:
+        value = marked(world, command.key)
+        return OSError("no") if crc32(f"{world}:{command.key}".encode()) % 4 == 0 else value
+
+    run = recorded(plan, outcome)
+    record = record_of(run.plan, run.rows(), run.plans.__getitem__, with_items=True)
+    assert record.result == run.result
+    assert {visit.outcome for visit in record.visits} <= {Outcome.OK, Outcome.FAILED, Outcome.STOPPED}
+    for document in (handoff_of(record, "run"), debug_document_of(record, "run")):
+        assert [f for f in check([document]).findings if f.is_error] == []
+    told = tell(run.plan, entries_of(run), run.plans.__getitem__)
+    is_well_formed(told)
+    called = {str(one.attributes[LABEL]) for one in steps(told)}
+    assert {key.rpartition(".")[0] for key in run.took} <= called

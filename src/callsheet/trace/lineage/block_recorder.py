@@ -413,6 +413,7 @@ class BlockRecorder(Recorder):
             name = act.body.names[slot]
             visit = owner.id if made is ValueSource.STEP else NONE
             write = self._set(frame, slot, name, plain(act.slots[slot]), made, visit)
+            lineage.write_of.pop(owner.id, None)  # an input is not the result
             if made is ValueSource.STEP:
                 lineage.parts[write] = tuple(lineage.part(owner, one) for one in sources_of(named[name]))
         return frame

@@ -289,6 +289,10 @@ class Lineage:
         own = self.code(visit).id
         return own if visit.visit == 1 else f"{own}@{visit.visit}"
 
+    def place(self, visit: Visit) -> str:
+        """The step of a visit: its id, or its path in a plan with blocks."""
+        return visit.path or self.code(visit).id
+
     # ------------------------------------------------------------ calls
 
     @cached_property
