@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from callsheet.machine.decision_log import DecisionKind, DecisionLog
-from callsheet.machine.expressions import ExpressionFailed, FailureKind
+from callsheet.machine.expressions import Compiled, ExpressionFailed, FailureKind
 from callsheet.machine.tree.program import (
     Body,
     BranchOp,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 _UNKNOWN = "[sealed]"
 """Stands for what an expression gave whose value over placeholders cannot be computed."""
-_SIZED = (list, tuple, dict, set, frozenset, range)
+_SIZED: tuple[type, ...] = (list, tuple, dict, set, frozenset, range)
 _Outcome: TypeAlias = "tuple[FailureKind | None, Any]"
 """The kind of failure, or what was decided."""
 
@@ -130,7 +130,7 @@ class _Leader:
             self._decided(DecisionKind.LOST, place, (None, None))
             return made
 
-        return value
+        return Compiled(value, 0)
 
     @staticmethod
     def _raise_own(failed: ExpressionFailed, decided: _Outcome) -> None:
@@ -148,7 +148,7 @@ class _Leader:
                 own = failed.kind, None
             return self._decided(DecisionKind.HOLDS, place, own)
 
-        return test
+        return Compiled(test, 0)
 
     def _items(self, operand: Operand) -> Operand:
         """What a loop goes through: how many items it has."""
@@ -158,16 +158,20 @@ class _Leader:
             made: Any = _UNKNOWN
             try:
                 made = _evaluated(operand, slots, env)
-                own: _Outcome = None, len(made) if isinstance(made, _SIZED) else None
+                own: _Outcome = None, _length(made)
             except ExpressionFailed as failed:
                 own = failed.kind, None
             count = self._decided(DecisionKind.ITEMS, place, own)
             if count is None or own == (None, count):
                 return made
-            known = list(made) if isinstance(made, _SIZED) else []
+            known: list[Any] = [] if _length(made) is None else list(made)
             return (known + [_UNKNOWN] * count)[:count]
 
-        return items
+        return Compiled(items, 0)
+
+
+def _length(value: Any) -> int | None:
+    return len(value) if isinstance(value, _SIZED) else None
 
 
 def _evaluated(operand: Operand, slots: list[Any], env: Environment) -> Any:
