@@ -185,7 +185,7 @@ def data_behind(lineage: TreeLineage, start: Node) -> tuple[set[str], bool]:
             found.add(f"in:{write.name}")
         if write.visit != NONE:
             visit = lineage.visits[write.visit]
-            found.update(lineage.keys_of(visit))
+            found.update(lineage.last_keys(visit))
             texts = [format_expression(one) for one in operands(lineage.site(visit).statement)]
             hides = hides or any(word in text for text in texts for word in HIDING)
             hides = hides or write.made in (ValueSource.ERROR, ValueSource.USE)

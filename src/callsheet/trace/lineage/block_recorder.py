@@ -22,7 +22,7 @@ from callsheet.machine.result import Status
 from callsheet.machine.run import Run
 from callsheet.machine.tree.activations import MISSING, Activation, Loop, Members
 from callsheet.machine.tree.failures import Failure as Fault
-from callsheet.machine.tree.failures import StatementFailed
+from callsheet.machine.tree.failures import StatementFailed, record_of
 from callsheet.machine.tree.guards import STAY
 from callsheet.machine.tree.interpreter import CarryOut, TreeRun
 from callsheet.machine.tree.program import (
@@ -327,7 +327,10 @@ class BlockRecorder(Recorder):
                 made = ValueSource.USE if remedy.kind == "use" else ValueSource.ERROR
                 slot, name = operation.into.slot, operation.into.name
                 write = self._set(frame, slot, name, plain(act.slots[slot]), made, visit)
-                flows = [*self._flows(visit), *self._flows(failed)]
+                flows = [*self._flows(visit)]
+                if failed not in (NONE, visit):  # what failed is inside of it
+                    error = self._append("error", plain(record_of(failure)), ValueSource.ERROR, failed, frame)
+                    flows.append(Flow(Role.ARGUMENT, "", None, "error", Node(error, ())))
                 lineage.parts[write] = tuple(Part((), False, flow) for flow in dict.fromkeys(flows))
             return
         for _, slot, first in operation.handlers:
