@@ -30,6 +30,7 @@ from callsheet.trace.projection.post_mortem import debug_document_of
 from callsheet.trace.projection.project import handoff_of
 from callsheet.trace.projection.record import Outcome
 from callsheet.trace.projection.recording import record_of
+from callsheet.trace.search import finder, search
 
 FACTS_OF_TREES = {**FACTS, **OWN_FACTS}
 DATA = (Role.ARGUMENT, Role.SOURCE)
@@ -268,3 +269,11 @@ def test_documents_keep_the_rules_and_spans_form_one_tree(plan: Plan, world: int
     is_well_formed(told)
     called = {str(one.attributes[LABEL]) for one in steps(told)}
     assert {key.rpartition(".")[0] for key in run.took} <= called
+
+
+def test_search_finds_what_statements_have_computed() -> None:
+    run = recorded(read_plan_text(TEXT).result.require(), answer, ROWS)
+    found = list(search(run.plan, iter(run.rows()), run.plans.__getitem__, finder("none")))
+    assert ("value", "S2[1]/S3.let1", "$made.text") in [(one.what, one.key, one.place) for one in found]
+    found = list(search(run.plan, iter(run.rows()), run.plans.__getitem__, finder("READ")))
+    assert ("result", "S2[0]/S3/S1.1", "$text") in [(one.what, one.key, one.place) for one in found]

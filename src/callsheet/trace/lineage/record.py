@@ -17,7 +17,7 @@ from callsheet.machine.compiling import program_on_demand
 from callsheet.machine.notes import Note
 from callsheet.machine.program import Program
 from callsheet.store.errors import JournalError
-from callsheet.store.events import Entry, EventType, decode_body
+from callsheet.store.events import Entry, Event, EventType, decode_body
 from callsheet.store.journal import Journal
 from callsheet.store.records import PlanOf
 from callsheet.store.replay import begin, restored, start_from
@@ -88,6 +88,11 @@ def attending(
         raise unreadable(first, error) from error
     recorder.attend(machine, first.seq, start)
     return recorder
+
+
+def entry_of(row: Event) -> Entry:
+    """An event as an entry of its own."""
+    return Entry(row.seq, row.type, row.key, row.ts, row.body, row.seq, None, row.epoch, row.guide)
 
 
 def run_lineage(journal: Journal, info: RunInfo, upto: int | None = None) -> Lineage:

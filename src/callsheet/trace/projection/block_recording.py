@@ -16,14 +16,14 @@ from callsheet.machine import ToolFacts
 from callsheet.machine.notes import Note
 from callsheet.machine.tree.compiling import OWN_FACTS
 from callsheet.store.errors import JournalError
-from callsheet.store.events import Entry, Event
+from callsheet.store.events import Event
 from callsheet.store.records import PlanOf
 from callsheet.trace.lineage.blocks import DATA, NO_REASONS, TreeLineage, word_of_statement
 from callsheet.trace.lineage.lineage import NONE, Node, ValueSource
 from callsheet.trace.lineage.lineage import Visit as Begun
 from callsheet.trace.lineage.lineage import Write as Made
 from callsheet.trace.lineage.reads import Role
-from callsheet.trace.lineage.record import attending
+from callsheet.trace.lineage.record import attending, entry_of
 from callsheet.trace.projection.record import (
     BEFORE_ALL,
     MOST_OF_A_NAME,
@@ -58,20 +58,16 @@ def record_of_blocks(
     first = next(rows, None)
     if first is None:
         raise JournalError("JRN020", "the run has no events", hint="it was never started")
-    recorder = attending(plan, _entry(first), note)
+    recorder = attending(plan, entry_of(first), note)
     visits.sees(first)
-    recorder.begin(_entry(first))
+    recorder.begin(entry_of(first))
     for row in rows:
         visits.sees(row)
-        recorder.add(_entry(row), plan_of)
+        recorder.add(entry_of(row), plan_of)
     lineage = recorder.done(None)
     assert isinstance(lineage, TreeLineage)
     facts = {**OWN_FACTS, **recorder.rules.facts}
     return _Maker(lineage, seen, visits.now, with_items).record(facts)
-
-
-def _entry(row: Event) -> Entry:
-    return Entry(row.seq, row.type, row.key, row.ts, row.body, row.seq, None, row.epoch, row.guide)
 
 
 class _Maker:
