@@ -31,6 +31,7 @@ from callsheet.machine import (
     TimerFired,
     compile_plan,
 )
+from callsheet.machine.decision_log import DecisionLog, Decisions
 from callsheet.machine.events import Verdict
 from callsheet.machine.notes import NoteKind
 from callsheet.machine.tree.compiling import OWN_FACTS
@@ -557,3 +558,60 @@ def test_order_of_arrival_slices_and_replays_change_nothing(data: st.DataObject)
             again.feed(event)
         assert again.result == whole.result
         assert all(key in before or cut > 1 for key in before)
+
+
+SECRET_DECIDES = """INPUT $key: str
+S1: ?FOREACH ($c IN list($key)) {
+  S2: @KEEP (x=1)
+  YIELD (1)
+} > $all
+?IF (len($key) < 5 and $key) {
+  S3: @READ (x="short") > $one
+} ELSE {
+  S4: @READ (x="long") > $one
+}
+TRY {
+  LET $n = int($key)
+} ON_FAIL VALUE {
+  S5: @READ (x="no number")
+}
+S6: ?REPEAT (max=2) {
+  S7: @READ (x="round")
+} UNTIL (len($key) > 3)
+REQUIRE (len($key) < 100) "too long"
+S8: @RESPOND (len($all))
+"""
+
+
+@pytest.mark.parametrize("key", ["12", "abcd", "", "9" * 12, "x" * 200])
+def test_a_run_over_placeholders_takes_the_path_of_the_recorded_decisions(key: str) -> None:
+    def calls(
+        machine: Machine, given: str, decided: list[Decisions] | None
+    ) -> tuple[list[str], Result | None]:
+        sent: list[str] = []
+        events: list[Event] = [Started({"key": given})]
+        for number in range(1000):
+            if decided is not None:
+                machine.follow(decided[number])
+            commands = machine.feed(events[-1])
+            if decided is None:
+                taken.append(log.taken())
+            waiting.extend(one.key for one in commands if not isinstance(one, Finish))
+            if machine.result is not None:
+                break
+            sent.append(waiting.pop(0))
+            events.append(Succeeded(sent[-1], 1))
+        return sent, machine.result
+
+    taken: list[Decisions] = []
+    waiting: list[str] = []
+    text, log = plan(SECRET_DECIDES), DecisionLog(notes=True)
+    first = Machine(compile_plan(text, FACTS))
+    first.use_decision_log(log)
+    sent, result = calls(first, key, None)
+    waiting.clear()
+    shown, other = calls(Machine(compile_plan(text, FACTS)), "[sealed k:1, text, 4 characters]", taken)
+    assert shown == sent
+    assert result is not None
+    assert other is not None
+    assert (other.status, other.ended_at, other.answer) == (result.status, result.ended_at, result.answer)

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from tests.plans import plan_of, plan_texts
 from tests.views.report.test_document import run_of
 
+from callsheet.frontends.spelling import read_plan_text
 from callsheet.ir import JSON
 from callsheet.runtime.reporting import recorded, report_document
 from callsheet.trace.lineage.lineage import NONE, Lineage
@@ -106,3 +107,47 @@ def test_viewer_and_command_agree_for_any_run(journal, ask, text, world):
     lineage = recorded(journal, "last").lineage()
     for number, told in enumerate(ask(report_document(journal, "last").to_json())):
         agrees(lineage, number, told)
+
+
+BLOCKS = read_plan_text("""# ltp: 2
+PLAN part ($x: json) -> json {
+  S1: @READ (x=$x) > $y
+  RETURN ([$y, $x])
+}
+S2: ?FOREACH ($i IN [1, $a, $b]) {
+  S3: CALL part (x=$i) > $made ON_FAIL {
+    LET $made = [$error.kind, 0]
+  }
+  ?IF ($i == 1) {
+    S4: @FAULTY (x=$made[0]) > $last ON_FAIL USE ([$made])
+  } ELSE {
+    LET $last = [$made[1], "x"]
+  }
+  YIELD ([$last, $i])
+} > $all
+LET $n = 1
+LET $one = $all[$n]
+S5: @RESPOND ({"all": $all, "one": $one[0]})
+""").result.require()
+
+
+def test_viewer_and_command_agree_for_plans_with_blocks(journal, ask):
+    for world in range(3):
+        run_of(journal, BLOCKS, world)
+        lineage = recorded(journal, "last").lineage()
+        told = ask(report_document(journal, "last").to_json())
+        assert len(told) == len(lineage.writes) > 20
+        for number, each in enumerate(told):
+            assert whole(flows_into(lineage, Node(number, ()))) == {tuple(flow[:4]) for flow in each["into"]}
+            if isinstance(lineage.writes[number].value, list):
+                for place in range(min(3, len(lineage.writes[number].value))):
+                    flows = {
+                        (*_head(flow), flow.node.path) for flow in flows_into(lineage, Node(number, (place,)))
+                    }
+                    assert flows == {(*flow[:4], tuple(flow[4])) for flow in each["items"][place]}
+            made = {flow.node.write for flow in flows_from(lineage, Node(number, ()))}
+            assert made == {write for _, write in each["from"] if write != NONE}
+
+
+def _head(flow: Flow) -> tuple[str, str, str, int]:
+    return str(flow.role), flow.argument, flow.name, flow.node.write

@@ -189,7 +189,7 @@ def _place(lineage: Lineage, node: Node, flows: tuple[Flow, ...], numbers: Mappi
         item, _ = item_at(lineage, visit, node.path)
         keys = lineage.keys_of(visit) if item is None else lineage.keys_of_item(visit, item)
         about = {
-            "step": lineage.code(visit).id,
+            "step": lineage.place(visit),
             "visit": visit.visit,
             "plan": visit.program,
             "item": item,
@@ -246,10 +246,12 @@ class RunMoment:
 
     @property
     def turn(self) -> str | None:
-        """The step whose turn it was; None in a graph, and behind the last step."""
+        """The step whose turn it was; None in a graph and a plan with blocks, and behind the last step."""
         machine = self.folded.machine
         steps = machine.program.steps
-        if machine.schedule is not None or machine.result is not None or machine.pc >= len(steps):
+        if machine.tree is not None or machine.schedule is not None:
+            return None
+        if machine.result is not None or machine.pc >= len(steps):
             return None
         return steps[machine.pc].id
 
@@ -361,7 +363,7 @@ class FailureReport:
     @property
     def step(self) -> str | None:
         """The step that failed."""
-        return None if self._visit is None else self.lineage.code(self._visit).id
+        return None if self._visit is None else self.lineage.place(self._visit)
 
     @property
     def visit(self) -> int | None:
@@ -410,7 +412,7 @@ class FailureReport:
                     suspect.name,
                     node.path,
                     value_at(lineage, node),
-                    None if made_by == NONE else lineage.code(lineage.visits[made_by]).id,
+                    None if made_by == NONE else lineage.place(lineage.visits[made_by]),
                     suspect.seq,
                     suspect.key or None,
                     str(lineage.outcomes[suspect.key].value) if suspect.key else None,

@@ -9,17 +9,17 @@ from callsheet.diagnostics import did_you_mean
 from callsheet.store.errors import JournalError
 from callsheet.store.journal import Journal
 from callsheet.store.runs import RunInfo
+from callsheet.trace.lineage.blocks import TreeLineage
 from callsheet.trace.lineage.lineage import ANSWER, NONE, Lineage
 from callsheet.trace.lineage.reads import Path
-from callsheet.trace.lineage.record import lineage_of, lineages_in
+from callsheet.trace.lineage.record import lineages_in, run_lineage
 from callsheet.trace.lineage.slices import Graph, Node, backward, forward, is_complete_slice, missing_at
 from callsheet.views.lineage import place
 
 
 def lineage_in(journal: Journal, info: RunInfo, upto: int | None = None) -> Lineage:
     """The lineage of a run, or of its events up to `upto`; raises JournalError for unreadable events."""
-    plan = journal.plan_of(info.plan_hash)
-    return lineage_of(plan, journal.entries(info.run_id), journal.plan_of, upto)
+    return run_lineage(journal, info, upto)
 
 
 def sliced(
@@ -51,8 +51,16 @@ def sliced(
 
 
 def node_named(lineage: Lineage, text: str) -> Node:
-    """The place that a text such as `rows.0.amount` names; raises JournalError (JRN040) if there is none."""
-    name, *rest = text.removeprefix("$").split(".")
+    """The place that a text such as `rows.0.amount` names; raises JournalError (JRN040) if there is none.
+
+    In a run of a plan with blocks it may name a variable of an item or a sub-plan, `S2[4]/row.amount`, or
+    what a step made: `S2[4]/S5`, or the key of a call.
+    """
+    if isinstance(lineage, TreeLineage) and (of_step := _of_step(lineage, text)) is not None:
+        return of_step
+    scope, _, own = text.removeprefix("$").rpartition("/")
+    name, *rest = own.removeprefix("$").split(".")
+    name = f"{scope}/{name}" if scope else name
     path: Path = tuple(int(part) if _is_index(part) else part for part in rest)
     write = lineage.write_named(name)
     if write == NONE and name == ANSWER:
@@ -73,6 +81,24 @@ def node_named(lineage: Lineage, text: str) -> Node:
             "JRN040", f"there is nothing at {whole}: {place(name, there)} has no {path[len(there)]}", hint
         )
     return node
+
+
+def _of_step(lineage: TreeLineage, text: str) -> Node | None:
+    """What the last visit made that a text names; None if it names a variable, or none.
+
+    Raises JournalError (JRN040) for a step that has made nothing.
+    """
+    name = text.removeprefix("$").split(".")[0]
+    if lineage.write_named(name) != NONE or name == ANSWER:
+        return None
+    visit = lineage.visit_named(text)
+    if visit is None:
+        return None
+    write = lineage.result_of(visit)
+    if write == NONE:
+        hint = "`callsheet show` shows what it did, `callsheet blame` why a run failed"
+        raise JournalError("JRN040", f"{lineage.label(visit)} has made no value", hint)
+    return Node(write, ())
 
 
 def _is_index(part: str) -> bool:

@@ -132,7 +132,7 @@ def _compared_visit(lineage: Lineage, visit: Visit) -> ComparedVisit:
     write = None if written is None else lineage.writes[written]
     error = next((each.error for each in lineage.failures if each.visit == visit.id), None)
     return ComparedVisit(
-        code.id,
+        lineage.place(visit),
         visit.visit,
         visit.seq,
         code.tool,

@@ -104,6 +104,11 @@ class DecisionLog:
 
     def lead(self, program: Program) -> None:
         """Intercept the decisions of a program by changing it; no other machine may use that program."""
+        if program.tree is not None:
+            from callsheet.machine.tree.decisions import lead_tree  # noqa: PLC0415 - only for version 2
+
+            lead_tree(self, program.tree)
+            return
         for code in program.steps:
             if code.condition is not None:
                 code.condition = self._test(code.number, code.condition)

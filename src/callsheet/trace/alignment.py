@@ -179,7 +179,7 @@ def _paired(old: Lineage, visits: Sequence[Visit], new: Lineage, others: Sequenc
 
 
 def _place(lineage: Lineage, visit: Visit) -> tuple[int, str, int]:
-    return visit.program, lineage.code(visit).id, visit.visit
+    return visit.program, lineage.place(visit), visit.visit
 
 
 def _tool(lineage: Lineage, visit: Visit) -> tuple[int, str]:
@@ -203,7 +203,9 @@ def _arguments(lineage: Lineage, visit: Visit) -> list[JSON]:
 
 def _call(lineage: Lineage, visit: Visit) -> str:
     """A key for a visit's tool and arguments: equal for equal calls."""
-    parts = [_tool(lineage, visit), _arguments(lineage, visit)]
+    parts: list[object] = [_tool(lineage, visit), _arguments(lineage, visit)]
+    if visit.path and not lineage.keys_of(visit):
+        parts.append(lineage.code(visit).id)  # a statement that is no call is like its own kind alone
     return json.dumps(parts, sort_keys=True, ensure_ascii=False, default=str)
 
 

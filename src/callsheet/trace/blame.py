@@ -12,7 +12,6 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from callsheet.machine import Status
-from callsheet.machine.program import NOWHERE
 from callsheet.machine.values import is_empty
 from callsheet.store.events import EventType
 from callsheet.trace.lineage.lineage import NONE, Failure, Lineage, ValueSource, Visit
@@ -98,9 +97,7 @@ def _failure(lineage: Lineage) -> Failure | None:
     last = lineage.failures[-1] if lineage.failures else None
     if result is None or result.status is Status.DONE:
         return last
-    number = lineage.machine.program.number_of.get(result.ended_at or "", NOWHERE)
-    program = len(lineage.programs) - 1
-    visit = next((v for v in reversed(lineage.visits) if (v.program, v.number) == (program, number)), None)
+    visit = lineage.visit_at(result.ended_at or "")
     error = result.error or result.response
     if visit is None:
         return Failure(NONE, lineage.seq, error)

@@ -266,7 +266,8 @@ class _Comparison:
 
     def _visited_at_end(self, one: _Cursor) -> int:
         """The number of visits of the first run at its end."""
-        is_counted = one.recorder.machine.schedule is None  # the steps that a graph skips are not visited
+        machine = one.recorder.machine
+        is_counted = machine.schedule is None and machine.tree is None  # a graph and a tree count otherwise
         if is_counted and all(kind != EventType.PLAN for kind, *_ in self._told_old):
             program = one.recorder.lineage.programs[0]
             _, folded = state_at_event(self._journal, self._old, self._old.events, program)

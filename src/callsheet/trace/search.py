@@ -9,18 +9,22 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from callsheet.frontends.values.printer import format_path
 from callsheet.ir import JSON, Plan
-from callsheet.machine import AgentTurn, Awaited, CallModel, CallTool, Compile, RunAgent
+from callsheet.machine import AgentTurn, Awaited, CallModel, CallTool, Compile, Machine, RunAgent
 from callsheet.machine.commands import Ask
 from callsheet.machine.questions import asked_to_json
 from callsheet.store.errors import JournalError
 from callsheet.store.events import Event, EventType
-from callsheet.store.folded import Folded
 from callsheet.store.records import PlanOf
 from callsheet.store.replay import begin_with, fold_on
+from callsheet.trace.lineage.lineage import NONE, ValueSource
+from callsheet.trace.lineage.record import attending, entry_of
+
+if TYPE_CHECKING:
+    from callsheet.ir.tree import Tree
 
 Find = Callable[[str], "tuple[int, int] | None"]
 """Returns the start and end of the first match in a text, or None."""
@@ -63,18 +67,46 @@ def search(plan: Plan, events: Iterable[Event], plan_of: PlanOf, find: Find) -> 
     """
     rows = iter(events)
     first = next(rows)
+    if plan.tree is not None:
+        yield from _in_blocks(plan, first, rows, plan_of, find)
+        return
     folded = begin_with(plan, first)
-    yield from _in_body(first, folded, find)
+    yield from _in_body(first, folded.machine, find)
     for row in rows:
         if row.type is EventType.INTENT and row.key is not None:
-            yield from _in_call(row, folded, find)
+            yield from _in_call(row, folded.waiting.get(row.key), find)
         else:
-            yield from _in_body(row, folded, find)
+            yield from _in_body(row, folded.machine, find)
         fold_on(folded, (row,), plan_of)
 
 
-def _in_call(row: Event, folded: Folded, find: Find) -> Iterator[Match]:
-    command = folded.waiting.get(row.key or "")
+def _in_blocks(
+    plan: Plan, first: Event, rows: Iterator[Event], plan_of: PlanOf, find: Find
+) -> Iterator[Match]:
+    """The matches in a run of a plan with blocks: also in what its statements have computed."""
+    recorder = attending(plan, entry_of(first))
+    yield from _in_body(first, recorder.machine, find)
+    recorder.begin(entry_of(first))
+    lineage = recorder.lineage
+    seen = 0
+    for row in (first, *rows):
+        if row is not first:
+            if row.type is EventType.INTENT and row.key is not None:
+                yield from _in_call(row, lineage.commands.get(row.key), find)
+            else:
+                yield from _in_body(row, recorder.machine, find)
+            recorder.add(entry_of(row), plan_of)
+        for write in lineage.writes[seen:]:
+            if write.visit == NONE or lineage.step(lineage.visits[write.visit]).call is not None:
+                continue
+            if write.made in (ValueSource.STEP, ValueSource.USE):
+                place = lineage.label(lineage.visits[write.visit])
+                for match in _in_value(row, "value", (), write.value, find):
+                    yield match._replace(step=place, key=place, variable=write.name)
+        seen = len(lineage.writes)
+
+
+def _in_call(row: Event, command: Awaited | None, find: Find) -> Iterator[Match]:
     if command is not None:
         for path, value in _arguments(command):
             yield from _in_value(row, "argument", path, value, find)
@@ -98,15 +130,25 @@ def _arguments(command: Awaited) -> Iterator[tuple[tuple[str | int, ...], JSON]]
             pass
 
 
-def _variable_of(row: Event, folded: Folded) -> tuple[str | None, tuple[int, ...]]:
+def _variable_of(row: Event, machine: Machine) -> tuple[str | None, tuple[int, ...]]:
     """The variable that takes the result of a call, and the index of a FOREACH's item in it."""
-    program = folded.machine.program
+    program = machine.program
     number = program.number_of.get(row.step or "")
-    if number is None or not folded.machine.is_open(row.key or ""):
+    if number is None or not machine.is_open(row.key or ""):
         return None, ()
+    if program.plan.tree is not None:
+        tree = program.plan.tree
+        return program.cached("variables of results", lambda: _results_of(tree)).get(row.step or ""), ()
     code = program.steps[number]
     name = program.names[code.out_slot] if code.out_slot >= 0 else None
     return name, (row.index or 0,) if code.source is not None else ()
+
+
+def _results_of(tree: Tree) -> dict[str, str]:
+    """The variables that take the results of the calls of a plan with blocks, by step."""
+    from callsheet.ir.tree import acts  # noqa: PLC0415 - only for version 2
+
+    return {act.id: act.into.name for act in acts(tree) if act.into is not None}
 
 
 def _named(matches: Iterator[Match]) -> Iterator[Match]:
@@ -115,7 +157,7 @@ def _named(matches: Iterator[Match]) -> Iterator[Match]:
         yield match._replace(variable=str(match.path[0]), path=match.path[1:])
 
 
-def _in_body(row: Event, folded: Folded, find: Find) -> Iterator[Match]:
+def _in_body(row: Event, machine: Machine, find: Find) -> Iterator[Match]:
     body: Mapping[str, Any] = row.body or {}
     what = row.type.word
     if not what:
@@ -126,13 +168,13 @@ def _in_body(row: Event, folded: Folded, find: Find) -> Iterator[Match]:
         case EventType.EDIT:
             yield from _named(_in_value(row, what, (), body.get("values", {}), find))
         case EventType.OK:
-            variable, item = _variable_of(row, folded)
+            variable, item = _variable_of(row, machine)
             for match in _in_value(row, what, item, body.get("value"), find):
                 yield match._replace(variable=variable)
         case EventType.END:
             answer = body.get("response")
             if isinstance(answer, dict):  # a reference to the event that holds the answer
-                answer = folded.machine.result and folded.machine.result.response
+                answer = machine.result and machine.result.response
             yield from _in_value(row, "response", (), answer, find)
             if body.get("error") != answer:
                 yield from _in_value(row, "error", (), body.get("error"), find)

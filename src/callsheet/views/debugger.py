@@ -16,8 +16,7 @@ from callsheet.trace.blame import blame_of
 from callsheet.trace.lineage.lineage import NONE, Lineage, Visit
 from callsheet.trace.lineage.slices import reads_by
 from callsheet.views.columns import cut, json_head, pad, printable, width
-from callsheet.views.describe import describe_action
-from callsheet.views.lineage import node_line
+from callsheet.views.lineage import described, node_line, place_in
 from callsheet.views.report.visits import Times
 
 KEYS = "q quit  ? keys  j/k step  h/l event  w why  v vars  d diff  / search  n next  e export  J/K scroll"
@@ -130,7 +129,7 @@ def rows_of(lineage: Lineage, confidences: Mapping[int, FactConfidence], times: 
                 visit.id,
                 _mark(lineage, visit, written, has_failures=failure is not None),
                 lineage.label(visit),
-                describe_action(lineage.step(visit).action),
+                described(lineage, visit),
                 visit.seq,
                 last,
                 times.of(times.begun(visit.seq, _first_issued(lineage, visit))),
@@ -175,7 +174,7 @@ def _outcome_text(lineage: Lineage, visit: Visit, confidence: FactConfidence | N
     if written != NONE:
         value = "" if confidence is None else f"{confidence.value:.2f}".replace("0.", ".", 1)
         fact = "" if confidence is None else f"  {confidence.fact} {value}"
-        parts.append(f"${lineage.writes[written].name}{fact}")
+        parts.append(f"{place_in(lineage.writes[written])}{fact}")
         if confidence is not None and confidence.why.endswith("assumed"):
             parts[-1] += " assumed"
     if error:

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 from callsheet.frontends.values.printer import format_path
 from callsheet.ir import JSON
-from callsheet.trace.lineage.lineage import NONE, Lineage, ValueSource, Visit
+from callsheet.trace.lineage.blocks import TreeLineage
+from callsheet.trace.lineage.lineage import NONE, Lineage, ValueSource, Visit, Write
 from callsheet.trace.lineage.reads import Path, Role
 from callsheet.trace.lineage.slices import Flow, Graph, Node, Reached, value_at
 from callsheet.views.columns import cut, json_head, printable
@@ -18,6 +19,7 @@ from callsheet.views.describe import describe_action
 _VALUE = 48
 _ACTION = 40
 _MOST_CHILDREN = 12
+_FAILED = {ValueSource.ERROR: ": failed", ValueSource.USE: ": failed, its USE value"}
 
 
 def why_lines(lineage: Lineage, graph: Graph, start: Node, depth: int) -> Iterator[str]:
@@ -85,9 +87,9 @@ def _head(flow: Flow) -> str:
     item = "" if flow.item is None else f"[{flow.item}] "
     match flow.role:
         case Role.CONDITION:
-            return f"{item}if: "
+            return f"{item}if {flow.argument}: " if flow.argument else f"{item}if: "
         case Role.SOURCE:
-            return "for each of: "
+            return "for each of: " if flow.item is None else "member of: "
         case Role.MESSAGE:
             return "message: "
         case Role.ARGUMENT:
@@ -97,8 +99,9 @@ def _head(flow: Flow) -> str:
 def node_line(lineage: Lineage, node: Node) -> str:
     """Returns a line for a node: its name, its value, its origin and the event of its write."""
     write = lineage.writes[node.write]
-    name = "answer" if write.made is ValueSource.ANSWER else place(write.name, node.path)
-    return f"{name} = {shown(value_at(lineage, node))}  ·  {_origin(lineage, node.write)}"
+    return (
+        f"{place_in(write, node.path)} = {shown(value_at(lineage, node))}  ·  {_origin(lineage, node.write)}"
+    )
 
 
 def _origin(lineage: Lineage, number: int) -> str:
@@ -110,14 +113,18 @@ def _origin(lineage: Lineage, number: int) -> str:
     if write.made is ValueSource.EDIT:
         return f"set by hand in the fork, event {write.seq}"
     step = visit_line(lineage, lineage.visits[write.visit])
-    failed = ": failed" if write.made is ValueSource.ERROR else ""
+    failed = _FAILED.get(write.made, "")
     odd = ", does not fit its cast" if write.is_odd else ""
     return f"{step}{failed}, event {write.seq}{odd}"
 
 
 def visit_line(lineage: Lineage, visit: Visit) -> str:
-    """Returns the label of a visit and the action of its step."""
-    return f"{lineage.label(visit)} {cut(describe_action(lineage.step(visit).action), _ACTION)}"
+    """Returns the label of a visit and what its step does."""
+    line = f"{lineage.label(visit)} {cut(described(lineage, visit), _ACTION)}"
+    where = ""
+    if isinstance(lineage, TreeLineage):
+        where = lineage.lines.get(lineage.site(visit).statement.id, "")
+    return f"{line}  ·  {where}" if where else line
 
 
 def place(name: str, path: Path) -> str:
@@ -127,6 +134,22 @@ def place(name: str, path: Path) -> str:
     $page.items.0 $page["a.b"]
     """
     return "$" + name + format_path(path, '"')
+
+
+def place_in(write: Write, path: Path = ()) -> str:
+    """Returns what was written, with a path in it, in the notation of plans; without `$` if no variable."""
+    written = place(write.name, path)
+    is_bare = write.made in (ValueSource.ANSWER, ValueSource.INNER)
+    return written.removeprefix("$") if is_bare else written
+
+
+def described(lineage: Lineage, visit: Visit) -> str:
+    """Returns what the step of a visit does: its action, or in a plan with blocks the statement."""
+    if not isinstance(lineage, TreeLineage):
+        return describe_action(lineage.step(visit).action)
+    from callsheet.views.tree import describe_statement  # noqa: PLC0415 - only for version 2
+
+    return describe_statement(lineage.site(visit).statement)
 
 
 def shown(value: JSON) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import quote
 
 from callsheet.ir import CallKind
+from callsheet.trace.lineage.blocks import TreeLineage
 from callsheet.trace.lineage.lineage import NONE, Lineage, ValueSource, Visit
 from callsheet.trace.lineage.reads import Role
 from callsheet.views.otel.operations import as_text
@@ -62,7 +63,7 @@ class _Document:
                 "prov:label": f"${write.name}",
                 "callsheet:made": str(write.made),
             }
-            if write.made is ValueSource.ANSWER:
+            if write.made in (ValueSource.ANSWER, ValueSource.INNER):
                 attributes["prov:label"] = write.name
             if self._content:
                 attributes["prov:value"] = as_text(write.value)
@@ -70,6 +71,8 @@ class _Document:
         for visit in self._lineage.visits:
             if not visit.skipped:
                 self._visit(visit)
+        if isinstance(self._lineage, TreeLineage):
+            self._relate_parts(self._lineage)
         return {
             "prefix": self._prefixes,
             "entity": self._entities,
@@ -77,6 +80,17 @@ class _Document:
             "agent": self._agents,
             **self._relations,
         }
+
+    def _relate_parts(self, lineage: TreeLineage) -> None:
+        """Relate what is not the result of its visit: members of loops, inputs of sub-plans, failures."""
+        for write in lineage.writes:
+            if write.visit == NONE or lineage.write_of.get(write.visit) == write.id:
+                continue
+            sources = dict.fromkeys(part.flow.node.write for part in lineage.parts_of(write.id))
+            for source in sources:
+                if source != NONE:
+                    ends = {"prov:generatedEntity": _entity(write.id), "prov:usedEntity": _entity(source)}
+                    self._relate("wasDerivedFrom", **ends)
 
     def _visit(self, visit: Visit) -> None:
         lineage = self._lineage
@@ -94,9 +108,12 @@ class _Document:
             write = lineage.version(visit, use.name)
             if write != NONE and use.role is not Role.MESSAGE:
                 read[write] = read.get(write, False) or use.role in _DATA
+        written = lineage.write_of.get(visit.id)
+        if isinstance(lineage, TreeLineage) and written is not None:
+            parts = (part.flow.node.write for part in lineage.parts_of(written))
+            read.update((write, True) for write in parts if write != NONE)
         for write in read:
             self._relate("used", **{"prov:activity": activity, "prov:entity": _entity(write)})
-        written = lineage.write_of.get(visit.id)
         if written is None and lineage.answer != NONE and lineage.writes[lineage.answer].visit == visit.id:
             written = lineage.answer
         if written is None:

@@ -121,6 +121,12 @@ def _position(folded: Folded) -> str:
     steps = machine.program.steps
     if machine.result is not None:
         return f"ended at {machine.result.ended_at}" if machine.result.ended_at else "ended"
+    if machine.tree is not None:
+        from callsheet.machine.keys import place_in_tree  # noqa: PLC0415 - only for version 2
+
+        places = list(dict.fromkeys(place_in_tree(key) for key in machine.open_keys()))
+        more = f" and {len(places) - 3} more places" if len(places) > 3 else ""
+        return f"at {', '.join(places[:3])}{more}" if places else "between two events"
     if machine.schedule is not None:
         done, failed = len(machine.schedule.numbers_done()), len(machine.schedule.failures)
         message = f"{done} of {len(steps)} steps done, {machine.schedule.open} running"

@@ -208,7 +208,10 @@ def _outcome_text(lineage: Lineage, visit: Visit) -> str:
         return visit.skipped
     written = lineage.write_of.get(visit.id)
     if written is not None:
-        return f"${lineage.writes[written].name} = {preview(lineage.writes[written].value)}"
+        from callsheet.views.lineage import place_in  # noqa: PLC0415 - brings the views
+
+        write = lineage.writes[written]
+        return f"{place_in(write)} = {preview(write.value)}"
     failure = next((f.error for f in lineage.failures if f.visit == visit.id), None)
     return f"failed: {preview(failure)}" if failure is not None else "done"
 
@@ -216,14 +219,14 @@ def _outcome_text(lineage: Lineage, visit: Visit) -> str:
 def _apart(old: Lineage, one: Visit, new: Lineage, other: Visit) -> list[tuple[str, ValueDifference]]:
     """The first places where the values differ that two visits assigned to the same variable."""
     from callsheet.trace.comparing import parts  # noqa: PLC0415 - not for --help
-    from callsheet.views.lineage import place  # noqa: PLC0415 - as above
+    from callsheet.views.lineage import place_in  # noqa: PLC0415 - as above
 
     mine, theirs = old.write_of.get(one.id), new.write_of.get(other.id)
     if mine is None or theirs is None or old.writes[mine].name != new.writes[theirs].name:
         return []
     found = islice(parts(old.writes[mine].value, new.writes[theirs].value), MAX_LINES)
-    name = old.writes[mine].name
-    return [(place(name, part.path), part) for part in found if part.path]
+    write = old.writes[mine]
+    return [(place_in(write, part.path), part) for part in found if part.path]
 
 
 def _places(old: Lineage, one: Visit, new: Lineage, other: Visit) -> Iterator[str]:
@@ -256,7 +259,7 @@ def _visit_json(lineage: Lineage, visit: Visit | None) -> dict[str, Any] | None:
     if visit is None:
         return None
     return {
-        "step": lineage.code(visit).id,
+        "step": lineage.place(visit),
         "visit": visit.visit,
         "event": visit.seq,
         "tool": lineage.code(visit).tool or None,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from callsheet.ir import JSON, Call, Step
 from callsheet.ir.tree import Failing, Input, Word
@@ -112,13 +112,12 @@ class TreeRun:
     Under a policy, `MonitoredTreeRun` does more at `blamed`, `admit`, `bound` and the texts that are shown.
     """
 
-    handlers: ClassVar[dict[type, _Execute]] = {}
-    """What executes each kind of operation."""
-
-    __slots__ = ("ending", "env", "main", "paused", "program")
+    __slots__ = ("carry_out", "ending", "env", "main", "paused", "program")
 
     def __init__(self, program: TreeProgram, slots: list[Any]) -> None:
         self.program = program
+        self.carry_out: Mapping[type, CarryOut] = OPERATIONS
+        """How each kind of operation is executed; who records reads and writes puts itself between."""
         self.main = Activation(program.main, slots)
         self.paused: list[Paused] = []
         self.ending: End | None = None
@@ -211,9 +210,8 @@ class TreeRun:
 
     def _execute(self, run: Run, act: Activation, out: list[Command], first: Callable[[], int] | None) -> int:
         """Execute operations until the activation waits or ends."""
-        operations = act.body.operations
+        operations, carry_out = act.body.operations, self.carry_out
         count = len(operations)
-        handlers = self.handlers
         while True:
             try:
                 if first is not None:
@@ -229,7 +227,7 @@ class TreeRun:
                 else:
                     run.units_left -= 1
                     operation = operations[act.pc]
-                    signal = handlers[type(operation)](self, run, act, operation, out)
+                    signal = carry_out[type(operation)](self, run, act, operation, out)
             except StatementFailed as failed:
                 signal = unwind(act, self.blamed(run, act, failed.failure))
             except ExpressionFailed as failed:
@@ -951,8 +949,9 @@ def seconds_of(given: Any) -> float | None:
     return float(given)
 
 
-_Execute: TypeAlias = Callable[[TreeRun, "Run", Activation, Any, "list[Command]"], int]
-TreeRun.handlers = {
+CarryOut: TypeAlias = Callable[[TreeRun, "Run", Activation, Any, "list[Command]"], int]
+"""Executes an operation of an activation; what it leads to, as in `guards`."""
+OPERATIONS: Mapping[type, CarryOut] = {
     CallOp: TreeRun._call,  # pyright: ignore[reportPrivateUsage]
     ComputeOp: TreeRun._compute,  # pyright: ignore[reportPrivateUsage]
     ClockOp: TreeRun._clock,  # pyright: ignore[reportPrivateUsage]

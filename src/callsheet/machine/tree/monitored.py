@@ -19,7 +19,7 @@ from callsheet.machine.monitor.structured import ABSENT, Scope, Values
 from callsheet.machine.monitor.trees import TreeMonitor
 from callsheet.machine.tree.activations import Activation, Ended, Loop
 from callsheet.machine.tree.failures import Failure
-from callsheet.machine.tree.interpreter import TreeRun
+from callsheet.machine.tree.interpreter import OPERATIONS, CarryOut, TreeRun
 from callsheet.machine.tree.program import (
     BranchOp,
     BreakOp,
@@ -56,6 +56,7 @@ class MonitoredTreeRun(TreeRun):
         super().__init__(program, slots)
         self.monitor = monitor
         self.labels = monitor.labels
+        self.carry_out = _MONITORED
         self._names: dict[int, dict[str, int]] = {}
         """The slots of variables by name, for each list of names."""
 
@@ -243,6 +244,6 @@ def _id_of(operation: object) -> str:
     return cast("SayOp", operation).id
 
 
-MonitoredTreeRun.handlers = {
-    operation: getattr(MonitoredTreeRun, execute.__name__) for operation, execute in TreeRun.handlers.items()
+_MONITORED: Mapping[type, CarryOut] = {
+    operation: getattr(MonitoredTreeRun, execute.__name__) for operation, execute in OPERATIONS.items()
 }

@@ -19,7 +19,7 @@ from callsheet.machine import Awaited, Machine, Program
 from callsheet.machine.keys import parse_key
 from callsheet.machine.program import StepCode
 from callsheet.store.events import decode_many_intents
-from callsheet.trace.lineage.reads import Reads, reads_of
+from callsheet.trace.lineage.reads import Path, Reads, Role, Use, reads_of
 
 NEVER = -1
 """A number below that of any step."""
@@ -69,8 +69,14 @@ class ValueSource(StrEnum):
     STEP = "step"
     ERROR = "error"
     """A step has failed, and its error stands where its result would."""
+    USE = "use"
+    """A step has failed, and this is the value that the plan uses instead."""
     ANSWER = "answer"
     """It is the answer of the run, and no variable."""
+    ITEM = "item"
+    """It is what a FOREACH goes through, one at a time."""
+    INNER = "inner"
+    """It is no variable: the YIELD of an item, the RETURN of a sub-plan, the time."""
     EARLIER = "earlier"
     """It was set before the first event of the lineage."""
 
@@ -78,7 +84,8 @@ class ValueSource(StrEnum):
 class Write(NamedTuple):
     """The setting of a variable at the event `seq` by the visit with the number `visit`, NONE if by no visit.
 
-    `is_odd` if the value did not fit its cast and was kept unchanged.
+    `is_odd` if the value did not fit its cast and was kept unchanged. `place` is what the paths of the places
+    begin with that see the variable, in a plan tree: `S2[4]/` for one of an item.
     """
 
     id: int
@@ -88,13 +95,14 @@ class Write(NamedTuple):
     made: ValueSource
     visit: int = NONE
     is_odd: bool = False
+    place: str = ""
 
 
 class Visit(NamedTuple):
     """The `visit`-th visit (from 1) of step `number` of program `program`, begun at the event `seq`.
 
     `versions` are the writes that its variables had then, in the order of its `Reads.names`. `skipped` is the
-    reason why it was skipped, empty if it was not.
+    reason why it was skipped, empty if it was not. `path` is its place in a plan tree, such as `S2[4]/S5`.
     """
 
     id: int
@@ -104,6 +112,28 @@ class Visit(NamedTuple):
     seq: int
     versions: tuple[int, ...]
     skipped: str = ""
+    path: str = ""
+
+
+class Node(NamedTuple):
+    """A part of a value that a variable had: a write, and a path in its value."""
+
+    write: int
+    path: Path
+
+
+class Flow(NamedTuple):
+    """One edge of a slice: a flow of data through a visit.
+
+    `item` is that of a FOREACH, None for all of them or a step without one. `node` is the other end: the
+    source in a backward slice, what was made in a forward one. Its write is NONE if `name` was not set.
+    """
+
+    role: Role
+    argument: str
+    item: int | None
+    name: str
+    node: Node
 
 
 class Outcome(NamedTuple):
@@ -244,6 +274,10 @@ class Lineage:
         names = self.reads_of(visit).names
         return visit.versions[names.index(name)] if name in names else NONE
 
+    def node_of(self, visit: Visit, use: Use) -> Node:
+        """The place that a use has read in a visit."""
+        return Node(self.version(visit, use.name), use.path)
+
     def prefix(self, visit: Visit) -> str:
         """The common prefix of the keys of a visit's calls."""
         own = self.code(visit).prefix[:-1]
@@ -254,6 +288,10 @@ class Lineage:
         """A visit for display: the step's id, and the number of the visit unless it is the first."""
         own = self.code(visit).id
         return own if visit.visit == 1 else f"{own}@{visit.visit}"
+
+    def place(self, visit: Visit) -> str:
+        """The step of a visit: its id, or its path in a plan with blocks."""
+        return visit.path or self.code(visit).id
 
     # ------------------------------------------------------------ calls
 
@@ -335,6 +373,11 @@ class Lineage:
                 if write != NONE:
                     readers[write].append(visit.id)
         return readers
+
+    def visit_at(self, place: str) -> Visit | None:
+        """The last visit of the step with an id, in the last plan; None if there is none."""
+        number, program = self.machine.program.number_of.get(place, NEVER), len(self.programs) - 1
+        return next((v for v in reversed(self.visits) if (v.program, v.number) == (program, number)), None)
 
     def write_named(self, name: str) -> int:
         """The last write of a variable, or the answer; NONE if there is none of that name."""

@@ -38,13 +38,28 @@ class Role(StrEnum):
     """The message of ON_FAIL TERMINATE, read when the step fails."""
 
 
+class Computed(NamedTuple):
+    """A key that a variable holds, at a path in it: that of `$map[$key.id]`."""
+
+    name: str
+    path: Path
+
+
+Place: TypeAlias = "tuple[PathPart | Computed, ...]"
+"""A path in a variable, some of whose keys are known only when it is read."""
+
+
 class Use(NamedTuple):
-    """A step's use of a variable; `argument` is the name of the argument it is part of, else empty."""
+    """A step's use of a variable; `argument` is the name of the argument it is part of, else empty.
+
+    `rest` continues the path, from the first key on that is known only when it is read.
+    """
 
     role: Role
     argument: str
     name: str
     path: Path
+    rest: Place = ()
 
 
 class Reads(NamedTuple):
@@ -156,3 +171,8 @@ def is_list(value: JSON) -> bool:
         is_json, parsed = parse_json(value)
         return is_json and isinstance(parsed, list)
     return isinstance(value, list)
+
+
+def overlap(one: Path, other: Path) -> bool:
+    """Whether one of two paths in a value is a prefix of the other."""
+    return all(str(a) == str(b) for a, b in zip(one, other, strict=False))

@@ -9,19 +9,21 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, cast
 
+from callsheet.diagnostics import Source
+from callsheet.frontends.spelling import Syntax, is_python, read_plan_text
 from callsheet.ir import Order, Plan, Step
 from callsheet.ir.gc_pause import gc_paused
-from callsheet.ir.plan import flat
 from callsheet.machine.compiling import program_on_demand
 from callsheet.machine.notes import Note
 from callsheet.machine.program import Program
 from callsheet.store.errors import JournalError
-from callsheet.store.events import Entry, EventType, decode_body
+from callsheet.store.events import Entry, Event, EventType, decode_body
 from callsheet.store.journal import Journal
 from callsheet.store.records import PlanOf
 from callsheet.store.replay import begin, restored, start_from
 from callsheet.store.runs import RunInfo
 from callsheet.store.snapshots import StoredParts, UnusableSnapshot
+from callsheet.trace.lineage.blocks import TreeLineage
 from callsheet.trace.lineage.lineage import NONE, LastUses, Lineage, last_uses
 from callsheet.trace.lineage.recorder import Recorder, unreadable
 
@@ -76,17 +78,52 @@ def attending(
     `hears` is called with each note of the machine after it has been recorded. `in_part` as for
     `recorder_of`; raises as `lineage_of` does.
     """
-    flat(plan, "the lineage of a run")
-    recorder = Recorder(hears)
+    recorder = _recorder(plan, hears)
     try:
         start = start_from(first.type, first.body)
-        if in_part and program is None:
+        if in_part and program is None and plan.tree is None:
             program = program_on_demand(plan, start.facts)
         machine = begin(plan, start, recorder.note, program).machine
     except (KeyError, TypeError, ValueError) as error:
         raise unreadable(first, error) from error
     recorder.attend(machine, first.seq, start)
     return recorder
+
+
+def entry_of(row: Event) -> Entry:
+    """An event as an entry of its own."""
+    return Entry(row.seq, row.type, row.key, row.ts, row.body, row.seq, None, row.epoch, row.guide)
+
+
+def run_lineage(journal: Journal, info: RunInfo, upto: int | None = None) -> Lineage:
+    """The lineage of a run of a journal, or of its events up to `upto`; raises JournalError."""
+    plan, source = journal.plan(info.plan_hash)
+    lineage = lineage_of(plan, journal.entries(info.run_id), journal.plan_of, upto)
+    if isinstance(lineage, TreeLineage):
+        lineage.lines = lines_of(plan, source)
+    return lineage
+
+
+def lines_of(plan: Plan, source: str) -> dict[str, str]:
+    """Where the statements of a Python plan stand in its text, by id: `line 12:5`; empty for other plans."""
+    if plan.tree is None or not is_python(source):
+        return {}
+    from callsheet.ir.tree import all_statements  # noqa: PLC0415 - only for version 2
+
+    read = read_plan_text(source, syntax=Syntax.PYTHON).result.plan
+    if read is None or read.tree is None:
+        return {}
+    text = Source("", source)
+    spans = {one.id: one.span for one in all_statements(read.tree) if one.span is not None}
+    return {id_: "line {}:{}".format(*text.position(span.start)) for id_, span in spans.items()}
+
+
+def _recorder(plan: Plan, hears: Callable[[Note], None] | None) -> Recorder:
+    if plan.tree is None:
+        return Recorder(hears)
+    from callsheet.trace.lineage.block_recorder import BlockRecorder  # noqa: PLC0415 - only for version 2
+
+    return BlockRecorder(hears)
 
 
 _ITEMS = 3
@@ -110,7 +147,10 @@ def lineages_in(
     asked about forward they begin before that: there are none where no step sets it. With `ends_early` each
     of these is told in stages, as one lineage that goes on when the next is asked for.
     """
-    plan = flat(journal.plan_of(info.plan_hash), "the lineage of a run")
+    plan = journal.plan_of(info.plan_hash)
+    if plan.tree is not None:
+        yield run_lineage(journal, info)
+        return
     writers = _writers(plan, name)
     last = _last_write(journal, info, plan, writers) if name else None
     bounds = (last, (last or info.events) - _FURTHER)

@@ -15,31 +15,21 @@ from typing import NamedTuple, TypeAlias
 from callsheet.ir import JSON, Effect, ListExpr, Ref
 from callsheet.machine import CallModel, CallTool, RunAgent
 from callsheet.machine.values import items_of, parse_json, walk
-from callsheet.trace.lineage.lineage import NEVER, NONE, LastUses, Lineage, ValueSource, Visit, Write
-from callsheet.trace.lineage.reads import Path, Role, Use, element, is_list
+from callsheet.trace.lineage.blocks import TreeLineage
+from callsheet.trace.lineage.lineage import (
+    NEVER,
+    NONE,
+    Flow,
+    LastUses,
+    Lineage,
+    Node,
+    ValueSource,
+    Visit,
+    Write,
+)
+from callsheet.trace.lineage.reads import Path, Role, Use, element, is_list, overlap
 
 WHOLE: Path = ()
-
-
-class Node(NamedTuple):
-    """A part of a value that a variable had: a write, and a path in its value."""
-
-    write: int
-    path: Path
-
-
-class Flow(NamedTuple):
-    """One edge of a slice: a flow of data through a visit.
-
-    `item` is that of a FOREACH, None for all of them or a step without one. `node` is the other end: the
-    source in a backward slice, what was made in a forward one. Its write is NONE if `name` was not set.
-    """
-
-    role: Role
-    argument: str
-    item: int | None
-    name: str
-    node: Node
 
 
 Graph: TypeAlias = "dict[Node, tuple[Flow, ...]]"
@@ -122,6 +112,8 @@ def item_at(lineage: Lineage, visit: Visit, path: Path) -> tuple[int | None, Pat
 def items_in(lineage: Lineage, visit: Visit) -> Sequence[int]:
     """The items of a FOREACH that its result holds, in the order of the result."""
     items = lineage.items_of(visit)
+    if isinstance(lineage, TreeLineage):
+        return items
     written = lineage.write_of.get(visit.id)
     if written is not None:
         value = lineage.writes[written].value
@@ -136,6 +128,8 @@ def items_in(lineage: Lineage, visit: Visit) -> Sequence[int]:
 
 def flows_into(lineage: Lineage, node: Node) -> tuple[Flow, ...]:
     """The flows into a node; none for a write that no visit made."""
+    if isinstance(lineage, TreeLineage):
+        return lineage.flows_into(node)
     write = lineage.writes[node.write]
     if write.visit == NONE:
         return ()
@@ -146,6 +140,8 @@ def flows_into(lineage: Lineage, node: Node) -> tuple[Flow, ...]:
 
 def reads_by(lineage: Lineage, visit: Visit) -> tuple[Flow, ...]:
     """The flows of everything that a visit has read, for all items."""
+    if isinstance(lineage, TreeLineage):
+        return lineage.flows_of(visit)
     return tuple(_reads(lineage, visit, None))
 
 
@@ -170,7 +166,7 @@ def _flows_of(
     """What a use has read for one item; without one for those in the result, or `called` for."""
     reads = lineage.reads_of(visit)
     if use.name != reads.loop or use.role is Role.SOURCE:
-        yield Flow(use.role, use.argument, item, use.name, Node(lineage.version(visit, use.name), use.path))
+        yield Flow(use.role, use.argument, item, use.name, lineage.node_of(visit, use))
         return
     for index in (called or items_in(lineage, visit)) if item is None else [item]:
         for name, path in _element(lineage, visit, index, use.path):
@@ -208,6 +204,8 @@ def value_at(lineage: Lineage, node: Node) -> JSON:
 
 def flows_from(lineage: Lineage, node: Node) -> tuple[Flow, ...]:
     """The flows out of a node, through the visits that read it."""
+    if isinstance(lineage, TreeLineage):
+        return lineage.flows_from(node)
     flows: dict[Flow, None] = {}
     for number in dict.fromkeys(lineage.readers.get(node.write, ())):
         visit = lineage.visits[number]
@@ -228,6 +226,9 @@ def flows_from(lineage: Lineage, node: Node) -> tuple[Flow, ...]:
 
 def touched(lineage: Lineage, visit: Visit, node: Node) -> Iterator[tuple[Role, str, int | None]]:
     """The reads of a node in a visit: the role, the argument and the item of each."""
+    if isinstance(lineage, TreeLineage):
+        yield from ((role, argument, None) for role, argument in lineage.touched(visit, node))
+        return
     where = _settled_path(lineage, node)
     for use in lineage.reads_of(visit).uses:
         if use.role is Role.MESSAGE:
@@ -300,11 +301,6 @@ def _made_by(lineage: Lineage, visit: Visit) -> Write | None:
     return None
 
 
-def overlap(one: Path, other: Path) -> bool:
-    """Whether one of two paths in a value is a prefix of the other."""
-    return all(str(a) == str(b) for a, b in zip(one, other, strict=False))
-
-
 def missing_at(lineage: Lineage, node: Node) -> tuple[Path, list[str]] | None:
     """The longest existing prefix of a node's path and the keys there; None if the whole path exists."""
     value = lineage.writes[node.write].value
@@ -353,6 +349,9 @@ def _touched_calls(lineage: Lineage, node: Node) -> Iterator[tuple[str, Visit, R
         for role, argument, item in touched(lineage, visit, node):
             keys = lineage.keys_of(visit) if item is None else lineage.keys_of_item(visit, item)
             yield from ((key, visit, role, argument) for key in keys)
+            if isinstance(lineage, TreeLineage):
+                for other in lineage.decided_by(visit):
+                    yield from ((key, other, Role.CONDITION, "") for key in lineage.keys_of(other))
 
 
 def tool_of(lineage: Lineage, key: str) -> str:

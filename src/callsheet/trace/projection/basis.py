@@ -26,6 +26,7 @@ class Basis(NamedTuple):
 
 GIVEN = Basis(1.0, "given")
 WRITTEN = Basis(1.0, "written in the plan")
+COMPUTED = Basis(1.0, "computed by the plan")
 ERROR = Basis(0.0, "the text of an error")
 UNCAST = Basis(0.0, "the cast failed")
 ITEM_FAILED = Basis(0.0, "an item failed")
@@ -60,6 +61,8 @@ def own_basis(visit: Visit, facts: Mapping[str, ToolFacts], by_tool: Mapping[str
     if visit.failures:
         return ITEM_FAILED
     if step is None or step.call is None:
+        if visit.word and visit.data:
+            return COMPUTED
         return PERSON if visit.is_edit else WRITTEN
     if step.call.tool in by_tool:
         return Basis(by_tool[step.call.tool], "set for this tool")

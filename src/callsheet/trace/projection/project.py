@@ -389,6 +389,8 @@ class Projection:
         following, plan = self._next(), self._plan()
         if following is None or following.step is None:
             return None  # a new plan may read whatever there is
+        if plan.tree is not None:
+            return None  # what the rest of its blocks reads is not worked out
         if plan.order is Order.TEXT:
             return live_at(plan, following.number)
         done = {visit.number for visit in self.record.visits[: self.upto] if visit.plan == following.plan}

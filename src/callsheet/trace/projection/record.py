@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import sha256
 from typing import NamedTuple
@@ -86,6 +86,10 @@ class Visit:
     is_edit: bool = False
     """Whether this is an edit: somebody set a variable by hand."""
     stated: float | None = None
+    word: str = ""
+    """The word for the statement of a plan with blocks; "" for the step of another plan."""
+    deed: str = ""
+    """What such a statement does, in words."""
 
     @property
     def reads(self) -> tuple[Write, ...]:
@@ -108,6 +112,8 @@ class Record:
     under_way: tuple[Visit, ...]
     result: Result | None
     facts: Mapping[str, ToolFacts]
+    numbers: Mapping[int, int] = field(default_factory=dict[int, int])
+    """In a run of a plan with blocks, the number of each write in the lineage of the run."""
 
     def current(self, upto: int) -> dict[str, Write]:
         """The last write of each variable after the first `upto` visits."""
@@ -143,7 +149,8 @@ class Record:
 
 
 def _is_of(visit: Visit, step: str) -> bool:
-    return visit.step is not None and visit.step.id == step and visit.outcome is not Outcome.SKIPPED
+    name = visit.label if visit.word else None if visit.step is None else visit.step.id
+    return name == step and visit.outcome is not Outcome.SKIPPED
 
 
 MOST_OF_A_VALUE = 200
@@ -210,6 +217,8 @@ def agent_of(visit: Visit) -> str:
 def _word(visit: Visit) -> str:
     if visit.step is None:
         return OPERATOR if visit.is_edit else COMPILER
+    if visit.word:
+        return visit.word
     call = visit.step.call
     if call is not None:
         return f"@{shown_text(call.tool, MOST_OF_A_NAME)}"
@@ -238,6 +247,8 @@ def _deed(visit: Visit) -> str:
         return visit.detail or "made a new plan"
     title = f" ({shown_text(visit.step.title, MOST_OF_A_NAME)})" if visit.step.title else ""
     of = f" of {_named(visit.data)}" if visit.data else ""
+    if visit.deed:
+        return f"{visit.deed}{of}{title}"
     items = ", for each item" if visit.step.foreach is not None else ""
     match visit.step.action:
         case Call(tool=tool):

@@ -43,6 +43,10 @@ def record_of(plan: Plan, events: Iterable[Event], plan_of: PlanOf, *, with_item
     With `with_items` the record has the single results of each FOREACH. Raises JournalError (JRN020) if this
     version cannot read the events.
     """
+    if plan.tree is not None:
+        from callsheet.trace.projection.block_recording import record_of_blocks  # noqa: PLC0415 - version 2
+
+        return record_of_blocks(plan, events, plan_of, with_items=with_items)
     scribe = _Scribe(Visits(plan, plan_of), with_items)
     folded = fold(plan, scribe.watched(events), plan_of, scribe.note)
     return Record(

@@ -121,7 +121,9 @@ class _Needed:
         self._live: dict[int, Sequence[set[str] | None]] = {}
         self._left: dict[int, _Left] = {}
         for number, plan in enumerate(record.plans):
-            if plan.order is Order.TEXT:
+            if plan.tree is not None:
+                self._live[number] = [None] * len(plan.steps)
+            elif plan.order is Order.TEXT:
                 self._live[number] = live_before_each(plan)
             else:
                 self._left[number] = _Left(plan)

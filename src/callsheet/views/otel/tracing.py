@@ -11,10 +11,11 @@ from dataclasses import dataclass, field, replace
 
 from callsheet.ir import JSON, Plan
 from callsheet.machine import Compile, Result, Status
-from callsheet.machine.keys import span_id, trace_id
+from callsheet.machine.keys import span_id, trace_id, visit_of
 from callsheet.machine.notes import Note
 from callsheet.store.events import Entry, EventType, decode_intents
 from callsheet.store.records import PlanOf
+from callsheet.trace.lineage.blocks import TreeLineage
 from callsheet.trace.lineage.lineage import Lineage
 from callsheet.trace.lineage.record import attending
 from callsheet.views.otel.calls import Calls, Failure
@@ -218,7 +219,7 @@ class Tracer:
         """Export the compilation of a plan that belongs to no step: for a graph that failed."""
         if not isinstance(self._lineage.commands.get(key), Compile) or self._visits.visit_of(key) is not None:
             return
-        prefix = key.rsplit(".", 2)[0]
+        prefix = visit_of(key)
         for called in self._calls.of(prefix):
             extra: Attributes = {CallsheetKey.SEGMENT: self._segment.number, OpenInference.NODE: prefix}
             self._spans += self._builder.planning(called, self._root_id, self._visits.now, extra)
@@ -236,7 +237,7 @@ class Tracer:
 
     def _export(self, visit: OpenVisit) -> None:
         producers, links = self._sources.of(visit)
-        context = VisitContext(self._segment.number, self._root_id, producers, links)
+        context = VisitContext(self._segment.number, self._parent_id(visit), producers, links)
         confidence = self._confidence.confidence_of(visit) if visit.write >= 0 else None
         spans = visit_spans(self._builder, visit, self._calls.of(visit.label), context)
         own = spans[0]
@@ -261,6 +262,15 @@ class Tracer:
     @property
     def _root_id(self) -> str:
         return span_id(self._about.run_id, self._segment.number)
+
+    def _parent_id(self, visit: OpenVisit) -> str:
+        """The id of the span around a visit: that of the loop or sub-plan that it is in, or the root."""
+        if not isinstance(self._lineage, TreeLineage):
+            return self._root_id
+        around = self._lineage.around(self._lineage.visits[visit.id])
+        if around is None:
+            return self._root_id
+        return span_id(self._about.run_id, self._segment.number, self._lineage.label(around))
 
     def _next_segment(self, entry: Entry) -> None:
         """Begin the segment of another process; running visits end with the previous segment."""
@@ -292,7 +302,7 @@ class Tracer:
         error_type = ErrorType.INTERRUPTED if any(not called.ended for called in calls) else None
         interrupted = replace(visit, status=status, ended=self._segment.last, error_type=error_type)
         producers, links = self._sources.of(visit)
-        context = VisitContext(self._segment.number, self._root_id, producers, links)
+        context = VisitContext(self._segment.number, self._parent_id(visit), producers, links)
         spans = visit_spans(self._builder, interrupted, calls, context)
         self._spans += spans
         self._calls.forget(visit.label, but_open=True)

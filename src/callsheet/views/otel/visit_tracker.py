@@ -6,7 +6,9 @@ In: notes, in order, each at the time of its entry. Out: the running visits, and
 from __future__ import annotations
 
 from callsheet.machine import Status
+from callsheet.machine.keys import visit_of
 from callsheet.machine.notes import Note, NoteKind
+from callsheet.trace.lineage.blocks import TreeLineage, word_of_statement
 from callsheet.trace.lineage.lineage import NONE
 from callsheet.trace.lineage.recorder import Recorder
 from callsheet.views.describe import describe_condition
@@ -36,7 +38,7 @@ class VisitTracker:
 
     def visit_of(self, key: str) -> OpenVisit | None:
         """The running visit to which a call's key belongs."""
-        prefix = key.rsplit(".", 2)[0]
+        prefix = visit_of(key)
         return next((visit for visit in self.open.values() if visit.label == prefix), None)
 
     def note(self, note: Note) -> None:
@@ -96,7 +98,10 @@ class VisitTracker:
             lineage_visit.program,
             lineage_visit.number,
             self.now,
+            place=note.step,
         )
+        if isinstance(lineage, TreeLineage):
+            visit.word = word_of_statement(lineage.site(lineage_visit).statement)
         self.open[note.step] = visit
         return visit
 
@@ -142,7 +147,7 @@ class VisitTracker:
 
     def _just_finished(self, step: str) -> OpenVisit | None:
         """Returns the visit of a step that finished within this entry."""
-        return next((finished for finished in reversed(self._finished) if finished.step.id == step), None)
+        return next((finished for finished in reversed(self._finished) if finished.place == step), None)
 
     def _error_type_of_items(self, visit: OpenVisit) -> ErrorType | None:
         return self._error_type_of(visit) if visit.failed_items else None
@@ -183,7 +188,7 @@ class VisitTracker:
             self.now,
         )
         self._finished.append(visit)
-        self.open.pop(visit.step.id, None)
+        self.open.pop(visit.place, None)
 
     def add_event(
         self, visit: OpenVisit | None, name: EventName, attributes: Attributes | None = None

@@ -16,6 +16,7 @@ from callsheet.ir import Ending, Step, word_of
 from callsheet.machine import ToolFacts
 from callsheet.machine.keys import span_id, trace_id
 from callsheet.trace.lctl.confidence import band_of
+from callsheet.trace.lineage.blocks import TreeLineage
 from callsheet.trace.lineage.lineage import NONE, Lineage, ValueSource
 from callsheet.trace.lineage.reads import Role
 from callsheet.trace.projection.basis import own_basis
@@ -66,6 +67,10 @@ class OpenVisit:
     dropped: int = 0
     write: int = -1
     """The number of its write, -1 for none."""
+    place: str = ""
+    """Its name in notes: the id of its step, in a plan with blocks its path."""
+    word: str = ""
+    """The word for the statement of a plan with blocks that is no call."""
 
     @property
     def is_interrupted(self) -> bool:
@@ -131,7 +136,7 @@ def _spans(
         del earlier
         return builder.planning(last, context.root, now, attributes, own_id)
     if call is None:
-        name = _word(visit.step)
+        name = _word(visit)
         attributes[OpenInference.KIND] = Kind.CHAIN
         return [_own_span(builder, visit, own_id, name, attributes, context, (visit.began, now))]
     tool = call.tool
@@ -253,7 +258,7 @@ def _attributes(visit: OpenVisit, context: VisitContext) -> Attributes:
         CallsheetKey.STEP_STATUS: visit.status,
         CallsheetKey.SEGMENT: context.segment,
         OpenInference.NODE: visit.label,
-        OpenInference.NODE_NAME: _word(step),
+        OpenInference.NODE_NAME: _word(visit),
     }
     if visit.label != step.id:
         result[CallsheetKey.VISIT] = visit.label
@@ -271,8 +276,11 @@ def _attributes(visit: OpenVisit, context: VisitContext) -> Attributes:
     return result
 
 
-def _word(step: Step) -> str:
+def _word(visit: OpenVisit) -> str:
     """Returns the tool of a step, or the word of its control action."""
+    step = visit.step
+    if step.call is None and visit.word:
+        return visit.word.lower()
     return word_of(step.action).removeprefix("@").lower() if step.call is None else step.call.tool
 
 
@@ -328,6 +336,11 @@ class Sources:
         if visit.status == "skipped" and visit.step.condition is None:
             return names
         lineage_visit = lineage.visits[visit.id]
+        if isinstance(lineage, TreeLineage):
+            for origin in lineage.origins_of(lineage_visit):
+                write = lineage.writes[origin]
+                names.setdefault(write.visit, []).append(write.name)
+            return names
         for use in lineage.reads_of(lineage_visit).uses:
             if use.role is Role.MESSAGE:
                 continue
@@ -390,6 +403,8 @@ class Confidence:
 
     def _parents(self, visit: OpenVisit) -> set[int]:
         lineage_visit = self._lineage.visits[visit.id]
+        if isinstance(self._lineage, TreeLineage):
+            return set(self._lineage.origins_of(lineage_visit))
         roles = (Role.ARGUMENT, Role.SOURCE)
         uses = (use for use in self._lineage.reads_of(lineage_visit).uses if use.role in roles)
         return {write for use in uses if (write := self._lineage.version(lineage_visit, use.name)) != NONE}

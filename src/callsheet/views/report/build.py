@@ -21,6 +21,7 @@ from callsheet.trace.blame import blame_of
 from callsheet.trace.comparing import slower
 from callsheet.trace.lctl.model import DebugDocument, Handoff
 from callsheet.trace.lctl.write import write
+from callsheet.trace.lineage.blocks import TreeLineage
 from callsheet.trace.lineage.lineage import NONE, Lineage, ValueSource, Visit
 from callsheet.trace.lineage.record import lineage_of
 from callsheet.trace.projection.post_mortem import debug_document_of, has_failed
@@ -55,7 +56,7 @@ def diff_part(mine: Lineage, other: Lineage, info: RunInfo, values: Values) -> d
 def seconds_of(plan: Plan, visits: Sequence[VisitRow]) -> dict[tuple[str, int], float]:
     """Returns the durations of finished visits with calls in the first plan, by step id and visit number."""
     return {
-        (plan.steps[row.step].id, row.nth): row.until - row.start
+        (row.label, 1) if row.label else (plan.steps[row.step].id, row.nth): row.until - row.start
         for row in visits
         if row.plan == 0 and row.calls[1] and row.end
     }
@@ -201,7 +202,7 @@ def document_of(run: Recorded, showing: Showing, made_by: str, other: Recorded |
         [_event(row, times, values) for row in run.events],
         visits,
         calls,
-        _writes(lineage, facts, values),
+        _writes(lineage, facts, values, redacts=showing.redacts),
         facts,
         findings,
         blame,
@@ -372,13 +373,20 @@ def _plans(run: Recorded, lineage: Lineage, values: Values) -> tuple[PlanPart, .
     return tuple(parts)
 
 
-def _writes(lineage: Lineage, facts: Sequence[FactRow], values: Values) -> list[WriteRow]:
+def _writes(lineage: Lineage, facts: Sequence[FactRow], values: Values, *, redacts: bool) -> list[WriteRow]:
     fact_of = {fact.write: fact.id for fact in facts}
-    return [
+    rows = [
         WriteRow(
             w.name, values.add(w.value), w.seq, str(w.made), w.visit, int(w.is_odd), fact_of.get(w.id, "")
         )
         for w in lineage.writes
+    ]
+    if not isinstance(lineage, TreeLineage):
+        return rows
+    from callsheet.views.report.blocks import parts_row  # noqa: PLC0415 - only for version 2
+
+    return [
+        row._replace(parts=parts_row(lineage, number, redacts=redacts)) for number, row in enumerate(rows)
     ]
 
 

@@ -78,6 +78,8 @@ class VisitRow(NamedTuple):
     calls: list[int]
     """The index of its first call, and the number of its calls."""
     critical: int
+    label: str = ""
+    """Its path in a plan with blocks, such as `S2[4]/S5`; "" in other plans, where step and `nth` name it."""
 
 
 class CallRow(NamedTuple):
@@ -109,7 +111,10 @@ class CallRow(NamedTuple):
 
 
 class WriteRow(NamedTuple):
-    """A write of a variable, by a visit (-1 for none). `fact` is the id of its fact, or empty."""
+    """A write of a variable, by a visit (-1 for none). `fact` is the id of its fact, or empty.
+
+    In a run of a plan with blocks, `parts` are what it is made of, as `report.blocks.parts_row` has it.
+    """
 
     name: str
     value: int
@@ -118,6 +123,7 @@ class WriteRow(NamedTuple):
     visit: int
     odd: int
     fact: str
+    parts: list[list[Any]] | None = None
 
 
 class FactRow(NamedTuple):

@@ -21,6 +21,7 @@ from callsheet.store.runs import RunInfo
 from callsheet.trace.lctl.check import check as check_documents
 from callsheet.trace.lctl.model import Document
 from callsheet.trace.lctl.rules.table import RULES, Level
+from callsheet.trace.lineage.blocks import TreeLineage
 from callsheet.trace.lineage.lineage import NONE, Lineage
 from callsheet.trace.lineage.reads import Reads, Role, element
 from callsheet.trace.projection.record import CALLER, Record
@@ -54,7 +55,8 @@ def findings_of(
 
     `given` are the names of the run's inputs.
     """
-    plans = [program.plan for program in lineage.programs]
+    is_tree = isinstance(lineage, TreeLineage)
+    plans = [lineage.machine.program.plan] if is_tree else [program.plan for program in lineage.programs]
     finding_rows = [
         *_chain_findings(bad),
         *_plan_findings(plans, given),
@@ -242,6 +244,10 @@ def plan_part(lineage: Lineage, number: int, source: str, hash_: str, seq: int, 
 
     `source` is its text, `hash_` its hash, `seq` the event that compiled it.
     """
+    if isinstance(lineage, TreeLineage):
+        from callsheet.views.report.blocks import plan_part_of_blocks  # noqa: PLC0415 - only for version 2
+
+        return plan_part_of_blocks(lineage, source, hash_, seq, values)
     plan = lineage.programs[number].plan
     lines = _lines(plan, source)
     steps = tuple(
@@ -382,12 +388,15 @@ def stepwise_part(parts: Stepwise, record: Record, visits: Sequence[VisitRow]) -
 def _events(parts: Stepwise, record: Record, visits: Sequence[VisitRow]) -> list[int]:
     """Returns for each boundary the event by which all of its visits had finished."""
     ends = {(visit.plan, visit.step, visit.nth): visit.end or visit.seq for visit in visits}
+    by_label = {visit.label: visit.end or visit.seq for visit in visits if visit.label}
     seen: dict[tuple[int, int], int] = {}
     last, upto, numbers = 0, 0, list[int]()
     for boundary in parts.boundaries:
         for visit in record.visits[upto : boundary.visits]:
             place = visit.plan, visit.number
-            if visit.step is not None:
+            if visit.word:
+                last = max(last, by_label.get(visit.label, last))
+            elif visit.step is not None:
                 seen[place] = seen.get(place, 0) + 1
                 last = max(last, ends.get((*place, seen[place]), last))
         upto = boundary.visits

@@ -20,6 +20,7 @@ from callsheet.machine.remarks import QUEUED
 from callsheet.ports.models.prompts import MAX_CHARACTERS, OPERATIONS, PROMPT_VERSION, prompt_for
 from callsheet.store.events import Event, EventType
 from callsheet.store.runs import RunInfo
+from callsheet.trace.lineage.blocks import TreeLineage
 from callsheet.trace.lineage.lineage import NONE, Lineage, ValueSource
 from callsheet.trace.lineage.lineage import Visit as Begun
 from callsheet.trace.projection.basis import made_of, worth_of
@@ -119,6 +120,7 @@ def visits_and_calls(
 ) -> tuple[list[VisitRow], list[CallRow]]:
     """Returns the visits in the order of their beginning, and their calls, those of one visit together."""
     outcomes = recorded_visits(record)
+    by_label = {visit.label: visit for visit in (*record.visits, *record.under_way) if visit.word}
     sent_at, closed = answers_of(rows)
     nth: defaultdict[tuple[int, int], int] = defaultdict(int)
     visits: list[VisitRow] = []
@@ -126,12 +128,26 @@ def visits_and_calls(
     for visit in lineage.visits:
         place = visit.program, visit.number
         recorded = outcomes.get((*place, nth[place]))
+        if isinstance(lineage, TreeLineage):
+            recorded = by_label.get(lineage.label(visit))
         nth[place] += 1
         first = len(calls)
         for key in lineage.keys_of(visit):
             calls.append(_call(visit.id, key, lineage.commands[key], sent_at, closed, times, values))
         visits.append(_visit(lineage, visit, recorded, calls[first:], first, times, values))
+    if isinstance(lineage, TreeLineage):
+        _stretch(lineage, visits)
     return _mark_critical_path(visits), calls
+
+
+def _stretch(lineage: TreeLineage, visits: list[VisitRow]) -> None:
+    """Let the loops and sub-plans, which make no calls themselves, last as long as what is inside of them."""
+    for visit in reversed(lineage.visits):
+        around = lineage.around(visit)
+        if around is not None:
+            own, outer = visits[visit.id], visits[around.id]
+            end = max(outer.end, own.end) if outer.end else 0
+            visits[around.id] = outer._replace(until=max(outer.until, own.until), end=end)
 
 
 def recorded_visits(record: Record) -> dict[tuple[int, int, int], Visit]:
@@ -259,6 +275,7 @@ def _visit(
         until,
         [first, len(calls)],
         0,
+        lineage.label(visit) if isinstance(lineage, TreeLineage) else "",
     )
 
 
@@ -303,6 +320,8 @@ def _fact(
 
 def _writes_by_record(lineage: Lineage, record: Record) -> dict[int, int]:
     """Returns the number in the lineage of each write of the record, by its number there."""
+    if isinstance(lineage, TreeLineage):
+        return dict(record.numbers)
     given = {w.name: w.id for w in lineage.writes if w.made is ValueSource.INPUT}
     own: dict[tuple[str, int], int] = {}
     for write in lineage.writes:

@@ -7,6 +7,7 @@ export const NODE_WIDTH = 208;
 export const NODE_HEIGHT = 54;
 export const ROW_GAP = 34;
 export const COLUMN_GAP = 18;
+const NESTING = 44; // how far the steps inside a block of a plan with blocks are to the right
 const LANE_WIDTH = 13;
 export const MARGIN = 22;
 const MIN_SCALE = 0.7;
@@ -61,7 +62,9 @@ export function Dag() {
 export const leftEdge = (layout) => MARGIN + layout.left * LANE_WIDTH;
 export const layoutWidth = (layout) =>
   leftEdge(layout) +
-  layout.columns * (NODE_WIDTH + COLUMN_GAP) +
+  (layout.is_nested
+    ? NODE_WIDTH + COLUMN_GAP + (layout.columns - 1) * NESTING
+    : layout.columns * (NODE_WIDTH + COLUMN_GAP)) +
   (layout.right ? 8 + layout.right * LANE_WIDTH : 0) +
   MARGIN;
 
@@ -72,6 +75,7 @@ export function positions(layout) {
   return {
     x: (n) => {
       const [row, column] = layout.places[n];
+      if (layout.is_nested) return leftEdge(layout) + column * NESTING;
       return leftEdge(layout) + (column + (layout.columns - counts[row]) / 2) * (NODE_WIDTH + COLUMN_GAP);
     },
     y: (n) => MARGIN + layout.places[n][0] * (NODE_HEIGHT + ROW_GAP),

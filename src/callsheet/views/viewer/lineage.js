@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { Confidence, argument, html } from "./ui.js";
 import { ValueBox } from "./value.js";
-import { origin, preview } from "./model.js";
+import { origin, plain as plainText, preview } from "./model.js";
 import { model, pickVariable, pickVisit, pickWrite, seq, variable, written } from "./state.js";
 
 const MAX_ROWS = 40;
@@ -63,6 +63,13 @@ function Producer({ write }) {
         <span class="warn">failed</span>` : ""}</span>`;
 }
 
+const roleOf = ({ role, argument: name, item }) =>
+  role === "source" && item !== null && item !== undefined
+    ? "member of"
+    : role === "condition"
+      ? `if ${plainText(name)}`
+      : `${ROLES[role]} ${item !== null && item !== undefined ? `[${item}] ` : ""}${name ? argument(name) : ""}`;
+
 const ROLES = { condition: "if", source: "for each of", argument: "" };
 
 function Sources({ write, path, depth, isRoot }) {
@@ -80,7 +87,7 @@ function Sources({ write, path, depth, isRoot }) {
   return html`${isRoot ? html`<p><${Producer} write=${write} /></p>` : ""}<ul class="web">
     ${flows.slice(0, most).map((flow, n) => {
       const from = flow.write >= 0 ? data.writes[flow.write] : null;
-      return html`<li key=${n}><span class="quiet">${ROLES[flow.role]} ${argument(flow.argument)}</span>${" "}
+      return html`<li key=${n}><span class="quiet">${roleOf(flow)}</span>${" "}
         <${Name} ...${flow} />
         ${from ? html` <${ValuePreview} write=${from} path=${flow.path} /> <${Producer} write=${from} /><${Sources}
             write=${from} path=${flow.path} depth=${depth - 1} />` : ""}</li>`;

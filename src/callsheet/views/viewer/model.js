@@ -111,6 +111,7 @@ export class Model {
   }
 
   label(visit) {
+    if (visit.label) return visit.label;
     const generation = visit.plan ? `r${visit.plan}/` : "";
     return `${generation}${this.step(visit).id}${visit.nth > 1 ? `@${visit.nth}` : ""}`;
   }
@@ -164,7 +165,7 @@ export class Model {
     const found = [];
     for (const name of this.writesOf.keys()) {
       const write = this.writeAt(name, seq);
-      if (write) found.push(write);
+      if (write && write.made !== "inner") found.push(write);
     }
     return found;
   }
@@ -295,6 +296,7 @@ export class Model {
 
   // The sources of a part of a value.
   sourcesOf(write, path) {
+    if (write.parts) return this.sourcesByParts(write, path);
     if (write.visit < 0) return [];
     const visit = this.visits[write.visit];
     let item = null;
@@ -303,6 +305,32 @@ export class Model {
       if (path[0] < items.length) item = items[path[0]];
     }
     return this.reads(visit, item);
+  }
+
+  // The sources of a part of a value in a run of a plan with blocks, each with the way on in what it is a copy of.
+  sourcesByParts(write, path) {
+    const found = [];
+    for (const [at, isCopy, ofWhole, role, argument, item, name, from, place] of write.parts) {
+      if ((ofWhole && path.length) || !overlap(at, path)) continue;
+      const rest = isCopy && path.length > at.length ? path.slice(at.length) : [];
+      found.push({ role, argument, item: item < 0 ? null : item, name, write: from, path: [...place, ...rest] });
+    }
+    return found;
+  }
+
+  // The parts of other writes that each write went into, by its number.
+  get partsFrom() {
+    if (!this._partsFrom) {
+      this._partsFrom = new Map();
+      for (const write of this.writes) {
+        for (const part of write.parts || []) {
+          const list = this._partsFrom.get(part[7]);
+          if (list) list.push({ write, part });
+          else this._partsFrom.set(part[7], [{ write, part }]);
+        }
+      }
+    }
+    return this._partsFrom;
   }
 
   get readers() {
@@ -323,6 +351,20 @@ export class Model {
   // The uses of a part of a value: { visit, role, argument, path, write }; `write` is the result, or -1.
   usesOf(write, path) {
     const found = [];
+    if (write.parts) {
+      for (const { write: to, part } of this.partsFrom.get(write.n) || []) {
+        const [, , , role, argument, , , , place] = part;
+        if (to.visit < 0 || !overlap(place, path)) continue;
+        found.push({ visit: this.visits[to.visit], role, argument, path: place, write: to.n });
+      }
+      const made = new Set(found.map((each) => each.visit.n));
+      for (const visit of this.readers.get(write.n) || []) {
+        const use = this.reads(visit).find((each) => each.write === write.n && overlap(each.path, path));
+        if (use && !made.has(visit.n))
+          found.push({ visit, role: use.role, argument: use.argument, path: use.path, write: -1 });
+      }
+      return found;
+    }
     for (const visit of this.readers.get(write.n) || []) {
       const use = this.reads(visit).find((each) => each.write === write.n && overlap(each.path, path));
       if (!use) continue;
@@ -339,7 +381,18 @@ export class Model {
 
   // A variable with a path, in the notation of plans.
   place(name, path) {
-    return ["$" + name, ...path].join(".");
+    return [NAMELESS.has(name) ? name : "$" + name, ...path].join(".");
+  }
+
+  // The label of the loop or sub-plan around a visit of a plan with blocks; "" for none.
+  around(visit) {
+    let label = visit.label || "";
+    while (label.includes("/")) {
+      label = label.slice(0, label.lastIndexOf("/"));
+      for (const each of [label, label.replace(/(\[[^\[\]]*\]|~[0-9]+)$/, "")])
+        if (this.labels.has(each) && this.labels.get(each) !== visit) return each;
+    }
+    return "";
   }
 
   // The value that was not passed on between two steps up to an event, or null: { name, why, value }.
@@ -418,6 +471,9 @@ export const plain = (text) =>
 
 // Whether a value is a placeholder for a secret.
 export const isSealed = (value) => typeof value === "string" && /^\[sealed k:[^\]]*\]$/.test(value);
+
+// What is no variable: a loop's YIELD, a sub-plan's RETURN, the time, a call whose result nobody stores.
+const NAMELESS = new Set(["YIELD", "RETURN", "now()", "result", "condition"]);
 
 const ORIGINS = { plan: "in the plan", edit: "edited", input: "input" };
 

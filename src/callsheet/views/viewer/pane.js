@@ -83,7 +83,7 @@ function Visits({ plan, place, visit }) {
     ${first ? html`<button class="plain" onClick=${() => pickVisit(all[0].n, true)}>1</button><span>…</span>` : ""}
     ${all.slice(first, first + MOST_VISITS).map((each) => html`<button key=${each.n}
         class="plain ${each === visit ? "chosen" : ""}" aria-pressed=${each === visit}
-        onClick=${() => pickVisit(each.n, true)}><${Status} of=${each.outcome} words=${false} />${each.nth}</button>`)}
+        onClick=${() => pickVisit(each.n, true)}><${Status} of=${each.outcome} words=${false} />${each.label || each.nth}</button>`)}
     ${first + MOST_VISITS < all.length ? html`<span>…</span><button class="plain"
         onClick=${() => pickVisit(all[all.length - 1].n, true)}>${all.length}</button>` : ""}
   </p>`;

@@ -20,17 +20,21 @@ export function Waterfall() {
   beat.value; // open bars grow
   const [zoom, setZoom] = useState(null);
   const [open, setOpen] = useState(new Set());
+  const [unfolded, setUnfolded] = useState(new Set());
+  const nesting = useMemo(() => nestingOf(data), [data]);
   const rows = useMemo(() => {
     const found = [];
     for (const visit of data.visits) {
       if (visit.outcome === "skipped" && data.visits.length > 2000) continue;
-      found.push({ visit });
+      const inside = nesting.get(visit.n);
+      if (inside && inside.around.some((each) => isFolded(data, each, unfolded))) continue;
+      found.push({ visit, inside, isFolded: isFolded(data, visit.label, unfolded) });
       if (!open.has(visit.n)) continue;
       const [first, count] = visit.calls;
       for (let n = first; n < first + count; n++) found.push({ visit, call: data.calls[n] });
     }
     return found;
-  }, [data, open]);
+  }, [data, open, unfolded, nesting]);
   const [start, end] = zoom || [0, data.duration];
   const x = (t) => `${(((t - start) / (end - start)) * 100).toFixed(4)}%`;
   const now = data.timeAt(seq.value);
@@ -40,6 +44,12 @@ export function Waterfall() {
     setOpen((old) => {
       const next = new Set(old);
       if (!next.delete(n)) next.add(n);
+      return next;
+    });
+  const toggleFold = (label) =>
+    setUnfolded((old) => {
+      const next = new Set(old);
+      if (!next.delete(label)) next.add(label);
       return next;
     });
   const toggleZoom = () => {
@@ -58,9 +68,37 @@ export function Waterfall() {
     </div>
     <${VirtualList} label="Timeline of visits" class="bars" count=${rows.length} height=${30} follow=${follow}
       row=${(n) => html`<${Row} key=${`${rows[n].visit.n}/${rows[n].call ? rows[n].call.key : ""}`} ...${rows[n]}
-          x=${x} now=${now} start=${start} end=${end} isOpen=${open.has(rows[n].visit.n)} toggle=${toggle} />`} />
+          x=${x} now=${now} start=${start} end=${end} isOpen=${open.has(rows[n].visit.n)} toggle=${toggle}
+          fold=${toggleFold} />`} />
   </div>`;
 }
+
+const FOLDED_FROM = 100; // with more visits, those of items, rounds and sub-plans are folded
+
+// How deep each visit of a plan with blocks is inside others, and which those are; only for such visits.
+function nestingOf(data) {
+  const found = new Map();
+  const of = (visit) => {
+    if (found.has(visit.n)) return found.get(visit.n);
+    const label = data.around(visit);
+    const outer = label ? of(data.labels.get(label)) : null;
+    const own = { around: label ? [...(outer ? outer.around : []), label] : [], inner: 0 };
+    found.set(visit.n, own);
+    if (outer) outer.inner += 1;
+    return own;
+  };
+  if (data.visits.some((visit) => visit.label)) data.visits.forEach(of);
+  return found;
+}
+
+// The label of a visit below that of the one that it is inside of: `[4]/S5` below `S2`.
+function nameIn(data, visit, inside) {
+  const label = data.label(visit);
+  const outer = inside && inside.around[inside.around.length - 1];
+  return outer ? label.slice(outer.length).replace(/^\//, "") : label;
+}
+
+const isFolded = (data, label, unfolded) => (data.visits.length > FOLDED_FROM) !== unfolded.has(label);
 
 function ticks(start, end) {
   const rough = (end - start) / 6;
@@ -72,7 +110,7 @@ function ticks(start, end) {
   return found;
 }
 
-function Row({ visit, call, x, now, start, end, isOpen, toggle }) {
+function Row({ visit, call, x, now, start, end, isOpen, toggle, inside, isFolded: folded, fold }) {
   const data = model.value;
   const row = data.step(visit);
   const isChosen = chosenVisit.value === visit;
@@ -87,13 +125,16 @@ function Row({ visit, call, x, now, start, end, isOpen, toggle }) {
     const [from_, to] = [Math.max(each.start, start), Math.min(each.until, end)];
     return { left: x(from_), width: `max(2px, ${(((to - from_) / (end - start)) * 100).toFixed(4)}%)` };
   };
+  const indent = inside ? { paddingLeft: `${Math.min(inside.around.length, 8) * 14}px` } : {};
   return html`<div role="listitem" class=${["visit", ...kinds].filter(Boolean).join(" ")}>
-    <span class="name">
+    <span class="name" style=${indent}>
       ${many && !call ? html`<button class="fold" aria-expanded=${isOpen}
           aria-label=${`Calls of ${data.label(visit)}`}
-          onClick=${() => toggle(visit.n)}>${isOpen ? "▾" : "▸"}</button>` : html`<span class="fold"></span>`}
+          onClick=${() => toggle(visit.n)}>${isOpen ? "▾" : "▸"}</button>` : inside && inside.inner && !call ? html`<button
+          class="fold" aria-expanded=${!folded} aria-label=${`What is inside ${data.label(visit)}`}
+          onClick=${() => fold(visit.label)}>${folded ? "▸" : "▾"}</button>` : html`<span class="fold"></span>`}
       <button class="pick" aria-current=${isChosen && !call ? "true" : undefined} onClick=${() => pickVisit(visit.n)}>
-        ${call ? "" : html`<${Status} of=${state} words=${false} /> <b>${data.label(visit)}</b> `}
+        ${call ? "" : html`<${Status} of=${state} words=${false} /> <b>${nameIn(data, visit, inside)}</b> `}
           <span class="tool">${label}</span>
       </button>
     </span>

@@ -1,0 +1,573 @@
+"""Records the lineage of a run of a plan tree while its events are fed to the machine.
+
+In: a machine and the entries of its run. Out: a TreeLineage. The recorder stands between the machine and its
+operations: before each it knows what has become of the one before, and which writes the variables have.
+Calls, loops and sub-plans end with a note of the machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, NamedTuple, cast
+
+from callsheet.ir import JSON
+from callsheet.ir.expression import Call as FunctionCall
+from callsheet.ir.tree import Failing, Word
+from callsheet.machine import Command, Machine, Started
+from callsheet.machine.expressions import ExpressionFailed
+from callsheet.machine.keys import segment
+from callsheet.machine.notes import Note, NoteKind
+from callsheet.machine.result import Status
+from callsheet.machine.run import Run
+from callsheet.machine.tree.activations import MISSING, Activation, Loop, Members
+from callsheet.machine.tree.failures import Failure as Fault
+from callsheet.machine.tree.failures import StatementFailed, record_of
+from callsheet.machine.tree.guards import STAY
+from callsheet.machine.tree.interpreter import CarryOut, TreeRun
+from callsheet.machine.tree.program import (
+    NONE,
+    Body,
+    BranchOp,
+    CallOp,
+    CatchOp,
+    ClockOp,
+    ComputeOp,
+    EnterOp,
+    InvokeOp,
+    LetOp,
+    LoopOp,
+    Operation,
+    RemedyCode,
+    RoundOp,
+    SayOp,
+    UntilOp,
+    YieldOp,
+)
+from callsheet.machine.tree.wire import plain
+from callsheet.store.events import Entry
+from callsheet.store.start import Start
+from callsheet.trace.lineage.blocks import NO_REASONS, Part, Reasons, Site, TreeLineage, listed
+from callsheet.trace.lineage.expressions import CLOCK_READ, Source, sources_of
+from callsheet.trace.lineage.lineage import ANSWER, Failure, Flow, Node, ValueSource, Visit, Write
+from callsheet.trace.lineage.reads import Role
+from callsheet.trace.lineage.recorder import Recorder
+from callsheet.trace.lineage.sites import Sites
+
+Waiting = CallOp | ComputeOp | ClockOp | LoopOp | InvokeOp
+"""Operations that are over when the next one of their activation begins."""
+_ENDS = frozenset({Word.RESPOND, Word.TERMINATE})
+
+
+class _UnderWay(NamedTuple):
+    """A statement of an activation that may wait for outcomes: its operation, its place in the body."""
+
+    operation: Waiting
+    pc: int
+    visit: int
+
+
+class _Frame:
+    """An activation: the writes that its variables have, by slot, and what has decided in it so far."""
+
+    __slots__ = (
+        "act",
+        "base",
+        "clock",
+        "conditions",
+        "failures",
+        "owner",
+        "place",
+        "scope",
+        "waiting",
+        "yielded",
+    )
+
+    def __init__(self, act: Activation, base: Reasons, owner: int) -> None:
+        self.act, self.base, self.owner = act, base, owner
+        self.place = act.path
+        self.scope: dict[int, int] = {}
+        self.conditions: dict[str, tuple[int, ...]] = {}
+        """The visits of the conditions of each ?IF and REPEAT that hold now, by its id."""
+        self.failures: dict[str, int] = {}
+        """The write of the failure that each statement's handler has, by its id."""
+        self.waiting: _UnderWay | None = None
+        self.yielded = NONE
+        self.clock = NONE
+
+    def beside(self, act: Activation) -> _Frame:
+        """The frame of a member of @PARALLEL, which shares the variables."""
+        other = _Frame(act, self.base, self.owner)
+        other.place, other.scope, other.clock = self.place, self.scope, self.clock
+        other.conditions, other.failures = self.conditions, self.failures
+        return other
+
+
+class BlockRecorder(Recorder):
+    """Records a run of a plan tree; used as a Recorder is. It cannot begin amid a run, nor be copied."""
+
+    blocks: TreeLineage
+    """The lineage."""
+
+    def __init__(self, hears: Callable[[Note], None] | None = None) -> None:
+        super().__init__(hears)
+        self._frames: dict[int, _Frame] = {}
+        self._slots: dict[int, dict[str, int]] = {}
+        self._items: dict[int, list[_Frame]] = {}
+        """The items of each loop whose end has not been taken account of, by the loop's identity."""
+        self._loops: dict[int, Loop] = {}
+        """The loop of each visit of a FOREACH that has items."""
+        self._yields: dict[int, dict[int, int]] = {}
+        """The write of each item's YIELD, by the visit of its FOREACH."""
+        self._returned: dict[int, int] = {}
+        """The write of the RETURN of each visit of a CALL."""
+        self._under_way: dict[str, tuple[_Frame, _UnderWay]] = {}
+        self._counts: dict[str, int] = {}
+        self._finished_visits: set[int] = set()
+        self._tick = 0
+
+    def attend(self, machine: Machine, seq: int, start: Start) -> None:
+        """Attach to the machine of a run that begins at the event `seq`."""
+        program = machine.program
+        assert program.tree is not None
+        assert program.plan.tree is not None
+        self.rules, self.seq = start, seq
+        self._sites = Sites(program.plan.tree, program.tree.main)
+        sites = self._sites.all
+        self.lineage = self.blocks = TreeLineage(machine, [listed(sites, program)], [seq], sites=sites)
+        tree = machine.tree
+        assert tree is not None
+        tree.carry_out = {kind: partial(self._carry_out, execute) for kind, execute in tree.carry_out.items()}
+        self._main = _Frame(tree.main, NO_REASONS, NONE)
+        self._frames[id(tree.main)] = self._main
+
+    def begin(self, first: Entry) -> None:
+        """Start the run with its first entry."""
+        tree = self.machine.program.tree
+        assert tree is not None
+        for slot, one in tree.inputs:
+            if one.name in self.rules.inputs:
+                self._set(self._main, slot, one.name, self.rules.inputs[one.name], ValueSource.INPUT)
+            elif not one.is_required:
+                self._set(self._main, slot, one.name, one.default, ValueSource.PLAN)
+        if first.guide is not None:
+            self.machine.follow(first.guide.decisions(first.seq))
+        self._note_commands(self.machine.feed(Started(self.rules.inputs)))
+        self._leave(first)
+
+    def fork(self) -> Recorder | None:
+        """None: the state of a plan tree cannot be copied."""
+        return None
+
+    def so_far(self) -> TreeLineage:
+        """The lineage of the entries taken so far; later entries extend the same object."""
+        super().so_far()
+        return self.blocks
+
+    # ------------------------------------------------------------ operations
+
+    def _carry_out(
+        self,
+        execute: CarryOut,
+        tree: TreeRun,
+        run: Run,
+        act: Activation,
+        operation: Operation,
+        out: list[Command],
+    ) -> int:
+        """Execute an operation, and record what it has read and set."""
+        frame = self._frame(act)
+        if frame.waiting is not None:
+            self._settle(frame, is_behind=act.pc == frame.waiting.pc + 1)
+        if isinstance(operation, EnterOp):
+            frame.conditions.pop(operation.id, None)
+        site = self._sites.of(operation)
+        visit = NONE if site is None else self._reach(frame, site, operation)
+        at = act.pc
+        caught = act.failure if isinstance(operation, CatchOp) else None
+        fallback = self._fallback(tree, act, operation, caught)
+        try:
+            signal = execute(tree, run, act, operation, out)
+        except StatementFailed as failed:
+            self._fell(visit, failed.failure.text)
+            raise
+        except ExpressionFailed as failed:
+            self._fell(visit, failed.message)
+            raise
+        match operation:
+            case LetOp(slot=slot, name=name):
+                self._set(frame, slot, name, plain(act.slots[slot]), ValueSource.STEP, visit)
+            case YieldOp():
+                frame.yielded = self._inner("YIELD", plain(act.yielded), visit, frame)
+            case SayOp():
+                self._said(frame, tree, operation, visit)
+            case BranchOp(otherwise=otherwise) if act.pc == otherwise and signal == STAY:
+                self.blocks.did_not_hold.add(visit)
+            case RoundOp(end=end) if act.pc == end and signal == STAY:
+                self.blocks.did_not_hold.add(visit)
+            case UntilOp() if not (signal == STAY and act.pc == at + 1):
+                self.blocks.did_not_hold.add(visit)
+            case CatchOp() if caught is not None:
+                self._caught(frame, operation, caught[0], fallback)
+            case _:
+                pass
+        if visit != NONE and frame.waiting is None:
+            self.blocks.settled[visit] = self._now()
+        return signal
+
+    def _now(self) -> int:
+        """Count what happens."""
+        self._tick += 1
+        return self._tick
+
+    def _reach(self, frame: _Frame, site: Site, operation: Operation) -> int:
+        """Begin a visit of a site; its number."""
+        act = frame.act
+        keyed = isinstance(operation, CallOp | ComputeOp | ClockOp | LoopOp | InvokeOp)
+        path = act.path + (segment(site.id) if keyed else site.id)
+        lineage = self.blocks
+        visit = len(lineage.visits)
+        nth = self._counts[path] = self._counts.get(path, 0) + 1
+        versions = tuple([self._version(frame, name) for name in site.reads.names])
+        lineage.visits.append(Visit(visit, 0, site.number, nth, self.seq, versions, path=path))
+        lineage.last_at[path] = visit
+        lineage.began.append(self._now())
+        reasons = self._reasons(frame, site)
+        if reasons is not NO_REASONS:
+            lineage.reasons[visit] = reasons
+        match operation:
+            case BranchOp(id=own):
+                before = () if operation.branch == 0 else frame.conditions.get(own, ())
+                frame.conditions[own] = (*before, visit)
+            case RoundOp(id=own) | UntilOp(id=own):
+                frame.conditions[own] = (visit,)
+            case CallOp() | ComputeOp() | ClockOp() | LoopOp() | InvokeOp():
+                frame.waiting = _UnderWay(operation, act.pc, visit)
+                self._under_way[path] = frame, frame.waiting
+            case _:
+                pass
+        return visit
+
+    def _version(self, frame: _Frame, name: str) -> int:
+        if name == CLOCK_READ:
+            return frame.clock
+        return frame.scope.get(self._slot(frame.act.body, name), NONE)
+
+    def _slot(self, body: Body, name: str) -> int:
+        slots = self._slots.get(id(body))
+        if slots is None:
+            slots = self._slots[id(body)] = {each: slot for slot, each in enumerate(body.names)}
+        return slots.get(name, NONE)
+
+    def _reasons(self, frame: _Frame, site: Site) -> Reasons:
+        conditions: tuple[int, ...] = ()
+        failures: tuple[int, ...] = ()
+        for around in site.around:
+            if around.is_failure and around.id in frame.failures:
+                failures += (frame.failures[around.id],)
+            elif not around.is_failure:
+                conditions += frame.conditions.get(around.id, ())
+        if not conditions and not failures:
+            return frame.base
+        return Reasons(frame.base.conditions + conditions, frame.base.failures + failures)
+
+    def _said(self, frame: _Frame, tree: TreeRun, operation: SayOp, visit: int) -> None:
+        """Record the value of a RESPOND, TERMINATE or RETURN."""
+        if operation.word is not Word.RETURN and operation.word not in _ENDS:
+            return
+        values = [plain(tree.value(frame.act, each)) for each in operation.values]
+        value = values[0] if len(values) == 1 else " ".join(map(str, values)) if values else None
+        caller = self._caller(frame) if operation.word is Word.RETURN else NONE
+        if caller != NONE:
+            self._returned[caller] = self._inner("RETURN", value, visit, frame)
+        else:
+            self._append(ANSWER, value, ValueSource.ANSWER, visit, frame)
+
+    def _caller(self, frame: _Frame) -> int:
+        """The visit of the CALL that an activation belongs to; NONE in the main plan."""
+        act: Activation | None = frame.act
+        while act is not None and not isinstance(act.role, InvokeOp):
+            act = act.parent
+        return NONE if act is None else self._frames[id(act)].owner
+
+    # ------------------------------------------------------------ failures
+
+    def _fell(self, visit: int, text: str) -> None:
+        """A statement has failed."""
+        lineage = self.blocks
+        if visit != NONE and visit not in lineage.failed:
+            lineage.failures.append(Failure(visit, self.seq, text))
+            lineage.failed.add(visit)
+            lineage.settled[visit] = self._now()
+
+    @staticmethod
+    def _fallback(
+        tree: TreeRun, act: Activation, operation: Operation, caught: tuple[Fault, Any] | None
+    ) -> RemedyCode | None:
+        """The remedy that a handler is about to carry out; None if there is another attempt, or none."""
+        if caught is None or not isinstance(operation, CatchOp) or operation.remedy is None:
+            return None
+        failure, guard = caught
+        if failure.kind == Failing.DENIED or guard.attempt <= operation.retries:
+            return None
+        try:
+            for each in operation.remedy.values:
+                tree.value(act, each)
+        except ExpressionFailed:
+            return None
+        return operation.remedy
+
+    def _caught(self, frame: _Frame, operation: CatchOp, failure: Fault, remedy: RemedyCode | None) -> None:
+        """Record what a handler has set: the failure, or the value instead of a result."""
+        act, lineage = frame.act, self.blocks
+        failed = lineage.last_at.get(failure.step, NONE)
+        if remedy is not None:
+            visit = lineage.last_at.get(act.path + segment(operation.id), NONE)
+            if operation.into is not None and remedy.kind != "terminate":
+                made = ValueSource.USE if remedy.kind == "use" else ValueSource.ERROR
+                slot, name = operation.into.slot, operation.into.name
+                write = self._set(frame, slot, name, plain(act.slots[slot]), made, visit)
+                flows = [*self._flows(visit)]
+                if failed not in (NONE, visit):  # what failed is inside of it
+                    error = self._append("error", plain(record_of(failure)), ValueSource.ERROR, failed, frame)
+                    flows.append(Flow(Role.ARGUMENT, "", None, "error", Node(error, ())))
+                lineage.parts[write] = tuple(Part((), False, flow) for flow in dict.fromkeys(flows))
+            return
+        for _, slot, first in operation.handlers:
+            if act.pc == first:
+                name = act.body.names[slot]
+                write = self._set(frame, slot, name, plain(act.slots[slot]), ValueSource.ERROR, failed)
+                frame.failures[operation.id] = write
+
+    def _flows(self, visit: int) -> Iterator[Flow]:
+        if visit != NONE:
+            yield from self.blocks.own_flows(self.blocks.visits[visit])
+
+    # ------------------------------------------------------------ activations
+
+    def _frame(self, act: Activation) -> _Frame:
+        """The frame of an activation, which begins with its first operation."""
+        frame = self._frames.get(id(act))
+        if frame is not None and frame.act is act:
+            return frame
+        assert act.parent is not None
+        around = self._frame(act.parent)
+        match act.role:
+            case Loop() as loop:
+                frame = self._item(around, act, loop)
+            case InvokeOp() as invoke:
+                frame = self._invoked(around, act, invoke)
+            case Members() | None:
+                frame = around.beside(act)
+        self._frames[id(act)] = frame
+        return frame
+
+    def _owned(self, around: _Frame, act: Activation) -> tuple[_Frame, Visit]:
+        """A frame for what the statement under way in another has begun, and that statement's visit."""
+        assert around.waiting is not None
+        owner = self.blocks.visits[around.waiting.visit]
+        return _Frame(act, self.blocks.reasons.get(owner.id, NO_REASONS), owner.id), owner
+
+    def _item(self, around: _Frame, act: Activation, loop: Loop) -> _Frame:
+        self._take_items(loop)
+        frame, owner = self._owned(around, act)
+        self._loops[owner.id] = loop
+        self._items.setdefault(id(loop), []).append(frame)
+        for outside, inside in act.body.captures:
+            if outside in around.scope:
+                frame.scope[inside] = around.scope[outside]
+        op = loop.op
+        write = self._set(
+            frame, op.item_slot, op.var, plain(loop.items[act.index]), ValueSource.ITEM, owner.id
+        )
+        self.blocks.parts[write] = tuple(self._of_item(owner, act.index))
+        frame.clock = around.clock
+        return frame
+
+    def _of_item(self, owner: Visit, index: int) -> Iterator[Part]:
+        """What an item of a FOREACH is made of."""
+        lineage = self.blocks
+        site = lineage.site(owner)
+        statement = cast("Any", site.statement)
+        given = statement.source
+        while isinstance(given, FunctionCall) and given.function == "list" and len(given.arguments) == 1:
+            given = given.arguments[0]  # as a loop of Python says it: the members are the same
+        for source in sources_of(given):
+            node = lineage.resolved(owner, source.name, source.place)
+            part = self._member(source, node, index)
+            if part is not None:
+                yield part
+
+    def _member(self, source: Source, node: Node, index: int) -> Part | None:
+        flow = Flow(Role.SOURCE, "", index, source.name, node)
+        if source.at:
+            return Part(source.at[1:], source.is_copy, flow) if source.at[0] == index else None
+        if source.is_copy and node.write != NONE and isinstance(self.blocks.value_at(node), list):
+            return Part((), True, flow._replace(node=Node(node.write, (*node.path, index))))
+        return Part((), False, flow)
+
+    def _invoked(self, around: _Frame, act: Activation, invoke: InvokeOp) -> _Frame:
+        frame, owner = self._owned(around, act)
+        lineage = self.blocks
+        named = dict(cast("Any", lineage.site(owner).statement).named)
+        given: list[tuple[int, ValueSource]] = [(slot, ValueSource.STEP) for slot, _, _ in invoke.arguments]
+        given += [(slot, ValueSource.PLAN) for slot, _ in invoke.defaults]
+        for slot, made in given:
+            name = act.body.names[slot]
+            visit = owner.id if made is ValueSource.STEP else NONE
+            write = self._set(frame, slot, name, plain(act.slots[slot]), made, visit)
+            lineage.write_of.pop(owner.id, None)  # an input is not the result
+            if made is ValueSource.STEP:
+                lineage.parts[write] = tuple(lineage.part(owner, one) for one in sources_of(named[name]))
+        return frame
+
+    def _take_items(self, loop: Loop) -> None:
+        """Take account of the items of a loop that have ended."""
+        waiting = self._items.get(id(loop))
+        if not waiting:
+            return
+        around = self._frame(loop.act)
+        left: list[_Frame] = []
+        for frame in waiting:
+            ended = frame.act.ended
+            if ended is None:
+                left.append(frame)
+                continue
+            if frame.waiting is not None:
+                self._settle(frame, is_behind=ended.by is None)
+            if not (isinstance(ended.by, Fault) and loop.op.skips):
+                for inside, outside in loop.op.body.returns:
+                    if inside in frame.scope:
+                        self._bind(around, outside, frame.scope[inside])
+            if frame.yielded != NONE:
+                self._yields.setdefault(frame.owner, {})[frame.act.index] = frame.yielded
+            del self._frames[id(frame.act)]
+        self._items[id(loop)] = left
+
+    def _settle(self, frame: _Frame, *, is_behind: bool) -> None:
+        """Take account of the end of a statement that was under way; `is_behind` if the next one follows."""
+        under_way, frame.waiting = frame.waiting, None
+        assert under_way is not None
+        operation, _, visit = under_way
+        path = self.blocks.visits[visit].path
+        self._under_way.pop(path, None)
+        self.blocks.settled.setdefault(visit, self._now())
+        if isinstance(operation, LoopOp) and visit in self._loops:
+            self._take_items(self._loops[visit])
+        if visit in self._finished_visits or not is_behind:
+            return
+        if isinstance(operation, ClockOp):
+            frame.clock = self._inner(CLOCK_READ, frame.act.now.isoformat(), visit, frame)
+        if not isinstance(operation, CallOp) or operation.into is None or operation.remedy is None:
+            return
+        if operation.remedy.kind != "terminate":
+            made = ValueSource.USE if operation.remedy.kind == "use" else ValueSource.ERROR
+            slot = operation.into.slot
+            self._set(frame, slot, operation.into.name, plain(frame.act.slots[slot]), made, visit)
+
+    # ------------------------------------------------------------ what the machine says
+
+    def note(self, note: Note) -> None:
+        """Record a note of the machine on the current event."""
+        match note.kind:
+            case NoteKind.FINISHED:
+                self._ended(note)
+            case NoteKind.FAILED:
+                under_way = self._under_way.get(note.step)
+                if under_way is not None:
+                    self._fell(under_way[1].visit, note.detail)
+            case NoteKind.EDITED:
+                assert note.var is not None
+                slot = self._slot(self._main.act.body, note.var)
+                self._set(self._main, slot, note.var, note.value, ValueSource.EDIT)
+            case _:
+                pass
+        if self._hears is not None:
+            self._hears(note)
+
+    def _ended(self, note: Note) -> None:
+        """A call, a loop or a sub-plan has its result."""
+        known = self._under_way.pop(note.step, None)
+        if known is None:
+            return
+        frame, (operation, _, visit) = known
+        self._finished_visits.add(visit)
+        lineage = self.blocks
+        match operation:
+            case LoopOp() if visit in self._loops:
+                self._take_items(self._loops[visit])
+            case ComputeOp():
+                outcome = lineage.outcomes.get(lineage.last_key(lineage.visits[visit], 0))
+                lineage.forget()
+                made = outcome.value if outcome is not None and isinstance(outcome.value, dict) else {}
+                for name, slot in operation.into:
+                    if name in made:
+                        self._set(frame, slot, name, plain(frame.act.slots[slot]), ValueSource.STEP, visit)
+            case _:
+                pass
+        lineage.settled[visit] = self._now()
+        if note.var is None or isinstance(operation, ComputeOp | ClockOp) or operation.into is None:
+            return
+        write = self._set(frame, operation.into.slot, note.var, note.value, ValueSource.STEP, visit)
+        if isinstance(operation, LoopOp):
+            lineage.parts[write] = tuple(self._results(visit))
+        elif isinstance(operation, InvokeOp):
+            inner = self._returned.get(visit, NONE)
+            flow = Flow(Role.ARGUMENT, "", None, "RETURN", Node(inner, ()))
+            lineage.parts[write] = () if inner == NONE else (Part((), True, flow),)
+
+    def _results(self, visit: int) -> Iterator[Part]:
+        """What the results of a FOREACH are made of."""
+        lineage = self.blocks
+        for flow in lineage.own_flows(lineage.visits[visit]):
+            yield Part((), False, flow, of_whole=True)
+        loop, yields = self._loops.get(visit), self._yields.get(visit, {})
+        if loop is None:
+            return
+        done = (index for index, value in enumerate(loop.results) if value is not MISSING)
+        for number, index in enumerate(done):
+            if index in yields:
+                flow = Flow(Role.ARGUMENT, "", index, "YIELD", Node(yields[index], ()))
+                yield Part((number,), True, flow)
+
+    # ------------------------------------------------------------ writes
+
+    def _set(
+        self, frame: _Frame, slot: int, name: str, value: JSON, made: ValueSource, visit: int = NONE
+    ) -> int:
+        """Record that a variable is set; the number of the write."""
+        number = self._append(name, value, made, visit, frame)
+        self._bind(frame, slot, number)
+        return number
+
+    def _bind(self, frame: _Frame, slot: int, number: int) -> None:
+        name = self.blocks.writes[number].name
+        frame.scope[slot] = number
+        self.blocks.current[name] = number
+        self.blocks.placed[frame.place, name] = number
+        if frame.scope is self._main.scope:
+            self.blocks.main[name] = number
+
+    def _inner(self, name: str, value: JSON, visit: int, frame: _Frame) -> int:
+        """Record a value that is no variable."""
+        return self._append(name, value, ValueSource.INNER, visit, frame)
+
+    def _append(self, name: str, value: JSON, made: ValueSource, visit: int, frame: _Frame) -> int:
+        lineage = self.blocks
+        number = len(lineage.writes)
+        lineage.writes.append(Write(number, name, value, self.seq, made, visit, place=frame.place))
+        if visit != NONE and made not in (ValueSource.ITEM, ValueSource.ERROR):
+            lineage.write_of[visit] = number
+        elif visit != NONE and made is ValueSource.ERROR:
+            lineage.write_of.setdefault(visit, number)
+        return number
+
+    def _find_answer(self) -> None:
+        """Find the write of the answer of a successful run."""
+        lineage, result = self.blocks, self.machine.result
+        if result is None or result.status is not Status.DONE or result.ended_at is None:
+            return
+        for write in reversed(lineage.writes):
+            if write.made is ValueSource.ANSWER and lineage.visits[write.visit].path == result.ended_at:
+                lineage.answer = write.id
+                return

@@ -1,0 +1,238 @@
+"""The places of a plan tree that read or set variables, found from its compiled operations.
+
+In: a program. Out: for each operation that reads or sets something its site.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from callsheet.frontends.expressions import format_expression
+from callsheet.ir import JSON
+from callsheet.ir.expression import Expression
+from callsheet.ir.tree import (
+    Act,
+    Assign,
+    Block,
+    Compute,
+    Foreach,
+    If,
+    Invoke,
+    Leave,
+    Let,
+    Parallel,
+    Recovery,
+    Repeat,
+    Require,
+    Say,
+    Statement,
+    Tree,
+    Try,
+    Use,
+    all_statements,
+    own_blocks,
+    recovery_of,
+)
+from callsheet.machine.tree.program import (
+    Body,
+    BranchOp,
+    CallOp,
+    ClockOp,
+    ComputeOp,
+    EnterOp,
+    InvokeOp,
+    LetOp,
+    LoopOp,
+    Operation,
+    ParallelOp,
+    RequireOp,
+    RoundOp,
+    SayOp,
+    UntilOp,
+    YieldOp,
+)
+from callsheet.trace.lineage.blocks import Around, Site
+from callsheet.trace.lineage.expressions import Source, derived_from, literal_of, sources_of
+from callsheet.trace.lineage.reads import Computed, Reads, Role
+from callsheet.trace.lineage.reads import Use as Read
+
+
+class Sites:
+    """The sites of a plan tree; `of` gives that of an operation, None for those without one."""
+
+    def __init__(self, tree: Tree, main: Body) -> None:
+        self.all: list[Site] = []
+        self._of: dict[int, Site] = {}
+        self._operations: list[Operation] = []
+        """Keeps the operations alive, by whose identity sites are found."""
+        self._around = _all_around(tree)
+        self._statements = {one.id: one for one in all_statements(tree)}
+        self._seen: set[int] = set()
+        self._body(main)
+
+    def of(self, operation: Operation) -> Site | None:
+        """The site of an operation."""
+        return self._of.get(id(operation))
+
+    def _body(self, body: Body) -> None:
+        if id(body) in self._seen:
+            return
+        self._seen.add(id(body))
+        for operation in body.operations:
+            match operation:
+                case BranchOp(id=own, branch=number):
+                    statement = self._statements[own]
+                    assert isinstance(statement, If)
+                    self._add(operation, own, _condition(statement.branches[number].condition))
+                case RoundOp(id=own) | UntilOp(id=own) | EnterOp(id=own):
+                    self._repeat(operation, own)
+                case CallOp(code=code):
+                    names = [str(n) for n in range(len(operation.positional))]
+                    names += [name for name, _ in operation.named]
+                    self._add(operation, code.id, _made(self._statements[code.id], names))
+                case ComputeOp(code=code):
+                    self._add(operation, code.id, _made(self._statements[code.id]))
+                case ClockOp(code=code):
+                    own = code.id.removesuffix(":clock")
+                    self._add(operation, own, _Made(), code.id)
+                case LetOp(id=own) | RequireOp(id=own) | YieldOp(id=own) | SayOp(id=own):
+                    self._add(operation, own, _made(self._statements[own]))
+                case LoopOp(id=own, body=inner) | InvokeOp(id=own, body=inner):
+                    self._add(operation, own, _made(self._statements[own]))
+                    self._body(inner)
+                case ParallelOp(members=members):
+                    for member in members:
+                        self._body(member)
+                case _:
+                    pass
+
+    def _repeat(self, operation: RoundOp | UntilOp | EnterOp, own: str) -> None:
+        statement = self._statements[own]
+        assert isinstance(statement, Repeat)
+        test = statement.until if isinstance(operation, UntilOp) else statement.while_
+        if test is not None and not isinstance(operation, EnterOp):
+            self._add(operation, own, _condition(test))
+
+    def _add(self, operation: Operation, own: str, made: _Made, shown: str = "") -> None:
+        names = tuple(dict.fromkeys(name for use in made.uses for name in _names_in(use)))
+        reads = Reads(names, tuple(dict.fromkeys(made.uses)), made.literals, "", None)
+        around = self._around.get(own, ())
+        site = Site(
+            len(self.all), shown or own, self._statements[own], reads, made.makes, around, made.condition
+        )
+        self.all.append(site)
+        self._of[id(operation)] = site
+        self._operations.append(operation)
+
+
+class _Made(NamedTuple):
+    """What a statement reads, its literals, and how it composes its value."""
+
+    uses: tuple[Read, ...] = ()
+    literals: tuple[tuple[str, JSON], ...] = ()
+    makes: tuple[Source, ...] | None = None
+    condition: str = ""
+
+
+def _names_in(use: Read) -> Iterator[str]:
+    yield use.name
+    yield from (key.name for key in use.rest if isinstance(key, Computed))
+
+
+def _read(role: Role, argument: str, nodes: Iterable[Expression]) -> Iterator[Read]:
+    for source in derived_from(nodes):
+        at = next((n for n, key in enumerate(source.place) if isinstance(key, Computed)), len(source.place))
+        path = tuple(key for key in source.place[:at] if not isinstance(key, Computed))
+        yield Read(role, argument, source.name, path, source.place[at:])
+
+
+def _condition(node: Expression) -> _Made:
+    return _Made(tuple(_read(Role.CONDITION, "", (node,))), condition=format_expression(node))
+
+
+def _made(statement: Statement, names: Sequence[str] = ()) -> _Made:
+    """What a statement reads and makes; `names` are those of a call's arguments."""
+    match statement:
+        case Act(positional=positional, named=named):
+            return _call(
+                zip(names, (*positional, *(one for _, one in named)), strict=True), statement.recovery
+            )
+        case Invoke(named=named):
+            return _call(named, None)
+        case Compute(names=read):
+            uses = tuple(Read(Role.ARGUMENT, name, name, ()) for name in read)
+            return _Made((*uses, *_remedy(statement.recovery)))
+        case Let(value=value) | Assign(value=value):
+            return _value((value,))
+        case Say(values=values):
+            return _value(values)
+        case Require(condition=condition, message=message):
+            said = () if message is None else tuple(_read(Role.MESSAGE, "", (message,)))
+            return _Made((*_read(Role.CONDITION, "", (condition,)), *said))
+        case Foreach(source=source, limit=limit):
+            nodes = (source,) if limit is None else (source, limit)
+            return _Made(tuple(_read(Role.SOURCE, "", nodes)))
+        case If() | Repeat() | Try() | Parallel():
+            raise AssertionError(statement)
+
+
+def _value(values: tuple[Expression, ...]) -> _Made:
+    uses = tuple(_read(Role.ARGUMENT, "", values))
+    literal = literal_of(values[0]) if len(values) == 1 else None
+    makes = sources_of(values[0]) if len(values) == 1 else derived_from(values)
+    return _Made(uses, () if literal is None else (("", literal[0]),), makes)
+
+
+def _call(given: Iterable[tuple[str, Expression]], recovery: Recovery | None) -> _Made:
+    uses: list[Read] = []
+    literals: list[tuple[str, JSON]] = []
+    for name, value in given:
+        uses += _read(Role.ARGUMENT, name, (value,))
+        literal = literal_of(value)
+        if literal is not None:
+            literals.append((name, literal[0]))
+    return _Made((*uses, *_remedy(recovery)), tuple(literals))
+
+
+def _remedy(recovery: Recovery | None) -> Iterator[Read]:
+    """What is read when a call has failed."""
+    match None if recovery is None else recovery.remedy:
+        case Use(value=value):
+            yield from _read(Role.MESSAGE, "", (value,))
+        case Leave(values=values):
+            yield from _read(Role.MESSAGE, "", values)
+        case _:
+            pass
+
+
+# ---------------------------------------------------------------- what is around a statement
+
+
+def _all_around(tree: Tree) -> Mapping[str, tuple[Around, ...]]:
+    around: dict[str, tuple[Around, ...]] = {}
+    for one in tree.plans:
+        _around(one.body, (), around)
+    _around(tree.body, (), around)
+    return around
+
+
+def _around(block: Block, outer: tuple[Around, ...], found: dict[str, tuple[Around, ...]]) -> None:
+    """Find for each statement those around it that decide whether it is reached."""
+    for one in block:
+        found[one.id] = outer
+        match one:
+            case If() | Repeat():
+                inside = (*outer, Around(one.id))
+            case Foreach():
+                inside = ()
+            case _:
+                inside = outer
+        for inner in own_blocks(one):
+            _around(inner, inside, found)
+        recovery = recovery_of(one)
+        if recovery is not None:
+            for handler in recovery.handlers:
+                _around(handler.body, (*outer, Around(one.id, is_failure=True)), found)
+            if recovery.final is not None:
+                _around(recovery.final, outer, found)
