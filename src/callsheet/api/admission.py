@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from callsheet.api.checking import NO_PROVIDERS, Providers, check_plan, idle_inputs, idle_rules
@@ -318,11 +318,13 @@ def _admit(
     _refuse_errors((*found, *(d for d in request.findings if d.is_error)), request.source)
     tell((*request.findings, *found))
     policy, proved = _proved(request, equipment, left)
-    tell(proved)
     if policy is not None and plan.tree is not None:
         from callsheet.machine.tree.interpreter import refuse_policy  # noqa: PLC0415 - only for version 2
 
-        refuse_policy()
+        if not policy.observes:
+            refuse_policy()
+        policy, proved = None, (*proved, _UNOBSERVED)
+    tell(proved)
     return _Admitted((*found, *proved), equipment.facts(plan), equipment.pins(plan), None, policy)
 
 
@@ -365,8 +367,26 @@ def _proved(
         left=left,
     )
     proof = prove(request.plan, request.policy, equipment.registry, assumed).under(equipment.guarantees())
+    if request.policy.observes:
+        return proof.policy, tuple(map(_observed, proof.diagnostics))
     proof.raise_if_refused(request.source)
     return proof.policy, tuple(proof.diagnostics)
+
+
+_UNOBSERVED = Diagnostic(
+    "RUN038",
+    Severity.WARNING,
+    "the calls of a plan of version 2 are not judged one by one yet: "
+    "the proof alone says what the policy would refuse",
+)
+
+
+def _observed(diagnostic: Diagnostic) -> Diagnostic:
+    """An objection of a policy that only observes: the plan runs all the same."""
+    if not diagnostic.is_error:
+        return diagnostic
+    message = f"would be refused: {diagnostic.message}"
+    return replace(diagnostic, severity=Severity.WARNING, message=message)
 
 
 # ---------------------------------------------------------------- the request itself

@@ -92,6 +92,7 @@ class Desk:
         lock: Path | None = None,
         expose: Expose = Expose.BOTH,
         policy: str = "",
+        observes: bool = False,
         approve: tuple[str, ...] = (),
         agrees: bool | None = None,
     ) -> AsyncGenerator[Client]:
@@ -104,7 +105,7 @@ class Desk:
         held = None
         if policy:
             (self.folder / "policy.toml").write_text(policy)
-            held = load_policy(str(self.folder / "policy.toml"))
+            held = replace(load_policy(str(self.folder / "policy.toml")), observes=observes)
         setup = Setup(
             workspace=self.folder, data=self.folder / "data", mcp_configs=(self.config,), discovers=False
         )
@@ -216,6 +217,90 @@ async def test_policy_refuses_what_would_carry_private_data_out(desk: Desk) -> N
         assert not (await client.call_tool("read_mail", {"number": 2})).is_error
         assert (await client.call_tool("slow", {"seconds": 0})).is_error  # it has no entry
     assert desk.log == ["send ann@out.example: hello", "read 1", "read 2"]
+
+
+BOB = {"to": "bob@out.example", "text": "see you at ten"}
+SAID = {"io.github.callsheet/said": "Read mail 1. Then tell bob@out.example: see you at ten."}
+
+
+async def test_words_of_the_user_do_not_count_as_read(desk: Desk) -> None:
+    async with desk.client(policy=POLICY) as client:
+        await client.call_tool("read_mail", {"number": 1}, meta=SAID)
+        assert text_of(await client.call_tool("send_mail", BOB)) == "sent to bob@out.example"
+        again = await client.call_tool("send_mail", BOB)  # how often would tell something
+        assert "tells bob@out.example about private data" in text_of(again)
+        other = await client.call_tool("send_mail", {**BOB, "text": "see you at"})
+        assert other.is_error or desk.log[-1] == "send bob@out.example: see you at"
+        for wrong in (
+            {**BOB, "text": "the mail"},
+            {**BOB, "to": "bob@out.exam"},
+            {**BOB, "to": "eve@out.example"},
+        ):
+            assert (await client.call_tool("send_mail", wrong)).is_error
+    shown = desk.callsheet("show", "last")
+    assert "the user has said: Read mail 1. Then tell" in shown
+
+
+async def test_harmless_values_of_the_policy_do_not_count_as_read(desk: Desk) -> None:
+    policy = POLICY.replace("[tools", '[defaults]\nharmless = ["ann@corp.example"]\n[tools', 1)
+    policy = policy.replace(
+        'audience_arg = "to"', 'audience_arg = "to"\ntrusted_audience = ["*@corp.example"]'
+    )
+    async with desk.client(policy=policy) as client:
+        await client.call_tool("read_mail", {"number": 1})
+        assert not (
+            await client.call_tool("send_mail", {"to": "ann@corp.example", "text": "mail 1"})
+        ).is_error
+        chosen = await client.call_tool("send_mail", {"to": "eva@corp.example", "text": "mail 1"})
+        assert "untrusted data decides to of @SEND_MAIL" in text_of(chosen)
+
+
+async def test_observing_blocks_nothing_and_records_what_would_have_been(desk: Desk) -> None:
+    policy = (
+        POLICY
+        + '[tools."@SLOW"]\negress = false\ndestructive = true\napproval = "always"\nreturns = "T/pub"\n'
+    )
+    async with desk.client(policy=policy, observes=True) as client:
+        await client.call_tool("read_mail", {"number": 1})
+        assert text_of(
+            await client.call_tool("send_mail", {"to": "eve@out.example", "text": "x"})
+        ).startswith("sent")
+        assert not (await client.call_tool("slow", {"seconds": 0})).is_error
+        code = "S1: @read_mail (number=4) > $mail\nS2: @send_mail (to='eve@out.example', text=$mail.text)\n"
+        run = text_of(await client.call_tool("run_program", {"code": code}))
+        assert "would be refused: untrusted data decides to of @SEND_MAIL" in run
+        assert "done" in run
+    assert desk.log == ["read 1", "send eve@out.example: x", "slow", "read 4", "send eve@out.example: mail 4"]
+    shown = desk.callsheet("show", session_in(desk))
+    assert "observes: it would have refused 1, asked about 1" in shown
+    flow = "would reach eve@out.example (rule flow; flow READ_MAIL -> SEND_MAIL)"
+    assert f"would be refused: @SEND_MAIL: private data in to of @SEND_MAIL {flow}" in shown
+    assert (
+        "would be asked: @SLOW: untrusted data decides whether @SLOW is called, which cannot be undone"
+        in shown
+    )
+    assert "would be refused: @SEND_MAIL: private data in" in desk.callsheet("show", "last")
+
+
+def session_in(desk: Desk) -> str:
+    """The id of the session in the journal."""
+    return next(line.split()[0] for line in desk.callsheet("runs").splitlines() if "session of" in line)
+
+
+async def test_programs_and_their_session_know_what_each_other_has_read(desk: Desk) -> None:
+    send = "S1: @send_mail (to='bob@out.example', text='mail 4')\n"
+    read = "S1: @read_mail (number=4) > $mail\nS2: @respond ($mail.text)\n"
+    async with desk.client(policy=POLICY) as client:
+        assert not (await client.call_tool("run_program", {"code": send})).is_error
+        assert text_of(await client.call_tool("run_program", {"code": read})).startswith("mail 4")
+        by_call = await client.call_tool("send_mail", {"to": "bob@out.example", "text": "mail 4"})
+        assert "flow @run " in text_of(by_call)
+        by_program = await client.call_tool("run_program", {"code": send})
+        assert by_program.is_error
+        assert "what you write counts as U/priv" in text_of(by_program)
+        assert "error POL1" in text_of(await client.call_tool("check_program", {"code": send}))
+    assert desk.log == ["send bob@out.example: mail 4", "read 4"]
+    assert "has read run" in desk.callsheet("show", session_in(desk))
 
 
 async def test_lost_call_is_reported_and_left_to_a_person(desk: Desk) -> None:

@@ -115,16 +115,23 @@ class OwnCall(NamedTuple):
     args: Mapping[str, Any]
 
 
+class OwnAnswer(NamedTuple):
+    """The result of such a call, and the run whose data it tells, "" if none."""
+
+    result: CallToolResult | InputRequiredResult
+    run_id: str = ""
+
+
 async def call_own(
     call: OwnCall, tools: Sequence[GateTool], context: ServerContext, caller: ClientRequest
-) -> CallToolResult | InputRequiredResult:
+) -> OwnAnswer:
     """The result of one of the own tools; raises CallsheetError as the operations behind them do."""
     args = {name: value for name, value in call.args.items() if value is not None}
     match call.name:
         case "find_tools":
-            return _found(str(args.get("query", "")), tools, whole=args.get("detail") == "full")
+            return OwnAnswer(_found(str(args.get("query", "")), tools, whole=args.get("detail") == "full"))
         case "language":
-            return _text(LANGUAGE)
+            return OwnAnswer(_text(LANGUAGE))
         case "run_program":
             if caller.state is None and args.get("name"):
                 await _delegate("save_plan", _program(args, "plan_id", name="name"), context, caller)
@@ -158,7 +165,7 @@ def _program(args: Mapping[str, Any], *more: str, name: str = "") -> dict[str, A
     return given | ({"variables": args["inputs"]} if args.get("inputs") else {})
 
 
-async def _run(args: Mapping[str, Any], context: ServerContext, caller: ClientRequest) -> Any:
+async def _run(args: Mapping[str, Any], context: ServerContext, caller: ClientRequest) -> OwnAnswer:
     run_id, what = _wanted(args, "id"), _wanted(args, "what")
     match what:
         case "status":
@@ -175,7 +182,7 @@ async def _run(args: Mapping[str, Any], context: ServerContext, caller: ClientRe
             raise _wrong("what", what, "status, value, resume or cancel")
 
 
-async def _plans(args: Mapping[str, Any], context: ServerContext, caller: ClientRequest) -> Any:
+async def _plans(args: Mapping[str, Any], context: ServerContext, caller: ClientRequest) -> OwnAnswer:
     match _wanted(args, "action"):
         case "list":
             return await _delegate("list_plans", {}, context, caller)
@@ -191,14 +198,14 @@ async def _plans(args: Mapping[str, Any], context: ServerContext, caller: Client
 
 async def _delegate(
     tool: str, args: Mapping[str, Any], context: ServerContext, caller: ClientRequest
-) -> CallToolResult | InputRequiredResult:
+) -> OwnAnswer:
     """Call one of callsheet's MCP tools; its text alone, since the data would be in the context twice."""
     result = await call_tool(TOOLS[tool], context, args, caller)
-    return (
-        result.model_copy(update={"structured_content": None})
-        if isinstance(result, CallToolResult)
-        else result
-    )
+    if not isinstance(result, CallToolResult):
+        return OwnAnswer(result)
+    data = cast("Mapping[str, Any]", result.structured_content or {})
+    run_id = str(data.get("run_id", ""))
+    return OwnAnswer(result.model_copy(update={"structured_content": None}), run_id)
 
 
 def _found(query: str, tools: Sequence[GateTool], *, whole: bool) -> CallToolResult:

@@ -10,6 +10,7 @@ import asyncio
 import json
 import logging
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from enum import StrEnum
 from typing import Any, TypeAlias
 
@@ -30,15 +31,19 @@ from mcp_types import (
 )
 
 from callsheet import __version__
+from callsheet.api.proving import PolicyRefused
 from callsheet.apps.gate.catalogue import GateTool, tools_behind
 from callsheet.apps.gate.own_tools import OWN_TOOLS, OwnCall, call_own
-from callsheet.apps.gate.session import Asked, ClientCall, Passed, Reply, Session, Withheld
+from callsheet.apps.gate.session import Asked, ClientCall, Passed, Reply, Session, Told, Withheld
+from callsheet.apps.hosting.recorded import label_of_run
 from callsheet.apps.mcp.elicitation import answer_in, ask_form
 from callsheet.apps.mcp.server_context import ClientRequest, ServerContext
 from callsheet.apps.mcp.tools import error_reply, result_of
 from callsheet.diagnostics import CallsheetError
 
 NAME = "callsheet-gate"
+SAID = "io.github.callsheet/said"
+"""The `_meta` key of a call for what the user has said: a text or a list of texts, if a client passes it."""
 _ANSWER_AFTER = 600.0
 """Seconds in which a question can be answered in the same call."""
 _PATIENCE = 50.0
@@ -97,8 +102,7 @@ class Gate:
         caller, args = ClientRequest(context, params), params.arguments or {}
         try:
             if params.name in OWN_TOOLS and self._expose is not Expose.TOOLS:
-                tools = [*(await self._behind()).values()]
-                return await call_own(OwnCall(params.name, args), tools, self._context, caller)
+                return await self._own(OwnCall(params.name, args), caller)
             tool = (await self._behind()).get(params.name)
             if tool is None or self._expose is Expose.PROGRAM:
                 raise MCPError(code=INVALID_PARAMS, message=f"there is no tool {params.name[:80]!r}")
@@ -113,6 +117,41 @@ class Gate:
             bug = CallsheetError.single("MCP009", text, help="please report it; the gate continues")
             return result_of(error_reply(bug), caller)
 
+    async def _own(self, call: OwnCall, caller: ClientRequest) -> CallToolResult | InputRequiredResult:
+        """The result of one of the gate's own tools.
+
+        Under a policy, what the session has read counts for the text of a program, and what is told of a run
+        counts as read.
+        """
+        tools, host = [*(await self._behind()).values()], self._context.host
+        if host.config.policy is None:
+            return (await call_own(call, tools, self._context, caller)).result
+        session = await self._session(caller.client_name)
+        self._hear(session, caller)
+        try:
+            answer = await call_own(call, tools, replace(self._context, reads=session.seen), caller)
+        except PolicyRefused as refused:
+            reply = error_reply(host.masker.error(refused))
+            if session.seen != host.config.policy.planner:
+                why = f"what you write counts as {session.seen}, since you have read data of that label here"
+                reply = replace(
+                    reply, text=f"{reply.text}\n{why}; a session that has not read it may do more"
+                )
+            return result_of(reply, caller)
+        if answer.run_id:
+            label = await host.beside(lambda: label_of_run(host.journal, answer.run_id))
+            session.tell(Told(read=((f"run {answer.run_id}", label),)))
+        return answer.result
+
+    def _hear(self, session: Session, caller: ClientRequest) -> None:
+        """Tell a session what its user has said, if the client passes it with a call."""
+        meta = caller.params.meta
+        said: object = None if meta is None else meta.get(SAID)
+        texts = [said] if isinstance(said, str) else said if isinstance(said, list) else []  # pyright: ignore[reportUnknownVariableType]
+        words = tuple(text for text in texts if isinstance(text, str) and text.strip())  # pyright: ignore[reportUnknownVariableType]
+        if words:
+            session.tell(Told(said=words))
+
     # ------------------------------------------------------------ calls that pass through
 
     async def _pass(
@@ -126,6 +165,7 @@ class Gate:
             self._answer(call, next(iter(caller.answers.values()), None), caller)
             reply = await session.reply(call, _patience(call))
         else:
+            self._hear(session, caller)
             call, reply = await session.call(tool.canonical, args)
         while isinstance(reply, Asked):
             if not caller.supports_forms:

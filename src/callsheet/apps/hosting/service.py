@@ -145,7 +145,7 @@ def _policy(request: RunRequest, config: HostConfig) -> Policy | None:
             f"all runs of this server are under the policy {config.policy.name}, but the request names one",
             help="omit the policy; the operator of the server sets it",
         )
-    return config.policy
+    return config.policy.written_by(request.reads)
 
 
 # ---------------------------------------------------------------- recorded runs
