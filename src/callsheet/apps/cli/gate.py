@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 @options.policy_if_any
 @limit_options.limits
 @options.plans_folder
+@options.plan_tools
 @journals.recording_of_sessions
 @click.pass_context
 def gate(  # noqa: PLR0913 - an argument for each group of options
@@ -62,6 +63,7 @@ def gate(  # noqa: PLR0913 - an argument for each group of options
     policy: str,
     limits: Limits,
     plans_folder: Path | None,
+    plan_tools: tuple[str, ...],
     recording: journals.Recording,
 ) -> int:
     """Stand between an agent and its MCP servers: record each call, enforce a policy, run programs.
@@ -106,7 +108,7 @@ def gate(  # noqa: PLR0913 - an argument for each group of options
         hint=journals.journal_hint(recording.journal),
     )
     with journal, suppress(KeyboardInterrupt):  # Ctrl-C stops the gate
-        run_async(serve(served, web, expose, to_stderr))
+        run_async(serve(served, web, expose, to_stderr, plan_tools))
     return Exit.OK
 
 

@@ -56,6 +56,22 @@ def tools_behind(
     return found
 
 
+def tools_of_programs(
+    registry: Registry, seen: Sequence[SeenServer], taken: frozenset[str]
+) -> list[GateTool]:
+    """All tools that a program may call: those of servers, Python functions, built-in ones."""
+    behind = tools_behind(registry, seen, taken)
+    known = {tool.canonical for tool in behind.values()}
+    others: list[GateTool] = []
+    for canonical, tool in zip(registry.names(), registry, strict=True):
+        spec = tool.spec
+        if canonical in known or spec.refusal is not None:
+            continue
+        about = {"name": canonical.lower(), "description": spec.description, "inputSchema": spec.parameters}
+        others.append(GateTool(canonical.lower(), canonical, spec, about))
+    return [*behind.values(), *others]
+
+
 def found_for(query: str, tools: Sequence[GateTool], most: int) -> list[GateTool]:
     """The tools that fit a query, best first; all without a word to search for."""
     wanted = [{word: 1.0} for word in dict.fromkeys(words_of(query))]

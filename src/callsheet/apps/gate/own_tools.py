@@ -7,12 +7,21 @@ they are short. In: the arguments of a call. Out: its result, through the run se
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
-from mcp_types import CallToolResult, InputRequiredResult, TextContent, Tool, ToolAnnotations
+from mcp_types import (
+    CallToolRequestParams,
+    CallToolResult,
+    InputRequiredResult,
+    TextContent,
+    Tool,
+    ToolAnnotations,
+)
 
-from callsheet.apps.gate.catalogue import GateTool, found_for, stub_of
+from callsheet.apps.gate.catalogue import GateTool, found_for, stub_of, tools_of_programs
+from callsheet.apps.gate.plan_tools import PlanTools
 from callsheet.apps.mcp.server_context import ClientRequest, ServerContext
 from callsheet.apps.mcp.tools import TOOLS, call_tool
 from callsheet.diagnostics import CallsheetError
@@ -149,6 +158,42 @@ async def call_own(
             return await _plans(args, context, caller)
 
 
+class ModelTools:
+    """The tools for a client's model: the own ones, and the plans that are exposed as tools."""
+
+    def __init__(self, context: ServerContext, plans: Sequence[str] = ()) -> None:
+        self._context = context
+        self._plans = PlanTools(context.library, plans, [*OWN_TOOLS, *TOOLS])
+
+    async def declarations(self) -> list[Tool]:
+        """The declarations of the tools."""
+        return [*OWN_TOOLS.values(), *await self._context.host.beside(self._plans.declarations)]
+
+    async def has(self, name: str) -> bool:
+        """Whether there is such a tool."""
+        return name in OWN_TOOLS or await self._plan_of(name) is not None
+
+    async def call(self, params: CallToolRequestParams, caller: ClientRequest) -> OwnAnswer | None:
+        """The result of a call; None for a tool that is not one of these. Raises as `call_own` does."""
+        return await self.call_with(params, caller, self._context)
+
+    async def call_with(
+        self, params: CallToolRequestParams, caller: ClientRequest, context: ServerContext
+    ) -> OwnAnswer | None:
+        """As `call`, on another context of the same server."""
+        args, host = params.arguments or {}, context.host
+        if params.name not in OWN_TOOLS:
+            plan_id = await self._plan_of(params.name)
+            given = {"plan_id": plan_id, "variables": args}
+            return None if plan_id is None else await _delegate("plan_execute", given, context, caller)
+        toolbox = await host.tools.for_plan(None)
+        tools = tools_of_programs(toolbox.registry, host.tools.seen(), frozenset(OWN_TOOLS))
+        return await call_own(OwnCall(params.name, args), tools, context, caller)
+
+    async def _plan_of(self, name: str) -> str | None:
+        return await self._context.host.beside(lambda: self._plans.plan_of(name))
+
+
 def _has_blocks(code: str) -> bool:
     """Whether a program is a tree of blocks, of which there is no dry run yet."""
     from callsheet.frontends.spelling import read_plan_text  # noqa: PLC0415 - only where a program is checked
@@ -204,8 +249,27 @@ async def _delegate(
     if not isinstance(result, CallToolResult):
         return OwnAnswer(result)
     data = cast("Mapping[str, Any]", result.structured_content or {})
-    run_id = str(data.get("run_id", ""))
-    return OwnAnswer(result.model_copy(update={"structured_content": None}), run_id)
+    content = [
+        part.model_copy(update={"text": _in_own_words(part.text)}) if isinstance(part, TextContent) else part
+        for part in result.content
+    ]
+    own = result.model_copy(update={"structured_content": None, "content": content})
+    return OwnAnswer(own, str(data.get("run_id", "")))
+
+
+_OWN_WORDS = {
+    "explain_run": "run (what=status)",
+    "resume_run": "run (what=resume)",
+    "save_plan": "run_program with a name",
+}
+
+
+def _in_own_words(text: str) -> str:
+    """A text with the names of the own tools in the lines that say what to call next."""
+    return _NEXT.sub(lambda found: _OWN_WORDS[found[0]], text)
+
+
+_NEXT = re.compile(rf"(?:^|(?<=^no plans are saved yet; ))(?:{'|'.join(_OWN_WORDS)})\b", re.MULTILINE)
 
 
 def _found(query: str, tools: Sequence[GateTool], *, whole: bool) -> CallToolResult:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from enum import StrEnum
@@ -33,7 +34,7 @@ from mcp_types import (
 from callsheet import __version__
 from callsheet.api.proving import PolicyRefused
 from callsheet.apps.gate.catalogue import GateTool, tools_behind
-from callsheet.apps.gate.own_tools import OWN_TOOLS, OwnCall, call_own
+from callsheet.apps.gate.own_tools import OWN_TOOLS, ModelTools
 from callsheet.apps.gate.session import Asked, ClientCall, Passed, Reply, Session, Told, Withheld
 from callsheet.apps.hosting.recorded import label_of_run
 from callsheet.apps.mcp.elicitation import answer_in, ask_form
@@ -72,8 +73,9 @@ class Gate:
     call. All connections of one client share a session, since they may share what they have read.
     """
 
-    def __init__(self, context: ServerContext, expose: Expose) -> None:
+    def __init__(self, context: ServerContext, expose: Expose, plans: Sequence[str] = ()) -> None:
         self._context = context
+        self._own_tools = ModelTools(context, plans)
         self._expose = expose
         self._opening = asyncio.Lock()
         self._tools: dict[str, GateTool] | None = None
@@ -91,7 +93,7 @@ class Gate:
     async def list_tools(self, context: _Context, params: PaginatedRequestParams | None) -> ListToolsResult:
         """The tools that are exposed, those behind the gate as their servers declare them."""
         del context, params
-        own = [] if self._expose is Expose.TOOLS else [*OWN_TOOLS.values()]
+        own = [] if self._expose is Expose.TOOLS else await self._own_tools.declarations()
         behind = () if self._expose is Expose.PROGRAM else (await self._behind()).values()
         return ListToolsResult(tools=[*own, *(Tool.model_validate(tool.declaration) for tool in behind)])
 
@@ -101,10 +103,12 @@ class Gate:
         """The result of a call; errors of callsheet are results too."""
         caller, args = ClientRequest(context, params), params.arguments or {}
         try:
-            if params.name in OWN_TOOLS and self._expose is not Expose.TOOLS:
-                return await self._own(OwnCall(params.name, args), caller)
-            tool = (await self._behind()).get(params.name)
-            if tool is None or self._expose is Expose.PROGRAM:
+            tool = None if self._expose is Expose.PROGRAM else (await self._behind()).get(params.name)
+            if tool is None and self._expose is not Expose.TOOLS:
+                answer = await self._own(caller)
+                if answer is not None:
+                    return answer
+            if tool is None:
                 raise MCPError(code=INVALID_PARAMS, message=f"there is no tool {params.name[:80]!r}")
             return await self._pass(tool, dict(args), caller)
         except CallsheetError as error:
@@ -117,19 +121,22 @@ class Gate:
             bug = CallsheetError.single("MCP009", text, help="please report it; the gate continues")
             return result_of(error_reply(bug), caller)
 
-    async def _own(self, call: OwnCall, caller: ClientRequest) -> CallToolResult | InputRequiredResult:
-        """The result of one of the gate's own tools.
+    async def _own(self, caller: ClientRequest) -> CallToolResult | InputRequiredResult | None:
+        """The result of one of the gate's own tools; None if it is none of them.
 
         Under a policy, what the session has read counts for the text of a program, and what is told of a run
         counts as read.
         """
-        tools, host = [*(await self._behind()).values()], self._context.host
-        if host.config.policy is None:
-            return (await call_own(call, tools, self._context, caller)).result
+        host, own = self._context.host, self._own_tools
+        if host.config.policy is None or not await own.has(caller.params.name):
+            answer = await own.call(caller.params, caller)
+            return None if answer is None else answer.result
         session = await self._session(caller.client_name)
         self._hear(session, caller)
         try:
-            answer = await call_own(call, tools, replace(self._context, reads=session.seen), caller)
+            reading = replace(self._context, reads=session.seen)
+            answer = await own.call_with(caller.params, caller, reading)
+            assert answer is not None
         except PolicyRefused as refused:
             reply = error_reply(host.masker.error(refused))
             if session.seen != host.config.policy.planner:
