@@ -25,14 +25,12 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import ElicitRequestParams, ElicitResult, TextContent
 
 from callsheet.api.policies import load_policy
-from callsheet.apps.gate.catalogue import GateTool, found_for
 from callsheet.apps.gate.own_tools import EXAMPLE, OWN_TOOLS
 from callsheet.apps.gate.server import Expose, Gate, make_server
 from callsheet.apps.hosting import Host
 from callsheet.apps.mcp.server_context import ServerContext
 from callsheet.apps.setup import Setup
 from callsheet.frontends.python import read_python
-from callsheet.ports.tools import ToolSpec
 from callsheet.store import Journal
 from callsheet.store.library import PlanLibrary
 
@@ -457,17 +455,3 @@ def test_the_example_of_the_language_is_a_program() -> None:
     read = read_python(EXAMPLE, "example.py")
     assert [one.message for one in read.diagnostics] == []
     assert read.plan is not None
-
-
-def test_own_tools_cost_little_and_find_among_a_thousand() -> None:
-    whole = json.dumps(
-        [t.model_dump(mode="json", by_alias=True, exclude_none=True) for t in OWN_TOOLS.values()]
-    )
-    assert len(whole) / 3 < 1_500  # characters a token: rather too few for JSON
-    verbs, things = ["list", "create", "delete", "send"], [f"thing{n}" for n in range(250)]
-    tools = [
-        GateTool(f"{v}_{t}", f"{v}_{t}".upper(), ToolSpec(f"{v}_{t}".upper(), f"{v}_{t}", f"{v} a {t}"), {})
-        for t in things
-        for v in verbs
-    ]
-    assert found_for("please delete the thing77", tools, 5)[0].name == "delete_thing77"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -27,8 +28,8 @@ THINGS = [f"{a}_{b}" for a in ("invoice", "ticket", "issue", "branch", "mail") f
 TOOLS = [
     Tool(
         name=f"{verb}_{thing}",
-        description=f"{verb}s the {thing.replace('_', ' ')} of an account, with all of its details and history",
-        input_schema={"type": "object", "properties": {"account": {"type": "string"}, "reason": {"type": "string"}}},
+        description=f"{verb}s the {thing.replace('_', ' ')} of an account, with all of its details",
+        input_schema={"type": "object", "properties": {n: {"type": "string"} for n in ("account", "reason")}},
     )
     for thing in THINGS
     for verb in ("list", "create", "delete", "send")
@@ -139,11 +140,8 @@ async def test_saved_plan_is_a_tool_with_its_inputs(folder: Path) -> None:
 
 
 def test_plan_that_is_not_there_is_reported_before_serving(folder: Path) -> None:
-    import subprocess  # noqa: PLC0415 - only here
-
     given = started(folder, "mcp", "--plan-tool", "gret")
-    done = subprocess.run(
-        [given.command, *given.args], env=given.env, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True
-    )
+    line, nothing = [given.command, *given.args], subprocess.DEVNULL
+    done = subprocess.run(line, env=given.env, cwd=folder, stdin=nothing, capture_output=True, check=False)
     assert b"did you mean greet?" in done.stderr
     assert done.returncode == 2

@@ -20,10 +20,11 @@ from mcp_types import (
     ToolAnnotations,
 )
 
-from callsheet.apps.gate.catalogue import GateTool, found_for, stub_of, tools_of_programs
+from callsheet.apps.gate.catalogue import ToolIndex, stub_of, tools_of_programs
 from callsheet.apps.gate.plan_tools import PlanTools
 from callsheet.apps.mcp.server_context import ClientRequest, ServerContext
 from callsheet.apps.mcp.tools import TOOLS, call_tool
+from callsheet.apps.toolbox import Toolbox
 from callsheet.diagnostics import CallsheetError
 
 _FOUND = 8
@@ -132,7 +133,7 @@ class OwnAnswer(NamedTuple):
 
 
 async def call_own(
-    call: OwnCall, tools: Sequence[GateTool], context: ServerContext, caller: ClientRequest
+    call: OwnCall, tools: ToolIndex, context: ServerContext, caller: ClientRequest
 ) -> OwnAnswer:
     """The result of one of the own tools; raises CallsheetError as the operations behind them do."""
     args = {name: value for name, value in call.args.items() if value is not None}
@@ -164,6 +165,7 @@ class ModelTools:
     def __init__(self, context: ServerContext, plans: Sequence[str] = ()) -> None:
         self._context = context
         self._plans = PlanTools(context.library, plans, [*OWN_TOOLS, *TOOLS])
+        self._index: tuple[Toolbox, ToolIndex] | None = None
 
     async def declarations(self) -> list[Tool]:
         """The declarations of the tools."""
@@ -187,8 +189,10 @@ class ModelTools:
             given = {"plan_id": plan_id, "variables": args}
             return None if plan_id is None else await _delegate("plan_execute", given, context, caller)
         toolbox = await host.tools.for_plan(None)
-        tools = tools_of_programs(toolbox.registry, host.tools.seen(), frozenset(OWN_TOOLS))
-        return await call_own(OwnCall(params.name, args), tools, context, caller)
+        if self._index is None or self._index[0] is not toolbox:
+            tools = tools_of_programs(toolbox.registry, host.tools.seen(), frozenset(OWN_TOOLS))
+            self._index = toolbox, ToolIndex(tools)
+        return await call_own(OwnCall(params.name, args), self._index[1], context, caller)
 
     async def _plan_of(self, name: str) -> str | None:
         return await self._context.host.beside(lambda: self._plans.plan_of(name))
@@ -272,10 +276,10 @@ def _in_own_words(text: str) -> str:
 _NEXT = re.compile(rf"(?:^|(?<=^no plans are saved yet; ))(?:{'|'.join(_OWN_WORDS)})\b", re.MULTILINE)
 
 
-def _found(query: str, tools: Sequence[GateTool], *, whole: bool) -> CallToolResult:
-    found = found_for(query, tools, _FOUND)
+def _found(query: str, tools: ToolIndex, *, whole: bool) -> CallToolResult:
+    found = tools.found_for(query, _FOUND)
     if not found:
-        return _text(f"none of the {len(tools)} tools fits {query[:60]!r}; try other words")
+        return _text(f"none of the {len(tools.tools)} tools fits {query[:60]!r}; try other words")
     if whole:
         return _text("\n".join(json.dumps(tool.declaration, ensure_ascii=False) for tool in found))
     return _text("\n".join(map(stub_of, found)))

@@ -66,7 +66,9 @@ class PlanTools:
         listed = {row.id for row in rows if row.steps is not None}
         for row in rows:
             if row.steps is None and (EVERY in self._ids or row.id in self._ids):
-                _log.warning("the plan %s is no tool: its text has errors (callsheet check %s)", row.id, row.id)
+                _log.warning(
+                    "the plan %s is no tool: its text has errors (callsheet check %s)", row.id, row.id
+                )
         wanted = [*listed] if EVERY in self._ids else []
         wanted += [one for one in self._ids if one != EVERY and one.partition("@")[0] in listed]
         return {self._name(plan_id): plan_id for plan_id in sorted(wanted)}
