@@ -84,6 +84,10 @@ def started(folder: Path, *words: str) -> StdioServerParameters:
     return StdioServerParameters(command=sys.executable, args=line, env=env, cwd=folder)
 
 
+def finished(line: list[str], folder: Path, env: dict[str, str] | None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(line, env=env, cwd=folder, capture_output=True, text=True, check=False)
+
+
 def text_of(result: Any) -> str:
     return "\n".join(part.text for part in result.content if isinstance(part, TextContent))
 
@@ -145,3 +149,29 @@ def test_plan_that_is_not_there_is_reported_before_serving(folder: Path) -> None
     done = subprocess.run(line, env=given.env, cwd=folder, stdin=nothing, capture_output=True, check=False)
     assert b"did you mean greet?" in done.stderr
     assert done.returncode == 2
+
+
+async def test_session_becomes_a_plan_that_runs(folder: Path) -> None:
+    server = {
+        "command": sys.executable,
+        "args": [str(Path(__file__).parent / "desk.py"), str(folder / "log")],
+    }
+    (folder / "mcp.json").write_text(json.dumps({"mcpServers": {"desk": server}}))
+    said = {"io.github.callsheet/said": "Forward number 7 to bob@x.example"}
+    async with Client(stdio_client(started(folder, "gate", "--mcp-config", "mcp.json"))) as client:
+        await client.call_tool("read_mail", {"number": 3}, meta=said)
+        await client.call_tool("read_mail", {"number": 7})
+        await client.call_tool("send_mail", {"to": "bob@x.example", "text": "mail 7"})
+    given = started(folder, "distil", "last", "-o", "plan.py")
+    line = [given.command, *given.args[:-2]]
+    made = finished(line, folder, given.env)
+    assert "verified: on the recorded answers it makes the same 2 calls" in made.stderr, made.stderr
+    assert "left out, since nothing came of them: READ_MAIL" in made.stderr
+    plan = (folder / "plan.py").read_text()
+    assert "mail = await read_mail(number=number)\n" in plan
+    assert 'await send_mail(to=to, text=mail["text"])\n' in plan
+    again = ["-m", "callsheet", "run", "plan.py", "--mcp-config", "mcp.json", "--journal", "journal.db"]
+    again += ["--var", "number=8", "--var", "to=ann@x.example"]
+    ran = finished([given.command, *again], folder, given.env)
+    assert ran.returncode == 0, ran.stderr
+    assert (folder / "log").read_text().splitlines()[-2:] == ["read 8", "send ann@x.example: mail 8"]
