@@ -185,3 +185,20 @@ async def test_some_of_a_list_are_chosen_by_whoever_runs_the_plan() -> None:
     plan = distilled(calls, "", "some")
     assert plan.inputs == {"ids": [5001, 5003]}
     assert json.dumps(plan.inputs) not in plan.text
+
+
+def test_objects_in_arguments_are_built_from_what_is_known() -> None:
+    files = [{"name": f"note{n}.txt", "content": f"text number {n}"} for n in range(3)]
+    calls = [
+        RecordedCall(0, "LIST_FILES", {}, {"files": files}),
+        RecordedCall(
+            1,
+            "CREATE",
+            {"entry": {"title": "All", "texts": [one["content"] for one in files], "open": True}},
+            "ok",
+        ),
+    ]
+    plan = distilled(calls, "", "objects")
+    built = '{"title": title, "texts": [row["content"] for row in files["files"]], "open": True}'
+    assert f"create_result = await create(entry={built})" in plan.text
+    assert plan.inputs == {"title": "All"}

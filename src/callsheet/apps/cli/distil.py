@@ -43,7 +43,7 @@ def distil(run_id: str, output: Path | None, journal: Path | None) -> int:
     with journals.open_to_read(journal) as opened:
         made = run_async(distil_run(opened, run_id))
     if output is None:
-        print_text(made.plan.text.rstrip("\n"))
+        print_text(made.plan.text)
     else:
         output.write_text(made.plan.text, "utf-8")
     for line in _told(made, output):

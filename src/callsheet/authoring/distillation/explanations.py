@@ -75,6 +75,8 @@ def explain(name: str, values: Sequence[JSON], sources: Sequence[Source]) -> Exp
     if all(isinstance(value, str) for value in wanted):
         texts = cast("tuple[str, ...]", wanted)
         return _transformed(texts, leaves) or _joined(texts, leaves) or _composed(texts, leaves)
+    if all(isinstance(value, list) and len(value) > 1 for value in wanted):
+        return _column(cast("tuple[list[JSON], ...]", wanted), leaves)
     return _summed(wanted, leaves)
 
 
@@ -163,6 +165,14 @@ def _columns(leaves: Sequence[_Leaf]) -> Iterator[tuple[_Leaf, str, tuple[list[J
             code = f"[row[{json.dumps(name, ensure_ascii=False)}] for row in {leaf.code}]"
             if all(value is not None for row in rows for value in row):
                 yield leaf, code, tuple(rows)
+
+
+def _column(lists: tuple[list[JSON], ...], leaves: Sequence[_Leaf]) -> Explained | None:
+    """A list that has one field of each object of a list, or the plain values of one."""
+    for leaf, code, columns in _columns(leaves):
+        if columns == lists:
+            return Explained(code, (leaf.source,))
+    return None
 
 
 def _joined(texts: tuple[str, ...], leaves: Sequence[_Leaf]) -> Explained | None:

@@ -106,7 +106,32 @@ class _Writer:
         found = explain(name, [value], self.outer(1))
         if found is not None:
             return found.code
+        if isinstance(value, dict | list) and self.is_partly_known(value):
+            return self.built(name, value)
         return self.input_for(name, value, "nothing before it explains it")
+
+    def is_partly_known(self, value: JSON) -> bool:
+        """Whether something in an object or a list was said or is explained."""
+        if isinstance(value, dict):
+            return any(
+                self.has_said(item)
+                or explain(key, [item], self.outer(1)) is not None
+                or self.is_partly_known(item)
+                for key, item in value.items()
+            )
+        return isinstance(value, list) and any(map(self.is_partly_known, value))
+
+    def built(self, name: str, value: JSON) -> str:
+        """The code of an object or a list, whose members are arguments of their own."""
+        if isinstance(value, dict):
+            members = (
+                f"{json.dumps(key, ensure_ascii=False)}: {self.argument(key, item)}"
+                for key, item in value.items()
+            )
+            return f"{{{', '.join(members)}}}"
+        if isinstance(value, list):
+            return f"[{', '.join(self.argument(name, item) for item in value)}]"
+        return self.argument(name, value)
 
     def write_loop(self, rounds: tuple[tuple[RecordedCall, ...], ...]) -> None:
         count = len(rounds)

@@ -16,7 +16,7 @@ from callsheet.machine.agents.allowance import MAX_AT_ONCE
 from callsheet.store.events import Event, EventType
 
 _TURN = re.compile(r".*/t(\d+)(?:c(\d+))?\Z")
-_WORD = re.compile(r"\S{6,}")
+_WORD = re.compile(r"\S{4,}")
 """A word of a listing that is taken for a name."""
 _READING = frozenset(
     ("LIST", "GET", "READ", "FIND", "SEARCH", "FETCH", "QUERY", "SHOW", "DESCRIBE", "LOOKUP", "VIEW", "CHECK")
