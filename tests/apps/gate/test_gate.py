@@ -30,6 +30,7 @@ from callsheet.apps.gate.server import Expose, Gate, make_server
 from callsheet.apps.hosting import Host
 from callsheet.apps.mcp.server_context import ServerContext
 from callsheet.apps.setup import Setup
+from callsheet.authoring.distillation.recorded_calls import work_in
 from callsheet.frontends.python import read_python
 from callsheet.store import Journal
 from callsheet.store.library import PlanLibrary
@@ -333,26 +334,53 @@ async def test_server_that_cannot_be_used_takes_no_other_with_it(desk: Desk) -> 
     assert "'gone'" in warned
 
 
-async def test_killed_gate_loses_no_outcome_and_repeats_no_call(desk: Desk) -> None:
+@pytest.mark.parametrize("moment", ["as the call arrives", "between calls", "after some calls", "at a time"])
+async def test_killed_gate_loses_no_outcome_and_repeats_no_call(desk: Desk, moment: str) -> None:
     line = ["-m", "callsheet", "gate", "--mcp-config", str(desk.config), "--journal", str(desk.journal)]
     started = StdioServerParameters(command=sys.executable, args=line, env={**os.environ}, cwd=desk.folder)
+    answered: list[str] = []
+
+    async def send(client: Client, number: int) -> None:
+        await client.call_tool("send_mail", {"to": "ann", "text": f"{number}"})
+        answered.append(f"send ann: {number}")
 
     async def until_killed() -> None:
         async with Client(stdio_client(started)) as client:
-            await client.call_tool("send_mail", {"to": "ann", "text": "x"})
-            call = asyncio.create_task(client.call_tool("slow", {"seconds": 30}))
-            while "slow" not in desk.log:  # noqa: ASYNC110 - written by another process
-                await asyncio.sleep(0.02)
-            os.kill(gate_on(desk.journal), signal.SIGKILL)
-            await call
+            await send(client, 0)
+            gate = gate_on(desk.journal)
+            match moment:
+                case "as the call arrives":
+                    call = asyncio.create_task(client.call_tool("slow", {"seconds": 30}))
+                    while "slow" not in desk.log:  # noqa: ASYNC110 - written by another process
+                        await asyncio.sleep(0.02)
+                    os.kill(gate, signal.SIGKILL)
+                    await call
+                case "between calls":
+                    os.kill(gate, signal.SIGKILL)
+                case "after some calls":
+                    calls = [asyncio.create_task(send(client, number)) for number in range(1, 40)]
+                    while len(answered) < 10:  # noqa: ASYNC110 - of other tasks
+                        await asyncio.sleep(0)
+                    os.kill(gate, signal.SIGKILL)
+                    await asyncio.gather(*calls)
+                case _:
+                    asyncio.get_running_loop().call_later(0.06, os.kill, gate, signal.SIGKILL)
+                    for number in range(1, 1_000):
+                        await send(client, number)
+            await send(client, 1_000)
 
     with pytest.raises(BaseException):  # noqa: B017, PT011 - the client's, when its server is gone
         await until_killed()
-    shown = desk.callsheet("show", "last")
-    assert "SEND_MAIL has answered" in shown
-    assert "1 call was sent without an answer" in shown
-    assert "done" in desk.callsheet("resume", "last", "--in-doubt", "fail") + desk.callsheet("show", "last")
-    assert desk.log == ["send ann: x", "slow"]
+    with Journal.open_to_read(desk.journal) as journal:
+        work = work_in(journal.events(journal.find_run("last").run_id))
+    recorded = {f"send ann: {call.args['text']}" for call in work.calls}
+    assert {*answered} <= recorded  # no outcome that the client has heard of is lost
+    resumed = desk.callsheet("resume", "last", "--in-doubt", "fail")
+    assert "done" in desk.callsheet("show", "last"), resumed
+    assert len({*desk.log}) == len(desk.log)  # nothing was done twice
+    unknown = {*desk.log} - recorded - {"slow"}
+    assert len(unknown) <= len(work.failed)  # and nothing without an intent
+    assert "slow" not in desk.log or work.failed == ["SLOW"]
 
 
 def gate_on(journal: Path) -> int:

@@ -21,9 +21,7 @@ from mcp_types import (
 )
 
 from callsheet.apps.gate.catalogue import ToolIndex, stub_of, tools_of_programs
-from callsheet.apps.gate.plan_tools import PlanTools
 from callsheet.apps.mcp.server_context import ClientRequest, ServerContext
-from callsheet.apps.mcp.tools import TOOLS, call_tool
 from callsheet.apps.toolbox import Toolbox
 from callsheet.diagnostics import CallsheetError
 
@@ -164,6 +162,9 @@ class ModelTools:
 
     def __init__(self, context: ServerContext, plans: Sequence[str] = ()) -> None:
         self._context = context
+        from callsheet.apps.gate.plan_tools import PlanTools  # noqa: PLC0415 - not if only tools are exposed
+        from callsheet.apps.mcp.tools import TOOLS  # noqa: PLC0415 - brings all operations
+
         self._plans = PlanTools(context.library, plans, [*OWN_TOOLS, *TOOLS])
         self._index: tuple[Toolbox, ToolIndex] | None = None
 
@@ -249,6 +250,8 @@ async def _delegate(
     tool: str, args: Mapping[str, Any], context: ServerContext, caller: ClientRequest
 ) -> OwnAnswer:
     """Call one of callsheet's MCP tools; its text alone, since the data would be in the context twice."""
+    from callsheet.apps.mcp.tools import TOOLS, call_tool  # noqa: PLC0415 - brings all operations
+
     result = await call_tool(TOOLS[tool], context, args, caller)
     if not isinstance(result, CallToolResult):
         return OwnAnswer(result)

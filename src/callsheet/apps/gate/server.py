@@ -32,14 +32,12 @@ from mcp_types import (
 )
 
 from callsheet import __version__
-from callsheet.api.proving import PolicyRefused
 from callsheet.apps.gate.catalogue import GateTool, tools_behind
 from callsheet.apps.gate.own_tools import OWN_TOOLS, ModelTools
 from callsheet.apps.gate.session import Asked, ClientCall, Passed, Reply, Session, Told, Withheld
 from callsheet.apps.hosting.recorded import label_of_run
 from callsheet.apps.mcp.elicitation import answer_in, ask_form
 from callsheet.apps.mcp.server_context import ClientRequest, ServerContext
-from callsheet.apps.mcp.tools import error_reply, result_of
 from callsheet.diagnostics import CallsheetError
 
 NAME = "callsheet-gate"
@@ -75,7 +73,7 @@ class Gate:
 
     def __init__(self, context: ServerContext, expose: Expose, plans: Sequence[str] = ()) -> None:
         self._context = context
-        self._own_tools = ModelTools(context, plans)
+        self._own_tools = None if expose is Expose.TOOLS else ModelTools(context, plans)
         self._expose = expose
         self._opening = asyncio.Lock()
         self._tools: dict[str, GateTool] | None = None
@@ -93,7 +91,7 @@ class Gate:
     async def list_tools(self, context: _Context, params: PaginatedRequestParams | None) -> ListToolsResult:
         """The tools that are exposed, those behind the gate as their servers declare them."""
         del context, params
-        own = [] if self._expose is Expose.TOOLS else await self._own_tools.declarations()
+        own = [] if self._own_tools is None else await self._own_tools.declarations()
         behind = () if self._expose is Expose.PROGRAM else (await self._behind()).values()
         return ListToolsResult(tools=[*own, *(Tool.model_validate(tool.declaration) for tool in behind)])
 
@@ -104,33 +102,37 @@ class Gate:
         caller, args = ClientRequest(context, params), params.arguments or {}
         try:
             tool = None if self._expose is Expose.PROGRAM else (await self._behind()).get(params.name)
-            if tool is None and self._expose is not Expose.TOOLS:
-                answer = await self._own(caller)
+            if tool is None and self._own_tools is not None:
+                answer = await self._own(self._own_tools, caller)
                 if answer is not None:
                     return answer
             if tool is None:
                 raise MCPError(code=INVALID_PARAMS, message=f"there is no tool {params.name[:80]!r}")
             return await self._pass(tool, dict(args), caller)
         except CallsheetError as error:
-            return result_of(error_reply(self._context.host.masker.error(error)), caller)
+            return _told(self._context.host.masker.error(error), caller)
         except MCPError:
             raise
         except Exception as error:
             _log.exception("the call of %s failed with an unexpected exception", params.name)
             text = f"a bug in callsheet: {type(error).__name__}: {error}"
             bug = CallsheetError.single("MCP009", text, help="please report it; the gate continues")
-            return result_of(error_reply(bug), caller)
+            return _told(bug, caller)
 
-    async def _own(self, caller: ClientRequest) -> CallToolResult | InputRequiredResult | None:
+    async def _own(
+        self, own: ModelTools, caller: ClientRequest
+    ) -> CallToolResult | InputRequiredResult | None:
         """The result of one of the gate's own tools; None if it is none of them.
 
         Under a policy, what the session has read counts for the text of a program, and what is told of a run
         counts as read.
         """
-        host, own = self._context.host, self._own_tools
+        host = self._context.host
         if host.config.policy is None or not await own.has(caller.params.name):
             answer = await own.call(caller.params, caller)
             return None if answer is None else answer.result
+        from callsheet.api.proving import PolicyRefused  # noqa: PLC0415 - only under a policy
+
         session = await self._session(caller.client_name)
         self._hear(session, caller)
         try:
@@ -138,13 +140,13 @@ class Gate:
             answer = await own.call_with(caller.params, caller, reading)
             assert answer is not None
         except PolicyRefused as refused:
-            reply = error_reply(host.masker.error(refused))
+            why = ""
             if session.seen != host.config.policy.planner:
-                why = f"what you write counts as {session.seen}, since you have read data of that label here"
-                reply = replace(
-                    reply, text=f"{reply.text}\n{why}; a session that has not read it may do more"
+                why = (
+                    f"what you write counts as {session.seen}, since you have read data of that label here; "
                 )
-            return result_of(reply, caller)
+                why += "a session that has not read it may do more"
+            return _told(host.masker.error(refused), caller, why)
         if answer.run_id:
             label = await host.beside(lambda: label_of_run(host.journal, answer.run_id))
             session.tell(Told(read=((f"run {answer.run_id}", label),)))
@@ -245,6 +247,14 @@ def make_server(gate: Gate) -> Server[Any]:
     security = RequestStateSecurity.ephemeral(ttl=_ANSWER_AFTER)
     server.middleware.append(RequestStateBoundary(security, default_audience=NAME))
     return server
+
+
+def _told(error: CallsheetError, caller: ClientRequest, more: str = "") -> CallToolResult:
+    """An error as the result of a call."""
+    from callsheet.apps.mcp.tools import error_reply, result_of  # noqa: PLC0415 - brings all operations
+
+    reply = error_reply(error)
+    return result_of(replace(reply, text=f"{reply.text}\n{more}") if more else reply, caller)
 
 
 def _patience(call: ClientCall) -> float | None:

@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from callsheet.apps.gate.own_tools import ModelTools
-from callsheet.apps.gate.plan_tools import PlanTools
 from callsheet.apps.gate.server import Expose, Gate, make_server
 from callsheet.apps.hosting import Host
 from callsheet.apps.mcp.server_context import ServerContext
 from callsheet.apps.mcp.transports import HttpEndpoint, ServerConfig, serve_http, serve_stdio
 from callsheet.apps.mcp.transports import serve as serve_tools
 from callsheet.apps.server_selection import select_servers
+from callsheet.store.library import PlanLibrary
 
 
 async def serve(
@@ -29,7 +29,7 @@ async def serve(
     anything is served.
     """
     await asyncio.to_thread(select_servers, config.setup, None)
-    PlanTools(config.library, plans, ()).check()
+    _check_plans(config.library, plans)
     host = Host(config.setup, config.journal, limits=config.limits, policy=config.policy, say=notify)
     async with host:
         context = ServerContext(host=host, library=config.library, hint=config.hint)
@@ -45,6 +45,13 @@ async def serve(
                 await serve_http(server, endpoint.listener, endpoint.address, endpoint.token)
 
 
+def _check_plans(library: PlanLibrary, plans: Sequence[str]) -> None:
+    if plans:
+        from callsheet.apps.gate.plan_tools import PlanTools  # noqa: PLC0415 - brings the readers of plans
+
+        PlanTools(library, plans, ()).check()
+
+
 async def serve_models(
     config: ServerConfig,
     endpoint: HttpEndpoint | None,
@@ -52,5 +59,5 @@ async def serve_models(
     plans: Sequence[str] = (),
 ) -> None:
     """Serve the tools for models, and further ones as the configuration says; otherwise as `serve`."""
-    PlanTools(config.library, plans, ()).check()
+    _check_plans(config.library, plans)
     await serve_tools(config, endpoint, notify, lambda context: ModelTools(context, plans))

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
 from mcp.server.lowlevel.server import Server
@@ -28,7 +28,6 @@ from uvicorn.config import WSProtocolType
 from callsheet.apps.head_timeout import HeadTimeoutProtocol
 from callsheet.apps.hosting import Host
 from callsheet.apps.masking import Masker
-from callsheet.apps.mcp.server import MoreTools, make_server
 from callsheet.apps.mcp.server_context import ServerContext
 from callsheet.apps.mcp.stdio import InvalidMessage, json_in, stdio_streams
 from callsheet.apps.setup import Setup
@@ -37,6 +36,9 @@ from callsheet.machine import Limits
 from callsheet.policy.model import Policy
 from callsheet.store import Journal
 from callsheet.store.library import PlanLibrary
+
+if TYPE_CHECKING:
+    from callsheet.apps.mcp.server import MoreTools
 
 _PATIENCE = 5
 """The time for pending requests when the server stops, in seconds."""
@@ -158,6 +160,8 @@ async def serve(
             clients_may_answer=config.clients_may_answer,
             hint=config.hint,
         )
+        from callsheet.apps.mcp.server import make_server  # noqa: PLC0415 - not for a gate
+
         further = None if more is None else more(server_context)
         server = make_server(server_context, config.operations, further)
         if endpoint is None:
