@@ -83,6 +83,18 @@ def python_source(name: str, version: str, sha256: str) -> Path:
     return _kept(f"{name}-{version}", download) / f"{name}-{version}"
 
 
+def python_wheel(name: str, version: str, sha256: str) -> Path:
+    """The wheel of a Python package, which has this hash; nothing of it is installed."""
+
+    def download(folder: Path) -> None:
+        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", name]
+        _run([*command, "--dest", str(folder), f"{name}=={version}"], folder)
+        (wheel,) = folder.glob("*.whl")
+        assert hashlib.sha256(wheel.read_bytes()).hexdigest() == sha256, f"{wheel.name} is another one"
+
+    return next(_kept(f"{name}-{version}", download).glob("*.whl"))
+
+
 def _kept(name: str, make: Callable[[Path], None]) -> Path:
     """A folder of `build/suites`, made if it is not there; two processes may do so at once."""
     place = SUITES / name

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from callsheet.api.checking import NO_PROVIDERS, Providers, check_plan, idle_inputs, idle_rules
@@ -361,8 +361,18 @@ def _proved(
         left=left,
     )
     proof = prove(request.plan, request.policy, equipment.registry, assumed).under(equipment.guarantees())
+    if request.policy.observes:
+        return proof.policy, tuple(map(_observed, proof.diagnostics))
     proof.raise_if_refused(request.source)
     return proof.policy, tuple(proof.diagnostics)
+
+
+def _observed(diagnostic: Diagnostic) -> Diagnostic:
+    """An objection of a policy that only observes: the plan runs all the same."""
+    if not diagnostic.is_error:
+        return diagnostic
+    message = f"would be refused: {diagnostic.message}"
+    return replace(diagnostic, severity=Severity.WARNING, message=message)
 
 
 # ---------------------------------------------------------------- the request itself

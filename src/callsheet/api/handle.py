@@ -219,7 +219,9 @@ def _event(run_id: str, received: _NumberedNote) -> RunEvent:
             return StepDiverted(**place, target=detail)
         case NoteKind.CAST_FAILED:
             return CastFailed(**place, reason=detail, value=deepcopy(value))
-        case NoteKind.CUT | NoteKind.EMPTY | NoteKind.FACT | NoteKind.EARLY | NoteKind.SAID:
+        case (
+            NoteKind.CUT | NoteKind.EMPTY | NoteKind.FACT | NoteKind.EARLY | NoteKind.SAID | NoteKind.OBSERVED
+        ):
             return StepRemarked(**place, text=detail, is_cut=kind is NoteKind.CUT)
         case NoteKind.REPLANNED:
             return Replanned(**place, detail=detail)

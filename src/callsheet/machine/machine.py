@@ -75,6 +75,8 @@ class Machine(Run):
                 HANDLERS[type(event)](self, event, out)
         except RefusedByPolicy as refused:
             refuse(self, refused, out)
+        if self.monitor is not None and self.monitor.observed:
+            self.note_observed()
         if self.edits is not None and type(event) is not Edited:
             self.hold_edits()  # nothing followed from the event
         if self.ahead is not None:

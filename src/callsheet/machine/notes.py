@@ -9,6 +9,10 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from callsheet.ir import JSON
+from callsheet.ir.labels import LITERAL, Label
+
+REFUSED, ASKED = "would be refused: ", "would be asked: "
+"""How the notes of a policy begin that only observes."""
 
 
 class StepState(StrEnum):
@@ -63,6 +67,8 @@ class NoteKind(StrEnum):
     """A reference inside a text had no value."""
     FACT = "fact"
     """How an outcome was made."""
+    OBSERVED = "observed"
+    """What a policy that only observes would have refused or asked."""
     SAID = "said"
     """What a NOTE of the plan says."""
     ASKED = "asked"
@@ -98,6 +104,7 @@ _describe(NoteKind.EDITED, "edited")
 _describe(NoteKind.CUT, "warning", is_remark=True)
 _describe(NoteKind.EMPTY, "warning", is_remark=True)
 _describe(NoteKind.FACT, is_remark=True)
+_describe(NoteKind.OBSERVED, "observed")
 _describe(NoteKind.SAID, "note")
 _describe(NoteKind.ASKED, "asks", StepState.WAITING)
 _describe(NoteKind.ANSWERED, "answer", StepState.RUNNING)
@@ -141,10 +148,14 @@ class CallPlace(NamedTuple):
 
 
 class CallEnd(NamedTuple):
-    """The key of a call that a session's client made and that is over; `why` it failed, "" if it has not."""
+    """The key of a call that a session's client made and that is over; `why` it failed, "" if it has not.
+
+    `seen` is the label of all that the client has read by then.
+    """
 
     key: str
     why: str = ""
+    seen: Label = LITERAL
 
 
 class Note(NamedTuple):

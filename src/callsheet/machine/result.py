@@ -94,6 +94,14 @@ class PolicyRefusal(NamedTuple):
         text = f"the policy refuses @{self.tool}: {self.message} (rule {self.rule}; flow {flow})"
         return f"{text}; help: {self.help}" if self.help else text
 
+    def reason(self) -> str:
+        """What is refused and why, without saying that it was.
+
+        >>> PolicyRefusal("S4", "SEND", "flow", "private data would leave", flow=("S1", "S4")).reason()
+        '@SEND: private data would leave (rule flow; flow S1 -> S4)'
+        """
+        return f"@{self.tool}: {self.message} (rule {self.rule}; flow {' -> '.join(self.flow)})"
+
     def to_json(self) -> dict[str, Any]:
         """The refusal as JSON data."""
         return {**self._asdict(), "flow": list(self.flow)}

@@ -379,6 +379,15 @@ class Run:
             self.notify(NoteKind.FACT, step, _APART)
         return as_shown
 
+    def note_observed(self, step: str = "") -> None:
+        """Tell the observer what a policy that only observes would have refused or asked."""
+        monitor = self.monitor
+        if monitor is None or not monitor.observed:
+            return
+        for place, text in monitor.observed:
+            self.notify(NoteKind.OBSERVED, step or place, text)
+        monitor.observed.clear()
+
     def note_apart(self, attempt: Attempt, written: Mapping[str, Any]) -> None:
         """Tell the observer if links were disabled in the `written` arguments of a call."""
         if attempt.args is not written and attempt.args != written:

@@ -108,7 +108,9 @@ _YOUNGER = frozenset(
         "does",
         "entries",
         "files",
+        "harmless",
         "no_echo",
+        "observes",
         "place_arg",
         "private_without_audience",
         "reads",
@@ -195,6 +197,8 @@ def is_of(bound: Policy, policy: Policy) -> bool:
         return False
     if not _plain_names(policy.denied_tools) <= bound.denied_tools or bound.declassify - policy.declassify:
         return False
+    if policy.planner.flows_to(bound.planner) and policy.inputs.flows_to(bound.inputs):
+        policy = replace(policy, planner=bound.planner, inputs=bound.inputs)  # as for a session's programs
     return _without_names(bound) == _without_names(policy)
 
 

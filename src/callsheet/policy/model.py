@@ -186,6 +186,9 @@ class Policy:
       that of a run's inputs.
     - `entries`: what is said of several tools at once, those before others first; `classes`: fields of
       `ToolRule` by class. `policy.classes` says what follows from them.
+    - `harmless`: values that nothing is told by, whoever chose them: an argument of a session's call that is
+      one of them does not count as made from what the session has read.
+    - `observes`: calls are judged, and nothing is refused or asked about; the run tells what would have been.
     - `allowed_tools`, `denied_tools`: canonical names without `@`; None allows every known tool.
     - `forbidden`: RE2 patterns that no argument may match.
     - `files`: absolute paths of the files that configure callsheet (the policy itself, files that name tools
@@ -220,6 +223,8 @@ class Policy:
     max_calls: int | None = None
     max_retries: int | None = None
     files: tuple[str, ...] = ()
+    harmless: tuple[str, ...] = ()
+    observes: bool = False
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -228,6 +233,13 @@ class Policy:
         """The policy with these files protected from writes as well."""
         files_of_both = tuple(sorted({*self.files, *files}))
         return self if files_of_both == self.files else replace(self, files=files_of_both)
+
+    def written_by(self, label: Label) -> Policy:
+        """The policy for a plan whose text and inputs come from somebody who has read data of this label."""
+        planner, inputs = self.planner.join(label), self.inputs.join(label)
+        if (planner, inputs) == (self.planner, self.inputs):
+            return self
+        return replace(self, planner=planner, inputs=inputs)
 
     def without(self, steps: Iterable[str]) -> Policy:
         """The policy without its approvals and declassifications of these steps."""

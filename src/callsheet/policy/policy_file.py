@@ -293,6 +293,7 @@ KEYS: dict[str, Reader] = {
             "implicit": one_of(Implicit),
             "planner": label_value,
             "inputs": label_value,
+            "harmless": text_values,
             "allow": tool_set,
             "deny": tool_set,
         }
@@ -464,6 +465,7 @@ _FIELDS: dict[tuple[str, ...], str] = {
     ("defaults", "implicit"): "implicit",
     ("defaults", "planner"): "planner",
     ("defaults", "inputs"): "inputs",
+    ("defaults", "harmless"): "harmless",
     ("defaults", "allow"): "allowed_tools",
     ("defaults", "deny"): "denied_tools",
     ("network", "hosts"): "egress_hosts",

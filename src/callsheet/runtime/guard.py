@@ -25,6 +25,7 @@ from callsheet.machine import (
     ToolFacts,
 )
 from callsheet.machine.keys import parse_key
+from callsheet.machine.remarks import Fact
 from callsheet.passes.verify import PersistedLabels, Violation, verify
 from callsheet.policy.builtins import fold
 from callsheet.policy.calls import CODES, Rule
@@ -215,21 +216,29 @@ class GuardedGateway(Gateway):
             self._check_token(command)
         except TokenRefused as refused:
             return Failed(command.key, f"the agent may not call @{command.tool}: {refused}")
+        observed: list[str] = []
         why = self._rewriting(command)
         if why is not None:
-            return Failed(command.key, why, forbidden=Rule.PATH)
+            if not self._guard.policy.observes:
+                return Failed(command.key, why, forbidden=Rule.PATH)
+            observed.append(why)
         try:
             why = withheld(self._judge, self._guard.labels, self._root, command.tool, command.args)
         except UNAVAILABLE as error:
             return Failed(command.key, f"the labels of the files that it sends cannot be read: {error}")
         if why is not None:
-            return Failed(command.key, why, forbidden=Rule.FLOW)
+            if not self._guard.policy.observes:
+                return Failed(command.key, why, forbidden=Rule.FLOW)
+            observed.append(why)
         try:
             writings = self._tracker.begin(command)
         except UNAVAILABLE as error:
             return Failed(command.key, f"the label of what it writes cannot be stored: {error}")
         outcome = await super().carry_out(command)
         self._tracker.end(writings, outcome)
+        if observed and isinstance(outcome, Succeeded | Failed):
+            told = tuple(Fact("policy", f"would be refused: {why}") for why in observed)
+            outcome = outcome._replace(remarks=(*outcome.remarks, *told))
         try:
             return self._tracker.labelled(command, outcome) if isinstance(outcome, Succeeded) else outcome
         except UNAVAILABLE as error:

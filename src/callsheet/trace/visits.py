@@ -76,6 +76,8 @@ class Visit:
     answers: list[str] = field(default_factory=list[str])
     """The answers of people to its questions and calls."""
     turns: list[str] = field(default_factory=list[str])
+    observed: list[str] = field(default_factory=list[str])
+    """What a policy that only observes would have refused or asked; `turns` has it too."""
     """What an agent did, turn by turn."""
     cast_failed: bool = False
     definition: Step | None = None
@@ -327,6 +329,9 @@ def _record(visit: Visit, note: Note) -> None:
             visit.answers.append(note.detail)
         case NoteKind.TURN:
             visit.turns.append(note.detail)
+        case NoteKind.OBSERVED:
+            visit.turns.append(note.detail)
+            visit.observed.append(note.detail)
         case _:
             pass
 

@@ -25,14 +25,13 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import ElicitRequestParams, ElicitResult, TextContent
 
 from callsheet.api.policies import load_policy
-from callsheet.apps.gate.catalogue import GateTool, found_for
 from callsheet.apps.gate.own_tools import EXAMPLE, OWN_TOOLS
 from callsheet.apps.gate.server import Expose, Gate, make_server
 from callsheet.apps.hosting import Host
 from callsheet.apps.mcp.server_context import ServerContext
 from callsheet.apps.setup import Setup
+from callsheet.authoring.distillation.recorded_calls import work_in
 from callsheet.frontends.python import read_python
-from callsheet.ports.tools import ToolSpec
 from callsheet.store import Journal
 from callsheet.store.library import PlanLibrary
 
@@ -92,6 +91,7 @@ class Desk:
         lock: Path | None = None,
         expose: Expose = Expose.BOTH,
         policy: str = "",
+        observes: bool = False,
         approve: tuple[str, ...] = (),
         agrees: bool | None = None,
     ) -> AsyncGenerator[Client]:
@@ -104,7 +104,7 @@ class Desk:
         held = None
         if policy:
             (self.folder / "policy.toml").write_text(policy)
-            held = load_policy(str(self.folder / "policy.toml"))
+            held = replace(load_policy(str(self.folder / "policy.toml")), observes=observes)
         setup = Setup(
             workspace=self.folder, data=self.folder / "data", mcp_configs=(self.config,), discovers=False
         )
@@ -218,6 +218,90 @@ async def test_policy_refuses_what_would_carry_private_data_out(desk: Desk) -> N
     assert desk.log == ["send ann@out.example: hello", "read 1", "read 2"]
 
 
+BOB = {"to": "bob@out.example", "text": "see you at ten"}
+SAID = {"io.github.callsheet/said": "Read mail 1. Then tell bob@out.example: see you at ten."}
+
+
+async def test_words_of_the_user_do_not_count_as_read(desk: Desk) -> None:
+    async with desk.client(policy=POLICY) as client:
+        await client.call_tool("read_mail", {"number": 1}, meta=SAID)
+        assert text_of(await client.call_tool("send_mail", BOB)) == "sent to bob@out.example"
+        again = await client.call_tool("send_mail", BOB)  # how often would tell something
+        assert "tells bob@out.example about private data" in text_of(again)
+        other = await client.call_tool("send_mail", {**BOB, "text": "see you at"})
+        assert other.is_error or desk.log[-1] == "send bob@out.example: see you at"
+        for wrong in (
+            {**BOB, "text": "the mail"},
+            {**BOB, "to": "bob@out.exam"},
+            {**BOB, "to": "eve@out.example"},
+        ):
+            assert (await client.call_tool("send_mail", wrong)).is_error
+    shown = desk.callsheet("show", "last")
+    assert "the user has said: Read mail 1. Then tell" in shown
+
+
+async def test_harmless_values_of_the_policy_do_not_count_as_read(desk: Desk) -> None:
+    policy = POLICY.replace("[tools", '[defaults]\nharmless = ["ann@corp.example"]\n[tools', 1)
+    policy = policy.replace(
+        'audience_arg = "to"', 'audience_arg = "to"\ntrusted_audience = ["*@corp.example"]'
+    )
+    async with desk.client(policy=policy) as client:
+        await client.call_tool("read_mail", {"number": 1})
+        assert not (
+            await client.call_tool("send_mail", {"to": "ann@corp.example", "text": "mail 1"})
+        ).is_error
+        chosen = await client.call_tool("send_mail", {"to": "eva@corp.example", "text": "mail 1"})
+        assert "untrusted data decides to of @SEND_MAIL" in text_of(chosen)
+
+
+async def test_observing_blocks_nothing_and_records_what_would_have_been(desk: Desk) -> None:
+    policy = (
+        POLICY
+        + '[tools."@SLOW"]\negress = false\ndestructive = true\napproval = "always"\nreturns = "T/pub"\n'
+    )
+    async with desk.client(policy=policy, observes=True) as client:
+        await client.call_tool("read_mail", {"number": 1})
+        assert text_of(
+            await client.call_tool("send_mail", {"to": "eve@out.example", "text": "x"})
+        ).startswith("sent")
+        assert not (await client.call_tool("slow", {"seconds": 0})).is_error
+        code = "S1: @read_mail (number=4) > $mail\nS2: @send_mail (to='eve@out.example', text=$mail.text)\n"
+        run = text_of(await client.call_tool("run_program", {"code": code}))
+        assert "would be refused: untrusted data decides to of @SEND_MAIL" in run
+        assert "done" in run
+    assert desk.log == ["read 1", "send eve@out.example: x", "slow", "read 4", "send eve@out.example: mail 4"]
+    shown = desk.callsheet("show", session_in(desk))
+    assert "observes: it would have refused 1, asked about 1" in shown
+    flow = "would reach eve@out.example (rule flow; flow READ_MAIL -> SEND_MAIL)"
+    assert f"would be refused: @SEND_MAIL: private data in to of @SEND_MAIL {flow}" in shown
+    assert (
+        "would be asked: @SLOW: untrusted data decides whether @SLOW is called, which cannot be undone"
+        in shown
+    )
+    assert "would be refused: @SEND_MAIL: private data in" in desk.callsheet("show", "last")
+
+
+def session_in(desk: Desk) -> str:
+    """The id of the session in the journal."""
+    return next(line.split()[0] for line in desk.callsheet("runs").splitlines() if "session of" in line)
+
+
+async def test_programs_and_their_session_know_what_each_other_has_read(desk: Desk) -> None:
+    send = "S1: @send_mail (to='bob@out.example', text='mail 4')\n"
+    read = "S1: @read_mail (number=4) > $mail\nS2: @respond ($mail.text)\n"
+    async with desk.client(policy=POLICY) as client:
+        assert not (await client.call_tool("run_program", {"code": send})).is_error
+        assert text_of(await client.call_tool("run_program", {"code": read})).startswith("mail 4")
+        by_call = await client.call_tool("send_mail", {"to": "bob@out.example", "text": "mail 4"})
+        assert "flow @run " in text_of(by_call)
+        by_program = await client.call_tool("run_program", {"code": send})
+        assert by_program.is_error
+        assert "what you write counts as U/priv" in text_of(by_program)
+        assert "error POL1" in text_of(await client.call_tool("check_program", {"code": send}))
+    assert desk.log == ["send bob@out.example: mail 4", "read 4"]
+    assert "has read run" in desk.callsheet("show", session_in(desk))
+
+
 async def test_lost_call_is_reported_and_left_to_a_person(desk: Desk) -> None:
     async with desk.client() as client:
         lost = await client.call_tool("die", {})
@@ -250,26 +334,53 @@ async def test_server_that_cannot_be_used_takes_no_other_with_it(desk: Desk) -> 
     assert "'gone'" in warned
 
 
-async def test_killed_gate_loses_no_outcome_and_repeats_no_call(desk: Desk) -> None:
+@pytest.mark.parametrize("moment", ["as the call arrives", "between calls", "after some calls", "at a time"])
+async def test_killed_gate_loses_no_outcome_and_repeats_no_call(desk: Desk, moment: str) -> None:
     line = ["-m", "callsheet", "gate", "--mcp-config", str(desk.config), "--journal", str(desk.journal)]
     started = StdioServerParameters(command=sys.executable, args=line, env={**os.environ}, cwd=desk.folder)
+    answered: list[str] = []
+
+    async def send(client: Client, number: int) -> None:
+        await client.call_tool("send_mail", {"to": "ann", "text": f"{number}"})
+        answered.append(f"send ann: {number}")
 
     async def until_killed() -> None:
         async with Client(stdio_client(started)) as client:
-            await client.call_tool("send_mail", {"to": "ann", "text": "x"})
-            call = asyncio.create_task(client.call_tool("slow", {"seconds": 30}))
-            while "slow" not in desk.log:  # noqa: ASYNC110 - written by another process
-                await asyncio.sleep(0.02)
-            os.kill(gate_on(desk.journal), signal.SIGKILL)
-            await call
+            await send(client, 0)
+            gate = gate_on(desk.journal)
+            match moment:
+                case "as the call arrives":
+                    call = asyncio.create_task(client.call_tool("slow", {"seconds": 30}))
+                    while "slow" not in desk.log:  # noqa: ASYNC110 - written by another process
+                        await asyncio.sleep(0.02)
+                    os.kill(gate, signal.SIGKILL)
+                    await call
+                case "between calls":
+                    os.kill(gate, signal.SIGKILL)
+                case "after some calls":
+                    calls = [asyncio.create_task(send(client, number)) for number in range(1, 40)]
+                    while len(answered) < 10:  # noqa: ASYNC110 - of other tasks
+                        await asyncio.sleep(0)
+                    os.kill(gate, signal.SIGKILL)
+                    await asyncio.gather(*calls)
+                case _:
+                    asyncio.get_running_loop().call_later(0.06, os.kill, gate, signal.SIGKILL)
+                    for number in range(1, 1_000):
+                        await send(client, number)
+            await send(client, 1_000)
 
     with pytest.raises(BaseException):  # noqa: B017, PT011 - the client's, when its server is gone
         await until_killed()
-    shown = desk.callsheet("show", "last")
-    assert "SEND_MAIL has answered" in shown
-    assert "1 call was sent without an answer" in shown
-    assert "done" in desk.callsheet("resume", "last", "--in-doubt", "fail") + desk.callsheet("show", "last")
-    assert desk.log == ["send ann: x", "slow"]
+    with Journal.open_to_read(desk.journal) as journal:
+        work = work_in(journal.events(journal.find_run("last").run_id))
+    recorded = {f"send ann: {call.args['text']}" for call in work.calls}
+    assert {*answered} <= recorded  # no outcome that the client has heard of is lost
+    resumed = desk.callsheet("resume", "last", "--in-doubt", "fail")
+    assert "done" in desk.callsheet("show", "last"), resumed
+    assert len({*desk.log}) == len(desk.log)  # nothing was done twice
+    unknown = {*desk.log} - recorded - {"slow"}
+    assert len(unknown) <= len(work.failed)  # and nothing without an intent
+    assert "slow" not in desk.log or work.failed == ["SLOW"]
 
 
 def gate_on(journal: Path) -> int:
@@ -372,17 +483,3 @@ def test_the_example_of_the_language_is_a_program() -> None:
     read = read_python(EXAMPLE, "example.py")
     assert [one.message for one in read.diagnostics] == []
     assert read.plan is not None
-
-
-def test_own_tools_cost_little_and_find_among_a_thousand() -> None:
-    whole = json.dumps(
-        [t.model_dump(mode="json", by_alias=True, exclude_none=True) for t in OWN_TOOLS.values()]
-    )
-    assert len(whole) / 3 < 1_500  # characters a token: rather too few for JSON
-    verbs, things = ["list", "create", "delete", "send"], [f"thing{n}" for n in range(250)]
-    tools = [
-        GateTool(f"{v}_{t}", f"{v}_{t}".upper(), ToolSpec(f"{v}_{t}".upper(), f"{v}_{t}", f"{v} a {t}"), {})
-        for t in things
-        for v in verbs
-    ]
-    assert found_for("please delete the thing77", tools, 5)[0].name == "delete_thing77"

@@ -74,6 +74,7 @@ def arguments(folder: Path, *more: str) -> list[str]:
     return [
         *COMMAND[1:],
         "mcp",
+        "--documented",
         "--tools",
         str(folder / "tools.py"),
         "--journal",

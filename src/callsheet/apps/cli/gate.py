@@ -40,11 +40,16 @@ if TYPE_CHECKING:
     show_default=True,
     help="What clients see: the tools for programs, the tools of the servers, or both.",
 )
-@click.option("--observe", is_flag=True, help="Record everything and block nothing.")
+@click.option(
+    "--observe",
+    is_flag=True,
+    help="Record everything and block nothing; with --policy also what it would have refused or asked.",
+)
 @options.tool_sources
 @options.policy_if_any
 @limit_options.limits
 @options.plans_folder
+@options.plan_tools
 @journals.recording_of_sessions
 @click.pass_context
 def gate(  # noqa: PLR0913 - an argument for each group of options
@@ -58,6 +63,7 @@ def gate(  # noqa: PLR0913 - an argument for each group of options
     policy: str,
     limits: Limits,
     plans_folder: Path | None,
+    plan_tools: tuple[str, ...],
     recording: journals.Recording,
 ) -> int:
     """Stand between an agent and its MCP servers: record each call, enforce a policy, run programs.
@@ -78,10 +84,6 @@ def gate(  # noqa: PLR0913 - an argument for each group of options
 
     if token_file is not None and http is None:
         raise click.UsageError("--token-file needs --http")
-    if observe and policy:
-        raise click.UsageError(
-            "--observe and --policy cannot be combined: one blocks nothing, one may refuse"
-        )
     if http is None and (sys.stdin is None or sys.stdout is None):
         message = "standard input or output is closed"
         help_text = "let an MCP client start this command, or write --http 8321"
@@ -92,18 +94,21 @@ def gate(  # noqa: PLR0913 - an argument for each group of options
     setup = replace(setup, is_lenient=True)  # as its client does: one server's fault is not that of all
     if observe:
         setup = replace(setup, settings=replace(setup.settings, approve=()))
+    judged = options.resolve_policy(policy, setup)
+    if observe and judged is not None:
+        judged = replace(judged, observes=True)
     journal = recording.open(setup.settings.secrets.shapes)
     assert journal is not None
     served = ServerConfig(
         setup=setup,
         limits=limits,
-        policy=None if observe else options.resolve_policy(policy, setup),
+        policy=judged,
         library=open_library(plans_folder),
         journal=journal,
         hint=journals.journal_hint(recording.journal),
     )
     with journal, suppress(KeyboardInterrupt):  # Ctrl-C stops the gate
-        run_async(serve(served, web, expose, to_stderr))
+        run_async(serve(served, web, expose, to_stderr, plan_tools))
     return Exit.OK
 
 
@@ -112,18 +117,14 @@ def gate(  # noqa: PLR0913 - an argument for each group of options
 @click.option("--project", is_flag=True, help="Change the project's own file instead of the user's.")
 @click.option("--undo", is_flag=True, help="Put the servers back as they were.")
 @click.option("--policy", default="", metavar="POLICY", help="Start the gate with this policy.")
-@click.option("--observe", is_flag=True, help="Start the gate so that it records and blocks nothing.")
+@click.option("--observe", is_flag=True, help="Start the gate so that it blocks nothing.")
 def install(client: str, project: bool, undo: bool, policy: str, observe: bool) -> int:
     """Put the gate in front of the servers that a client has configured; a backup is kept."""
     from callsheet.apps.gate.clients import Client, install_gate, undo_gate  # noqa: PLC0415 - as above
 
-    if observe and policy:
-        raise click.UsageError(
-            "--observe and --policy cannot be combined: one blocks nothing, one may refuse"
-        )
     if Path(policy).is_file():
         policy = str(Path(policy).resolve())  # the client starts the gate in a folder of its own choice
-    more = ["--observe"] if observe else ["--policy", policy] if policy else []
+    more = [*(["--policy", policy] if policy else []), *(["--observe"] if observe else [])]
     named = Client(client)
     lines = undo_gate(named, project=project) if undo else install_gate(named, more, project=project)
     print_text("\n".join(lines))

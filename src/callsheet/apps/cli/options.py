@@ -159,6 +159,13 @@ plans_folder = click.option(
     metavar="DIR",
     help="The folder of the plan library; default: $CALLSHEET_PLANS, otherwise in the user's data folder.",
 )
+plan_tools = click.option(
+    "--plan-tool",
+    "plan_tools",
+    multiple=True,
+    metavar="PLAN",
+    help="Offer this saved plan as a tool of its own, with its inputs; * for all. May be repeated.",
+)
 _plan_argument = click.argument("plan", metavar="PLAN")
 plan = grouped("plan", NamedPlan, plan=_plan_argument, syntax=syntax, plans_folder=plans_folder)
 """The argument PLAN with `--syntax` and `--plans`, as `plan`."""

@@ -221,6 +221,19 @@ def _serve(
         to_stderr("stopped; the next server or `callsheet resume` continues interrupted runs")
 
 
+DOCUMENTED = frozenset(
+    {
+        "parse_plan",
+        "validate_plan",
+        "visualize_plan",
+        "plan_create",
+        "plan_execute",
+        "plan_create_and_execute",
+    }
+)
+"""The tools of the documented MCP server."""
+
+
 @click.command()
 @click.option(
     "--http",
@@ -247,6 +260,16 @@ def _serve(
     is_flag=True,
     help="Offer answer_run to clients that cannot ask a person: their model can then approve calls.",
 )
+@click.option(
+    "--documented",
+    is_flag=True,
+    help="Offer also parse_plan, validate_plan, visualize_plan, plan_create, plan_execute and "
+    "plan_create_and_execute.",
+)
+@click.option(
+    "--operations", is_flag=True, help="Offer also all operations on plans and runs (6,000 tokens and more)."
+)
+@options.plan_tools
 @limit_options.limits
 @options.plans_folder
 @journals.recording_in_journal
@@ -258,6 +281,9 @@ def mcp(  # noqa: PLR0913 - an argument for each group of options
     policy: str,
     approve: tuple[str, ...],
     client_answers: bool,
+    documented: bool,
+    operations: bool,
+    plan_tools: tuple[str, ...],
     limits: Limits,
     plans_folder: Path | None,
     recording: journals.Recording,
@@ -269,7 +295,8 @@ def mcp(  # noqa: PLR0913 - an argument for each group of options
     are interrupted at the end are recorded: `callsheet resume` continues them.
     """
     from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - imports asyncio, as all below
-    from callsheet.apps.mcp.transports import ServerConfig, serve  # noqa: PLC0415
+    from callsheet.apps.gate.serving import serve_models  # noqa: PLC0415
+    from callsheet.apps.mcp.transports import ServerConfig  # noqa: PLC0415
     from callsheet.store.library import open_library  # noqa: PLC0415
 
     if token_file is not None and http is None:
@@ -296,9 +323,10 @@ def mcp(  # noqa: PLR0913 - an argument for each group of options
         journal=journal,
         clients_may_answer=client_answers,
         hint=journals.journal_hint(recording.journal),
+        operations=None if operations else DOCUMENTED if documented else frozenset(),
     )
     with journal, suppress(KeyboardInterrupt):  # Ctrl-C stops the server
-        run_async(serve(served, web, to_stderr))
+        run_async(serve_models(served, web, to_stderr, plan_tools))
     return Exit.OK
 
 

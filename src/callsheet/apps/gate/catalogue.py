@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from callsheet.apps.rendering.values import preview
-from callsheet.authoring.compiler.goal_parts import scores, words_of
+from callsheet.authoring.compiler.goal_parts import Fields, WordIndex, words_of
 from callsheet.ports.mcp.trust import SeenServer
 from callsheet.ports.tools import Registry, ToolSpec
 from callsheet.views.stubs import signature_line
@@ -56,19 +56,57 @@ def tools_behind(
     return found
 
 
-def found_for(query: str, tools: Sequence[GateTool], most: int) -> list[GateTool]:
-    """The tools that fit a query, best first; all without a word to search for."""
-    wanted = [{word: 1.0} for word in dict.fromkeys(words_of(query))]
-    if not wanted:
-        return [*tools[:most]]
-    documents = [
-        [(tool.name, 3.0), (tool.spec.description, 1.0), (" ".join(tool.spec.parameter_names), 1.0)]
-        for tool in tools
+def tools_of_programs(
+    registry: Registry, seen: Sequence[SeenServer], taken: frozenset[str]
+) -> list[GateTool]:
+    """All tools that a program may call: those of servers, Python functions, built-in ones."""
+    behind = tools_behind(registry, seen, taken)
+    known = {tool.canonical for tool in behind.values()}
+    others: list[GateTool] = []
+    for canonical, tool in zip(registry.names(), registry, strict=True):
+        spec = tool.spec
+        if canonical in known or spec.refusal is not None:
+            continue
+        about = {"name": canonical.lower(), "description": spec.description, "inputSchema": spec.parameters}
+        others.append(GateTool(canonical.lower(), canonical, spec, about))
+    return [*behind.values(), *others]
+
+
+class ToolIndex:
+    """Tools by the words of their names, descriptions and parameters."""
+
+    def __init__(self, tools: Sequence[GateTool]) -> None:
+        self.tools = tuple(tools)
+        self._words = WordIndex([_fields(tool.spec, tool.name) for tool in tools])
+
+    def found_for(self, query: str, most: int) -> list[GateTool]:
+        """The tools that fit a query, best first; all without a word to search for."""
+        wanted = [{word: 1.0} for word in dict.fromkeys(words_of(query))]
+        if not wanted:
+            return [*self.tools[:most]]
+        scored = [sum(each) for each in self._words.worths(wanted)]
+        ranked = sorted(range(len(scored)), key=lambda place: (-scored[place], place))
+        return [self.tools[place] for place in ranked[:most] if scored[place] > 0]
+
+
+def _fields(spec: ToolSpec, name: str) -> Fields:
+    """The texts of a tool with their weights; what is said of parameters is long, and counts little."""
+    given = spec.parameters.get("properties")
+    shapes = cast("Mapping[str, object]", given).values() if isinstance(given, Mapping) else ()
+    about = [str(value) for shape in shapes for value in _said_of(shape)]
+    names = " ".join(spec.parameter_names)
+    return [(name, 3.0), (spec.description, 1.0), (names, 1.0), (" ".join(about), 0.3)]
+
+
+def _said_of(shape: object) -> list[object]:
+    if not isinstance(shape, Mapping):
+        return []
+    fields = cast("Mapping[str, object]", shape)
+    choices = fields.get("enum")
+    return [
+        fields.get("description", ""),
+        *(cast("list[object]", choices) if isinstance(choices, list) else []),
     ]
-    ranked = sorted(
-        zip(scores(wanted, documents), range(len(tools)), strict=True), key=lambda r: (-r[0], r[1])
-    )
-    return [tools[place] for score, place in ranked[:most] if score > 0]
 
 
 def stub_of(tool: GateTool) -> str:

@@ -7,14 +7,22 @@ they are short. In: the arguments of a call. Out: its result, through the run se
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
-from mcp_types import CallToolResult, InputRequiredResult, TextContent, Tool, ToolAnnotations
+from mcp_types import (
+    CallToolRequestParams,
+    CallToolResult,
+    InputRequiredResult,
+    TextContent,
+    Tool,
+    ToolAnnotations,
+)
 
-from callsheet.apps.gate.catalogue import GateTool, found_for, stub_of
+from callsheet.apps.gate.catalogue import ToolIndex, stub_of, tools_of_programs
 from callsheet.apps.mcp.server_context import ClientRequest, ServerContext
-from callsheet.apps.mcp.tools import TOOLS, call_tool
+from callsheet.apps.toolbox import Toolbox
 from callsheet.diagnostics import CallsheetError
 
 _FOUND = 8
@@ -115,16 +123,23 @@ class OwnCall(NamedTuple):
     args: Mapping[str, Any]
 
 
+class OwnAnswer(NamedTuple):
+    """The result of such a call, and the run whose data it tells, "" if none."""
+
+    result: CallToolResult | InputRequiredResult
+    run_id: str = ""
+
+
 async def call_own(
-    call: OwnCall, tools: Sequence[GateTool], context: ServerContext, caller: ClientRequest
-) -> CallToolResult | InputRequiredResult:
+    call: OwnCall, tools: ToolIndex, context: ServerContext, caller: ClientRequest
+) -> OwnAnswer:
     """The result of one of the own tools; raises CallsheetError as the operations behind them do."""
     args = {name: value for name, value in call.args.items() if value is not None}
     match call.name:
         case "find_tools":
-            return _found(str(args.get("query", "")), tools, whole=args.get("detail") == "full")
+            return OwnAnswer(_found(str(args.get("query", "")), tools, whole=args.get("detail") == "full"))
         case "language":
-            return _text(LANGUAGE)
+            return OwnAnswer(_text(LANGUAGE))
         case "run_program":
             if caller.state is None and args.get("name"):
                 await _delegate("save_plan", _program(args, "plan_id", name="name"), context, caller)
@@ -140,6 +155,48 @@ async def call_own(
             return await _run(args, context, caller)
         case _:
             return await _plans(args, context, caller)
+
+
+class ModelTools:
+    """The tools for a client's model: the own ones, and the plans that are exposed as tools."""
+
+    def __init__(self, context: ServerContext, plans: Sequence[str] = ()) -> None:
+        self._context = context
+        from callsheet.apps.gate.plan_tools import PlanTools  # noqa: PLC0415 - not if only tools are exposed
+        from callsheet.apps.mcp.tools import TOOLS  # noqa: PLC0415 - brings all operations
+
+        self._plans = PlanTools(context.library, plans, [*OWN_TOOLS, *TOOLS])
+        self._index: tuple[Toolbox, ToolIndex] | None = None
+
+    async def declarations(self) -> list[Tool]:
+        """The declarations of the tools."""
+        return [*OWN_TOOLS.values(), *await self._context.host.beside(self._plans.declarations)]
+
+    async def has(self, name: str) -> bool:
+        """Whether there is such a tool."""
+        return name in OWN_TOOLS or await self._plan_of(name) is not None
+
+    async def call(self, params: CallToolRequestParams, caller: ClientRequest) -> OwnAnswer | None:
+        """The result of a call; None for a tool that is not one of these. Raises as `call_own` does."""
+        return await self.call_with(params, caller, self._context)
+
+    async def call_with(
+        self, params: CallToolRequestParams, caller: ClientRequest, context: ServerContext
+    ) -> OwnAnswer | None:
+        """As `call`, on another context of the same server."""
+        args, host = params.arguments or {}, context.host
+        if params.name not in OWN_TOOLS:
+            plan_id = await self._plan_of(params.name)
+            given = {"plan_id": plan_id, "variables": args}
+            return None if plan_id is None else await _delegate("plan_execute", given, context, caller)
+        toolbox = await host.tools.for_plan(None)
+        if self._index is None or self._index[0] is not toolbox:
+            tools = tools_of_programs(toolbox.registry, host.tools.seen(), frozenset(OWN_TOOLS))
+            self._index = toolbox, ToolIndex(tools)
+        return await call_own(OwnCall(params.name, args), self._index[1], context, caller)
+
+    async def _plan_of(self, name: str) -> str | None:
+        return await self._context.host.beside(lambda: self._plans.plan_of(name))
 
 
 def _has_blocks(code: str) -> bool:
@@ -158,7 +215,7 @@ def _program(args: Mapping[str, Any], *more: str, name: str = "") -> dict[str, A
     return given | ({"variables": args["inputs"]} if args.get("inputs") else {})
 
 
-async def _run(args: Mapping[str, Any], context: ServerContext, caller: ClientRequest) -> Any:
+async def _run(args: Mapping[str, Any], context: ServerContext, caller: ClientRequest) -> OwnAnswer:
     run_id, what = _wanted(args, "id"), _wanted(args, "what")
     match what:
         case "status":
@@ -175,7 +232,7 @@ async def _run(args: Mapping[str, Any], context: ServerContext, caller: ClientRe
             raise _wrong("what", what, "status, value, resume or cancel")
 
 
-async def _plans(args: Mapping[str, Any], context: ServerContext, caller: ClientRequest) -> Any:
+async def _plans(args: Mapping[str, Any], context: ServerContext, caller: ClientRequest) -> OwnAnswer:
     match _wanted(args, "action"):
         case "list":
             return await _delegate("list_plans", {}, context, caller)
@@ -191,20 +248,41 @@ async def _plans(args: Mapping[str, Any], context: ServerContext, caller: Client
 
 async def _delegate(
     tool: str, args: Mapping[str, Any], context: ServerContext, caller: ClientRequest
-) -> CallToolResult | InputRequiredResult:
+) -> OwnAnswer:
     """Call one of callsheet's MCP tools; its text alone, since the data would be in the context twice."""
+    from callsheet.apps.mcp.tools import TOOLS, call_tool  # noqa: PLC0415 - brings all operations
+
     result = await call_tool(TOOLS[tool], context, args, caller)
-    return (
-        result.model_copy(update={"structured_content": None})
-        if isinstance(result, CallToolResult)
-        else result
-    )
+    if not isinstance(result, CallToolResult):
+        return OwnAnswer(result)
+    data = cast("Mapping[str, Any]", result.structured_content or {})
+    content = [
+        part.model_copy(update={"text": _in_own_words(part.text)}) if isinstance(part, TextContent) else part
+        for part in result.content
+    ]
+    own = result.model_copy(update={"structured_content": None, "content": content})
+    return OwnAnswer(own, str(data.get("run_id", "")))
 
 
-def _found(query: str, tools: Sequence[GateTool], *, whole: bool) -> CallToolResult:
-    found = found_for(query, tools, _FOUND)
+_OWN_WORDS = {
+    "explain_run": "run (what=status)",
+    "resume_run": "run (what=resume)",
+    "save_plan": "run_program with a name",
+}
+
+
+def _in_own_words(text: str) -> str:
+    """A text with the names of the own tools in the lines that say what to call next."""
+    return _NEXT.sub(lambda found: _OWN_WORDS[found[0]], text)
+
+
+_NEXT = re.compile(rf"(?:^|(?<=^no plans are saved yet; ))(?:{'|'.join(_OWN_WORDS)})\b", re.MULTILINE)
+
+
+def _found(query: str, tools: ToolIndex, *, whole: bool) -> CallToolResult:
+    found = tools.found_for(query, _FOUND)
     if not found:
-        return _text(f"none of the {len(tools)} tools fits {query[:60]!r}; try other words")
+        return _text(f"none of the {len(tools.tools)} tools fits {query[:60]!r}; try other words")
     if whole:
         return _text("\n".join(json.dumps(tool.declaration, ensure_ascii=False) for tool in found))
     return _text("\n".join(map(stub_of, found)))

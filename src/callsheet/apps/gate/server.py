@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from enum import StrEnum
 from typing import Any, TypeAlias
 
@@ -31,14 +33,16 @@ from mcp_types import (
 
 from callsheet import __version__
 from callsheet.apps.gate.catalogue import GateTool, tools_behind
-from callsheet.apps.gate.own_tools import OWN_TOOLS, OwnCall, call_own
-from callsheet.apps.gate.session import Asked, ClientCall, Passed, Reply, Session, Withheld
+from callsheet.apps.gate.own_tools import OWN_TOOLS, ModelTools
+from callsheet.apps.gate.session import Asked, ClientCall, Passed, Reply, Session, Told, Withheld
+from callsheet.apps.hosting.recorded import label_of_run
 from callsheet.apps.mcp.elicitation import answer_in, ask_form
 from callsheet.apps.mcp.server_context import ClientRequest, ServerContext
-from callsheet.apps.mcp.tools import error_reply, result_of
 from callsheet.diagnostics import CallsheetError
 
 NAME = "callsheet-gate"
+SAID = "io.github.callsheet/said"
+"""The `_meta` key of a call for what the user has said: a text or a list of texts, if a client passes it."""
 _ANSWER_AFTER = 600.0
 """Seconds in which a question can be answered in the same call."""
 _PATIENCE = 50.0
@@ -67,8 +71,9 @@ class Gate:
     call. All connections of one client share a session, since they may share what they have read.
     """
 
-    def __init__(self, context: ServerContext, expose: Expose) -> None:
+    def __init__(self, context: ServerContext, expose: Expose, plans: Sequence[str] = ()) -> None:
         self._context = context
+        self._own_tools = None if expose is Expose.TOOLS else ModelTools(context, plans)
         self._expose = expose
         self._opening = asyncio.Lock()
         self._tools: dict[str, GateTool] | None = None
@@ -86,7 +91,7 @@ class Gate:
     async def list_tools(self, context: _Context, params: PaginatedRequestParams | None) -> ListToolsResult:
         """The tools that are exposed, those behind the gate as their servers declare them."""
         del context, params
-        own = [] if self._expose is Expose.TOOLS else [*OWN_TOOLS.values()]
+        own = [] if self._own_tools is None else await self._own_tools.declarations()
         behind = () if self._expose is Expose.PROGRAM else (await self._behind()).values()
         return ListToolsResult(tools=[*own, *(Tool.model_validate(tool.declaration) for tool in behind)])
 
@@ -96,22 +101,65 @@ class Gate:
         """The result of a call; errors of callsheet are results too."""
         caller, args = ClientRequest(context, params), params.arguments or {}
         try:
-            if params.name in OWN_TOOLS and self._expose is not Expose.TOOLS:
-                tools = [*(await self._behind()).values()]
-                return await call_own(OwnCall(params.name, args), tools, self._context, caller)
-            tool = (await self._behind()).get(params.name)
-            if tool is None or self._expose is Expose.PROGRAM:
+            tool = None if self._expose is Expose.PROGRAM else (await self._behind()).get(params.name)
+            if tool is None and self._own_tools is not None:
+                answer = await self._own(self._own_tools, caller)
+                if answer is not None:
+                    return answer
+            if tool is None:
                 raise MCPError(code=INVALID_PARAMS, message=f"there is no tool {params.name[:80]!r}")
             return await self._pass(tool, dict(args), caller)
         except CallsheetError as error:
-            return result_of(error_reply(self._context.host.masker.error(error)), caller)
+            return _told(self._context.host.masker.error(error), caller)
         except MCPError:
             raise
         except Exception as error:
             _log.exception("the call of %s failed with an unexpected exception", params.name)
             text = f"a bug in callsheet: {type(error).__name__}: {error}"
             bug = CallsheetError.single("MCP009", text, help="please report it; the gate continues")
-            return result_of(error_reply(bug), caller)
+            return _told(bug, caller)
+
+    async def _own(
+        self, own: ModelTools, caller: ClientRequest
+    ) -> CallToolResult | InputRequiredResult | None:
+        """The result of one of the gate's own tools; None if it is none of them.
+
+        Under a policy, what the session has read counts for the text of a program, and what is told of a run
+        counts as read.
+        """
+        host = self._context.host
+        if host.config.policy is None or not await own.has(caller.params.name):
+            answer = await own.call(caller.params, caller)
+            return None if answer is None else answer.result
+        from callsheet.api.proving import PolicyRefused  # noqa: PLC0415 - only under a policy
+
+        session = await self._session(caller.client_name)
+        self._hear(session, caller)
+        try:
+            reading = replace(self._context, reads=session.seen)
+            answer = await own.call_with(caller.params, caller, reading)
+            assert answer is not None
+        except PolicyRefused as refused:
+            why = ""
+            if session.seen != host.config.policy.planner:
+                why = (
+                    f"what you write counts as {session.seen}, since you have read data of that label here; "
+                )
+                why += "a session that has not read it may do more"
+            return _told(host.masker.error(refused), caller, why)
+        if answer.run_id:
+            label = await host.beside(lambda: label_of_run(host.journal, answer.run_id))
+            session.tell(Told(read=((f"run {answer.run_id}", label),)))
+        return answer.result
+
+    def _hear(self, session: Session, caller: ClientRequest) -> None:
+        """Tell a session what its user has said, if the client passes it with a call."""
+        meta = caller.params.meta
+        said: object = None if meta is None else meta.get(SAID)
+        texts = [said] if isinstance(said, str) else said if isinstance(said, list) else []  # pyright: ignore[reportUnknownVariableType]
+        words = tuple(text for text in texts if isinstance(text, str) and text.strip())  # pyright: ignore[reportUnknownVariableType]
+        if words:
+            session.tell(Told(said=words))
 
     # ------------------------------------------------------------ calls that pass through
 
@@ -126,6 +174,7 @@ class Gate:
             self._answer(call, next(iter(caller.answers.values()), None), caller)
             reply = await session.reply(call, _patience(call))
         else:
+            self._hear(session, caller)
             call, reply = await session.call(tool.canonical, args)
         while isinstance(reply, Asked):
             if not caller.supports_forms:
@@ -198,6 +247,14 @@ def make_server(gate: Gate) -> Server[Any]:
     security = RequestStateSecurity.ephemeral(ttl=_ANSWER_AFTER)
     server.middleware.append(RequestStateBoundary(security, default_audience=NAME))
     return server
+
+
+def _told(error: CallsheetError, caller: ClientRequest, more: str = "") -> CallToolResult:
+    """An error as the result of a call."""
+    from callsheet.apps.mcp.tools import error_reply, result_of  # noqa: PLC0415 - brings all operations
+
+    reply = error_reply(error)
+    return result_of(replace(reply, text=f"{reply.text}\n{more}") if more else reply, caller)
 
 
 def _patience(call: ClientCall) -> float | None:

@@ -1,30 +1,39 @@
-"""Serves a gate: one client over standard input and output, or many over streamable HTTP."""
+"""Serves `callsheet gate`, and `callsheet mcp`, which offers the same tools without servers behind them."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from callsheet.apps.gate.own_tools import ModelTools
 from callsheet.apps.gate.server import Expose, Gate, make_server
 from callsheet.apps.hosting import Host
 from callsheet.apps.mcp.server_context import ServerContext
 from callsheet.apps.mcp.transports import HttpEndpoint, ServerConfig, serve_http, serve_stdio
+from callsheet.apps.mcp.transports import serve as serve_tools
 from callsheet.apps.server_selection import select_servers
+from callsheet.store.library import PlanLibrary
 
 
 async def serve(
-    config: ServerConfig, endpoint: HttpEndpoint | None, expose: str, notify: Callable[[str], None]
+    config: ServerConfig,
+    endpoint: HttpEndpoint | None,
+    expose: str,
+    notify: Callable[[str], None],
+    plans: Sequence[str] = (),
 ) -> None:
     """Serve one client until it disconnects, or HTTP clients until cancelled; then sessions end.
 
-    `notify` is called with messages for the operator. Raises CallsheetError for a configuration of servers
-    that cannot be read, before anything is served.
+    `notify` is called with messages for the operator, `plans` are the saved plans that are tools. Raises
+    CallsheetError for a configuration of servers that cannot be read, or a plan that is not there, before
+    anything is served.
     """
     await asyncio.to_thread(select_servers, config.setup, None)
+    _check_plans(config.library, plans)
     host = Host(config.setup, config.journal, limits=config.limits, policy=config.policy, say=notify)
     async with host:
         context = ServerContext(host=host, library=config.library, hint=config.hint)
-        async with Gate(context, Expose(expose)) as gate:
+        async with Gate(context, Expose(expose), plans) as gate:
             server = make_server(gate)
             if endpoint is None:
                 await serve_stdio(server, host.masker)
@@ -34,3 +43,21 @@ async def serve(
                 notify(f"clients need this token (Authorization: Bearer …): {endpoint.token}")
             with host.masker.masking_output():
                 await serve_http(server, endpoint.listener, endpoint.address, endpoint.token)
+
+
+def _check_plans(library: PlanLibrary, plans: Sequence[str]) -> None:
+    if plans:
+        from callsheet.apps.gate.plan_tools import PlanTools  # noqa: PLC0415 - brings the readers of plans
+
+        PlanTools(library, plans, ()).check()
+
+
+async def serve_models(
+    config: ServerConfig,
+    endpoint: HttpEndpoint | None,
+    notify: Callable[[str], None],
+    plans: Sequence[str] = (),
+) -> None:
+    """Serve the tools for models, and further ones as the configuration says; otherwise as `serve`."""
+    _check_plans(config.library, plans)
+    await serve_tools(config, endpoint, notify, lambda context: ModelTools(context, plans))

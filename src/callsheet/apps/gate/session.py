@@ -18,6 +18,7 @@ from callsheet.apps.guarantees import guarantees_of
 from callsheet.apps.setup import Setup
 from callsheet.apps.toolbox import Toolbox, setup_of_run
 from callsheet.ir import JSON, OnInDoubt
+from callsheet.ir.labels import LITERAL, Label
 from callsheet.machine import AgentTurn, Limits
 from callsheet.machine.approvals import approval_rules
 from callsheet.machine.notes import Note
@@ -80,6 +81,14 @@ class ClientCall:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a client reports besides its calls: its user's words, and what it has read of other runs."""
+
+    said: tuple[str, ...] = ()
+    read: tuple[tuple[str, Label], ...] = ()
+
+
 class Session:
     """A run whose calls a client makes, as an async context manager.
 
@@ -103,7 +112,10 @@ class Session:
         self._toolbox = toolbox
         self._journal = journal
         self._patience = patience
-        self._queue: asyncio.Queue[ClientCall | None] = asyncio.Queue()
+        self._queue: asyncio.Queue[ClientCall | Told | None] = asyncio.Queue()
+        self._held: ClientCall | Told | None = None
+        self.seen = LITERAL if policy is None else policy.planner
+        """The label of all that the client has read so far."""
         self._open: dict[str, ClientCall] = {}
         settings = setup.settings
         request = SessionRequest(
@@ -168,6 +180,13 @@ class Session:
         self._queue.put_nowait(call)
         return call, await self.reply(call)
 
+    def tell(self, told: Told) -> None:
+        """Record what the client reports; it counts for the calls after it."""
+        for _, label in told.read:
+            self.seen = self.seen.join(label)
+        if self.goes_on:
+            self._queue.put_nowait(told)
+
     async def reply(self, call: ClientCall, seconds: float | None = None) -> Reply:
         """The result of a call, or its open question; after `seconds`, that it still waits for a person."""
         waiting: set[asyncio.Future[Any]] = {call.ended}
@@ -195,20 +214,41 @@ class Session:
     # ------------------------------------------------------------ the run's side
 
     async def _next_calls(self, command: AgentTurn, context: CallContext) -> JSON:
-        """Wait for the client's next calls; those that are there already are taken over together."""
+        """Wait for the client's next calls; those that are there already are taken over together.
+
+        What it reports counts for the calls after it, so it comes first in an answer.
+        """
         del context
         calls: list[ClientCall] = []
-        while len(calls) < _AT_ONCE and (not calls or not self._queue.empty()):
-            call = await self._queue.get()
-            if call is None:
-                if not calls:
+        said: list[JSON] = []
+        read: list[JSON] = []
+        while len(calls) < _AT_ONCE and (
+            not (calls or said or read) or not self._queue.empty() or self._held
+        ):
+            held, self._held = self._held, None
+            next_one = held or await self._queue.get()
+            if next_one is None:
+                if not (calls or said or read):
                     return {"finish": None}
                 self._queue.put_nowait(None)
                 break
-            call.key = f"{command.key}c{len(calls) + 1}"
-            self._open[call.key] = call
-            calls.append(call)
-        return {"calls": [{"tool": call.tool, "args": call.args} for call in calls]}
+            if isinstance(next_one, Told):
+                if calls:
+                    self._held = next_one
+                    break
+                said += next_one.said
+                for what, label in next_one.read:
+                    read.append([what, str(label)])
+                continue
+            next_one.key = f"{command.key}c{len(calls) + 1}"
+            self._open[next_one.key] = next_one
+            calls.append(next_one)
+        answer: dict[str, JSON] = {"calls": [{"tool": call.tool, "args": call.args} for call in calls]}
+        if said:
+            answer["said"] = said
+        if read:
+            answer["read"] = read
+        return answer
 
     def _route(self, name: str) -> Route | None:
         tool = self._toolbox.registry.get(name)
@@ -245,6 +285,8 @@ class Session:
     def _note(self, note: Note) -> None:
         """A note is in the journal: if it ends a call, its client gets the result."""
         ended = note.ended
+        if ended is not None:
+            self.seen = self.seen.join(ended.seen)
         call = None if ended is None else self._open.get(ended.key)
         if ended is None or call is None:
             return
@@ -278,7 +320,7 @@ class Session:
             self._reply(call, Withheld(f"the session has ended: {why}"))
         while not self._queue.empty():
             call = self._queue.get_nowait()
-            if call is not None:
+            if isinstance(call, ClientCall):
                 self._reply(call, Withheld(f"not called: the session has ended: {why}"))
 
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from callsheet.apps.hosting.run_queue import HostedRun
 from callsheet.diagnostics import CallsheetError
+from callsheet.ir.labels import UNKNOWN, Label, join
 from callsheet.runtime.doubt import RunOutcome, doubtful_calls, fold_run, unanswered_calls, unfinished
 from callsheet.runtime.inbox import asks_of
 from callsheet.runtime.offloading import Offload
@@ -44,6 +45,22 @@ _POLL = 0.5
 """Seconds between polls of a run in another process."""
 _REST = 0.02
 """Seconds to wait for further events, so that they are read together."""
+
+
+def label_of_run(journal: Journal, run_id: str) -> Label:
+    """The label of all that a run has read and made of it, for whoever is told its answer.
+
+    Without a policy nothing was labelled, so it is private and from strangers. Raises JournalError as
+    `recorded_outcome` does.
+    """
+    folded = fold_run(journal, run_id, journal.plan(journal.find_run(run_id).plan_hash)[0])
+    monitor = folded.machine.monitor
+    if monitor is None or folded.machine.program.plan.tree is not None:
+        return UNKNOWN
+    seen = [label for label, _ in monitor.variables().values()]
+    open_calls = monitor.open_calls
+    seen += [label for label, _ in (*open_calls.results.values(), *open_calls.talks.values())]
+    return join((monitor.variable_labels.last[0], monitor.implicit_flows.base, *seen))
 
 
 class RunState(NamedTuple):

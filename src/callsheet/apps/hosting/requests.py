@@ -12,6 +12,7 @@ from typing import Any, cast
 from callsheet.api.run_service import ResumeTerms
 from callsheet.apps.operations.reading import PlanText
 from callsheet.ir import JSON
+from callsheet.ir.labels import LITERAL, Label
 from callsheet.machine import Limits
 from callsheet.machine.machine import Observer
 from callsheet.policy.model import Policy
@@ -40,7 +41,8 @@ class RunRequest:
     `inputs` are variables by name; those named in `secrets` are encrypted in the journal. `limits` are
     changes that tighten the host's. `approve` names tools that need approval besides those of the settings.
     `policy` applies if the host has none; `approved` are the steps that a person has approved. `state` is the
-    text of a state file of another program, whose completed steps are not executed again.
+    text of a state file of another program, whose completed steps are not executed again. `reads` is the
+    label of what the author of the text and the inputs has read.
     """
 
     text: PlanText
@@ -55,6 +57,7 @@ class RunRequest:
     approved: tuple[str, ...] = ()
     accepts_changed_tools: bool = False
     state: str | None = None
+    reads: Label = LITERAL
     listeners: Listeners = field(default_factory=Listeners)
 
 

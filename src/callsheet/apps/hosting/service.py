@@ -32,7 +32,6 @@ from callsheet.machine import Limits
 from callsheet.machine.approvals import approval_rules
 from callsheet.machine.machine import Observer
 from callsheet.machine.notes import Note
-from callsheet.planning.checkpoints import read_checkpoint
 from callsheet.policy.canon import is_of
 from callsheet.policy.model import Policy
 from callsheet.runtime.doubt import RunOutcome
@@ -73,6 +72,8 @@ async def ready(request: RunRequest, config: HostConfig) -> ReadyRun:
     plan = request.text.require()
     given, done = values_of(request.inputs), None
     if request.state is not None:
+        from callsheet.planning.checkpoints import read_checkpoint  # noqa: PLC0415 - rare, and brings much
+
         state = request.state
         done, recorded = await config.beside(lambda: read_checkpoint(state, plan))
         given = {**recorded, **given}
@@ -145,7 +146,7 @@ def _policy(request: RunRequest, config: HostConfig) -> Policy | None:
             f"all runs of this server are under the policy {config.policy.name}, but the request names one",
             help="omit the policy; the operator of the server sets it",
         )
-    return config.policy
+    return config.policy.written_by(request.reads)
 
 
 # ---------------------------------------------------------------- recorded runs

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import NotificationOptions, Server
@@ -35,6 +35,7 @@ from mcp_types import (
     PaginatedRequestParams,
     ReadResourceRequestParams,
     ReadResourceResult,
+    Tool,
 )
 
 from callsheet import __version__
@@ -52,6 +53,11 @@ INSTRUCTIONS = (
     "the language and the tools), check it with validate_plan, then run it with plan_execute; or give "
     "plan_create_and_execute a goal. If a run waits for a person, say so and leave the answer to them."
 )
+INSTRUCTIONS_FOR_MODELS = (
+    "callsheet runs programs of tool calls: checked before they run, run without a model in between, resumed "
+    "after any interruption. Use it for tasks of several coordinated calls: find_tools, language, "
+    "check_program, run_program. If a run waits for a person, say so and leave the answer to them."
+)
 _ANSWER_AFTER = 600.0
 """The time for answering a question in the same call, in seconds."""
 _log = logging.getLogger("callsheet.mcp")
@@ -59,10 +65,33 @@ _Context: TypeAlias = "ServerRequestContext[Any, Any]"
 _T = TypeVar("_T")
 
 
-def make_server(server_context: ServerContext) -> Server[Any]:
-    """The MCP server for a server context."""
+class MoreTools(Protocol):
+    """Tools beside the operations of callsheet."""
+
+    async def declarations(self) -> list[Tool]:
+        """Their declarations, which come first in the list."""
+        ...
+
+    async def call(self, params: CallToolRequestParams, caller: ClientRequest) -> Answered | None:
+        """The result of a call; None for a tool that is not one of these. Raises CallsheetError."""
+        ...
+
+
+class Answered(Protocol):
+    """The result of a call of such a tool."""
+
+    @property
+    def result(self) -> CallToolResult | InputRequiredResult:
+        """The result as the client gets it."""
+        ...
+
+
+def make_server(
+    server_context: ServerContext, operations: Collection[str] | None = None, more: MoreTools | None = None
+) -> Server[Any]:
+    """The MCP server for a server context; `operations` are the names of those offered, None for all."""
     changes = ChangeNotifier(server_context)
-    handlers = _Handlers(server_context, changes)
+    handlers = _Handlers(server_context, changes, operations, more)
 
     @asynccontextmanager
     async def watching(server: Server[dict[str, Any]]) -> AsyncGenerator[dict[str, Any]]:
@@ -73,7 +102,7 @@ def make_server(server_context: ServerContext) -> Server[Any]:
         NAME,
         version=__version__,
         title="callsheet",
-        instructions=INSTRUCTIONS,
+        instructions=INSTRUCTIONS if more is None else INSTRUCTIONS_FOR_MODELS,
         on_list_tools=handlers.list_tools,
         on_call_tool=handlers.call_tool,
         on_list_resources=handlers.list_resources,
@@ -107,28 +136,41 @@ class _Server(Server[dict[str, Any]]):
 class _Handlers:
     """The request handlers of the server."""
 
-    def __init__(self, server_context: ServerContext, changes: ChangeNotifier) -> None:
+    def __init__(
+        self,
+        server_context: ServerContext,
+        changes: ChangeNotifier,
+        operations: Collection[str] | None,
+        more: MoreTools | None,
+    ) -> None:
         self._server_context = server_context
+        self._more = more
         self._changes = changes
         may_answer = server_context.clients_may_answer
         self._tools = {
-            name: offered for name, offered in TOOLS.items() if may_answer or not offered[0].is_for_answers
+            name: offered
+            for name, offered in TOOLS.items()
+            if (may_answer if offered[0].is_for_answers else operations is None or name in operations)
         }
 
     async def list_tools(self, context: _Context, params: PaginatedRequestParams | None) -> ListToolsResult:
         """All tools; `answer_run` only for a client without forms."""
         has_forms = client_supports_forms(context)
         offered = [each for each in self._tools.values() if not (has_forms and each[0].is_for_answers)]
-        return ListToolsResult(tools=[declaration(each) for each in offered])
+        more = [] if self._more is None else await self._more.declarations()
+        return ListToolsResult(tools=[*more, *map(declaration, offered)])
 
     async def call_tool(
         self, context: _Context, params: CallToolRequestParams
     ) -> CallToolResult | InputRequiredResult:
         """The result of a tool call; errors are results too."""
         offered, caller = self._tools.get(params.name), ClientRequest(context, params)
-        if offered is None:
-            raise MCPError(code=INVALID_PARAMS, message=f"there is no tool {params.name[:80]!r}")
         try:
+            if offered is None:
+                answered = None if self._more is None else await self._more.call(params, caller)
+                if answered is None:
+                    raise _no_tool(params.name)
+                return answered.result
             return await call_tool(offered, self._server_context, params.arguments or {}, caller)
         except CallsheetError as error:
             return result_of(error_reply(self._server_context.host.masker.error(error)), caller)
@@ -185,6 +227,11 @@ class _Handlers:
 
     def _in_thread(self, look: Callable[[], _T]) -> Awaitable[_T]:
         return asyncio.to_thread(look)
+
+
+def _no_tool(name: str) -> MCPError:
+    more = "; start callsheet mcp with --operations" if name in TOOLS else ""
+    return MCPError(code=INVALID_PARAMS, message=f"there is no tool {name[:80]!r}{more}")
 
 
 async def _or_protocol_error(work: Awaitable[_T]) -> _T:

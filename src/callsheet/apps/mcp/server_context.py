@@ -19,6 +19,7 @@ from callsheet.apps.hosting.requests import Listeners
 from callsheet.apps.table.operation import Context, Face
 from callsheet.apps.toolbox import Toolbox
 from callsheet.ir import Plan
+from callsheet.ir.labels import LITERAL, Label
 from callsheet.store.library import PlanLibrary
 
 _NOBODY = Listeners()
@@ -29,13 +30,14 @@ class ServerContext:
     """The host, the library and the operator's settings for all requests.
 
     With `clients_may_answer`, a client without forms may answer for a person. `hint` is the option of
-    commands that names the journal (` --journal PATH`).
+    commands that names the journal (` --journal PATH`). `reads` is as in `Context`.
     """
 
     host: Host
     library: PlanLibrary
     clients_may_answer: bool = False
     hint: str = ""
+    reads: Label = LITERAL
 
     async def toolbox(self) -> Toolbox:
         """All available tools."""
@@ -56,6 +58,7 @@ class ServerContext:
             by=client,
             hint=self.hint,
             clients_may_answer=self.clients_may_answer,
+            reads=self.reads,
             runs=runs,
             listeners=listeners,
         )

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
 from mcp.server.lowlevel.server import Server
@@ -28,7 +28,6 @@ from uvicorn.config import WSProtocolType
 from callsheet.apps.head_timeout import HeadTimeoutProtocol
 from callsheet.apps.hosting import Host
 from callsheet.apps.masking import Masker
-from callsheet.apps.mcp.server import make_server
 from callsheet.apps.mcp.server_context import ServerContext
 from callsheet.apps.mcp.stdio import InvalidMessage, json_in, stdio_streams
 from callsheet.apps.setup import Setup
@@ -37,6 +36,9 @@ from callsheet.machine import Limits
 from callsheet.policy.model import Policy
 from callsheet.store import Journal
 from callsheet.store.library import PlanLibrary
+
+if TYPE_CHECKING:
+    from callsheet.apps.mcp.server import MoreTools
 
 _PATIENCE = 5
 """The time for pending requests when the server stops, in seconds."""
@@ -114,7 +116,8 @@ class ServerConfig:
     """The configuration of a server: the setup and limits of runs, the policy, the library, the journal.
 
     With `clients_may_answer`, clients without forms may answer for a person. `hint` is the option of commands
-    that names the journal (` --journal PATH`).
+    that names the journal (` --journal PATH`). `operations` are the names of those offered as tools,
+    None for all.
     """
 
     setup: Setup
@@ -124,6 +127,7 @@ class ServerConfig:
     journal: Journal
     clients_may_answer: bool = False
     hint: str = ""
+    operations: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,10 +141,16 @@ class HttpEndpoint:
     """Whether the token was generated for this server and has to be printed."""
 
 
-async def serve(config: ServerConfig, endpoint: HttpEndpoint | None, notify: Callable[[str], None]) -> None:
+async def serve(
+    config: ServerConfig,
+    endpoint: HttpEndpoint | None,
+    notify: Callable[[str], None],
+    more: Callable[[ServerContext], MoreTools] | None = None,
+) -> None:
     """Serve one client over standard input and output until it disconnects, or HTTP clients until cancelled.
 
-    `notify` is called with messages for the operator. Runs that have not ended are interrupted.
+    `notify` is called with messages for the operator; `more` makes further tools. Runs that have not
+    ended are interrupted.
     """
     host = Host(config.setup, config.journal, limits=config.limits, policy=config.policy, say=notify)
     async with host:
@@ -150,7 +160,10 @@ async def serve(config: ServerConfig, endpoint: HttpEndpoint | None, notify: Cal
             clients_may_answer=config.clients_may_answer,
             hint=config.hint,
         )
-        server = make_server(server_context)
+        from callsheet.apps.mcp.server import make_server  # noqa: PLC0415 - not for a gate
+
+        further = None if more is None else more(server_context)
+        server = make_server(server_context, config.operations, further)
         if endpoint is None:
             await serve_stdio(server, host.masker)
             return

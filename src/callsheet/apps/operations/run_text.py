@@ -16,6 +16,7 @@ from callsheet.apps.rendering.runs import (
     unanswered_lines,
 )
 from callsheet.apps.rendering.values import format_seconds, iso, preview
+from callsheet.machine.notes import ASKED
 from callsheet.machine.remarks import RESULT, TRACEBACK
 from callsheet.views.columns import cut, pad, printable, printable_lines
 from callsheet.views.describe import ActionTexts, describe_action
@@ -33,6 +34,8 @@ _MOST_VISITS = 60
 _LATER = lazy.pattern(r"\[(?:[3-9]|[1-9][0-9]+|#[4-9]|#[1-9][0-9]+)\]")
 """An item but the first three, or a round but these."""
 _MOST_TURNS = 40
+_LONGEST_TURN = 500
+"""The most characters of a turn: a refusal has a rule, a flow and a way out."""
 _MOST_ANSWERS = 3
 _MARKS = {"ok": "✓", "failed": "✗", "skipped": "–", "running": "…", "stopped": "✗"}
 
@@ -55,6 +58,7 @@ def run_detail_lines(details: RunDetails, hint: str = "") -> Iterator[str]:
         outcome = shown_outcome(child, child.status).replace("_", " ")
         yield f"child    {child.run_id}, from event {child.forked_at}, {outcome}"
     yield f"used     {account.folded.usage().describe()}"
+    yield from _observed(account)
     yield ""
     waiting_words = {call.step: "in doubt" for call in details.in_doubt}
     waiting_words |= {ask.step: "asks" for ask in details.asks if not ask.is_answered}
@@ -128,9 +132,19 @@ def _step_line(visit: Visit, action: str, state: tuple[str, str], now: float | N
 def _turns(visit: Visit) -> Iterator[str]:
     """The actions of an agent, one per line, up to a maximum."""
     for turn in visit.turns[:_MOST_TURNS]:
-        yield preview(turn, 120)
+        yield preview(turn, _LONGEST_TURN)
     if len(visit.turns) > _MOST_TURNS:
         yield f"and {len(visit.turns) - _MOST_TURNS} more (--json has them all)"
+
+
+def _observed(account: Account) -> Iterator[str]:
+    """How much a policy would have refused and asked that only observes this run."""
+    policy = account.folded.policy
+    if policy is None or not policy.observes:
+        return
+    found = [text for visit in account.steps for text in visit.observed]
+    asked = sum(text.startswith(ASKED) for text in found)
+    yield f"policy   {policy.name} observes: it would have refused {len(found) - asked}, asked about {asked}"
 
 
 def _remarks(account: Account) -> Iterator[str]:

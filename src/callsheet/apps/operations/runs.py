@@ -499,6 +499,7 @@ def _step_json(visit: Visit) -> dict[str, Any]:
         "facts": visit.facts,
         "answers": visit.answers,
         "turns": visit.turns,
+        "observed": visit.observed,
     }
 
 

@@ -20,6 +20,7 @@ from callsheet.apps.rendering.help_text import MCP
 from callsheet.apps.tool_declarations import DeclaredTools
 from callsheet.diagnostics import CallsheetError, Diagnostic, Source, render_all
 from callsheet.ir import Plan
+from callsheet.ir.labels import LITERAL, Label
 from callsheet.policy.model import Policy
 from callsheet.runtime.doubt import DoubtfulCall
 from callsheet.store.library import PlanLibrary
@@ -40,7 +41,8 @@ class Context:
     """What an operation works on, and who asks for it through which interface.
 
     `library` opens the plan library. `by` names the client, `hint` is the option of commands that names the
-    journal. `runs` is told the plan that is about to run, and `listeners` follow the run.
+    journal. `runs` is told the plan that is about to run, and `listeners` follow the run. `reads` is the
+    label of what the client has read, which its texts may repeat.
     """
 
     host: Host
@@ -49,6 +51,7 @@ class Context:
     by: str = ""
     hint: str = ""
     clients_may_answer: bool = False
+    reads: Label = LITERAL
     runs: Callable[[Plan], None] = lambda plan: None
     listeners: Listeners = field(default_factory=Listeners)
     doubts: DoubtCache = field(default_factory=dict[tuple[str, int], tuple[DoubtfulCall, ...]])
@@ -58,8 +61,9 @@ class Context:
 
     @property
     def policy(self) -> Policy | None:
-        """The policy of the server."""
-        return self.host.config.policy
+        """The policy of the server, for texts of this client."""
+        policy = self.host.config.policy
+        return None if policy is None else policy.written_by(self.reads)
 
     @property
     def journal_path(self) -> Path:
@@ -82,7 +86,7 @@ class Context:
     def policy_for(self, named: str | None) -> Policy:
         """The named policy, else that of the server; for a model at last the strict one."""
         if named is not None:
-            return load_policy(named)
+            return load_policy(named).written_by(self.reads)
         if self.policy is None and self.face is Face.HTTP:
             raise self.wrong("policy: it is missing, and the server has none", "name one, such as strict")
         return self.policy or load_policy("strict")

@@ -306,6 +306,7 @@ async def start(context: Context, args: StartArguments) -> Recorded:
         approved=tuple(args.approved),
         accepts_changed_tools=args.accept_changed_tools,
         state=args.state,
+        reads=context.reads,
         listeners=context.listeners,
     )
     return _recorded(context, await context.host.start(request), text.source)
@@ -323,7 +324,7 @@ async def create_and_start(context: Context, args: CreateAndStartArguments) -> R
     stored = await create_plan(context, goal)
     text = await asyncio.to_thread(text_of_stored, stored, args.inputs)
     context.runs(text.require())
-    request = RunRequest(text=text, inputs=args.inputs, listeners=context.listeners)
+    request = RunRequest(text=text, inputs=args.inputs, reads=context.reads, listeners=context.listeners)
     return _recorded(context, await context.host.start(request), text.source)
 
 

@@ -66,25 +66,38 @@ def scores(queries: Sequence[Wanted], documents: Sequence[Fields]) -> list[float
 
 def worths(queries: Sequence[Wanted], documents: Sequence[Fields]) -> list[list[float]]:
     """The score of each query word in each document, 0 if it does not match."""
-    counted = [_counted(fields) for fields in documents]
-    lengths = [sum(counts.values()) for counts in counted]
-    usual = (sum(lengths) / len(lengths) if lengths else 0) or 1.0
-    holding = Counter(word for counts in counted for word in counts)
+    return WordIndex(documents).worths(queries)
 
-    def worth(word: str, counts: Mapping[str, float], length: float) -> float:
+
+class WordIndex:
+    """The words of documents, counted once for many queries."""
+
+    def __init__(self, documents: Sequence[Fields]) -> None:
+        self._counted = [_counted(fields) for fields in documents]
+        self._lengths = [sum(counts.values()) for counts in self._counted]
+        self._usual = (sum(self._lengths) / len(documents) if documents else 0) or 1.0
+        self._holding = Counter(word for counts in self._counted for word in counts)
+
+    def worths(self, queries: Sequence[Wanted]) -> list[list[float]]:
+        """The score of each query word in each document, 0 if it does not match."""
+        return [
+            [
+                max(
+                    (weight * self._worth(word, counts, length) for word, weight in wanted.items()),
+                    default=0.0,
+                )
+                for wanted in queries
+            ]
+            for counts, length in zip(self._counted, self._lengths, strict=True)
+        ]
+
+    def _worth(self, word: str, counts: Mapping[str, float], length: float) -> float:
         if word not in counts:
             return 0.0
-        rarity = math.log(1 + (len(documents) - holding[word] + 0.5) / (holding[word] + 0.5))
-        count, pull = counts[word], 1 - _BY_LENGTH + _BY_LENGTH * length / usual
+        holding = self._holding[word]
+        rarity = math.log(1 + (len(self._counted) - holding + 0.5) / (holding + 0.5))
+        count, pull = counts[word], 1 - _BY_LENGTH + _BY_LENGTH * length / self._usual
         return rarity * count * (_SATURATION + 1) / (count + _SATURATION * pull)
-
-    return [
-        [
-            max((weight * worth(word, counts, length) for word, weight in wanted.items()), default=0.0)
-            for wanted in queries
-        ]
-        for counts, length in zip(counted, lengths, strict=True)
-    ]
 
 
 def _counted(fields: Fields) -> dict[str, float]:

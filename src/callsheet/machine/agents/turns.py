@@ -6,9 +6,10 @@ shown to the model together.
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from callsheet.ir import JSON
+from callsheet.ir.labels import LITERAL, read_label
 from callsheet.machine.agents.actions import (
     Action,
     CallOutcome,
@@ -58,9 +59,9 @@ def take_answer(run: Run, talk: Talk, answer: JSON, out: list[Command]) -> Ended
         talk.turns.append(Turn(answer))
         _note(run, talk, number, f"of {talk.allowed.turns} is written")
         return Solved(answer) if number >= talk.allowed.turns else _ask_model(run, talk, out)
-    read = read_action(answer, talk.allowed.at_once)
     if talk.allowed.is_session:
-        return _take_calls(run, talk, read, out)
+        return _take_from_client(run, talk, answer, out)
+    read = read_action(answer, talk.allowed.at_once)
     if isinstance(read, Finish):
         _note(run, talk, number, "is done")
         return Solved(read.value)
@@ -75,6 +76,25 @@ def take_answer(run: Run, talk: Talk, answer: JSON, out: list[Command]) -> Ended
         talk.take(answer, read)
         return _continue_turn(run, talk, out)
     return _ask_model(run, talk, out) if number < talk.allowed.turns else _out_of_turns(talk)
+
+
+def _take_from_client(run: Run, talk: Talk, answer: JSON, out: list[Command]) -> Ended | None:
+    """What the client of a session reports: what its user has said, what it has read elsewhere, its calls."""
+    told = cast("dict[str, Any]", answer) if isinstance(answer, dict) else {}
+    said, read = [str(text) for text in told.get("said") or ()], told.get("read") or ()
+    for text in said:
+        _note(run, talk, len(talk.turns) + 1, f"the user has said: {_cut(text)}")
+    for what, label in read:
+        _note(run, talk, len(talk.turns) + 1, f"has read {what} ({label})")
+    if run.monitor is not None:
+        run.monitor.heard(talk.key, said)
+        for what, label in read:
+            run.monitor.has_read(talk.key, str(what), read_label(str(label)))
+    if (said or read) and not told.get("calls"):
+        talk.turns.append(_PASSED)
+        launch(run, talk, out)
+        return None
+    return _take_calls(run, talk, read_action(answer, talk.allowed.at_once), out)
 
 
 def _take_calls(run: Run, talk: Talk, read: Decided, out: list[Command]) -> Ended | None:
@@ -107,6 +127,7 @@ def _start_for_client(run: Run, talk: Talk, place: int, action: Action, out: lis
     try:
         if run.monitor is not None:
             run.monitor.admit_inner(call, is_asked=code.number in run.gated)
+            run.note_observed(talk.code.id)
             run.note_apart(call, action.args)
     except RefusedByPolicy as refused:
         _note_end(run, talk, call.key, action.tool, refused.refusal.explain())
@@ -175,6 +196,7 @@ def _start(run: Run, talk: Talk, action: Action, out: list[Command]) -> bool:
     if run.monitor is not None:
         written = call.args
         run.monitor.admit_inner(call, is_asked=code.number in run.gated)
+        run.note_observed(talk.code.id)
         run.note_apart(call, written)
     refusal = run.budget.reserve(action.tool)
     if refusal is not None:
@@ -263,7 +285,10 @@ def _out_of_turns(talk: Talk) -> GivenUp:
 
 def _action_text(action: Action) -> str:
     given = ", ".join(f"{name}={to_json_text(value)}" for name, value in action.args.items())
-    text = f"{action.tool} ({given})"
+    return _cut(f"{action.tool} ({given})")
+
+
+def _cut(text: str) -> str:
     return text if len(text) <= _TOLD else f"{text[: _TOLD - 1]}…"
 
 
@@ -271,7 +296,8 @@ def _note_end(run: Run, talk: Talk, key: str, tool: str, why: str) -> None:
     """Tell that a call of a session has its outcome, or was refused."""
     if run.observer is not None:
         text = f"{tool}: {why}" if why else f"{tool} has answered"
-        run.observer(Note(NoteKind.TURN, talk.code.id, text, ended=CallEnd(key, why)))
+        seen = LITERAL if run.monitor is None else run.monitor.seen_by(talk.key)
+        run.observer(Note(NoteKind.TURN, talk.code.id, text, ended=CallEnd(key, why, seen)))
 
 
 def _note(run: Run, talk: Talk, number: int, text: str) -> None:

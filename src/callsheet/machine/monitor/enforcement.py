@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from callsheet.ir.labels import LITERAL, Label
 from callsheet.machine.keys import place_of_key
+from callsheet.machine.monitor.client_words import ClientWords
 from callsheet.machine.monitor.variable_labels import Admitted, Origins, merged
 from callsheet.policy.calls import Argument, CallView, Judgement
 from callsheet.policy.judge import Judge, judge_of
@@ -49,13 +50,15 @@ class Enforcement:
 class OpenCalls:
     """The labels of what is in progress, by key of a call or by key prefix of a step's visit."""
 
-    __slots__ = ("calls", "loops", "results", "talks")
+    __slots__ = ("calls", "loops", "results", "talks", "words")
 
     def __init__(self) -> None:
         self.calls: dict[str, Admitted] = {}
         """Calls without an outcome, by key."""
         self.talks: dict[str, tuple[Label, Origins]] = {}
         """All that the model of a turn-by-turn operation has seen so far, by key."""
+        self.words: dict[str, ClientWords] = {}
+        """What the users of sessions have said, by key of the talk."""
         self.loops: dict[str, tuple[Label, Origins]] = {}
         """The items of open loops, by key prefix."""
         self.results: dict[str, tuple[Label, Origins]] = {}

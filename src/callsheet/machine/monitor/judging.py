@@ -19,6 +19,7 @@ from callsheet.machine.monitor.variable_labels import (
     VariableLabels,
     merged,
 )
+from callsheet.machine.notes import ASKED, REFUSED
 from callsheet.machine.program import StepCode
 from callsheet.machine.result import PolicyRefusal, RefusedByPolicy
 from callsheet.policy.calls import Argument, CallView, Judgement, Objection, Rule, bare
@@ -48,14 +49,14 @@ def objected(call: CallView, objection: Objection, origins: Origins) -> RefusedB
     )
 
 
-def check_seen(code: StepCode, label: Label, origins: Origins) -> None:
-    """Raise RefusedByPolicy if the result of an agent's call may not be shown to the agent's model."""
+def unseen(code: StepCode, label: Label, origins: Origins) -> RefusedByPolicy | None:
+    """The refusal to show the result of an agent's call to the agent's model; None if it may be shown."""
     if label.may_reach(_MODEL):
-        return
+        return None
     call = CallView(code.id, code.tool, (Argument("", (), label),), LITERAL, in_agent=True)
     why = f"{shown(label)} that @{code.tool} gave the agent would reach the language model"
     steps = tuple(step for step in origins if step != code.id)
-    raise objected(call, Objection(Rule.FLOW, why, help=_IN_A_STEP), steps)
+    return objected(call, Objection(Rule.FLOW, why, help=_IN_A_STEP), steps)
 
 
 def session_of(label: Label) -> Admitted:
@@ -64,25 +65,46 @@ def session_of(label: Label) -> Admitted:
 
 
 class Judging:
-    """Judges calls by one set of rules; `variables` knows where variables come from."""
+    """Judges calls by one set of rules; `variables` knows where variables come from.
 
-    __slots__ = ("_variables", "extended", "judge")
+    Under a policy that only observes, `observe` is told what would have been refused or asked, and the call
+    is admitted.
+    """
 
-    def __init__(self, judge: Callable[[CallView], Judgement], variables: VariableLabels) -> None:
+    __slots__ = ("_variables", "extended", "judge", "observe")
+
+    def __init__(
+        self,
+        judge: Callable[[CallView], Judgement],
+        variables: VariableLabels,
+        observe: Callable[[str, str], None] | None = None,
+    ) -> None:
         self.judge = judge
         self._variables = variables
         self.extended = Extended()
+        self.observe = observe
+
+    def refuse(self, refused: RefusedByPolicy) -> None:
+        """Raise a refusal, or tell of it if nothing is refused."""
+        if self.observe is None:
+            raise refused
+        self.observe(refused.refusal.step, f"{REFUSED}{refused.refusal.reason()}")
 
     def admitted(self, call: CallView, origins: Origins, *, is_asked: bool) -> Admitted:
         """Judge a call; `is_asked` says that a person is asked before it anyway. Raises RefusedByPolicy."""
         pc, arguments = call.pc, call.arguments
         judgement = self.judge(call)
         if judgement.objections:
-            raise objected(call, judgement.objections[0], origins)
-        if judgement.approvals and not is_asked:
+            self.refuse(objected(call, judgement.objections[0], origins))
+            judgement = judgement._replace(approvals=())
+        elif judgement.approvals and not is_asked:
             approved = self.judge(call._replace(approved=True))
             if approved.objections:  # an approval would not help
-                raise objected(call, approved.objections[0], origins)
+                self.refuse(objected(call, approved.objections[0], origins))
+                judgement = judgement._replace(approvals=())
+        if judgement.approvals and self.observe is not None:
+            self.observe(call.step, f"{ASKED}@{call.tool}: {'; '.join(judgement.approvals)}")
+            judgement = judgement._replace(approvals=())
         sent = pc
         for argument in arguments:
             if argument.label is not sent:
@@ -100,7 +122,8 @@ class Judging:
     def judge_shown(self, call: CallView, origins: Origins) -> None:
         """Judge a text for the person who runs the plan; raises RefusedByPolicy."""
         for objection in self.judge(call).objections:
-            raise objected(call, objection, origins)
+            self.refuse(objected(call, objection, origins))
+            return
 
     def _shown(self, arguments: tuple[Argument, ...], origins: Origins) -> dict[str, JSON]:
         """What a person who approves is told of the arguments with labels."""

@@ -16,9 +16,10 @@ from callsheet.machine.agents.allowance import Allowance
 from callsheet.machine.agents.talk import InnerCall, Talk
 from callsheet.machine.decision_log import DecisionLog
 from callsheet.machine.frames import Attempt, Frame
+from callsheet.machine.monitor.client_words import ClientWords
 from callsheet.machine.monitor.enforcement import Enforcement, OpenCalls
 from callsheet.machine.monitor.judgement_cache import ImplicitFlows, JudgementCache
-from callsheet.machine.monitor.judging import Judging, check_seen, objected, session_of
+from callsheet.machine.monitor.judging import Judging, objected, session_of, unseen
 from callsheet.machine.monitor.reads import ReadsCache, argument_of, slots_in
 from callsheet.machine.monitor.shown_texts import REPLAN, ShownTexts
 from callsheet.machine.monitor.variable_labels import PLAIN, Admitted, Origins, VariableLabels, merged
@@ -66,6 +67,7 @@ class Monitor:
         "is_anew",
         "judgement_cache",
         "literal",
+        "observed",
         "open_calls",
         "program",
         "shown_texts",
@@ -81,6 +83,8 @@ class Monitor:
         self._base: Label = LITERAL
         self.variable_labels = VariableLabels()
         self.open_calls = OpenCalls()
+        self.observed: list[tuple[str, str]] = []
+        """What a policy that only observes would have refused or asked, by step, until it is told."""
 
     # ------------------------------------------------------------ programs and variables
 
@@ -108,7 +112,9 @@ class Monitor:
         rules = self.enforcement.of_new_plans() if self.is_anew else self.enforcement
         decision_log = self._decision_log
         self._judging = Judging(
-            rules.judge if decision_log is None else decision_log.judging(rules.judge), self.variable_labels
+            rules.judge if decision_log is None else decision_log.judging(rules.judge),
+            self.variable_labels,
+            self._observe if rules.policy.observes else None,
         )
         self.implicit_flows = ImplicitFlows(
             program, self._base.join(self.literal), counts_bits=rules.policy.implicit is Implicit.STRICT
@@ -128,6 +134,9 @@ class Monitor:
         self.judgement_cache = JudgementCache(
             rules, self.implicit_flows, self.variable_labels, self._judging.extended, self.program
         )
+
+    def _observe(self, step: str, text: str) -> None:
+        self.observed.append((step, text))
 
     def change(self, policy: Policy) -> None:
         """Apply another policy from now on."""
@@ -261,19 +270,22 @@ class Monitor:
         call = bare(CallView, fields)
         origins = self.variable_labels.origins_at(reads.slots)
         if code.kind is _AGENT and code.loop is None:
-            unseen = "the agent makes its calls by itself, so they cannot be checked against the policy"
-            raise objected(call, Objection(Rule.AGENT, unseen), origins)
+            by_itself = "the agent makes its calls by itself, so they cannot be checked against the policy"
+            raise objected(call, Objection(Rule.AGENT, by_itself), origins)
         if code.loop is not None and code.loop.is_session:
             # Not an agent of the plan: each call of its client is judged by itself.
             self.open_calls.calls[attempt.key] = admitted = session_of(
                 pc.join(self.enforcement.policy.planner)
             )
             self.open_calls.talks[attempt.key] = admitted.sent, origins
+            rules = self.enforcement.policy
+            self.open_calls.words[attempt.key] = ClientWords(rules.harmless, rules.inputs)
             return admitted
+        already = len(self.observed)
         admitted = self._judging.admitted(call, origins, is_asked=is_asked)
         self.open_calls.calls[attempt.key] = admitted
         attempt.args = self.shown_texts.as_told(attempt.args, code.kind, call)
-        if not is_asked:
+        if not is_asked and len(self.observed) == already:
             self.judgement_cache.note(code, admitted, attempt.args, attempt.inputs)
         if code.loop is not None and isinstance(attempt, Talk):
             self.open_calls.talks[attempt.key] = admitted.sent, admitted.origins
@@ -300,17 +312,49 @@ class Monitor:
         Its arguments, and that it is made, have the label of everything that the agent's model has seen. That
         a question is asked reveals nothing: the links and images in it are disabled.
         """
+        if call.talk.allowed.is_session:
+            self._admit_of_client(call, is_asked=is_asked)
+            return
         label, origins = self.open_calls.talks[call.talk.key]
         arguments = tuple([argument_of(name, value, label) for name, value in call.args.items()])
         code, pc = call.code, self.counter_of(call.talk)
         if code.tool != ASK:
             pc = pc.join(label)
-        in_agent = not call.talk.allowed.is_session
-        place = code.id if in_agent else code.tool  # a session has one step: its flows go from tool to tool
-        view = CallView(place, code.tool, arguments, pc, in_agent=in_agent, approved=is_asked)
+        view = CallView(code.id, code.tool, arguments, pc, in_agent=True, approved=is_asked)
         self.open_calls.calls[call.key] = self._judging.admitted(view, origins, is_asked=is_asked)
         words = tuple([argument_of(name, value, label.retold()) for name, value in call.args.items()])
         call.args = self.as_told(call.args, code.kind, view._replace(arguments=words))
+
+    def _admit_of_client(self, call: InnerCall, *, is_asked: bool) -> None:
+        """As `admit_inner`, for a session: what its user has said, or is harmless, has a label of its own.
+
+        A call that consists of such values alone was asked for by the user, so that it is made tells nobody
+        about what was read, once. The flows of a session, which has one step, go from tool to tool.
+        """
+        key, code = call.talk.key, call.code
+        (label, origins), words = self.open_calls.talks[key], self.open_calls.words[key]
+        arguments = tuple([words.argument(name, value, label) for name, value in call.args.items()])
+        pc, is_strict = self.implicit_flows.about(call.talk.code.number), self.implicit_flows.counts_bits
+        if is_strict or not words.ask_for(code.tool, call.args):
+            pc = pc.join(label)
+        view = CallView(code.tool, code.tool, arguments, pc, approved=is_asked)
+        self.open_calls.calls[call.key] = self._judging.admitted(view, origins, is_asked=is_asked)
+        words_again = tuple(
+            [words.argument(name, value, label.retold()) for name, value in call.args.items()]
+        )
+        call.args = self.shown_texts.as_told(call.args, code.kind, view._replace(arguments=words_again))
+
+    def heard(self, talk: str, said: Iterable[str]) -> None:
+        """The user of a session has said this."""
+        self.open_calls.words[talk].hear(said)
+
+    def has_read(self, talk: str, what: str, label: Label) -> None:
+        """The client of a session has read data of this label elsewhere: `what` names where."""
+        self.open_calls.has_seen(talk, label, (what,))
+
+    def seen_by(self, talk: str) -> Label:
+        """The label of all that the client of a session has read."""
+        return self.open_calls.talks[talk][0]
 
     def forbidden(self, attempt: Attempt, why: str, rule: Rule) -> RefusedByPolicy:
         """The exception for an admitted call that the driver found to be forbidden.
@@ -334,12 +378,16 @@ class Monitor:
         label, origins = self.result_of(attempt, admitted, reported), admitted.origins
         if isinstance(attempt, InnerCall):
             if attempt.talk.allowed.is_session:
-                check_seen(attempt.code, label, origins)  # first: what is withheld has not been seen
+                withheld = unseen(attempt.code, label, origins)  # first: what is withheld has not been seen
+                if withheld is not None:
+                    self._judging.refuse(withheld)
                 seen = self.open_calls.talks[attempt.talk.key][0]
                 if seen.join(label) == seen:
                     return  # a flow names the tools that have added something
             self.open_calls.has_seen(attempt.talk.key, label, origins)
-            check_seen(attempt.code, label, origins)
+            withheld = None if attempt.talk.allowed.is_session else unseen(attempt.code, label, origins)
+            if withheld is not None:
+                self._judging.refuse(withheld)
             return
         if isinstance(attempt, Talk):
             label, origins = self.end_talk(attempt, label, origins)

@@ -37,9 +37,9 @@ Values: TypeAlias = "list[Any]"
 Labels: TypeAlias = "list[Label]"
 Make: TypeAlias = "Callable[[Values, Labels], Argument]"
 
-_MOST_MEMBERS = 64
+MOST_MEMBERS = 64
 """A list or dict with more members is judged as one text."""
-_DEEPEST = 4
+DEEPEST = 4
 
 
 class Reads(NamedTuple):
@@ -222,7 +222,7 @@ class _ArgumentCompiler:
 
 def argument_of(name: str, value: JSON, label: Label, variable: str = "", depth: int = 0) -> Argument:
     """An argument for a value of this label: by members, or as one text if those are many or deep."""
-    if isinstance(value, list | dict) and 0 < len(value) <= _MOST_MEMBERS and depth < _DEEPEST:
+    if isinstance(value, list | dict) and 0 < len(value) <= MOST_MEMBERS and depth < DEEPEST:
         items: list[Argument] = []
         if isinstance(value, dict):
             for key, item in cast("dict[str, JSON]", value).items():

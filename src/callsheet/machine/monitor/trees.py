@@ -49,6 +49,7 @@ class TreeMonitor(Monitor):
         super().__init__(enforcement)
         self.labels = TreeLabels(tree, enforcement)
         self._judging = self.labels.judging
+        self._judging.observe = self._observe if enforcement.policy.observes else None
         self.main: Scope = self.labels.begin(())
         rules = enforcement.rules
         self._audiences = (

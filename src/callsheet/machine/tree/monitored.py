@@ -111,6 +111,7 @@ class MonitoredTreeRun(TreeRun):
             return
         written = attempt.args
         self.monitor.admit_call(attempt, self._values(act), is_asked=attempt.code.number in run.gated)
+        run.note_observed(attempt.frame.name)
         run.note_apart(attempt, written)
 
     def unmade(self, act: Activation, op: CallOp) -> None:

@@ -1,0 +1,317 @@
+"""Writes recorded calls as a Python plan: loops for what repeats, expressions for what was copied, and inputs
+for the rest.
+
+In: the calls that led to the end, in order, and the words of the user. Out: the text of the plan, and the
+inputs with which it makes the recorded calls again.
+"""
+
+from __future__ import annotations
+
+import builtins
+import json
+import keyword
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from callsheet.authoring.distillation.explanations import Explained, Source, explain, lists_in
+from callsheet.authoring.distillation.recorded_calls import RecordedCall
+from callsheet.ir import JSON
+
+_MOST_IN_ROUND = 4
+"""The most calls of one round of a loop."""
+_NEAR = 0
+_LOOP = 10
+_BEFORE = 20
+_GIVEN = 10_000
+"""The ranks of sources: in the same round, of a loop's list, of earlier calls (the latest first), inputs."""
+
+
+class DistilledPlan(NamedTuple):
+    """A plan, the inputs of the recorded run, and why each of them is an input."""
+
+    text: str
+    inputs: dict[str, JSON]
+    reasons: dict[str, str]
+
+
+class _Segment(NamedTuple):
+    """Rounds of calls, as many as `rounds` has; each has the same tools and arguments."""
+
+    rounds: tuple[tuple[RecordedCall, ...], ...]
+
+
+@dataclass
+class _Known:
+    """A variable of the plan: the result of a call, or the results of all rounds of a loop."""
+
+    name: str
+    values: tuple[JSON, ...]
+    is_list: bool
+
+
+@dataclass
+class _Writer:
+    said: str
+    inputs: dict[str, JSON] = field(default_factory=dict[str, JSON])
+    reasons: dict[str, str] = field(default_factory=dict[str, str])
+    known: list[_Known] = field(default_factory=list[_Known])
+    names: set[str] = field(default_factory=set[str])
+    lines: list[str] = field(default_factory=list[str])
+    items: int = 0
+    """How many items of loops were thought of; those that are used get a name."""
+
+    # ------------------------------------------------------------ names
+
+    def new_name(self, wanted: str) -> str:
+        """A name that is free in the plan."""
+        base = re.sub(r"\W", "_", wanted).strip("_").lower() or "value"
+        if base[0].isdigit() or keyword.iskeyword(base) or hasattr(builtins, base):
+            base = f"the_{base}"
+        name, number = base, 2
+        while name in self.names:
+            name, number = f"{base}_{number}", number + 1
+        self.names.add(name)
+        return name
+
+    def input_for(self, argument: str, value: JSON, why: str) -> str:
+        """The input for a value: one that has it already, or a new one named after the argument."""
+        for name, known in self.inputs.items():
+            if known == value and type(known) is type(value) and self.reasons[name] == why:
+                return name
+        name = self.new_name(argument)
+        self.inputs[name] = value
+        self.reasons[name] = why
+        return name
+
+    # ------------------------------------------------------------ calls
+
+    def write(self, segment: _Segment) -> None:
+        if len(segment.rounds) == 1:
+            for call in segment.rounds[0]:
+                written = [f"{name}={self.argument(name, value)}" for name, value in call.args.items()]
+                result = self.new_name(_noun(call.tool))
+                self.lines.append(f"    {result} = await {call.tool.lower()}({', '.join(written)})")
+                self.known.append(_Known(result, (call.result,), is_list=False))
+            return
+        self.write_loop(segment.rounds)
+
+    def argument(self, name: str, value: JSON) -> str:
+        """The code for an argument of a single call."""
+        if isinstance(value, bool) or value is None:
+            return repr(value)
+        if self.has_said(value):
+            return self.input_for(name, value, "the user said it")
+        found = explain(name, [value], self.outer(1))
+        if found is not None:
+            return found.code
+        if isinstance(value, dict | list) and self.is_partly_known(value):
+            return self.built(name, value)
+        return self.input_for(name, value, "nothing before it explains it")
+
+    def is_partly_known(self, value: JSON) -> bool:
+        """Whether something in an object or a list was said or is explained."""
+        if isinstance(value, dict):
+            return any(
+                self.has_said(item)
+                or explain(key, [item], self.outer(1)) is not None
+                or self.is_partly_known(item)
+                for key, item in value.items()
+            )
+        return isinstance(value, list) and any(map(self.is_partly_known, value))
+
+    def built(self, name: str, value: JSON) -> str:
+        """The code of an object or a list, whose members are arguments of their own."""
+        if isinstance(value, dict):
+            members = (
+                f"{json.dumps(key, ensure_ascii=False)}: {self.argument(key, item)}"
+                for key, item in value.items()
+            )
+            return f"{{{', '.join(members)}}}"
+        if isinstance(value, list):
+            return f"[{', '.join(self.argument(name, item) for item in value)}]"
+        return self.argument(name, value)
+
+    def write_loop(self, rounds: tuple[tuple[RecordedCall, ...], ...]) -> None:
+        count = len(rounds)
+        listed = self.listed(count)
+        header: dict[str, tuple[str, str]] = {}
+        body: list[str] = []
+        within: list[Source] = []
+        results: list[tuple[str, str, tuple[JSON, ...]]] = []
+        for position, call in enumerate(rounds[0]):
+            calls = [round_[position] for round_ in rounds]
+            sources = [*within, *listed, *self.outer(count)]
+            written: list[str] = []
+            for name in call.args:
+                values = [one.args[name] for one in calls]
+                found = None if self.is_plain(values) else explain(name, values, sources)
+                if found is None:
+                    found = self.unexplained(name, values)
+                for used in found.used:
+                    if used.listing:
+                        header.setdefault(used.code, (used.listing, ""))
+                written.append(f"{name}={found.code}")
+            result = self.new_name(_noun(call.tool))
+            written = [self.with_names(text, header) for text in written]
+            body.append(f"        {result} = await {call.tool.lower()}({', '.join(written)})")
+            values = tuple(one.result for one in calls)
+            within.append(Source(result, values, _NEAR))
+            results.append((result, self.new_name(f"{result}s"), values))
+        if not header:  # the same calls each time: their number was decided by nobody we know
+            times = self.input_for("times", count, "how often the calls were made")
+            header["_round"] = f"range({times})", "_round"
+        self.lines += [f"    {every} = []" for _, every, _ in results]
+        names = ", ".join(name for _, name in header.values())
+        lists = ", ".join(listing for listing, _ in header.values())
+        self.lines.append(f"    for {names} in {lists if len(header) == 1 else f'zip({lists})'}:")
+        self.lines += body
+        self.lines += [f"        {every}.append({result})" for result, every, _ in results]
+        self.known += [_Known(every, values, is_list=True) for _, every, values in results]
+
+    def with_names(self, code: str, header: dict[str, tuple[str, str]]) -> str:
+        """Code with the names of the items that it uses."""
+        for mark, (listing, known) in header.items():
+            if mark in code:
+                word = "line" if listing.startswith("[") else re.findall(r"[A-Za-z]\w*", listing)[-1]
+                name = known or self.new_name(_singular(word))
+                header[mark] = listing, name
+                code = code.replace(mark, name)
+        return code
+
+    def is_plain(self, values: Sequence[JSON]) -> bool:
+        """Whether a value is the same in each round and no data: a flag, or what the user said."""
+        return all(value == values[0] for value in values) and (
+            isinstance(values[0], bool) or values[0] is None or self.has_said(values[0])
+        )
+
+    def unexplained(self, name: str, values: Sequence[JSON]) -> Explained:
+        """A flag as it is, the same value in each round as an input, different ones as a list of inputs."""
+        first = values[0]
+        if all(value == first for value in values):
+            return Explained(self.argument(name, first), ())
+        listing = self.input_for(f"{name}s", [*values], "a model chose them")
+        item = self.item_of(listing, tuple(values), _LOOP)
+        return Explained(item.code, (item,))
+
+    # ------------------------------------------------------------ sources
+
+    def outer(self, count: int) -> list[Source]:
+        """The results before and the inputs so far, which are the same in each of `count` rounds."""
+        results = [
+            Source(one.name, ([*one.values] if one.is_list else one.values[0],) * count, _BEFORE + age)
+            for age, one in enumerate(reversed(self.known))
+        ]
+        given = (Source(name, (value,) * count, _GIVEN) for name, value in self.inputs.items())
+        return [*results, *given]
+
+    def listed(self, count: int) -> list[Source]:
+        """The lists with as many items as there are rounds."""
+        found: list[Source] = []
+        for age, one in enumerate(reversed(self.known)):
+            rank = _LOOP if one.is_list else _BEFORE + age
+            if one.is_list:
+                if len(one.values) == count:
+                    found.append(self.item_of(one.name, one.values, rank))
+                continue
+            for code, items in lists_in(one.name, one.values[0], count):
+                found.append(self.item_of(code, tuple(items), rank))
+        return found
+
+    def item_of(self, listing: str, values: tuple[JSON, ...], rank: int) -> Source:
+        self.items += 1
+        return Source(f"\1{self.items}\1", values, rank, listing)
+
+    def has_said(self, value: JSON) -> bool:
+        if value is None or isinstance(value, dict | list | bool):
+            return False
+        text = str(value)
+        return bool(text.strip()) and re.search(rf"(?<!\w){re.escape(text)}(?!\w)", self.said) is not None
+
+
+def distilled(calls: Sequence[RecordedCall], said: str, title: str) -> DistilledPlan:
+    """The plan of these calls; there is at least one."""
+    writer = _Writer(said, names={call.tool.lower() for call in calls} | {"main", "row"})
+    for segment in _segments(calls):
+        writer.write(segment)
+    answer = writer.known[-1].name
+    lines = _without_idle_lists(writer.lines, answer)
+    given = ", ".join(f"{name}: {_type_of(value)}" for name, value in writer.inputs.items())
+    why = "".join(f"    {name}: {reason}\n" for name, reason in writer.reasons.items())
+    about = f'    """{title}\n\n{why}    """\n' if why else f'    """{title}"""\n'
+    text = f"async def main({given}):\n{about}" + "\n".join([*lines, f"    return {answer}", ""])
+    return DistilledPlan(text, writer.inputs, writer.reasons)
+
+
+def _without_idle_lists(lines: Sequence[str], answer: str) -> list[str]:
+    """The lines without the lists of results that nothing uses."""
+    text = "\n".join(lines)
+    idle: set[str] = set()
+    for line in lines:
+        name = line.strip().removesuffix(" = []")
+        if line.endswith(" = []") and name != answer and len(re.findall(rf"\b{name}\b", text)) == 2:
+            idle.add(name)
+    return [
+        line for line in lines if not any(re.match(rf"\s*{name}( = \[\]$|\.append\()", line) for name in idle)
+    ]
+
+
+def _segments(calls: Sequence[RecordedCall]) -> Iterator[_Segment]:
+    """The calls in rounds: the longest repetition at each place."""
+    place = 0
+    while place < len(calls):
+        best, size = 1, 1
+        for length in range(1, _MOST_IN_ROUND + 1):
+            count = _repeats(calls, place, length)
+            if count > 1 and count * length > best * size:
+                best, size = count, length
+        yield _Segment(
+            tuple(tuple(calls[start : start + size]) for start in range(place, place + best * size, size))
+        )
+        place += best * size
+
+
+def _repeats(calls: Sequence[RecordedCall], place: int, length: int) -> int:
+    """How often the next `length` calls follow each other."""
+    shape = _shape(calls[place : place + length])
+    count = 1
+    while _shape(calls[place + count * length : place + (count + 1) * length]) == shape:
+        count += 1
+    return count
+
+
+def _shape(calls: Sequence[RecordedCall]) -> list[tuple[str, tuple[str, ...]]]:
+    return [(call.tool, tuple(sorted(call.args))) for call in calls]
+
+
+def _noun(tool: str) -> str:
+    """A name for the result of a tool: what stands after its verb."""
+    words = tool.lower().rpartition("__")[2].split("_")
+    return "_".join(words[1:]) if len(words) > 1 else f"{words[0]}_result"
+
+
+def _singular(word: str) -> str:
+    return word[:-1] if word.endswith("s") and len(word) > 2 else f"{word}_item" if word != "line" else word
+
+
+def _type_of(value: JSON) -> str:
+    match value:
+        case bool():
+            return "bool"
+        case int():
+            return "int"
+        case float():
+            return "float"
+        case str():
+            return "str"
+        case list():
+            kinds = {_type_of(item) for item in value}
+            return f"list[{kinds.pop()}]" if len(kinds) == 1 else "list"
+        case _:
+            return "dict"
+
+
+def inputs_text(inputs: dict[str, JSON]) -> str:
+    """Inputs as the text of a file."""
+    return json.dumps(inputs, ensure_ascii=False, indent=2) + "\n"

@@ -1,0 +1,204 @@
+"""Plans distilled from what a scripted agent did: they repeat it, and do the same for other data, or stop."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import pytest
+
+from callsheet import Plan, arun
+from callsheet.authoring.distillation.plan_text import DistilledPlan, distilled
+from callsheet.authoring.distillation.recorded_calls import RecordedCall, slice_of
+from callsheet.ir import Effect
+from callsheet.ports.calls import CallContext, ToolFailed
+from callsheet.ports.tools import Tool, ToolSpec
+
+WORDS = ("apple", "river", "stone", "cloud", "maple", "ember", "harbor", "violet", "copper", "meadow")
+READS = (
+    "list_mails",
+    "read_mail",
+    "find_contact",
+    "list_directory",
+    "read_file",
+    "list_bills",
+    "list_numbers",
+)
+
+
+@dataclass
+class World:
+    """Made-up data, and the tools on it; `calls` are those that were made."""
+
+    seed: int
+    size: int
+    calls: list[RecordedCall] = field(default_factory=list[RecordedCall])
+
+    def word(self, *place: object) -> str:
+        chosen = random.Random(f"{self.seed} {place}")
+        return f"{chosen.choice(WORDS)}{chosen.randint(100, 999)}"
+
+    def value(self, tool: str, args: dict[str, Any]) -> Any:
+        every = range(self.size)
+        match tool:
+            case "list_mails":
+                return {"mails": [{"id": 1000 + self.seed + n, "from": f"{self.word('from', n)}@corp.example",
+                                   "subject": self.word("subject", n)} for n in every]}  # fmt: skip
+            case "read_mail":
+                return {"id": args["id"], "text": f"the text of {args['id']}", "unread": True}
+            case "find_contact":
+                return {"name": args["name"], "email": f"{args['name'].lower()}{self.seed}@corp.example"}
+            case "list_directory":
+                return "\n".join(["[DIR] old", *(f"[FILE] {self.word('file', n)}.txt" for n in every)])
+            case "read_file":
+                return f"what {args['path']} says"
+            case "list_bills":
+                return {
+                    "bills": [
+                        {"iban": self.word("iban", n), "amount": 100 + 7 * n + self.seed} for n in every
+                    ]
+                }
+            case "list_numbers":
+                return [5000 + self.seed * 10 + n for n in every]
+            case "send_mail" | "write_file" | "pay" | "note":
+                return "done"
+            case _:
+                raise ToolFailed(f"there is no {tool}")
+
+    async def call(self, tool: str, **args: Any) -> Any:
+        value = self.value(tool, args)
+        self.calls.append(RecordedCall(len(self.calls), tool.upper(), args, value))
+        return value
+
+
+Call: TypeAlias = "Callable[..., Awaitable[Any]]"
+
+
+async def answer_all(call: Call, given: dict[str, str]) -> None:
+    for mail in (await call("list_mails", box=given["box"]))["mails"]:
+        await call("read_mail", id=mail["id"])
+        await call("send_mail", to=mail["from"], text=f"Thank you for {mail['subject']}")
+
+
+async def copy_files(call: Call, given: dict[str, str]) -> None:
+    listed = await call("list_directory", path=given["folder"])
+    texts = [
+        await call("read_file", path=f"{given['folder']}/{line.removeprefix('[FILE] ')}")
+        for line in listed.splitlines()
+        if line.startswith("[FILE] ")
+    ]
+    await call("write_file", path=given["target"], content="\n".join(texts))
+
+
+async def pay_bills(call: Call, given: dict[str, str]) -> None:
+    bills = (await call("list_bills", month=given["month"]))["bills"]
+    for bill in bills:
+        await call("pay", to=bill["iban"], amount=bill["amount"])
+    await call("send_mail", to=given["boss"], text="", total=sum(bill["amount"] for bill in bills))
+
+
+async def write_to(call: Call, given: dict[str, str]) -> None:
+    await call("list_mails", box="spam")  # nothing comes of it
+    contact = await call("find_contact", name=given["name"])
+    await call("send_mail", to=contact["email"], text=given["text"])
+
+
+async def read_numbers(call: Call, given: dict[str, str]) -> None:
+    numbers = await call("list_numbers")
+    texts = [(await call("read_mail", id=number))["text"] for number in numbers]
+    await call("note", title=given["title"], text=", ".join(texts))
+
+
+TASKS: dict[str, tuple[Callable[[Call, dict[str, str]], Awaitable[None]], list[dict[str, str]]]] = {
+    "answer all": (answer_all, [{"box": "inbox"}, {"box": "team"}]),
+    "copy files": (
+        copy_files,
+        [{"folder": "/data", "target": "all.txt"}, {"folder": "/tmp", "target": "b.md"}],
+    ),
+    "pay": (
+        pay_bills,
+        [{"month": "June", "boss": "boss@x.example"}, {"month": "May", "boss": "eve@y.example"}],
+    ),
+    "write": (write_to, [{"name": "Ann", "text": "see you"}, {"name": "Bob", "text": "good bye"}]),
+    "numbers": (read_numbers, [{"title": "All of it"}, {"title": "More"}]),
+}
+
+
+def kept(calls: list[RecordedCall]) -> list[RecordedCall]:
+    return slice_of(calls, {name.upper(): Effect.READ for name in READS})
+
+
+async def run_on(world: World, plan: DistilledPlan, inputs: dict[str, Any]) -> str | None:
+    """Run a plan on a world; returns its error."""
+
+    def tool(name: str) -> Tool:
+        async def handler(args: dict[str, Any], context: CallContext) -> Any:
+            return await world.call(name, **args)
+
+        return Tool(
+            ToolSpec(name.upper(), name, "", {"type": "object", "additionalProperties": True}), handler
+        )
+
+    names = [*READS, "send_mail", "write_file", "pay", "note"]
+    result = await arun(Plan.parse(plan.text, syntax="python"), inputs, tools=[tool(name) for name in names])
+    return result.error
+
+
+@pytest.mark.parametrize("task", TASKS)
+async def test_plan_does_the_same_for_other_data(task: str) -> None:
+    work, (first, second) = TASKS[task]
+    recorded = World(1, 3)
+    await work(recorded.call, first)
+    plan = distilled(kept(recorded.calls), "Please: " + ", ".join(first.values()), task)
+    by_value = {value: name for name, value in first.items()}
+    for seed, size, given in ((1, 3, first), (2, 3, first), (3, 5, second), (4, 2, second)):
+        inputs = {
+            name: given[by_value[value]] if value in by_value else value
+            for name, value in plan.inputs.items()
+        }
+        wanted, made = World(seed, size), World(seed, size)
+        await work(wanted.call, given)
+        assert await run_on(made, plan, inputs) is None, plan.text
+        calls = [(call.tool, call.args) for call in kept(wanted.calls)]
+        assert [(call.tool, call.args) for call in made.calls] == calls, plan.text
+
+
+async def test_what_nothing_explains_is_an_input_and_no_guess() -> None:
+    mails = [{"id": n, "from": f"writer{n}@x.example", "text": "word " * n} for n in (1, 2, 3)]
+    calls = [
+        RecordedCall(0, "LIST_MAILS", {}, {"mails": mails}),
+        RecordedCall(1, "SEND_MAIL", {"to": "writer2@x.example", "text": "I chose you", "copies": 3}, "done"),
+    ]
+    plan = distilled(calls, "Write to one of them", "a choice")
+    assert plan.inputs == {"to": "writer2@x.example", "text": "I chose you", "copies": 3}
+    assert {*plan.reasons.values()} == {"nothing before it explains it"}
+    assert "None" not in plan.text
+    assert "= " not in plan.text.splitlines()[0]  # no defaults
+
+
+async def test_some_of_a_list_are_chosen_by_whoever_runs_the_plan() -> None:
+    calls = [RecordedCall(0, "LIST_NUMBERS", {}, [5001, 5002, 5003, 5004])]
+    calls += [RecordedCall(n, "NOTE", {"id": 5000 + n}, "done") for n in (1, 3)]
+    plan = distilled(calls, "", "some")
+    assert plan.inputs == {"ids": [5001, 5003]}
+    assert json.dumps(plan.inputs) not in plan.text
+
+
+def test_objects_in_arguments_are_built_from_what_is_known() -> None:
+    files = [{"name": f"note{n}.txt", "content": f"text number {n}"} for n in range(3)]
+    calls = [
+        RecordedCall(0, "LIST_FILES", {}, {"files": files}),
+        RecordedCall(
+            1,
+            "CREATE",
+            {"entry": {"title": "All", "texts": [one["content"] for one in files], "open": True}},
+            "ok",
+        ),
+    ]
+    plan = distilled(calls, "", "objects")
+    built = '{"title": title, "texts": [row["content"] for row in files["files"]], "open": True}'
+    assert f"create_result = await create(entry={built})" in plan.text
+    assert plan.inputs == {"title": "All"}
