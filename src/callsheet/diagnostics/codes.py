@@ -141,6 +141,7 @@ CODES: dict[str, Code] = _table(
     LTP061="an invalid retry",
     LTP070="a plan that LTP text cannot express",
     LTP071="a character that is not shown",
+    LTP072="a plan of version 1 that version 2 cannot say",
     LTP101="missing plan markers",
     LTP102="a step without an id",
     LTP103="prose around the plan",
