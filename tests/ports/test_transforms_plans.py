@@ -179,12 +179,15 @@ def test_page_expressions_return_documented_results(expression: str, expected: s
 
 
 async def test_page_plan_runs(tmp_path: Path) -> None:
-    (plan,) = blocks("ltp")
+    plan, structured = blocks("ltp")
     orders = [{"state": "open", "due": 2, "price": 10.1, "customer": "B"}, {"state": "paid", "price": 9}]
     orders.append({"state": "open", "due": 1, "price": 5, "customer": "A"})
     (tmp_path / "orders.json").write_text(json.dumps(orders))
     assert check(plan, tmp_path)[0] == []
     assert (await run(plan, tmp_path)).response == "18.12 EUR are open; the first is for A."
+    places = [{"name": "Chez L'Ami Jean", "kind": "inn", "id": 7}, {"name": "x", "kind": "inn", "id": 8}]
+    (tmp_path / "places.json").write_text(json.dumps(places))
+    assert (await run(structured, tmp_path)).response == "[7]"
 
 
 def test_page_lists_every_function() -> None:

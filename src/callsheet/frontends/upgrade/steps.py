@@ -275,11 +275,19 @@ class Converter:
     # -------------------------------------------------------------- calls
 
     def _act(self, step: Step, call: Call, names: Names, into: str | None, recovery: Recovery) -> Act:
+        positional = [expression_of(value, names) for value in call.positional]
+        named = {name: expression_of(value, names) for name, value in call.named}
+        if call.tool in (
+            "SELECT",
+            "CALC",
+        ):  # whose texts version 2 puts no values into, unless a function does
+            positional = [_spliced(value) for value in positional]
+            named = {name: _spliced(value) for name, value in named.items()}
         return Act(
             step.id,
             call.tool,
-            tuple(expression_of(value, names) for value in call.positional),
-            tuple((name, expression_of(value, names)) for name, value in call.named),
+            tuple(positional),
+            tuple(named.items()),
             None if into is None else Into(into),
             recovery,
             step.title,
@@ -474,6 +482,10 @@ def _failed_end(error: Expression, handling: Terminate, names: Names) -> Stateme
     """The end of the run as failed with this error, with the message of ON_FAIL TERMINATE."""
     values = (message_of(handling.values, names),) if handling.values else ()
     return Try("", (Say("", Word.FAIL, (error,)),), Recovery(remedy=Leave(values)))
+
+
+def _spliced(query: Expression) -> Expression:
+    return Function("v1.text", (query,)) if isinstance(query, Text) else query
 
 
 def _went_on(error: Expression) -> Statement:

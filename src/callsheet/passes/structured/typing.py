@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Protocol, assert_never
 
-from callsheet.diagnostics import Severity, Span
+from callsheet.diagnostics import Fix, Severity, Span
 from callsheet.ir.expr import Literal
 from callsheet.ir.expression import (
     Binary,
@@ -139,11 +139,12 @@ class Typer:
         node: Expression,
         help_: str | Suggestion | None = None,
         severity: Severity = Severity.ERROR,
+        fix: Fix | None = None,
     ) -> None:
         """Note a finding at a node."""
         if not self.is_quiet:
             span = node.span
-            self.report.add(code, message, self.statement, span=span, help=help_, severity=severity)
+            self.report.add(code, message, self.statement, span=span, help=help_, severity=severity, fix=fix)
 
     def quietly(self, node: Expression) -> Shape:
         """The shape of an expression, without findings."""
