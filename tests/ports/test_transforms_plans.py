@@ -18,6 +18,7 @@ from callsheet.apps.toolbox import local_tools, open_toolbox
 from callsheet.compat import LTPParser, LTPRuntime
 from callsheet.diagnostics import Diagnostic
 from callsheet.frontends.ltp import parse
+from callsheet.frontends.spelling import Syntax, read_as
 from callsheet.ir import Effect
 from callsheet.machine import Result
 from callsheet.ports.calls import CallContext, ToolFailed
@@ -43,7 +44,7 @@ def setup_in(folder: Path) -> Setup:
 
 
 async def run(text: str, folder: Path) -> Result:
-    plan = parse(text).require()
+    plan = read_as(Syntax.LTP, text, "<plan>").require()
     async with open_toolbox(setup_in(folder), plan) as toolbox:
         launch = Launch(facts=facts_of(plan, toolbox.registry))
         return await run_unrecorded(plan, toolbox.ports(), launch)
