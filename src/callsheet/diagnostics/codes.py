@@ -98,6 +98,7 @@ CODES: dict[str, Code] = _table(
     CHK123="an operation on a value of the wrong type",
     CHK124="a value that becomes part of a query's text",
     CHK125="a value that is not of the declared type",
+    CHK126="a reference in a text whose end is not clear",
     LTP001="a text without steps",
     LTP002="a line that is not a step",
     LTP003="an unknown version of the language",

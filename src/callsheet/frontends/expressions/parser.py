@@ -812,7 +812,7 @@ class _Parser:
             return at + 1
         inner = _Parser(self.text, at, found.end())
         node = inner.postfix(inner.variable())
-        parts.append(Hole(node))
+        parts.append(Hole(node, is_open=not isinstance(node, Variable)))
         return inner.pos
 
     def hole(self, at: int, end: int, parts: list[str | Hole]) -> int:
