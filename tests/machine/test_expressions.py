@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 import warnings
+from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -320,7 +322,6 @@ def test_cpython_gives_the_same_value_or_the_same_error(python: str) -> None:
 
 def _dollars(text: str, name: str) -> str:
     """The text in which a plan's variable has its dollar sign; names of comprehensions are other ones."""
-    import re
 
     bound = set(re.findall(r"for ([\w, ()]+?) in|lambda (\w+)", text))
     if any(name in re.findall(r"\w+", "".join(pair)) for pair in bound):
@@ -606,3 +607,111 @@ def test_code_reaches_no_name_of_python() -> None:
 
 def test_span_is_that_of_the_text() -> None:
     assert read_expression("  $a + 1 ", 2).expression.span == Span(2, 8)
+
+
+# ---------------------------------------------------------------- dates, formats, methods, keys
+
+DAYS = st.builds("date({}, {}, {})".format, st.integers(1999, 2001), st.integers(1, 13), st.integers(1, 31))
+TIMES = st.builds(
+    "datetime({}, {}, {}, {}, {})".format,
+    st.integers(1999, 2001), st.integers(1, 12), st.integers(1, 31), st.integers(0, 24), st.integers(0, 59),
+)  # fmt: skip
+SPANS = st.builds(
+    "duration(days={}, hours={}, seconds={})".format,
+    st.integers(-400, 400), st.integers(-30, 30), st.integers(-90, 90) | st.sampled_from([0.5, 1e-6, 1e12]),
+)  # fmt: skip
+MOMENTS = DAYS | TIMES | SPANS
+NUMBERS = st.sampled_from(["0", "3", "-2", "0.5", "True", "'7'", "None"])
+OF_MOMENTS = st.recursive(
+    MOMENTS,
+    lambda inner: st.one_of(
+        st.builds("({} {} {})".format, inner, st.sampled_from(["+", "-", "<", "<=", ">=", ">"]), inner),
+        st.builds(
+            "({} {} {})".format, inner, st.sampled_from(["*", "/", "//", "%", "+", "-"]), NUMBERS | inner
+        ),
+        st.builds("(-{})".format, inner),
+        st.builds("abs({})".format, inner),
+        st.builds("sorted([{}, {}, {}], reverse=True)[0]".format, inner, inner, inner),
+        st.builds("max({}, {}, key=lambda m: m)".format, inner, inner),
+        st.builds("sum([{}, {}], {})".format, inner, inner, inner),
+        st.builds(
+            "({}).{}".format,
+            inner,
+            st.sampled_from(
+                [
+                    "year",
+                    "day",
+                    "hour",
+                    "days",
+                    "seconds",
+                    "isoformat()",
+                    "weekday()",
+                    "isoweekday()",
+                    "date()",
+                    "total_seconds()",
+                    "strftime('%Y|%j|%H:%M')",
+                    "replace(day=1)",
+                    "replace(month=2)",
+                ]
+            ),
+        ),
+    ),
+    max_leaves=4,
+)
+TEXTS = st.sampled_from(["''", "'a'", "'  Ab c,d '", "'x\\ty\\nz'", "'ß1٣'", "'aaa'", "'12'", "'A-b_c'"])
+METHODS_OF_TEXTS = st.sampled_from(sorted(METHODS["str"]))
+ARGUMENTS = st.lists(TEXTS | st.sampled_from(["0", "1", "-1", "3", "20", "None", "['a', 'b']"]), max_size=3)
+CALLED = st.builds(
+    lambda text, name, given: f"{text}.{name}({', '.join(given)})", TEXTS, METHODS_OF_TEXTS, ARGUMENTS
+)
+KEYS = st.sampled_from(
+    ["r['n']", "-r['n']", "(len(r['s']), r['s'])", "r['s'].lower()", "r.get('m', 0)", "r['x']"]
+)
+SORTED = st.builds(
+    "{}([{{'n': {}, 's': {}}}, {{'n': {}, 's': {}}}, {{'n': 1, 's': 'b', 'm': 2}}], key=lambda r: {})".format,
+    st.sampled_from(["sorted", "min", "max"]), st.integers(0, 2), TEXTS, st.integers(0, 2), TEXTS, KEYS,
+)  # fmt: skip
+
+
+def _of_python(run: Callable[[], Any]) -> tuple[str, Any]:
+    try:
+        return "value", run()
+    except Exception as error:
+        return "error", type(error).__name__
+
+
+def _of_ours(text: str) -> tuple[str, Any]:
+    try:
+        return "value", value_of(text)
+    except ExpressionFailed as failure:
+        return "error", failure.kind.value
+
+
+@settings(max_examples=500, deadline=None)
+@given(OF_MOMENTS | CALLED | SORTED)
+def test_random_dates_methods_and_keys_are_cpythons(text: str) -> None:
+    names = {"date": date, "datetime": datetime, "duration": timedelta}
+    expected = _of_python(lambda: eval(text, dict(names)))
+    found = _of_ours(text)
+    if found == ("error", "TypeError") and expected[0] == "value":
+        assert re.search(r"[<>]=? ", text)  # a date and a datetime do not compare, though one is the other
+        return
+    assert found == expected
+    if found[0] == "value":
+        assert type(found[1]) is type(expected[1])
+
+
+FORMATS = st.builds(
+    "{}{}{}{}{}{}{}{}".format,
+    st.sampled_from(["", "*<", ">", "^", "=", "0=", "é^"]), st.sampled_from(["", "+", "-", " "]),
+    st.sampled_from(["", "#"]), st.sampled_from(["", "0"]), st.sampled_from(["", "1", "8", "20"]),
+    st.sampled_from(["", ",", "_"]), st.sampled_from(["", ".0", ".2", ".5"]),
+    st.sampled_from(["", *"dfeg%sxbcnEq"]),
+)  # fmt: skip
+FORMATTED = st.sampled_from([0, 7, -12345678, 1.5, -0.0, 1e22, 3.14159, True, "text", "", "naïve"])
+
+
+@settings(max_examples=400, deadline=None)
+@given(FORMATTED, FORMATS)
+def test_random_formats_are_cpythons(value: Any, spec: str) -> None:
+    assert _of_ours(f'"${{({value!r}):{spec}}}"') == _of_python(lambda: format(value, spec))

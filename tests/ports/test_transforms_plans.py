@@ -18,6 +18,7 @@ from callsheet.apps.toolbox import local_tools, open_toolbox
 from callsheet.compat import LTPParser, LTPRuntime
 from callsheet.diagnostics import Diagnostic
 from callsheet.frontends.ltp import parse
+from callsheet.frontends.spelling import Syntax, read_as
 from callsheet.ir import Effect
 from callsheet.machine import Result
 from callsheet.ports.calls import CallContext, ToolFailed
@@ -43,7 +44,7 @@ def setup_in(folder: Path) -> Setup:
 
 
 async def run(text: str, folder: Path) -> Result:
-    plan = parse(text).require()
+    plan = read_as(Syntax.LTP, text, "<plan>").require()
     async with open_toolbox(setup_in(folder), plan) as toolbox:
         launch = Launch(facts=facts_of(plan, toolbox.registry))
         return await run_unrecorded(plan, toolbox.ports(), launch)
@@ -179,12 +180,15 @@ def test_page_expressions_return_documented_results(expression: str, expected: s
 
 
 async def test_page_plan_runs(tmp_path: Path) -> None:
-    (plan,) = blocks("ltp")
+    plan, structured = blocks("ltp")
     orders = [{"state": "open", "due": 2, "price": 10.1, "customer": "B"}, {"state": "paid", "price": 9}]
     orders.append({"state": "open", "due": 1, "price": 5, "customer": "A"})
     (tmp_path / "orders.json").write_text(json.dumps(orders))
     assert check(plan, tmp_path)[0] == []
     assert (await run(plan, tmp_path)).response == "18.12 EUR are open; the first is for A."
+    places = [{"name": "Chez L'Ami Jean", "kind": "inn", "id": 7}, {"name": "x", "kind": "inn", "id": 8}]
+    (tmp_path / "places.json").write_text(json.dumps(places))
+    assert (await run(structured, tmp_path)).response == "[7]"
 
 
 def test_page_lists_every_function() -> None:

@@ -164,10 +164,14 @@ class Coalesce:
 
 @dataclass(frozen=True, slots=True)
 class Hole:
-    """`${expression:format}` in a text; the format is Python's."""
+    """`${expression:format}` in a text; the format is Python's.
+
+    `is_open` says that it is written without braces, as `$name.path`: where it ends follows from the path.
+    """
 
     expression: Expression
     format: str | None = None
+    is_open: bool = field(default=False, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,7 +369,7 @@ def mapped(node: Expression, change: Callable[[Expression], Expression]) -> Expr
             )
         case Text(parts=parts):
             filled = (
-                part if isinstance(part, str) else Hole(change(part.expression), part.format)
+                part if isinstance(part, str) else replace(part, expression=change(part.expression))
                 for part in parts
             )
             return replace(node, parts=tuple(filled))

@@ -276,8 +276,9 @@ GOOD: dict[str, tuple[Statement, ...]] = {
         call("SEND", to="$k"),
     ),
     "a query's parameters": (
-        call("SELECT", "$all", query='"[?id == ${n}]"', n="$n", into="r"), respond("$r"),
+        call("SELECT", "$all", query=r'"[?id == \$n]"', n="$n", into="r"), respond("$r"),
     ),
+    "an expression of CALC": (call("CALC", "$n * 2", into="r"), respond("$r")),
     "options that fit": (when("$kind == 'bug'", call("PICK", kind="'bug'")),),
 }  # fmt: skip
 
@@ -328,6 +329,15 @@ BAD: dict[str, tuple[str, tuple[Statement, ...]]] = {
         "CHK124",
         (call("SELECT", "$all", query='"[?id == ${n}]"', into="r"), respond("$r")),
     ),
+    "a parameter that a query does not get": (
+        "CHK042",
+        (call("SELECT", "$all", query=r'"[?id == \$n && x == \$m]"', n="$n", into="r"), respond("$r")),
+    ),
+    "a parameter that a query does not read": (
+        "CHK041",
+        (call("SELECT", "$all", query=r'"[?id == \'\$n\']"', n="$n", into="r"), respond("$r")),
+    ),
+    "a value spliced into the text of CALC": ("CHK124", (call("CALC", '"2 * ${n}"'),)),
     "data in code": ("CHK050", (call("EXEC_CODE", code='"print(${s})"'),)),
     "USE of another type": (
         "CHK121",

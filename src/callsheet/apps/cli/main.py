@@ -15,6 +15,7 @@ COMMANDS: dict[str, CommandEntry] = {
     "chat": CommandEntry(f"{_PACKAGE}.chat:chat", "Chat with a model that calls tools.", _PLANS),
     "check": CommandEntry(f"{_PACKAGE}.plan_texts:check", "Report errors in plans.", _PLANS),
     "fmt": CommandEntry(f"{_PACKAGE}.plan_texts:fmt", "Format plans.", _PLANS),
+    "upgrade": CommandEntry(f"{_PACKAGE}.plan_texts:upgrade", "Rewrite plans in version 2.", _PLANS),
     "graph": CommandEntry(f"{_PACKAGE}.plan_texts:graph", "Draw a plan as a graph.", _PLANS),
     "explain-schedule": CommandEntry(
         f"{_PACKAGE}.plan_texts:explain_schedule", "Show what each step of a plan waits for.", _PLANS

@@ -24,7 +24,14 @@ from callsheet.apps.cli.output import (
 )
 from callsheet.apps.cli.terminal import columns, is_coloured
 from callsheet.apps.operations.reading import PlanText
-from callsheet.apps.operations.texts import DrawingFormat, Formatted, convert_text, draw, format_text
+from callsheet.apps.operations.texts import (
+    DrawingFormat,
+    Formatted,
+    convert_text,
+    draw,
+    format_text,
+    upgrade_text,
+)
 from callsheet.apps.rendering.values import preview
 from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.spelling import Syntax
@@ -104,6 +111,51 @@ def fmt(
     else:
         _print_summary(changed, len(plans), writes=writes)
     return Exit.FAILED if changed and not writes and status is Exit.OK else status
+
+
+@click.command()
+@click.argument("plans", nargs=-1, required=True, metavar="PLAN...")
+@options.syntax
+@click.option("--diff", "show_diff", is_flag=True, help="Do not write; print the changes as a diff.")
+@options.as_json
+def upgrade(plans: tuple[str, ...], syntax: Syntax | None, show_diff: bool, as_json: bool) -> int:
+    """Rewrite each PLAN of version 1 in version 2, in place, with the same meaning; - prints the result.
+
+    Jumps become blocks. Where version 1 is lenient, functions v1.… and ON_FAIL CONTINUE keep its meaning, and
+    comments say what was added. A plan that blocks cannot say stays as it is: the place is printed, and the
+    exit status is 1.
+
+    \b
+    Examples:
+      callsheet upgrade plans/*.ltp
+      callsheet upgrade --diff plan.ltp
+      callsheet upgrade - < plan.ltp
+    """
+    status, changed = Exit.OK, list[str]()
+    rows: list[dict[str, object]] = []
+    for argument in options.plan_files(plans, ()):
+        result = upgrade_text(read_plan(argument, syntax=syntax))
+        text, formatted = result.text, result.formatted
+        if formatted is None:
+            is_whole = all(one.code == "LTP072" for one in result.diagnostics)
+            status = max(status, Exit.FAILED if is_whole else Exit.WRONG)
+            rows += json_rows(result.diagnostics, text.source)
+            if not as_json:
+                print_diagnostics(result.diagnostics, text.source)
+            continue
+        writes = not show_diff
+        if formatted != text.source.text:
+            changed.append(text.source.name)
+        _print_result(text, formatted, writes=writes and not as_json, show_diff=show_diff and not as_json)
+        if writes and text.path is not None and formatted != text.source.text:
+            _replace_file(text.path, formatted)
+    if as_json:
+        print_json({"ok": status is Exit.OK, "changed": changed, "diagnostics": rows})
+    else:
+        for name in changed:
+            if name != "<stdin>":
+                to_stderr(f"{name}: {'would be in' if show_diff else 'is in'} version 2")
+    return status
 
 
 def _convert(

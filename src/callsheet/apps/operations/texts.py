@@ -205,6 +205,29 @@ def format_text(text: PlanText, *, keeps_all: bool = False) -> Formatted:
         return Formatted(text, None, None, error.diagnostics)
 
 
+def upgrade_text(text: PlanText) -> Formatted:
+    """A plan of version 1 in version 2, with the same meaning; one of version 2 stays as it is.
+
+    Comments stay, and others say what was added; text around the plan would be lost, and is an error. A
+    JSON plan stays JSON, any other becomes LTP text. A plan that no blocks can say has LTP072.
+    """
+    if text.plan is None or text.plan.tree is not None:
+        same = None if text.plan is None else text.source.text
+        return Formatted(text, same, text.syntax, tuple(d for d in text.diagnostics if d.is_error))
+    outside = [d for d in text.diagnostics if d.code in OUTSIDE_CODES]
+    if outside:
+        hint = "write it as comments (# …) or remove it: it has no place in a plan of version 2"
+        lost = tuple(replace(d, severity=Severity.ERROR, help=hint) for d in outside)
+        return Formatted(text, None, None, lost)
+    from callsheet.frontends.upgrade import upgraded  # noqa: PLC0415 - for this command only
+
+    target = Syntax.DAG if text.syntax is Syntax.DAG else Syntax.LTP
+    try:
+        return Formatted(text, format_as(target, upgraded(text.plan, text.source)), target, ())
+    except CallsheetError as error:
+        return Formatted(text, None, None, error.diagnostics)
+
+
 def convert_text(
     text: PlanText, target: Syntax, parameters: Callable[[Plan], Parameters] | None = None
 ) -> Formatted:

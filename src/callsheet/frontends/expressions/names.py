@@ -14,6 +14,15 @@ FUNCTIONS: Final = frozenset(
 )
 """The functions of expressions."""
 
+VERSION_1: Final = frozenset(
+    f"v1.{name}"
+    for name in (
+        *("value", "path", "text", "joined", "elements", "empty", "equal", "contains"),
+        *("greater", "less", "at_least", "at_most", "int", "float", "bool", "list", "json"),
+    )
+)
+"""The functions that have the lenient meaning of version 1; `callsheet upgrade` writes them."""
+
 KEYED: Final = frozenset({"sorted", "min", "max"})
 """The functions that take a lambda as their `key`."""
 

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Final, NamedTuple, NoReturn
 
 from callsheet.diagnostics import Span
-from callsheet.frontends.expressions.names import FUNCTIONS, KEYED, METHOD_NAMES
+from callsheet.frontends.expressions.names import FUNCTIONS, KEYED, METHOD_NAMES, VERSION_1
 from callsheet.frontends.values.reader import NAME
 from callsheet.frontends.values.strings import ESCAPES, block_body, raw_lines, without_indent
 from callsheet.ir.expr import Literal
@@ -139,6 +139,8 @@ _ESCAPE: Final = re.compile(
 _REFERENCE: Final = re.compile(rf"\$({NAME})((?:\.(?:\d+(?!\w)|[^\W\d]\w*))*)")
 _BARE_PATH: Final = re.compile(rf"[ \t]*({NAME})(?![\w(])")
 
+_LENIENT: Final = re.compile(rf"(v1\.{NAME})\(")
+"""A function of version 1; `v1` may also be a name of a comprehension, whose methods have other names."""
 _NOT_IN: Final = re.compile(r"not\s+in\b")
 
 _OR, _AND, _NOT, _COMPARE, _COALESCE, _UNION, _XOR, _BOTH, _SUM, _PRODUCT, _SIGN, _POWER = range(1, 13)
@@ -518,6 +520,17 @@ class _Parser:
 
     def name(self, word: str) -> Expression:
         start, after = self.pos, self.pos + len(word)
+        lenient = _LENIENT.match(self.text, start, self.end)
+        if lenient is not None and lenient[1].removeprefix("v1.") not in METHOD_NAMES:
+            word, after = lenient[1], lenient.end(1)
+            if word not in VERSION_1:
+                help_ = _meant(word, VERSION_1) or "v1.… are the functions that callsheet upgrade writes"
+                self.fail(f"there is no function {word}", start, after, help_)
+            self.pos = after
+            arguments, named = self.arguments(word)
+            if named:
+                self.fail(f"the arguments of {word} have no names", start, self.pos)
+            return Call(word, arguments, (), Span(start, self.pos))
         if self.text.startswith("(", after) and after < self.end:
             if word not in FUNCTIONS:
                 self.fail(
@@ -799,7 +812,7 @@ class _Parser:
             return at + 1
         inner = _Parser(self.text, at, found.end())
         node = inner.postfix(inner.variable())
-        parts.append(Hole(node))
+        parts.append(Hole(node, is_open=not isinstance(node, Variable)))
         return inner.pos
 
     def hole(self, at: int, end: int, parts: list[str | Hole]) -> int:
@@ -838,6 +851,8 @@ class _Parser:
             return self.expression()
         start = self.pos
         self.skip()
+        if _LENIENT.match(self.text, self.pos, self.end) is not None:
+            return self.expression()
         span = Span(self.pos, self.pos + len(word))
         self.pos += len(word)
         node = self.postfix(Bound(word, span))

@@ -38,6 +38,7 @@ from callsheet.frontends.structured.statements import (
     read_let,
     read_require,
     read_say,
+    with_query_parameters,
 )
 from callsheet.frontends.values.reader import NAME, Stop, shown
 from callsheet.frontends.values.reader import replace as replace_text
@@ -175,6 +176,8 @@ class BlockReader(Cursor):
         own, tool = head[1] or "", head[2]
         self.pos = head.end() - 1
         positional, named = self.arguments(f"@{tool}")
+        if tool == "SELECT":
+            positional, named = with_query_parameters(tool, positional, named)
         tail = _USUAL_TAIL.match(self.text, self.pos)
         if tail is None or self.text.find("#", start, self.pos) >= 0:
             self.head_comments(start, comments)

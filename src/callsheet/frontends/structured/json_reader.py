@@ -27,6 +27,7 @@ from callsheet.frontends.structured.json_shapes import (
 )
 from callsheet.frontends.structured.json_values import Values
 from callsheet.frontends.structured.lines import ID, RESERVED_TOOLS, SIMPLE
+from callsheet.frontends.structured.statements import with_query_parameters
 from callsheet.frontends.tree import Mapping, Node, Scalar, Sequence, kind_of, plain
 from callsheet.frontends.values.reader import NAME, Stop, shown
 from callsheet.ir import Plan, canonical_tool_name
@@ -347,8 +348,9 @@ class _Reader:
             self.report.error("DAG015", f"{shown(str(tool.value))!r} is not a tool name", tool.span)
         nodes = fields.list("positional")
         given = () if nodes is None else tuple(self.values.value(node) for node in nodes.items)
+        given, named = with_query_parameters(plain_name, given, self.args(fields))
         return Act(
-            own, plain_name, given, self.args(fields), self.into(fields), self.recovery(fields),
+            own, plain_name, given, named, self.into(fields), self.recovery(fields),
             self.words(fields, "title"), bool(own), self.comments(fields), span=span,
         )  # fmt: skip
 

@@ -6,6 +6,7 @@ In: a plan with a tree. Out: its text, or an error that names what the text cann
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final, assert_never
@@ -246,6 +247,15 @@ def _call(act: Act) -> str:
     if not _TOOL.fullmatch(act.tool) or act.tool in RESERVED_TOOLS:
         raise refuse(f"a call of the tool {act.tool!r}", "give the tool another name in the tool table")
     given = _arguments(act.positional, act.named)
+    if act.tool == "SELECT":  # a parameter stands in the query as it is
+        names = "|".join(name for name, _ in act.named if name not in ("data", "query"))
+        if names:
+            positional = [_expression(value) for value in act.positional]
+            named = [(name, _expression(value)) for name, value in act.named]
+            read = re.compile(rf"\\\$({names})(?!\w)")
+            positional[1:2] = [read.sub(r"$\1", one) for one in positional[1:2]]
+            named = [(name, read.sub(r"$\1", one) if name == "query" else one) for name, one in named]
+            given = ", ".join([*positional, *(f"{_argument_name(name)}={one}" for name, one in named)])
     return f"@{act.tool} ({given})" if given else f"@{act.tool}"
 
 

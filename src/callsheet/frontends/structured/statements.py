@@ -16,7 +16,7 @@ from callsheet.frontends.values.reader import shown
 from callsheet.frontends.values.strings import raw_lines
 from callsheet.ir import canonical_tool_name
 from callsheet.ir.expr import Literal
-from callsheet.ir.expression import Expression
+from callsheet.ir.expression import Expression, Field, Hole, Text, Variable
 from callsheet.ir.tree import Act, Assign, Compute, Invoke, Let, Require, Say, Word
 
 if TYPE_CHECKING:
@@ -53,7 +53,49 @@ def read_act(reader: BlockReader, own: str, start: int, comments: list[str]) -> 
     reader.head_comments(start, comments)
     into = reader.into()
     recovery = read_recovery(reader, comments)
+    positional, named = with_query_parameters(tool, positional, named)
     return Act(own, tool, positional, named, into, recovery, is_named=bool(own), span=reader.since(start))
+
+
+def with_query_parameters(
+    tool: str, positional: tuple[Expression, ...], named: tuple[tuple[str, Expression], ...]
+) -> tuple[tuple[Expression, ...], tuple[tuple[str, Expression], ...]]:
+    """The arguments of a call, where `$n` in the query of @SELECT is its parameter `n=…` and no reference."""
+    parameters = {name for name, _ in named} - {"data", QUERY} if tool == "SELECT" else None
+    if not parameters:
+        return positional, named
+    if len(positional) > 1:
+        positional = (positional[0], _without_references(positional[1], parameters), *positional[2:])
+    bound = (
+        (name, _without_references(value, parameters) if name == QUERY else value) for name, value in named
+    )
+    return positional, tuple(bound)
+
+
+QUERY: Final = "query"
+
+
+def _without_references(query: Expression, parameters: set[str]) -> Expression:
+    """The text of a query with its parameters as they are written; another text as it is."""
+    if not isinstance(query, Text):
+        return query
+    parts: list[str] = []
+    for part in query.parts:
+        written = part if isinstance(part, str) else _as_written(part, parameters)
+        if written is None:
+            return query
+        parts.append(written)
+    return Literal("".join(parts), query.span)
+
+
+def _as_written(hole: Hole, parameters: set[str]) -> str | None:
+    """`$n.name` of a hole that is a parameter, perhaps with fields; None for another one."""
+    fields = ""
+    node = hole.expression
+    while isinstance(node, Field) and not node.is_optional:
+        fields, node = f".{node.name}{fields}", node.target
+    is_parameter = isinstance(node, Variable) and node.name in parameters and hole.format is None
+    return f"${node.name}{fields}" if isinstance(node, Variable) and is_parameter else None
 
 
 def read_invoke(reader: BlockReader, own: str, start: int, comments: list[str]) -> Invoke:

@@ -49,6 +49,7 @@ from callsheet.ir.expression import (
     nodes,
 )
 from callsheet.machine.expressions import functions as of
+from callsheet.machine.expressions import version1
 from callsheet.machine.expressions.values import (
     Environment,
     ExpressionFailed,
@@ -286,6 +287,7 @@ _HELPERS: Final[dict[str, Any]] = {
     "op_is_not": operator.is_not,
     **{f"op_{op}": function for op, function in of.OPERATORS.items()},
     **{f"f_{name}": function for name, function in of.FUNCTIONS.items()},
+    **{f"f_{name}": function for name, function in version1.FUNCTIONS.items()},
 }
 """The globals of compiled expressions: the only names that their code can reach."""
 

@@ -5,11 +5,12 @@ What is written in the call is judged by the same code as in version 1, what it 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, cast
 
 from callsheet import lazy
-from callsheet.diagnostics import Severity
+from callsheet.diagnostics import Edit, Fix, Severity, Span
 from callsheet.ir import Call, CallKind, DictExpr, ListExpr, Literal, Ref, Template, Value
 from callsheet.ir.expression import Display, Expression, Hole, Kind, Text, Variable, variables_in
 from callsheet.ir.expression import Mapping as Pairs
@@ -76,6 +77,10 @@ class Calls:
         own = dict(act.named)
         for name, value in (*enumerate(act.positional), *act.named):
             query = act.tool == "SELECT" and (name == _QUERY or (name == 1 and _QUERY not in own))
+            if query and isinstance(value, Literal) and isinstance(value.value, str):
+                _check_parameters(typer, act, value)
+            if act.tool == "CALC" and isinstance(value, Text):
+                _check_text_of_calc(typer, value)
             if query and isinstance(value, Text):
                 _check_query(typer, act, value)
                 yield name, shapes.STR
@@ -146,23 +151,83 @@ def _without_parameters(call: Call) -> Call:
     return Call(call.tool, call.positional, named, call.span)
 
 
+_READ = lazy.pattern(
+    r"""'(?:\\.|[^'\\])*'|`(?:\\.|[^`\\])*`|"(?:\\.|[^"\\])*"|\$([A-Za-z_]\w*)""", re.S | re.A
+)
+"""A quoted part of a query, or a parameter that it reads."""
+
+
+def _check_parameters(typer: Typer, act: Act, query: Literal) -> None:
+    """CHK042 for a parameter of a query that the call does not give, CHK041 for one that is not read."""
+    read = [one[1] for one in _READ.finditer(str(query.value)) if one[1]]
+    given = {name: value for name, value in act.named if name not in ("data", _QUERY)}
+    for name in dict.fromkeys(read):
+        if name not in given:
+            help_ = typer.near(name, given) or f"add {name}=… to the call"
+            typer.add("CHK042", f"the query reads ${name}, which the call does not give", query, help_)
+    for name, value in given.items():
+        if name not in read:
+            help_ = typer.near(name, read) or f"a query reads it as ${name}"
+            typer.add("CHK041", f"the query has no parameter {name}", value, help_)
+
+
 def _check_query(typer: Typer, act: Act, query: Text) -> None:
-    """CHK124 for a value in the text of a query that is none of its parameters."""
-    parameters = {name for name, _ in act.named} - {"data", _QUERY}
-    for part in query.parts:
+    """CHK124 for a value that becomes part of the text of a query."""
+    given = {name for name, _ in act.named}
+    for place, part in enumerate(query.parts):
         if not isinstance(part, Hole):
             continue
         inner = part.expression
-        if part.format is None and isinstance(inner, Variable) and inner.name in parameters:
-            continue
+        typer.data(inner)
         names = variables_in(inner)
         name = names[0] if names else "x"
         typer.add(
             "CHK124",
             f"a value becomes part of the text of the query (${name}), and could rewrite it",
             inner,
-            f'give it as a parameter: query="… $value …", value=${name}',
+            f'give it as a parameter: query="… ${name} …", {name}=…',
+            fix=None if name in given else _as_parameter(act, query, place, inner),
         )
+
+
+def _check_text_of_calc(typer: Typer, text: Text) -> None:
+    """CHK124 for a value that becomes part of the text of an expression."""
+    span, fix = text.span, None
+    parts = [part if isinstance(part, str) else _reference(part) for part in text.parts]
+    written = "".join(part for part in parts if part is not None)
+    if span is not None and len(written) == span.end - span.start - 2:  # plain references in plain quotes
+        edits = (Edit(Span(span.start, span.start + 1), ""), Edit(Span(span.end - 1, span.end), ""))
+        fix = Fix("write the expression without quotes", edits)
+    typer.add(
+        "CHK124",
+        "a value becomes part of the text of the expression",
+        text,
+        "write the expression without quotes: @CALC ($price * 1.2)",
+        fix=fix,
+    )
+
+
+def _reference(part: Hole) -> str | None:
+    """The text of a hole that is a variable without braces."""
+    node = part.expression
+    return f"${node.name}" if isinstance(node, Variable) else None
+
+
+def _as_parameter(act: Act, query: Text, place: int, inner: Expression) -> Fix | None:
+    """The edits that make a variable in the text of a query its parameter; None if it is more."""
+    values = [*act.positional, *(value for _, value in act.named)]
+    ends = [value.span.end for value in values if value.span is not None]
+    if not isinstance(inner, Variable) or inner.span is None or len(ends) < len(values):
+        return None
+    before, after = query.parts[place - 1 : place], query.parts[place + 1 : place + 2]
+    edits = [Edit(Span(max(ends), max(ends)), f", {inner.name}=${inner.name}")]
+    is_quoted = before and after and str(before[0]).endswith("'") and str(after[0]).startswith("'")
+    if is_quoted:
+        if inner.span.end - inner.span.start != len(inner.name) + 1:
+            return None  # in braces, with the quotes around them
+        start, end = inner.span
+        edits += [Edit(Span(start - 1, start), ""), Edit(Span(end, end + 1), "")]
+    return Fix(f"make ${inner.name} a parameter of the query", tuple(sorted(edits, key=lambda one: one.span)))
 
 
 # ---------------------------------------------------------------- arguments by their shapes

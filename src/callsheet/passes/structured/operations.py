@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
+from callsheet.frontends.expressions.names import VERSION_1
 from callsheet.ir.expression import BinaryOp
 from callsheet.ir.types import Basic
 from callsheet.passes.structured.shapes import (
@@ -273,9 +274,19 @@ FUNCTIONS: Final[Mapping[str, Signature]] = {
     "json": Signature(1, 1, _always(ANY), (frozenset({TEXT}),)),
     "pystr": Signature(1, 1, _always(STR)),
     "pyrepr": Signature(1, 1, _always(STR)),
+    **dict.fromkeys(("v1.value", "v1.int", "v1.float", "v1.bool", "v1.json"), Signature(1, 1, _always(ANY))),
+    **dict.fromkeys(("v1.list", "v1.elements"), Signature(1, 1, _always(list_of(ANY)))),
+    "v1.path": Signature(1, None, _always(ANY)),
+    "v1.text": Signature(1, None, _always(STR)),
+    "v1.joined": Signature(0, None, _always(STR)),
+    "v1.empty": Signature(1, 1, _always(BOOL)),
+    **dict.fromkeys(
+        ("v1.equal", "v1.contains", "v1.greater", "v1.less", "v1.at_least", "v1.at_most"),
+        Signature(2, 2, _always(BOOL)),
+    ),
 }
 """The functions of `frontends.expressions.names`; others are not known."""
-NULL_TAKERS: Final = frozenset({"str", "pystr", "pyrepr", "bool", "min", "max", "any", "all"})
+NULL_TAKERS: Final = VERSION_1 | {"str", "pystr", "pyrepr", "bool", "min", "max", "any", "all"}
 """The functions that take null for a value."""
 
 

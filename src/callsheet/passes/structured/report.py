@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from callsheet.diagnostics import Diagnostic, Severity, Span
+from callsheet.diagnostics import Diagnostic, Fix, Severity, Span
 from callsheet.ir.tree import Statement
 from callsheet.passes.finding import Advisor, Finding, Suggestion
 
@@ -25,12 +25,13 @@ class Report:
         span: Span | None = None,
         help: str | Suggestion | None = None,  # noqa: A002 - the name of the field
         severity: Severity = Severity.ERROR,
+        fix: Fix | None = None,
     ) -> None:
         """Note a finding; without a `span` it is at the statement as a whole."""
         words, swap = (help.words, help.swap) if isinstance(help, Suggestion) else (help, None)
         place = span or (None if statement is None else statement.span)
         step = None if statement is None else statement.id
-        self.found.append(Diagnostic(code, severity, message, place, words, step=step, swap=swap))
+        self.found.append(Diagnostic(code, severity, message, place, words, fix, step, swap))
 
     def add_finding(self, finding: Finding, statement: Statement) -> None:
         """Note what a check that both versions share has found about a statement."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Protocol, assert_never
 
-from callsheet.diagnostics import Severity, Span
+from callsheet.diagnostics import Edit, Fix, Severity, Span
 from callsheet.ir.expr import Literal
 from callsheet.ir.expression import (
     Binary,
@@ -139,11 +139,12 @@ class Typer:
         node: Expression,
         help_: str | Suggestion | None = None,
         severity: Severity = Severity.ERROR,
+        fix: Fix | None = None,
     ) -> None:
         """Note a finding at a node."""
         if not self.is_quiet:
             span = node.span
-            self.report.add(code, message, self.statement, span=span, help=help_, severity=severity)
+            self.report.add(code, message, self.statement, span=span, help=help_, severity=severity, fix=fix)
 
     def quietly(self, node: Expression) -> Shape:
         """The shape of an expression, without findings."""
@@ -272,11 +273,42 @@ class Typer:
 
     def hole(self, part: Hole) -> None:
         """`${…}` in a text."""
+        if part.is_open and not self.is_quiet and self.ends_early(part.expression):
+            return
         shape = self.data(part.expression)
         shape = self.no_null(part.expression, shape, "stand in a text")
         if shape.kinds and families(shape) == {of.SET}:
             message = f"{spelled(part.expression)} is a set, which has no text"
             self.add("CHK123", message, part.expression, "write sorted(…) or list(…)")
+
+    def ends_early(self, path: Expression) -> bool:
+        """CHK126 for `$a.b.c` without braces in a text, where it is not known that the path goes on."""
+        steps: list[Field | Index] = []
+        while isinstance(path, Field | Index):
+            steps.append(path)
+            path = path.target
+        for step in reversed(steps):
+            shape = self.quietly(step.target)
+            known = families(shape)
+            goes_on = known & {of.DICT, of.LIST, of.TUPLE} or any(isinstance(k, Special) for k in shape.kinds)
+            if goes_on and of.UNKNOWN not in known:
+                continue
+            whole, end = steps[0].span, (steps[0] if of.UNKNOWN in known else step.target).span
+            if whole is None or end is None or not known:
+                return False
+            shown, start = spelled(step.target), whole.start + 1
+            which = "whose type is not known" if of.UNKNOWN in known else f"which is {article(plain(shape))}"
+            edits = (Edit(Span(start, start), "{"), Edit(Span(end.end, end.end), "}"))
+            short = "${" + shown.removeprefix("$") + "}"
+            self.add(
+                "CHK126",
+                f"it is not clear where this reference ends: a field follows {shown}, {which}",
+                steps[0],
+                f"write braces: {short} for {shown} alone, or around the whole path",
+                fix=Fix("write braces around the reference", edits),
+            )
+            return True
+        return False
 
     def pairs(self, pairs: tuple[tuple[Expression, Expression], ...]) -> Shape:
         """A dict."""

@@ -376,8 +376,10 @@ def function_names() -> tuple[str, ...]:
 
 
 def worked_out(expression: object) -> int | float | bool:
-    """The value of the argument of `@CALC`: an expression, or a number."""
-    if isinstance(expression, bool) or not isinstance(expression, str | int | float):
+    """The value of the argument of `@CALC`: that of a text, or the number or truth that is given."""
+    if isinstance(expression, bool):
+        return expression
+    if not isinstance(expression, str | int | float):
         kind = "nothing" if expression is None else type(expression).__name__
         raise Fault(f"the expression must be text or a number, not {kind}")
     if isinstance(expression, str):

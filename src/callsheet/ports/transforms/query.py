@@ -11,9 +11,11 @@ imports are loaded by the first query: nothing else in callsheet needs JMESPath.
 from __future__ import annotations
 
 import math
+import re
 import threading
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, cast
 
@@ -26,9 +28,11 @@ from jmespath.exceptions import (
     ParseError,
 )
 from jmespath.functions import Functions
-from jmespath.parser import Parser
+from jmespath.lexer import Lexer
+from jmespath.parser import ParsedResult, Parser
 from jmespath.visitor import Options, TreeInterpreter
 
+from callsheet import lazy
 from callsheet.diagnostics import did_you_mean
 from callsheet.ir import JSON
 from callsheet.machine.values import parse_json
@@ -47,8 +51,46 @@ _SILENCE = threading.Lock()
 _WRONG = (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, RecursionError)
 
 
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """`$name` in a query: a value that is given beside it."""
+
+    name: str
+
+
+_PARAMETER = lazy.pattern(
+    r"""'(?:\\.|[^'\\])*'|`(?:\\.|[^`\\])*`|"(?:\\.|[^"\\])*"|\$([A-Za-z_]\w*)""", re.S | re.A
+)
+
+
+class _Lexer(Lexer):
+    """JMESPath's lexer, to which a parameter is a literal."""
+
+    def tokenize(self, expression: str) -> Iterator[Any]:
+        """The tokens of a query; the value of a parameter's is a `Parameter`."""
+        found = {one.start(): one[1] for one in _PARAMETER.finditer(expression) if one[1]}
+        for at in found:  # as an identifier of the same length, so that all places stay
+            expression = f"{expression[:at]}_{expression[at + 1 :]}"
+        for token in super().tokenize(expression):
+            name = found.get(token["start"])
+            if name is None or token["type"] != "unquoted_identifier":
+                yield token
+            else:
+                yield {**token, "type": "literal", "value": Parameter(name)}
+
+
 class _PlacedParser(Parser):
-    """JMESPath's parser, which also records the place of each function name."""
+    """JMESPath's parser with parameters, which also records the place of each function name."""
+
+    def _parse(self, expression: str) -> Any:
+        own: Any = self
+        own.tokenizer = _Lexer().tokenize(expression)
+        own._tokens, own._index = list(own.tokenizer), 0
+        parsed = own._expression(binding_power=0)
+        if own._current_token() != "eof":
+            token = own._lookahead_token(0)
+            raise ParseError(token["start"], token["value"], token["type"])
+        return ParsedResult(expression, parsed)
 
     def _token_led_lparen(self, function: Any) -> Any:
         at = cast("Any", self)._lookahead_token(-2)["start"]
@@ -118,7 +160,7 @@ def _check_function(node: Any) -> None:
         if function is not None:
             function.check_count(name, len(arguments))
             for place, argument in enumerate(arguments):
-                if argument["type"] == "literal":
+                if argument["type"] == "literal" and not isinstance(argument["value"], Parameter):
                     function.check_literal(place, argument["value"])
         elif name in _BUILT_IN:
             _check_built_in_count(name, len(arguments))
@@ -174,9 +216,14 @@ class _Library(Functions):
 class _Interpreter(TreeInterpreter):
     """JMESPath's interpreter, which counts its work and parses JSON text on a path."""
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: Work, bound: Mapping[str, JSON]) -> None:
         super().__init__(Options(custom_functions=_Library(work)))
-        self._work = work
+        self._work, self._bound = work, bound
+
+    def visit_literal(self, node: Any, value: Any) -> Any:
+        """A literal of the query, or the value of a parameter."""
+        held = node["value"]
+        return self._bound[held.name] if isinstance(held, Parameter) else held
 
     def visit(self, node: Any, *args: Any, **kwargs: Any) -> Any:
         """The value of a node."""
@@ -266,11 +313,27 @@ def opened(data: Any) -> Any:
     return data
 
 
-def search(data: JSON, query: str, work: Work) -> JSON:
-    """The result of a query; raises Fault."""
+def parameters_of(tree: Any) -> tuple[str, ...]:
+    """The parameters that a compiled query reads, each once."""
+    values = (node.get("value") for node, _ in _nodes(tree) if node["type"] == "literal")
+    return tuple(dict.fromkeys(value.name for value in values if isinstance(value, Parameter)))
+
+
+def search(data: JSON, query: str, work: Work, bound: Mapping[str, JSON] | None = None) -> JSON:
+    """The result of a query, of which `bound` are the parameters; raises Fault."""
     tree = compiled(query)
+    given = bound or {}
+    wanted = parameters_of(tree)
+    for name in wanted:
+        if name not in given:
+            raise Fault(f"the query reads ${name}, which is not given: write {name}=… beside it")
+    for name in given:
+        if name not in wanted:
+            meant = did_you_mean(name, wanted, 1)
+            hint = f"; did you mean {meant[0]}?" if meant else f": the query has no ${name}"
+            raise Fault(f"{name} is not a parameter of the query{hint}")
     try:
-        result = _Interpreter(work).visit(tree, opened(data))
+        result = _Interpreter(work, given).visit(tree, opened(data))
         return _Settling(work).settled(result, 0)
     except _WRONG as error:
         message = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)

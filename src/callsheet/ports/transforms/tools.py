@@ -20,7 +20,7 @@ ORIGIN = "transform"
 """The origin of a transform, in its declaration."""
 _DATA = {"description": "any value; the text of a JSON list or object is parsed"}
 _QUERY = {"type": "string", "description": "JMESPath"}
-_EXPRESSION = {"type": ["string", "number"], "description": "arithmetic, such as 2 * (3.5 + 1)"}
+_EXPRESSION = {"type": ["string", "number", "boolean"], "description": "arithmetic, such as 2 * (3.5 + 1)"}
 _TEXT = {"description": "the text, with its references"}
 _CHECKED = {"SELECT": "query", "CALC": "expression"}
 
@@ -71,17 +71,15 @@ def _declare(name: str, description: str, properties: dict[str, Any], handler: H
 
 
 async def _select(arguments: dict[str, Any], _context: CallContext) -> JSON:
-    data, query = _required_arguments(arguments, "data", "query")
-    if not isinstance(query, str):
-        raise ToolFailed("the query must be text")
+    data, query, bound = _query_arguments(arguments)
     from callsheet.ports.transforms.query import search  # noqa: PLC0415 - brings JMESPath
     from callsheet.ports.transforms.work import AT_ONCE, Work  # noqa: PLC0415 - as above
 
     try:
         try:
-            return search(data, query, Work(AT_ONCE))
+            return search(data, query, Work(AT_ONCE), bound)
         except TooMuchWork:
-            return await in_thread(search, data, query, Work())
+            return await in_thread(search, data, query, Work(), bound)
     except Fault as fault:
         raise fault.failure(query) from None
 
@@ -104,6 +102,23 @@ _LONG = 2_000
 async def _format(arguments: dict[str, Any], _context: CallContext) -> JSON:
     (text,) = _required_arguments(arguments, "text")
     return to_text(text)
+
+
+def _query_arguments(arguments: dict[str, Any]) -> tuple[Any, str, dict[str, Any]]:
+    """The data and the query of a SELECT, and the parameters of the query: all other arguments."""
+    bound = {name: value for name, value in arguments.items() if name not in ("data", "query")}
+    data, query = _required_arguments(
+        {name: value for name, value in arguments.items() if name not in bound}, "data", "query"
+    )
+    if not isinstance(query, str):
+        raise ToolFailed("the query must be text")
+    if bound and "$" not in query:
+        over = next(iter(bound))
+        raise ToolFailed(
+            f"{over} is not one of its arguments; put several values into one list: [$a, $b], or read it as"
+            f" ${over} in the query"
+        )
+    return data, query, bound
 
 
 def _required_arguments(arguments: dict[str, Any], *names: str) -> tuple[Any, ...]:
@@ -156,10 +171,8 @@ def _worked_out(tool: str, arguments: dict[str, Any]) -> JSON:
     from callsheet.ports.transforms.query import search  # noqa: PLC0415 - brings JMESPath
     from callsheet.ports.transforms.work import Work  # noqa: PLC0415 - as above
 
-    data, query = _required_arguments(arguments, "data", "query")
-    if not isinstance(query, str):
-        raise ToolFailed("the query must be text")
-    return search(data, query, Work(_FORESEEN))
+    data, query, bound = _query_arguments(arguments)
+    return search(data, query, Work(_FORESEEN), bound)
 
 
 _FORESEEN = 200_000

@@ -206,7 +206,8 @@ def _plan_modifiers(document: PlanDocument, known: Knowledge) -> dict[int, tuple
     modifiers_at: dict[int, tuple[str, ...]] = {}
     for occurrence in occurrences(document):
         own = (DECLARATION,) if occurrence.role is Role.WRITE else ()
-        loop = (READONLY,) if occurrence.entity.loop is not None else ()
+        is_loop = occurrence.entity.loop is not None and document.tree is None
+        loop = (READONLY,) if is_loop else ()
         start = occurrence.span.start
         if occurrence.entity.kind is Kind.VARIABLE:
             before = document.text[max(start - 2, 0) : start]

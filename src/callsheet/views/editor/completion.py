@@ -283,6 +283,9 @@ def _proposals(document: PlanDocument, context: Context, known: Knowledge) -> It
 
 def _beginnings(document: PlanDocument, context: Context, known: Knowledge) -> Iterator[Proposal]:
     head = document.text[context.start : context.typed.start]
+    if document.tree is not None:
+        yield from _of_blocks(context, known)
+        return
     if not _LABELLED.match(head):
         number = 1 + max((int(m[1]) for s in document.steps if (m := _ID.fullmatch(s.id))), default=0)
         yield Proposal(f"S{number}:", Sort.STEP, f"S{number}: ", context.typed, "the next step")
@@ -300,16 +303,30 @@ def _beginnings(document: PlanDocument, context: Context, known: Knowledge) -> I
     yield from _actions(context, known)
 
 
+def _of_blocks(context: Context, known: Knowledge) -> Iterator[Proposal]:
+    """The statements of a text with blocks."""
+    from callsheet.views.editor import blocks  # noqa: PLC0415 - only for texts with blocks
+
+    for word, known_word in blocks.WORDS.items():
+        about = f"`{known_word.form}`: {known_word.about}."
+        yield Proposal(word, Sort.WORD, word, context.typed, known_word.about, about, known_word.snippet)
+    yield from _tools(context, known)
+
+
 def _actions(context: Context, known: Knowledge) -> Iterator[Proposal]:
+    yield from _tools(context, known)
+    for word in ("@RESPOND", "TERMINATE", "RE-PLAN"):
+        yield Proposal(word, Sort.WORD, f"{word} (", context.typed, "", WORDS[word], f"{word} ($1)$0")
+    yield Proposal("GOTO", Sort.WORD, "GOTO ", context.typed, "", WORDS["GOTO"])
+
+
+def _tools(context: Context, known: Knowledge) -> Iterator[Proposal]:
     for name, spec in sorted(known.tools.items()):
         if spec.refusal is None:
             yield _tool(context, name, known)
     for name in sorted(OPERATIONS):
         if name not in known.tools:
             yield _tool(context, name, known)
-    for word in ("@RESPOND", "TERMINATE", "RE-PLAN"):
-        yield Proposal(word, Sort.WORD, f"{word} (", context.typed, "", WORDS[word], f"{word} ($1)$0")
-    yield Proposal("GOTO", Sort.WORD, "GOTO ", context.typed, "", WORDS["GOTO"])
 
 
 def _tool(context: Context, name: str, known: Knowledge) -> Proposal:

@@ -14,6 +14,7 @@ from callsheet.diagnostics import Diagnostic, Source, Span
 from callsheet.frontends.ltp.words import LABELLED, PARALLEL
 from callsheet.frontends.spelling import Syntax, read_plan_text
 from callsheet.ir import Plan, Step
+from callsheet.ir.tree import Act, Block, Compute, Invoke, Statement, Tree, inner_blocks
 from callsheet.views.columns import cut
 from callsheet.views.describe import describe_action, describe_guard, describe_output
 
@@ -33,6 +34,8 @@ class PlanDocument:
     diagnostics: tuple[Diagnostic, ...]
     lost: tuple[Span, ...] = ()
     inputs: tuple[str, ...] = ()
+    tree: Tree | None = None
+    """The blocks of LTP text of version 2, as far as they can be read; `partial` is empty then."""
 
     @property
     def text(self) -> str:
@@ -63,16 +66,18 @@ def open_document(
     """
     reading = read_plan_text(text, name, syntax, variables=inputs)
     result = reading.result
-    # the names and steps of blocks are not known here yet: an editor shows the errors, and formats
-    partial = result.partial if result.partial.tree is None else Plan(())
+    tree = result.partial.tree
+    partial = result.partial if tree is None else Plan(())
+    found = syntax or reading.syntax or Syntax.LTP
     return PlanDocument(
         result.source,
-        syntax or reading.syntax or Syntax.LTP,
+        found,
         result.plan,
         partial,
         result.diagnostics,
         result.lost,
         inputs,
+        tree if found is Syntax.LTP else None,
     )
 
 
@@ -146,6 +151,32 @@ class Places:
         return len(text.encode("utf-8", "surrogatepass"))
 
 
+def statements_in(tree: Tree) -> list[Statement]:
+    """All statements that stand in the text itself, with their spans, in its order."""
+    used = {one.name for one in tree.plans if one.origin is not None}
+    found = [one for plan in tree.plans if plan.name not in used for one in _all(plan.body)]
+    return sorted([*found, *_all(tree.body)], key=lambda one: one.span or Span(0, 0))
+
+
+def _all(block: Block) -> Iterator[Statement]:
+    for statement in block:
+        yield statement
+        for inner in inner_blocks(statement):
+            yield from _all(inner)
+
+
+def head_of(text: str, statement: Statement, most: int = 100) -> str:
+    """The first line of a statement, as it is written."""
+    span = statement.span or Span(0, 0)
+    line = text[span.start : span.end].partition("\n")[0].rstrip()
+    return cut(line, most)
+
+
+def is_call(statement: Statement) -> bool:
+    """Whether a statement calls a tool or a sub-plan."""
+    return isinstance(statement, Act | Invoke | Compute)
+
+
 _MOST_DETAIL = 80
 _CLOSING = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*\}")
 _COMMENTS = re.compile(r"(?:^[ \t]*#[^\n]*\n?){2,}", re.MULTILINE)
@@ -186,7 +217,10 @@ def outline(document: PlanDocument) -> tuple[Symbol, ...]:
     >>> [(s.name, s.detail) for s in outline(open_document("S1: @A > $x\\nS2: @B ("))]
     [('S1', '@A > $x'), ('S2', 'cannot be read')]
     """
-    symbols = [*_steps(document), *_unread(document)]
+    if document.tree is not None:
+        symbols = [*_of_tree(document, document.tree), *_unread(document)]
+    else:
+        symbols = [*_steps(document), *_unread(document)]
     symbols.sort(key=lambda symbol: symbol.span)
     return tuple(symbols)
 
@@ -196,6 +230,8 @@ def folds(document: PlanDocument) -> tuple[Fold, ...]:
     text = document.text
     stretches = [span for span, _ in _groups(document)]
     stretches += [step.span for step in document.steps if step.span is not None]
+    if document.tree is not None:
+        stretches += [one.span for one in statements_in(document.tree) if one.span is not None]
     folded = [Fold(span) for span in stretches if "\n" in text[slice(*span)]]
     if document.syntax is not Syntax.DAG:
         folded += [
@@ -203,6 +239,30 @@ def folds(document: PlanDocument) -> tuple[Fold, ...]:
             for match in _COMMENTS.finditer(text)
         ]
     return tuple(sorted(folded))
+
+
+def _of_tree(document: PlanDocument, tree: Tree) -> Iterator[Symbol]:
+    """The sub-plans and statements of a text with blocks; a statement has those of its blocks inside it."""
+    for plan in tree.plans:
+        if plan.span is not None and plan.origin is None:
+            inner = tuple(_statements(document, plan.body))
+            head = Span(plan.span.start, plan.span.start + len("PLAN"))
+            yield Symbol(f"PLAN {plan.name}", "sub-plan", Shape.GROUP, plan.span, head, inner)
+    yield from _statements(document, tree.body)
+
+
+def _statements(document: PlanDocument, block: Block) -> Iterator[Symbol]:
+    for one in block:
+        if one.span is None:
+            continue
+        inner = tuple(symbol for part in inner_blocks(one) for symbol in _statements(document, part))
+        head = head_of(document.text, one, _MOST_DETAIL)
+        is_named = document.text.startswith(one.id, one.span.start)
+        name = one.id if is_named else head.split(maxsplit=1)[0]
+        detail = head.removeprefix(one.id).removeprefix(":").strip() if is_named else head
+        shape = Shape.GROUP if inner else Shape.CALL if is_call(one) else Shape.CONTROL
+        named = Span(one.span.start, min(one.span.start + len(name), one.span.end))
+        yield Symbol(name, detail, shape, one.span, named, inner)
 
 
 def _steps(document: PlanDocument) -> Iterator[Symbol]:

@@ -13,6 +13,7 @@ from callsheet.diagnostics import Span
 from callsheet.frontends.spelling import Syntax
 from callsheet.ir import Step, canonical_tool_name
 from callsheet.ir.labels import Label
+from callsheet.ir.tree import Tree
 from callsheet.views.columns import cut
 from callsheet.views.describe import describe_step, describe_value
 from callsheet.views.editor import knowledge
@@ -42,10 +43,28 @@ def hover_at(document: PlanDocument, offset: int, known: Knowledge = NOTHING) ->
     **`$x`**: whole number
     """
     named = named_at(document, offset)
+    if named is not None and document.tree is not None:
+        return Hover(_in_tree(document, document.tree, named), named.here.span)
     if named is not None:
         about = _variable if named.here.entity.kind is Kind.VARIABLE else _step_id
         return Hover(about(document, named, known), named.here.span)
     return _tool(document, offset, known) or _word(document, offset)
+
+
+def _in_tree(document: PlanDocument, tree: Tree, named: Named) -> str:
+    from callsheet.views.editor import blocks  # noqa: PLC0415 - only for texts with blocks
+
+    entity = named.here.entity
+    match entity.kind:
+        case Kind.VARIABLE:
+            is_inner = entity.loop is not None
+            return blocks.hover_of_variable(
+                document.text, tree, entity.name, is_inner, named.writes, named.reads
+            )
+        case Kind.STEP:
+            return blocks.hover_of_statement(document.text, tree, entity.name)
+        case Kind.PLAN:
+            return blocks.hover_of_plan(tree, entity.name)
 
 
 # ---------------------------------------------------------------- variables
@@ -165,6 +184,10 @@ def _word(document: PlanDocument, offset: int) -> Hover | None:
     word = _word_at(document, offset, (Scope.KEYWORD, Scope.WORD, Scope.MARKER))
     written = "" if word is None else document.text[slice(*word)].upper()
     about = WORDS.get(written) or WORDS.get(f"@{written}")
+    if document.tree is not None:
+        from callsheet.views.editor.blocks import about_word  # noqa: PLC0415 - only for texts with blocks
+
+        about = about_word(written.removeprefix("?").removeprefix("@")) or about
     return None if word is None or about is None else Hover(about, word)
 
 

@@ -32,10 +32,15 @@ class Kind(StrEnum):
 
     VARIABLE = "variable"
     STEP = "step"
+    PLAN = "plan"
+    """A sub-plan of a text with blocks."""
 
 
 class Entity(NamedTuple):
-    """A named entity. `loop` is the number of the step whose loop variable it is, None for others."""
+    """A named entity. `loop` is the number of the step whose loop variable it is, None for others.
+
+    In a text with blocks it is the number of the scope of a variable: a sub-plan, an item, a handler.
+    """
 
     kind: Kind
     name: str
@@ -68,6 +73,10 @@ def occurrences(document: PlanDocument) -> tuple[Occurrence, ...]:
     [('x', 'write', 'x'), ('x', 'read', 'x')]
     """
     places: list[Occurrence] = []
+    if document.tree is not None:
+        from callsheet.views.editor.blocks import tree_occurrences  # noqa: PLC0415 - it needs these types
+
+        places += tree_occurrences(document.text, document.tree)
     for number, step in enumerate(document.steps):
         places += _of_step(document, number, step)
     for span in document.lost:
@@ -322,6 +331,11 @@ def _check_name(document: PlanDocument, entity: Entity, name: str) -> None:
 def _check_clash(document: PlanDocument, named: Named, name: str) -> None:
     entity = named.here.entity
     places = occurrences(document)
+    if document.tree is not None and any(
+        o.entity.kind is entity.kind and o.entity.name == name for o in places
+    ):
+        mark = "$" if entity.kind is Kind.VARIABLE else ""
+        raise _clash(f"{mark}{name} is a name of the text already")
     if entity.kind is Kind.STEP:
         others = [o for o in places if o.entity.kind is Kind.STEP and o.entity != entity]
         if any(o.entity.name.upper() == name.upper() for o in others):

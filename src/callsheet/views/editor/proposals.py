@@ -351,7 +351,8 @@ def _in_scope(document: PlanDocument, context: Context, known: Knowledge) -> Ite
     before = [
         o
         for o in occurrences(document)
-        if o.entity.kind is Kind.VARIABLE and o.role is Role.WRITE and o.entity.loop is None
+        if o.entity.kind is Kind.VARIABLE and o.role is Role.WRITE
+        if o.entity.loop is None or document.tree is not None
     ]
     for occurrence in reversed(before):
         if occurrence.span.start >= context.start:
