@@ -30,6 +30,9 @@ from callsheet.store import Durability, Journal
 ROOT = Path(__file__).resolve().parent.parent
 LEFT_FILES = 70
 """The exit code of a run that left files, which `dev.py` does not take for failed tests to run again."""
+# Without files of bytecode each worker compiles all tests, and each program under test all of callsheet.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 FILES_BEFORE = pytest.StashKey[frozenset[Path]]()
 FILES_LEFT = pytest.StashKey[list[str]]()
 os.environ["CALLSHEET_SEAL_KEY"] = "5e" * 32  # the user's own file of keys is left alone
