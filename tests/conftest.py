@@ -1,5 +1,7 @@
 """Fixtures for all tests: real MCP servers, each in its own environment, cached between runs.
 
+A run of tests that leaves a file in the repository fails, and names it.
+
 Those of the demonstration are installed by it, where it looks for them. The others lie in the folder
 named by CALLSHEET_TEST_SERVERS, else in the user's cache.
 """
@@ -25,6 +27,14 @@ from tests.laws import give_examples
 from callsheet.apps.demo.servers import install_servers
 from callsheet.store import Durability, Journal
 
+ROOT = Path(__file__).resolve().parent.parent
+LEFT_FILES = 70
+"""The exit code of a run that left files, which `dev.py` does not take for failed tests to run again."""
+# Without files of bytecode each worker compiles all tests, and each program under test all of callsheet.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+FILES_BEFORE = pytest.StashKey[frozenset[Path]]()
+FILES_LEFT = pytest.StashKey[list[str]]()
 os.environ["CALLSHEET_SEAL_KEY"] = "5e" * 32  # the user's own file of keys is left alone
 BROKEN_REQUIREMENTS = {"mcp-server-sqlite": ("mcp-server-sqlite==2025.4.25", "mcp>=2.3,<3")}
 NODE_REQUIREMENTS = {
@@ -42,6 +52,39 @@ def pytest_configure() -> None:
     """Reset SIGINT for the programs under test, since background jobs ignore it."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _files() -> frozenset[Path]:
+    """What stands where a program that forgot its own folder would write; caches and builds do not count."""
+    places = (ROOT, ROOT / "examples", ROOT / "docs")
+    return frozenset(
+        file
+        for place in places
+        for file in place.iterdir()
+        if not file.name.startswith((".", "__")) and file != ROOT / "build"
+    )
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Remember which files there are."""
+    if not hasattr(session.config, "workerinput"):
+        session.config.stash[FILES_BEFORE] = _files()
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail if the tests have left files."""
+    before = session.config.stash.get(FILES_BEFORE, None)
+    left = [] if before is None else sorted(str(file.relative_to(ROOT)) for file in _files() - before)
+    session.config.stash[FILES_LEFT] = left
+    if left:
+        session.exitstatus = LEFT_FILES
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Name the files that the tests have left."""
+    if left := config.stash.get(FILES_LEFT, None):
+        terminalreporter.section("files that the tests left in the repository", red=True)
+        terminalreporter.line("\n".join(left))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -62,3 +62,28 @@ def test_nothing_is_awaited_in_except_block() -> None:
             if isinstance(node, waits)
         ]
     assert found == []
+
+
+def test_fields_of_tuples_name_types_that_are_imported() -> None:
+    """Compiled code reads the type of a NamedTuple's field when it is imported, unless it is quoted."""
+    found: list[str] = []
+    for name in wheel.compiled():
+        tree = ast.parse((wheel.PACKAGE / f"{name}.py").read_text())
+        only_typed = {
+            alias.asname or alias.name
+            for node in tree.body
+            if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+            for imported in ast.walk(node)
+            if isinstance(imported, ast.Import | ast.ImportFrom)
+            for alias in imported.names
+        }
+        found += [
+            f"{name}:{field.lineno}"
+            for node in tree.body
+            if isinstance(node, ast.ClassDef)
+            and any(ast.unparse(base) == "NamedTuple" for base in node.bases)
+            for field in node.body
+            if isinstance(field, ast.AnnAssign)
+            and ast.unparse(field.annotation).partition("[")[0] in only_typed
+        ]
+    assert found == []

@@ -38,7 +38,7 @@ class Allowance(NamedTuple):
     calls: int | None = None
     at_once: int = 1
     fault: str = ""
-    arguments: Arguments = _FREE
+    arguments: "Arguments" = _FREE  # noqa: UP037 - compiled code would read an unquoted type
     is_session: bool = False
 
 
