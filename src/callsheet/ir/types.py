@@ -67,6 +67,30 @@ class Record:
 Type: TypeAlias = Basic | ListOf | DictOf | OneOf | Maybe | Named | Record
 
 
+def names_values(of: Type, named: Mapping[str, Record]) -> bool:
+    """Whether a type tests what a value is, not only its form: a union of literals is somewhere in it.
+
+    >>> names_values(ListOf(OneOf(("bug",))), {}), names_values(Basic.INT, {})
+    (True, False)
+    """
+    waiting: list[Type] = [of]
+    seen: set[str] = set()
+    while waiting:
+        match waiting.pop():
+            case OneOf():
+                return True
+            case ListOf(item=inner) | DictOf(value=inner) | Maybe(of=inner):
+                waiting.append(inner)
+            case Record(fields=fields):
+                waiting += [inner for _, inner in fields]
+            case Named(name=name) if name not in seen and name in named:
+                seen.add(name)
+                waiting.append(named[name])
+            case Basic() | Named():
+                pass
+    return False
+
+
 def type_text(of: Type) -> str:
     """A type as the language writes it.
 

@@ -7,7 +7,7 @@ with literal keys narrow a label; everything else gives the join of all it reads
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import NamedTuple, assert_never
@@ -99,6 +99,8 @@ _KEEPING = frozenset(
     | {"zip", "any", "all", "min", "max", "isoformat"}
 )
 """Functions and methods that are there, and of the same form, whenever what they are given is."""
+_STRIPPING = frozenset({"strip", "lstrip", "rstrip"})
+"""Methods that keep whether a text is empty, unless they are told what to leave out."""
 _CONVERSIONS = frozenset(
     {"int", "float", "date", "datetime", "duration", "json", "range", "dict", "index", "rindex", "strftime"}
     | {"zfill", "center", "ljust", "rjust", "timestamp", "astimezone", "round"}
@@ -149,6 +151,18 @@ class ExpressionLabels:
         """Whether an evaluation may fail at all."""
         self.fails_by_content = False
         """Whether it may fail by a test of content, or by what the plan itself composes."""
+
+    # ------------------------------------------------------------ failures
+
+    def fails(self, value: Labelled) -> None:
+        """What is done with a value may fail by its content."""
+        self.reads = self.reads.join(value.label)
+        self._fails((value,))
+
+    def casts(self, value: Labelled) -> None:
+        """A value is checked against a type, which fails by its form."""
+        self.reads = self.reads.join(value.label)
+        self._typed((value,))
 
     # ------------------------------------------------------------ values
 
@@ -244,16 +258,21 @@ class ExpressionLabels:
     def decision(self, condition: Expression, *, counts_bits: bool) -> Decision:
         """What a condition reveals; with `counts_bits` a test of presence counts like one of content."""
         contents: list[Expression] = []
-        presence: list[Variable] = []
+        presence: list[tuple[Variable, bool]] = []
         _split(condition, contents, presence)
-        values = [self.value(one) for one in contents]
-        tested = [self._variable(one.name) for one in presence]
+        parts = [one for one, is_length in presence if is_length and self._is_part(one)]
+        values = [self.value(one) for one in (*contents, *parts)]
+        tested = [self._variable(one.name) for one, _ in presence if one not in parts]
         label = join(value.label for value in values)
         for value in tested:
             label = label.join(value.label if counts_bits else value.presence)
             self.reads = self.reads.join(value.label)
         reveals = not counts_bits and any(not is_shown(value.label, label) for value in tested)
         return Decision(label, reveals, origins_of((*values, *tested)))
+
+    def _is_part(self, node: Variable) -> bool:
+        """Whether the plan has chosen what is there, so that its emptiness tests the content."""
+        return Says.PART in self._variable(node.name).says
 
     # ------------------------------------------------------------ nodes
 
@@ -282,7 +301,9 @@ class ExpressionLabels:
                 return self._computed(node, values, fails=not node.is_optional)
             case Slice():
                 parts = (node.target, node.start, node.stop, node.step)
-                return self._computed(node, [self._of(one) for one in parts if one is not None], keeps=True)
+                values = [self._of(one) for one in parts if one is not None]
+                value = self._computed(node, values, keeps=True)
+                return value if _keeps_first(node) else value._replace(says=value.says | Says.PART)
             case Unary(op=op, operand=operand):
                 value = self._of(operand)
                 return self._plain((value,), is_typed=op is not UnaryOp.NOT)
@@ -324,7 +345,9 @@ class ExpressionLabels:
                     *(self._of(one) for _, one in named),
                 )
                 fails = node.name in _CONVERSIONS or not node.name.islower()
-                return self._computed(node, values, fails=fails, keeps=node.name in _KEEPING, of=node.name)
+                value = self._computed(node, values, fails=fails, keeps=node.name in _KEEPING, of=node.name)
+                is_part = arguments and node.name in _STRIPPING
+                return value._replace(says=value.says | Says.PART) if is_part else value
         assert_never(node)
 
     def _behind(self, label: Label, node: Expression) -> Labelled:
@@ -434,12 +457,12 @@ class ExpressionLabels:
                 (),
                 origins_of(values),
             )
-        if not label.is_public and self._may_link(node, values, label):
-            label = self._judge.unshown(label)
+        if not label.is_public:
+            label = self.told(self._own_texts(node, values), label)
         return Labelled(label, presence, (), origins_of(values), said_by(values))
 
-    def _may_link(self, node: Expression, values: tuple[Labelled, ...], label: Label) -> bool:
-        """Whether texts of the plan in a computation may make an address of the data."""
+    def _own_texts(self, node: Expression, values: tuple[Labelled, ...]) -> list[str]:
+        """The texts of the plan that a computation may put beside data."""
         own = [one.value for one in nodes(node) if isinstance(one, Literal) and isinstance(one.value, str)]
         own += [
             part
@@ -449,12 +472,23 @@ class ExpressionLabels:
             if isinstance(part, str)
         ]
         own += [text for value in values for shape in value.shapes for text in own_texts(shape)]
-        own = [text for text in own if text]
-        if not own:
-            return False
-        if len(own) > 1:
-            own += ["".join(own), "".join(reversed(own))]
-        return any(self.text_may_link(text, label) for text in own)
+        return [text for text in own if text]
+
+    def told(self, own: Sequence[str], label: Label, *, spells: bool = False) -> Label:
+        """The label of data that a computation may put together with these texts of the plan.
+
+        Where the texts make an address nobody may be shown it. Where they might, in an order that is not
+        known, it is retold, so that links in it are disarmed, or not shown if the data is trusted.
+        `spells` says that the computation can make any text of numbers.
+        """
+        if label.is_public or not (own or spells):
+            return label
+        tried = [*own, "".join(own), "".join(reversed(own)), *(text[::-1] for text in own)]
+        if any(self.text_may_link(text, label) for text in tried):
+            return self._judge.unshown(label)
+        if label.untrusted:
+            return label.retold()
+        return self._judge.unshown(label) if spells or _may_spell(own) else label
 
     def text_may_link(self, text: str, label: Label) -> bool:
         """Whether a text names a host that may not have data of this label, or loads something."""
@@ -614,7 +648,8 @@ class ExpressionLabels:
         return says
 
 
-def _split(condition: Expression, contents: list[Expression], presence: list[Variable]) -> None:
+def _split(condition: Expression, contents: list[Expression], presence: list[tuple[Variable, bool]]) -> None:
+    """Take a condition apart into tests of content and of presence, those of emptiness marked."""
     match condition:
         case Unary(op=UnaryOp.NOT, operand=operand):
             _split(operand, contents, presence)
@@ -624,11 +659,29 @@ def _split(condition: Expression, contents: list[Expression], presence: list[Var
         case Compared(
             first=Variable() as tested, rest=((Comparison.IS | Comparison.IS_NOT, Literal(value=None)),)
         ):
-            presence.append(tested)
+            presence.append((tested, False))
         case Function(function=function, arguments=(Variable() as tested,)) if function.lower() in _SAME_BITS:
-            presence.append(tested)
+            presence.append((tested, function.lower() != "failed"))
         case _:
             contents.append(condition)
+
+
+def _may_spell(own: Sequence[str]) -> bool:
+    """Whether the characters of these texts suffice for the beginning of an address.
+
+    >>> _may_spell(["https:", "/"]), _may_spell([": ", ", "]), _may_spell(["/"])
+    (True, False, False)
+    """
+    letters = set("".join(own).casefold())
+    has_slash = not letters.isdisjoint("/\\&%")
+    return (has_slash and ":" in letters and len(letters & set("htpsfw")) > 2) or {"w", "."} <= letters
+
+
+def _keeps_first(node: Slice) -> bool:
+    """Whether a slice is empty only if what it is taken of is: it takes the first items."""
+    stop = node.stop
+    is_some = stop is None or (isinstance(stop, Literal) and isinstance(stop.value, int) and stop.value > 0)
+    return node.start is None and node.step is None and is_some
 
 
 def _gap_name(gap: Gap) -> str:

@@ -41,6 +41,8 @@ class Says(IntFlag):
     """One with an image of a host that the policy does not know."""
     BEGINNING = 4
     """One that makes an image of what follows it."""
+    PART = 8
+    """Not a text, but that it may be a part that the plan has chosen: whether it is empty tests content."""
 
 
 class Labelled(NamedTuple):

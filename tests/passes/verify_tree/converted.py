@@ -48,6 +48,7 @@ from callsheet.ir.tree import (
     Tree,
     Word,
     plan_of_tree,
+    recovery_of,
     statements,
     variables_read,
     variables_set,
@@ -194,7 +195,7 @@ def in_sub_plan(plan: Plan) -> Plan:
     last: list[Statement] = []
     while body and isinstance(body[-1], Say):
         last.insert(0, body.pop())
-    if not body or any(isinstance(one, Say) for one in statements(tuple(body))):
+    if not body or any(isinstance(one, Say) or _may_end(one) for one in statements(tuple(body))):
         raise CannotNest
     names = dict.fromkeys(name for one in _outer(body) for name in variables_set(one))
     if any(name not in names for one in last for name in variables_read(one)):
@@ -204,6 +205,11 @@ def in_sub_plan(plan: Plan) -> Plan:
     call = Invoke("all_of_it", "all", (("go", Literal("now")),), Into("out"))
     lets = tuple(Let("", name, e.Field(e.Variable("out"), name)) for name in names)
     return plan_of_tree(with_ids(Tree((call, *lets, *last), plans=(sub,))), goal=plan.goal)
+
+
+def _may_end(statement: Statement) -> bool:
+    recovery = recovery_of(statement)
+    return recovery is not None and isinstance(recovery.remedy, Leave)
 
 
 def _outer(body: Iterable[Statement]) -> Iterable[Statement]:

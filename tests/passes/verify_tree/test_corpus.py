@@ -8,6 +8,7 @@ from time import process_time
 import pytest
 from tests.conformance.security import policy_of, read_plan, read_security_cases
 from tests.passes.verify.held import Held, held
+from tests.passes.verify_tree.channels import CHANNELS
 from tests.passes.verify_tree.converted import CannotNest, converted, in_sub_plan
 from tests.passes.verify_tree.corpus import HARMLESS, HOSTILE, Example, plan_of
 
@@ -18,7 +19,7 @@ from callsheet.passes.verify import verify
 from callsheet.policy.model import Policy
 
 
-@pytest.mark.parametrize("case", HOSTILE, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", [*HOSTILE, *CHANNELS], ids=lambda case: case.name)
 def test_hostile_plan_is_refused(case: Example) -> None:
     assert not verify(plan_of(case.plan), policy_of(case.policy)).ok
 

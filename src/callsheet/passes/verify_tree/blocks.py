@@ -24,6 +24,7 @@ from callsheet.ir.tree import (
     Use,
 )
 from callsheet.ir.tree_flow import names_made
+from callsheet.ir.types import Type
 from callsheet.passes.verify_tree.calls import Record
 from callsheet.passes.verify_tree.walk import Loop, Protected, Walk, Ways
 from callsheet.policy.expression_labels import ExpressionLabels
@@ -40,12 +41,17 @@ class Blocks(Walk):
         """Walk the statements of a block."""
         raise NotImplementedError
 
+    def _cast(self, evaluator: ExpressionLabels, type_: Type, value: Labelled) -> None:
+        """A value is checked against a type."""
+        raise NotImplementedError
+
     def _handlers(
         self, statement: Statement, recovery: Recovery, protected: Protected, succeed: Callable[[], None]
     ) -> None:
         """Walk what happens after success and in each handler, then the FINALLY block."""
         variables, places = self._frame.variables, self._places
         written = self._written
+        ended = self._count_ended()
         after: Ways = []
         outcomes: list[frozenset[str]] = []
         with self._branch(after, self._pc(statement)):
@@ -69,12 +75,26 @@ class Blocks(Walk):
             variables.push({name: self._either(variables.get(name), v) for name, v in failing[0].items()})
             places.push({name: self._either(places.get(name), v) for name, v in failing[1].items()})
             final: Ways = []
+            surely, self._written = self._written, written
             with self._branch(final, self._pc(statement)):
                 self.block(recovery.final)
+                self._end_again(ended)
+            self._written |= surely
             variables.pop()
             places.pop()
             variables.merge((one for one, _ in final), self._joined, self._pc(statement))
             places.merge((one for _, one in final), self._joined)
+
+    def _count_ended(self) -> tuple[int, int]:
+        return len(self._loops[-1].exits) if self._loops else 0, len(self._frame.exits)
+
+    def _end_again(self, before: tuple[int, int]) -> None:
+        """FINALLY has run: whatever has ended early inside its TRY leaves what is around it only here."""
+        items, returns = self._count_ended()
+        if items > before[0]:
+            self._ended(loop=self._loops[-1])
+        if returns > before[1]:
+            self._ended(loop=None)
 
     def _either(self, one: Labelled | None, other: Labelled) -> Labelled:
         return other if one is None else self._joined(one, other)
@@ -114,7 +134,7 @@ class Blocks(Walk):
         if recovery is None:
             walk()
             return
-        protected = Protected()
+        protected = Protected(self._frame)
         if recovery.again is not None:
             retries, count = self._retries, recovery.again.count
             self._retries = max(retries, count)
@@ -138,8 +158,10 @@ class Blocks(Walk):
             succeed = _nothing
         elif isinstance(recovery.remedy, GoOn | Use | Skip):
             before: Ways = []
+            written = self._written
             with self._branch(before, self._pc(statement)):
                 succeed()
+            self._written = written
             ways = [before[0], self._before(protected)]
             self._frame.variables.merge((one for one, _ in ways), self._joined, self._pc(statement))
             self._places.merge((one for _, one in ways), self._joined)
@@ -161,13 +183,13 @@ class Blocks(Walk):
 
     def _if(self, statement: If) -> None:
         evaluator = self._evaluator(statement)
-        label, origins, reveals = LITERAL, (), False
+        label, origins, reveals = LITERAL, (), 0
         for branch in statement.branches:
             decision = evaluator.decision(branch.condition, counts_bits=self._counts(statement))
             label, origins = label.join(decision.label), (*origins, *decision.origins)
-            reveals = reveals or decision.reveals_bit
+            reveals += decision.reveals_bit
         if reveals:
-            self.bits.add(self._site(statement))
+            self.bits[self._site(statement)] = reveals
         self._may_fail(statement, evaluator, origins)
         self._decide(statement, label.join(self._pc(statement)), origins)
         after: Ways = []
@@ -189,15 +211,22 @@ class Blocks(Walk):
             beside, self._beside = self._beside, statement.id
             stored: dict[str, Labelled] = {}
             after: Ways = []
-            for _ in range(2):
+            for count in itertools.count():
+                version = self._version
                 after = []
+                written, outcomes = self._written, list[frozenset[str]]()
                 for member in statement.members:
                     known = {name: self._either(self._places.get(name), v) for name, v in stored.items()}
+                    self._written = written  # nothing says which member is the first
                     with self._branch(after, self._pc(statement), ({}, known)):
                         self.block((member,))
-                for _, places in after:
-                    for name, value in places.items():
-                        stored[name] = self._either(stored.get(name), value)
+                    outcomes.append(self._written)
+                self._written = written.union(*outcomes)
+                rose = [self._carry(stored, places) for _, places in after]
+                if not any(rose) and self._version == version:
+                    break
+                if count >= _MOST_ROUNDS:
+                    _flood(stored, self._evaluate)
             self._beside = beside
             makers: dict[str, list[Labelled]] = {}
             for one, _ in after:
@@ -215,10 +244,10 @@ class Blocks(Walk):
 
     def _rounds(self, statement: Statement, walk: Callable[[], None], keeps: Callable[[str], bool]) -> None:
         """Walk a body until nothing rises, and keep what it may have set of the names that are kept."""
-        frame, variables, places = self._frame, self._frame.variables, self._places
+        variables, places = self._frame.variables, self._places
         kept, stored = self._carried.setdefault(self._site(statement), ({}, {}))
         for count in itertools.count():
-            version = frame.counters.version
+            version = self._version
             after: Ways = []
             known = (
                 {name: self._either(variables.get(name), value) for name, value in kept.items()},
@@ -232,7 +261,7 @@ class Blocks(Walk):
                 self._carry(kept, {n: v for n, v in after[0][0].items() if keeps(n)}),
                 self._carry(stored, after[0][1]),
             ]
-            if not any(changed) and frame.counters.version == version:
+            if not any(changed) and self._version == version:
                 break
             if count >= _MOST_ROUNDS:
                 _flood(kept, self._evaluate)
@@ -243,6 +272,22 @@ class Blocks(Walk):
             )
         for name, value in stored.items():
             places.put(name, self._either(places.get(name), value))
+
+    def _round(self, statement: Foreach | Repeat, walked: Loop, walk: Callable[[], None]) -> None:
+        """Walk an item or a round: what is set behind it may be what was set where it ended early."""
+        variables, places = self._frame.variables, self._places
+        written, pc = self._written, self._pc(statement)
+        walked.around, walked.depths = pc, (variables.depth, places.depth)
+        walked.exits.clear()
+        ways: Ways = []
+        self._loops.append(walked)
+        with self._branch(ways, pc):
+            walk()
+        self._loops.pop()
+        ways += [(one.variables, one.places) for one in walked.exits]
+        self._written = written
+        variables.merge((one for one, _ in ways), self._joined, pc)
+        places.merge((one for _, one in ways), self._joined)
 
     def _carry(self, kept: dict[str, Labelled], changed: Mapping[str, Labelled]) -> bool:
         """Join what a round set into what rounds carry; whether anything rose."""
@@ -278,9 +323,7 @@ class Blocks(Walk):
             walked.yields.clear()
             origin = self.origins.add(self._site(loop), f"{loop.id} ${loop.var}", item.label, item.origins)
             self._frame.variables.put(loop.var, item._replace(origins=(origin,)))
-            self._loops.append(walked)
-            self.block(loop.body)
-            self._loops.pop()
+            self._round(loop, walked, lambda: self.block(loop.body))
 
         outer = made
         self._recovering(loop, loop.recovery, lambda: self._rounds(loop, body, lambda n: n not in outer))
@@ -294,9 +337,15 @@ class Blocks(Walk):
         )
         if loop.into is not None:
             recovery = loop.recovery
+            if loop.into.type is not None:
+                tested = self._evaluator(loop)
+                self._cast(tested, loop.into.type, result)
+                self._may_fail(loop, tested, result.origins)
             if recovery is not None and isinstance(recovery.remedy, Use):
                 given = self._evaluator(loop).value(recovery.remedy.value)
                 result = self._joined(result, raised(given, walked.ends))
+            if recovery is not None and isinstance(recovery.remedy, GoOn):  # the list, or a failure
+                result = result._replace(label=result.label.join(walked.words))
             self._set(loop, loop.into.name, result)
 
     def _repeat(self, loop: Repeat) -> None:
@@ -306,7 +355,7 @@ class Blocks(Walk):
                 self._clock = self._clock.join(evaluator.value(one).label)
         self._may_fail(loop, evaluator, ())
         self._decide(loop, evaluator.reads.join(self._pc(loop)), ())
-        walked = Loop()
+        walked = Loop(is_items=False)
 
         def decide(condition: Expression | None) -> None:
             if condition is None:
@@ -319,11 +368,9 @@ class Blocks(Walk):
 
         def body() -> None:
             decide(loop.while_)
-            self._loops.append(walked)
             self._again += 1
-            self.block(loop.body)
+            self._round(loop, walked, lambda: self.block(loop.body))
             self._again -= 1
-            self._loops.pop()
             decide(loop.until)
 
         self._recovering(loop, loop.recovery, lambda: self._rounds(loop, body, lambda _: True))

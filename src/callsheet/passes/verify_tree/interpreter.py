@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import assert_never
 
+from callsheet.ir.expr import Literal
 from callsheet.ir.expression import Expression
 from callsheet.ir.labels import LITERAL, Label, join
 from callsheet.ir.plan import filled_parameters
@@ -31,15 +32,18 @@ from callsheet.ir.tree import (
     Say,
     Skip,
     Statement,
+    SubPlan,
     Try,
     Use,
     Word,
 )
 from callsheet.ir.tree_flow import flow_of_block
+from callsheet.ir.types import Basic, Type, names_values
 from callsheet.passes.verify_tree.blocks import Blocks
 from callsheet.passes.verify_tree.calls import only_file, replaced_file
 from callsheet.passes.verify_tree.state import Counters
-from callsheet.passes.verify_tree.walk import Called, Frame, Protected
+from callsheet.passes.verify_tree.walk import Called, Frame, Protected, Ways
+from callsheet.policy.calls import Argument, CallView, Hole
 from callsheet.policy.expression_labels import ExpressionLabels
 from callsheet.policy.labelled import NOTHING as UNSET
 from callsheet.policy.labelled import Labelled, origins_of, raised, said_by
@@ -69,6 +73,8 @@ class Interpreter(Blocks):
             case Let(name=name, value=value) | Assign(name=name, value=value):
                 evaluator = self._evaluator(statement)
                 known = evaluator.value(value)
+                if isinstance(statement, Let) and statement.type is not None:
+                    self._cast(evaluator, statement.type, known)
                 self._may_fail(statement, evaluator, known.origins)
                 self._set(statement, name, known)
             case Require():
@@ -87,6 +93,14 @@ class Interpreter(Blocks):
                 self._parallel(statement)
             case _:
                 assert_never(statement)
+
+    def _cast(self, evaluator: ExpressionLabels, type_: Type, value: Labelled) -> None:
+        """A value is checked against a type: one that names values tests the content, any other the form."""
+        if type_ is Basic.JSON:
+            return
+        evaluator.casts(value)
+        if names_values(type_, self.tree.named_types):
+            evaluator.fails(value)
 
     def _named(self, act: Act) -> list[tuple[str, Expression]]:
         """The arguments of a call; positional ones are named after their parameter, or their place."""
@@ -131,9 +145,10 @@ class Interpreter(Blocks):
             origin = self.origins.add(self._site(act), f"{act.id} the file", stored, sources)
             kept = Labelled(stored, present, (), (origin,), said | read.says)
             for place in access.writes:
-                sure = place in access.overwrites and not self._in_loop(act)
+                sure = place in access.overwrites and not self._in_loop(act) and act.recovery is None
                 self._store(place, kept, sure=sure)
-            self._written |= frozenset(replaced_file(act.tool, access))
+            if act.recovery is None:
+                self._written |= frozenset(replaced_file(act.tool, access))
         value = Labelled(result, present, (), sources, said)
         if prepared.tool == "FORMAT" and len(known) == 1:  # a spelling of an expression
             value = known[0][1]
@@ -159,11 +174,21 @@ class Interpreter(Blocks):
         evaluator: ExpressionLabels,
         called: Called | None,
         content: Label = LITERAL,
+        protected: Protected | None = None,
     ) -> None:
-        """A statement has its result, or fails and says what is done then."""
-        words = value.label
+        """A statement has its result, or fails and says what is done then.
+
+        `protected` is what a sub-plan has stored before it failed.
+        """
+        words = value.label if called is None else value.label.join(called.words)
         recovery = statement.recovery
-        protected = Protected()
+        protected = protected or Protected(self._frame)
+        into = statement.into if isinstance(statement, Act | Invoke) else None
+        if into is not None and into.type is not None:
+            if isinstance(statement, Invoke):
+                self._cast(evaluator, into.type, value)
+            elif names_values(into.type, self.tree.named_types):
+                content = content.join(value.label)
         handled = self._may_fail(statement, evaluator, value.origins, called, words, content)
         record = self.records.get(self._site(statement))
         if record is not None and self._frame.flow.of[statement.id].escapes:
@@ -210,25 +235,35 @@ class Interpreter(Blocks):
         frame.base = frame.base.join(pc)
         frame.why = self._why(call)
         frame.in_loop = frame.in_loop or self._in_loop(call)
-        outer, protected, loops = self._frame, self._protected, self._loops
+        outer, loops, written = self._frame, self._loops, self._written
+        protected = Protected(outer)
         for one in plan.inputs:
-            frame.variables.put(one.name, self._input(call, one, given))
+            frame.variables.put(one.name, self._input(call, one, given, evaluator))
         again = 0
         if call.recovery is not None and call.recovery.again is not None:
             again = call.recovery.again.count
         retries = self._retries
-        self._frame, self._protected, self._loops = frame, [], []
+        self._frame, self._loops = frame, []
         self._retries = max(retries, again)
         self._again += again > 0
+        if call.recovery is not None:
+            self._protected.append(protected)
         while True:
-            version = frame.counters.version
-            self.block(plan.body)
-            if frame.counters.version == version or not again:
+            version = self._version
+            self._body(plan, pc)
+            if self._version == version or not again:
                 break
+        if call.recovery is not None:
+            self._protected.pop()
+            self._written = written
+            for name, value in protected.places.items():
+                self._places.put(name, self._either(self._places.get(name), value))
         self._again -= again > 0
-        self._frame, self._protected, self._loops, self._retries = outer, protected, loops, retries
+        self._frame, self._loops, self._retries = outer, loops, retries
         result = frame.returned or UNSET
-        failed = Called(frame.caught.join(frame.words), frame.caught)
+        if plan.result is not None:
+            self._cast(evaluator, plan.result, result)
+        failed = Called(frame.caught.join(frame.words), frame.caught, words=frame.words)
         self._done(
             call,
             call.into.name if call.into else None,
@@ -236,13 +271,29 @@ class Interpreter(Blocks):
             evaluator,
             failed if frame.can_fail else None,
             frame.content,
+            protected,
         )
 
-    def _input(self, call: Invoke, declared: Input, given: Mapping[str, Labelled]) -> Labelled:
+    def _body(self, plan: SubPlan, pc: Label) -> None:
+        """Walk the statements of a sub-plan; what is stored may be what was stored where it returned."""
+        frame, before = self._frame, self._written
+        frame.exits.clear()
+        frame.depth = self._places.depth
+        ways: Ways = []
+        with self._branch(ways, pc):
+            self.block(plan.body)
+        places = [ways[0][1], *(one.places for one in frame.exits)]
+        self._places.merge(places, self._joined)
+        self._written = before.union(self._written.intersection(*(one.written for one in frame.exits)))
+
+    def _input(
+        self, call: Invoke, declared: Input, given: Mapping[str, Labelled], evaluator: ExpressionLabels
+    ) -> Labelled:
         known = given.get(declared.name)
         if known is None:
             return Labelled(self._planner)
         value = known
+        self._cast(evaluator, declared.type, value)
         site = ((*self._frame.path, call.id), "")
         origin = self.origins.add(site, f"{call.id} ${declared.name}", value.label, value.origins)
         return value._replace(origins=(origin,))
@@ -259,12 +310,17 @@ class Interpreter(Blocks):
         given = dict(zip(program.names, values, strict=True))
         flow = program_flow(program.source)
         every = join(value.label for value in values)
-        may_link = not every.is_public and evaluator.text_may_link(program.source, every)
+        if flow.reads_clock:
+            every = every.join(self._clock).join(self._pc(program))
         evaluator.reads = every
         evaluator.can_fail = True
         evaluator.fails_by_content = flow.tests_content
-        content = join(given[name].label for name in program.names if name in flow.tested)
-        results = {name: self._output(flow, name, given, may_link=may_link) for name in program.into}
+        content = join(given[name].label for name in flow.tested(program.names))
+        results = {name: self._output(flow, name, given, evaluator) for name in program.into}
+        if flow.may_test and not every.is_public and not self._frame.flow.of[program.id].is_caught:
+            self.bits[self._site(program)] = 1  # its failure may tell more than that data has another form
+        if flow.prints:
+            self._print(program, every)
         recovery = program.recovery
         if recovery is not None and isinstance(recovery.remedy, GoOn | Use):
             results = {name: value._replace(label=value.label.join(every)) for name, value in results.items()}
@@ -274,14 +330,22 @@ class Interpreter(Blocks):
         whole = UNSET if first is None else results[first]
         self._done(program, first, whole, evaluator, None, content)
 
+    def _print(self, program: Compute, label: Label) -> None:
+        """What a program prints is a remark, which may say all that the program reads."""
+        pc = self._pc(program)
+        printed = Argument("0", (Hole("print", label),), label)
+        call = CallView(program.id, "TERMINATE", (printed,), self._planner.join(pc))
+        self._record(program, "NOTE", [call], (("0", Labelled(label)),), pc)
+
     def _output(
-        self, flow: ProgramFlow, name: str, given: Mapping[str, Labelled], *, may_link: bool
+        self, flow: ProgramFlow, name: str, given: Mapping[str, Labelled], evaluator: ExpressionLabels
     ) -> Labelled:
         """What is known of a variable that a program sets: it is made of the inputs that lead to it."""
         values = [value for one, value in given.items() if one in flow.inputs_of(name, given)]
         label = self._planner.join(join(value.label for value in values))
-        if may_link:
-            label = self.judge.unshown(label)
+        if flow.reads_clock:
+            label = label.join(self._clock)
+        label = evaluator.told(flow.texts, label, spells=flow.spells)
         said = said_by(values)
         return Labelled(label, label, (), origins_of(values), said)
 
@@ -289,7 +353,7 @@ class Interpreter(Blocks):
         evaluator = self._evaluator(statement)
         decision = evaluator.decision(statement.condition, counts_bits=self._counts(statement))
         if decision.reveals_bit:
-            self.bits.add(self._site(statement))
+            self.bits[self._site(statement)] = 1
         evaluator.fails_by_content = evaluator.can_fail = True
         self._may_fail(statement, evaluator, decision.origins, content=decision.label)
         if statement.message is not None:
@@ -303,7 +367,10 @@ class Interpreter(Blocks):
         calls, known = self._calls(statement, "TERMINATE", named, evaluator, pc)
         self._record(statement, "NOTE", calls, known, pc)
         for protected in self._protected:
-            protected.words = protected.words.join(evaluator.reads)
+            if protected.frame is self._frame:
+                protected.words = protected.words.join(evaluator.reads)
+        for loop in self._loops:
+            loop.words = loop.words.join(evaluator.reads)
         self._frame.words = self._frame.words.join(evaluator.reads)
 
     def _say(self, statement: Say) -> None:
@@ -327,12 +394,14 @@ class Interpreter(Blocks):
                 frame = self._frame
                 value = value if pc.flows_to(frame.base) else raised(value, pc)
                 frame.returned = value if frame.returned is None else self._joined(frame.returned, value)
+                self._ended(loop=None)
                 self._decide(statement, LITERAL, value.origins, pc=True)
             case Word.YIELD:
                 value = evaluator.value(statement.values[0]) if statement.values else UNSET
                 self._may_fail(statement, evaluator, value.origins)
-                if self._loops:
-                    self._loops[-1].yields.append(raised(value, pc))
+                item = next((loop for loop in reversed(self._loops) if loop.is_items), None)
+                if item is not None:
+                    item.yields.append(raised(value, pc))
             case Word.NOTE:
                 self._message(statement, statement.values, LITERAL)
                 self._may_fail(statement, evaluator, ())
@@ -343,10 +412,14 @@ class Interpreter(Blocks):
             case Word.BREAK | Word.CONTINUE:
                 if self._loops:
                     self._loops[-1].ends = self._loops[-1].ends.join(pc)
+                    self._ended(loop=self._loops[-1])
                 self._decide(statement, LITERAL, (), pc=True)
             case Word.WAIT:
                 for value in statement.values:
-                    self._clock = self._clock.join(evaluator.value(value).label)
+                    known = evaluator.value(value)
+                    self._clock = self._clock.join(known.label)
+                    if not isinstance(value, Literal):  # less than no time is a failure
+                        evaluator.fails(known)
                 self._may_fail(statement, evaluator, ())
             case _:
                 raise AssertionError(statement.word)

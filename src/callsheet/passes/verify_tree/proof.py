@@ -21,6 +21,7 @@ from callsheet.ir.tree import (
     Act,
     Block,
     Invoke,
+    Leave,
     Say,
     Statement,
     SubPlan,
@@ -29,6 +30,7 @@ from callsheet.ir.tree import (
     acts,
     all_statements,
     inner_blocks,
+    recovery_of,
     statements,
 )
 from callsheet.passes.verify.persisted_labels import NOTHING_LEFT, PersistedLabels
@@ -93,7 +95,7 @@ def verify_tree(
         if any(violation.rule is Rule.STRUCTURE and violation.step is None for violation in violations):
             return Verdict(tuple(violations))
         made = _interpreted(tree, judge, inputs or {}, parameters or {}, left, every_bit=False)
-        bits = 0 if judge.policy.implicit is Implicit.STRICT else len(made.bits)
+        bits = 0 if judge.policy.implicit is Implicit.STRICT else made.bits.total()
         if bits > MOST_BITS:
             made = _interpreted(tree, judge, inputs or {}, parameters or {}, left, every_bit=True)
         collected = _Collected(judge, can_ask)
@@ -412,7 +414,9 @@ def _plans(tree: Tree) -> Iterator[Violation]:
             yield Violation(None, Rule.STRUCTURE, f"the sub-plan {plan.name} calls itself", span=plan.span)
             return
         for statement in statements(plan.body):
-            if _ends(statement):
+            recovery = recovery_of(statement)
+            leaves = recovery is not None and isinstance(recovery.remedy, Leave)
+            if leaves or _ends(statement):
                 message = "a sub-plan cannot end the run"
                 hint = "RETURN a value, and end the run in the main plan"
                 yield Violation(statement.id, Rule.STRUCTURE, message, help=hint, span=statement.span)

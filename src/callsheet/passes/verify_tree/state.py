@@ -41,6 +41,20 @@ class Layers:
         if pc is not LITERAL or name in self._counters[-1]:
             self._counters[-1][name] = pc
 
+    @property
+    def depth(self) -> int:
+        """How many layers there are."""
+        return len(self._layers)
+
+    def since(self, depth: int, around: Label) -> dict[str, Labelled]:
+        """What is set in the layers above this depth, as it is outside of them, behind these decisions."""
+        found: dict[str, Labelled] = {}
+        for layer, counters in zip(self._layers[depth:], self._counters[depth:], strict=True):
+            for name, value in layer.items():
+                pc = counters.get(name, LITERAL)
+                found[name] = value if pc.flows_to(around) else raised(value, pc)
+        return found
+
     def push(self, known: Mapping[str, Labelled] | None = None) -> None:
         """Begin a layer, with these values."""
         self._layers.append(dict(known or {}))
@@ -74,18 +88,21 @@ class Layers:
 class Counters:
     """The label of the program counter at each statement of one body, which only rises."""
 
-    __slots__ = ("_marked", "labels", "version", "why")
+    __slots__ = ("_marked", "labels", "why")
 
     def __init__(self, flow: TreeFlow) -> None:
         self.labels = [LITERAL] * flow.size
         self.why: list[tuple[int, ...]] = [()] * flow.size
-        self.version = 0
         self._marked: dict[Label, dict[int, int]] = {}
 
-    def note(self, regions: Iterable[Region], label: Label, why: int) -> None:
-        """A decision of this label governs these regions; each number is visited once for each label."""
+    def note(self, regions: Iterable[Region], label: Label, why: int) -> int:
+        """A decision of this label governs these regions; gives how many counters rise.
+
+        Each number is visited once for each label.
+        """
         if label is LITERAL:
-            return
+            return 0
+        risen = 0
         marked = self._marked.setdefault(label, {})
         for region in regions:
             number = _unmarked(marked, region.first)
@@ -95,8 +112,9 @@ class Counters:
                 if joined != self.labels[number]:
                     self.labels[number] = joined
                     self.why[number] = (*self.why[number], why)
-                    self.version += 1
+                    risen += 1
                 number = _unmarked(marked, number + 1)
+        return risen
 
 
 def _unmarked(marked: dict[int, int], number: int) -> int:

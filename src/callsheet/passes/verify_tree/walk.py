@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
@@ -46,12 +47,27 @@ class Frame:
     can_fail: bool = False
     words: Label = LITERAL
     """The label of the words of its failure."""
+    exits: list[Exit] = field(default_factory=list["Exit"])
+    """What was stored where it returns early, in layers of places above `depth`."""
+    depth: int = 0
+
+
+class Exit(NamedTuple):
+    """What is set where something ends early: variables, places, and the files that are written for sure."""
+
+    variables: dict[str, Labelled]
+    places: dict[str, Labelled]
+    written: frozenset[str]
 
 
 @dataclass(slots=True)
 class Protected:
-    """A block whose failures something handles: what was set on the way, and what the failure says."""
+    """A block whose failures something handles: what was set on the way, and what the failure says.
 
+    `frame` is the body that it stands in: what a sub-plan stores in places counts, its variables do not.
+    """
+
+    frame: Frame
     set_: dict[str, Labelled] = field(default_factory=dict[str, Labelled])
     places: dict[str, Labelled] = field(default_factory=dict[str, Labelled])
     words: Label = LITERAL
@@ -61,22 +77,33 @@ class Protected:
 class Called(NamedTuple):
     """A call as something that may fail: the labels of its result, and of whether it gives one.
 
-    `reveals` says that it computes with private data, `is_program` that the plan writes what it does with it.
+    `words` is the label of what its failure says, beyond its result. `reveals` says that it computes with
+    private data, `is_program` that the plan writes what it does with it.
     """
 
     result: Label
     present: Label
     reveals: bool = True
     is_program: bool = False
+    words: Label = LITERAL
 
 
 @dataclass(slots=True)
 class Loop:
-    """A loop that is walked: what its items yield, and what decides which of them there are."""
+    """A loop that is walked: what its items yield, and what decides which of them there are.
 
+    A round of a REPEAT is no item: what it yields belongs to the loop around it. `exits` is what was set
+    where a round or item ended early, in layers above `depths` of variables and places.
+    """
+
+    is_items: bool = True
     yields: list[Labelled] = field(default_factory=list[Labelled])
     ends: Label = LITERAL
-    path: tuple[str, ...] = ()
+    words: Label = LITERAL
+    """The label of what the failure of an item or a round says."""
+    around: Label = LITERAL
+    depths: tuple[int, int] = (0, 0)
+    exits: list[Exit] = field(default_factory=list[Exit])
 
 
 Ways: TypeAlias = "list[tuple[dict[str, Labelled], dict[str, Labelled]]]"
@@ -101,8 +128,8 @@ class Walk:
         self.labels = CallLabels(judge, left)
         self.records: dict[Site, Record] = {}
         self.origins = Origins()
-        self.bits: set[Site] = set()
-        """The statements that let a single bit of private data through."""
+        self.bits: Counter[Site] = Counter()
+        """How many bits of private data the statements let through."""
         self.unset: dict[Site, str] = {}
         """Statements that read a variable which nothing has set, with its name."""
         self._given = inputs
@@ -117,12 +144,18 @@ class Walk:
         self._places = Layers()
         self._written: frozenset[str] = frozenset()
         self._clock = LITERAL
+        self._risen = 0
         self._protected: list[Protected] = []
         self._loops: list[Loop] = []
         self._retries: int = 0
         self._again: int = 0
         self._beside: str | None = None
         self._frame = self._main()
+
+    @property
+    def _version(self) -> tuple[int, Label]:
+        """What changes whenever anything rises that is not a variable or a place."""
+        return self._risen, self._clock
 
     def _main(self) -> Frame:
         flow = flow_of_block(self.tree.body)
@@ -180,6 +213,8 @@ class Walk:
         self._frame.variables.put(name, value, pc)
         value = raised(value, pc)
         for protected in self._protected:
+            if protected.frame is not self._frame:
+                continue
             before = protected.set_.get(name)
             protected.set_[name] = value if before is None else self._joined(before, value)
 
@@ -192,6 +227,17 @@ class Walk:
     @property
     def _evaluate(self) -> ExpressionLabels:
         return ExpressionLabels(self.judge, lambda _: UNSET)
+
+    def _ended(self, *, loop: Loop | None) -> None:
+        """Something ends early here: a round or item of a loop, or else the sub-plan that returns."""
+        places, written = self._places, self._written
+        if loop is not None:
+            around, (variables, depth) = loop.around, loop.depths
+            loop.exits.append(
+                Exit(self._frame.variables.since(variables, around), places.since(depth, around), written)
+            )
+        elif self._frame.path:
+            self._frame.exits.append(Exit({}, places.since(self._frame.depth, LITERAL), written))
 
     def _store(self, place: str, value: Labelled, *, sure: bool) -> None:
         before = self._places.get(place)
@@ -213,7 +259,7 @@ class Walk:
         self._clock = self._clock.join(label)
         frame = self._frame
         number = self.origins.add(self._site(statement), statement.id, label, sources)
-        frame.counters.note(frame.flow.of[statement.id].decides, label, number)
+        self._risen += frame.counters.note(frame.flow.of[statement.id].decides, label, number)
 
     def _may_fail(
         self,
@@ -239,10 +285,11 @@ class Walk:
         handled = tested.join(pc)
         if called is not None:
             handled = handled.join(called.result if full else called.present)
+            words = words.join(called.words)
             may_tell = called.reveals and (governed.is_caught or called.is_program)
             told = handled if governed.is_caught else pc
             if may_tell and not full and not is_shown(called.result, told):
-                self.bits.add(self._site(statement))
+                self.bits[self._site(statement)] = 1
         if evaluator.can_fail:
             handled = handled.join(evaluator.reads if called is None or full else evaluator.content)
         said = words.join(evaluator.reads).join(handled)
@@ -256,7 +303,7 @@ class Walk:
                 label = handled
             elif in_loop and not region.is_behind_loop:  # nobody chooses anything by stopping a run
                 label = Label(tested.untrusted, handled.readers)
-            frame.counters.note((region,), label, number)
+            self._risen += frame.counters.note((region,), label, number)
         if governed.escapes:
             frame.can_fail = True
             frame.content = frame.content.join(tested)
@@ -265,7 +312,10 @@ class Walk:
         if governed.ends_item:
             for loop in self._loops:
                 loop.ends = loop.ends.join(handled)
+                loop.words = loop.words.join(said)
         for protected in self._protected:
+            if protected.frame is not frame:
+                continue
             protected.words = protected.words.join(said)
             protected.origins = tuple(dict.fromkeys((*protected.origins, *sources)))[:8]
         return handled
