@@ -157,7 +157,7 @@ class Evaluator:
                 return value
         return value
 
-    def _strict(self, node: Expression, read: Read) -> Foreseen:
+    def _strict(self, node: Expression, read: Read) -> Foreseen:  # noqa: PLR0911 - a case for each node
         """An expression that evaluates everything directly inside it."""
         parts = [(one, self.value(one, read)) for one in children(node)]
         if all(is_known(value) for _, value in parts) and not _asks_time(node):
