@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from callsheet.api.admission import Equipment, revise
 from callsheet.api.plan_changes import check_file
+from callsheet.ir import Plan
 from callsheet.machine import Limits
 from callsheet.policy.model import Policy
 from callsheet.runtime import forking
@@ -20,7 +21,7 @@ from callsheet.runtime.edits import Edits
 from callsheet.runtime.forking import Draft, Forking, Revision
 from callsheet.runtime.offloading import Offload, at_once
 from callsheet.sealing.known import Known
-from callsheet.store import Journal
+from callsheet.store import Journal, JournalError
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,20 @@ class Fork:
 
     at: int
     edits: Edits = field(default_factory=Edits)
+
+
+@dataclass(frozen=True, slots=True)
+class Revised:
+    """A run of another plan with blocks, which keeps the finished calls that are unchanged.
+
+    `plan` is None for the plan of the run itself; `place` is the statement from which on nothing is kept.
+    """
+
+    plan: Plan | None = None
+    text: str = ""
+    place: str = ""
+    by: str = ""
+    verb: str = "rerun"
 
 
 def _anyone(_: Policy | None) -> None:
@@ -60,7 +75,9 @@ class BranchRules:
     offload: Offload = at_once
 
 
-async def branch_off(journal: Journal, run_id: str, what: Rerun | Fork, rules: BranchRules) -> Forking:
+async def branch_off(
+    journal: Journal, run_id: str, what: Rerun | Fork | Revised, rules: BranchRules
+) -> Forking:
     """Prepare a branch of a run: its events up to a point, and the effects ahead; nothing is recorded.
 
     The file of the plan was not edited since (unless `as_recorded`), and an edited plan is checked and proved
@@ -68,7 +85,9 @@ async def branch_off(journal: Journal, run_id: str, what: Rerun | Fork, rules: B
     PolicyRefused.
     """
     offload = rules.offload
-    if not rules.as_recorded:
+    if isinstance(what, Rerun) and what.limits is None and _is_tree(journal, run_id):
+        what = Revised(place=what.place, by=what.by)
+    if not rules.as_recorded and not (isinstance(what, Revised) and what.plan is not None):
         await offload(lambda: check_file(journal, run_id))
     match what:
         case Rerun(place, by, limits):
@@ -80,8 +99,40 @@ async def branch_off(journal: Journal, run_id: str, what: Rerun | Fork, rules: B
                 rules.check_policy(draft.policy)
                 revision = await _revised(draft, rules)
             made = await offload(lambda: forking.fork(journal, run_id, at, edits, revision, known))
+        case Revised():
+            made = await _keeping(journal, run_id, what, rules)
     rules.check_policy(made.folded.policy)
     return made
+
+
+def _is_tree(journal: Journal, run_id: str) -> bool:
+    return journal.plan_of(journal.find_run(run_id).plan_hash).tree is not None
+
+
+async def _keeping(journal: Journal, run_id: str, what: Revised, rules: BranchRules) -> Forking:
+    """A run of an edited plan: it is checked with the tools of the run, and takes the same inputs."""
+    from callsheet.runtime.edits import ParentHistory  # noqa: PLC0415 - only for edited plans
+    from callsheet.runtime.kept_ahead import keep_calls  # noqa: PLC0415 - as above
+
+    info = journal.find_run(run_id)
+    history = ParentHistory(journal, info)
+    plan = history.plan if what.plan is None else what.plan
+    if plan.tree is None or history.plan.tree is None:
+        raise JournalError(
+            "JRN084",
+            "only a plan with blocks can take over the calls of a run of one",
+            hint="for a plan of version 1: `callsheet rerun RUN --from STEP`, or `callsheet upgrade`",
+        )
+    known = await rules.offload(rules.known)
+    draft = Draft(plan, history.first(), None)
+    revision = await _revised(draft, rules)
+    return await rules.offload(
+        lambda: keep_calls(
+            journal, info.run_id, plan, revision,
+            verb=what.verb, start_again=what.place, by=what.by, known=known,
+            text=what.text or (history.text if what.plan is None else ""),
+        )
+    )  # fmt: skip
 
 
 def begins_at(journal: Journal, run_id: str, place: str) -> int:

@@ -40,19 +40,27 @@ from callsheet.store.label_transfer import open_labels
 from callsheet.store.snapshots import AskTimes, SideRecord
 
 if TYPE_CHECKING:
+    from callsheet.store.kept_calls import KeptCalls
     from callsheet.trace.lctl.model import Handoff
     from callsheet.trace.lctl.receive import Reply
 
 
 @contextmanager
-def gateway_of(journal: Journal, run_id: str, folded: Folded, ports: Ports) -> Generator[Gateway]:
-    """The gateway of a run; under a policy a guarded one."""
+def gateway_of(
+    journal: Journal, run_id: str, folded: Folded, ports: Ports, kept: KeptCalls | None = None
+) -> Generator[Gateway]:
+    """The gateway of a run; under a policy a guarded one. Calls of an earlier run that are `kept` are not sent."""
     if ports.blocks is not None:
         ports = with_blocks(ports, journal)
     machine, enforcement = folded.machine, folded.enforcement
     facts, most_at_once = folded.facts, machine.limits.max_concurrency_by_tool
     if enforcement is None:
         gateway = Gateway(ports, run_id, facts, most_at_once)
+        if kept is not None:
+            from callsheet.runtime.keeping import KeepingGateway  # noqa: PLC0415 - only for edited plans
+
+            gateway = KeepingGateway(ports, run_id, facts, most_at_once)
+            gateway.kept = kept
         gateway.declared = lambda: journal.declared(run_id)
         yield gateway
         return

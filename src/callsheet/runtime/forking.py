@@ -106,6 +106,8 @@ class Forking:
     """The edited variables that are secret or contained sealed data in the parent."""
     is_sealed: bool = False
     """Whether anything in the parent is sealed."""
+    kept: tuple[str, ...] = ()
+    """For a run of an edited plan with blocks: what it keeps, runs again, and no longer asks for."""
 
     @property
     def at(self) -> int:
@@ -197,7 +199,7 @@ def fork(
     plan.
     """
     edits = edits or Edits()
-    parent = _parent(journal, run_id)
+    parent = parent_of(journal, run_id)
     if not 1 <= at <= parent.events:
         raise JournalError(
             "JRN041", f"the run has no event {at}", f"its events have the numbers 1 to {parent.events}"
@@ -248,7 +250,7 @@ def rerun(
     Other `limits` apply before the step begins, so that one which a limit refused can be made.
     Raises JournalError as `fork` does; JRN081 for a step that the run has not reached.
     """
-    parent = _parent(journal, run_id)
+    parent = parent_of(journal, run_id)
     history = ParentHistory(journal, parent)
     visited = _visited(place)
     beginning = begins_at(history.plan, history.events(), history.plan_of, visited)
@@ -278,7 +280,7 @@ def conclude(journal: Journal, run_id: str) -> RunOutcome:
         return RunOutcome(run_id, close_run(journal, writer, folded), usage=folded.usage())
 
 
-def _parent(journal: Journal, run_id: str) -> RunInfo:
+def parent_of(journal: Journal, run_id: str) -> RunInfo:
     info = journal.find_run(run_id)
     check_version(journal, info.run_id)
     bad = journal.verify(info.run_id)

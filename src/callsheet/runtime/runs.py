@@ -56,6 +56,7 @@ from callsheet.sealing.known import Known
 from callsheet.store import Journal, RunStatus, RunWriter
 from callsheet.store.folded import Folded
 from callsheet.store.journal_paths import new_run_id
+from callsheet.store.kept_calls import kept_by
 from callsheet.store.labels import LabelStore, Noted
 from callsheet.store.replay import begin
 from callsheet.store.start import Start
@@ -305,6 +306,8 @@ async def resume_run(
                 ports = await stack.enter_async_context(ports_for(placed, plan))
                 other = amendments.policy(folded)
             _change(folded, recorder, amendments.limits, other)
+            if machine.result is None and machine.tree is not None:
+                _settle_kept(journal, run_id, folded, recorder)
             if machine.result is None:
                 settle_doubts(folded, recorder, amendments.in_doubt)
             if machine.result is not None:
@@ -334,7 +337,8 @@ async def _go_on(
     commands = [remaining_command(folded, key) for key in folded.waiting if key not in doubtful]
     writer.know(ports.known)
     writer.set_status(RunStatus.RUNNING)
-    with gateway_of(journal, writer.run_id, folded, ports) as gateway:
+    kept = None if folded.machine.tree is None else await offload(lambda: kept_by(journal, writer.run_id))
+    with gateway_of(journal, writer.run_id, folded, ports, kept) as gateway:
         await keep_notes(journal, writer.run_id, plan, gateway, offload)
         return await drive(options, folded, commands, gateway, journaled, watch.on_driver)
 
@@ -357,6 +361,15 @@ def _change(
         folded.feed(recorder.event(PolicyChanged(policy)))
     if has_failed:
         folded.feed(recorder.event(Reopened()))
+
+
+def _settle_kept(journal: Journal, run_id: str, folded: Folded, recorder: JournalRecorder) -> None:
+    """Calls whose outcomes a run of an edited plan keeps are not in doubt, as they were never sent."""
+    if not folded.in_doubt() or (kept := kept_by(journal, run_id)) is None:
+        return
+    from callsheet.runtime.keeping import settle_kept  # noqa: PLC0415 - only for edited plans
+
+    settle_kept(folded, recorder, kept)
 
 
 def _plan_of(journal: Journal, run_id: str) -> Plan:

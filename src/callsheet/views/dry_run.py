@@ -13,7 +13,9 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from callsheet.ir import Ending, Step, plan_hash, word_of
+from callsheet.ir.tree import Compute, Foreach, If, Invoke, Repeat, Say, recovery_of, variables_set
 from callsheet.machine.forecasting import (
+    BlockForecast,
     Fields,
     Forecast,
     Foreseen,
@@ -30,6 +32,7 @@ from callsheet.machine.forecasting import (
 )
 from callsheet.views.columns import CUT, cut, escaped, pad, printable, width
 from callsheet.views.describe import describe_condition, describe_failure, describe_output
+from callsheet.views.tree import describe_expression, describe_recovery, describe_statement
 
 
 class RemarkKind(Enum):
@@ -102,6 +105,17 @@ def action_word(step: Step) -> str:
     return word_of(step.action) if jump is None else f"GOTO {jump.target}"
 
 
+def word_of_forecast(step: StepForecast) -> str:
+    """Returns the action of a step, or of the statement that it stands for, without arguments."""
+    match step.statement:
+        case Compute():
+            return "COMPUTE"
+        case Say(word=word):
+            return word.value
+        case _:
+            return action_word(step.step)
+
+
 def counted(times: Times) -> str:
     """Returns a range of counts as text.
 
@@ -154,7 +168,10 @@ def occurrence(step: StepForecast) -> str:
     parts = [str(step.when)]
     if step.when is When.NEVER:
         return f"never: {step.why_not}"
-    if step.is_per_item:
+    if step.statement is not None:
+        if step.times not in (Times(1, 1), Times(0, 1)):
+            parts.append(f"{counted(step.times)} times")
+    elif step.is_per_item:
         parts.append(f"for each item of {shown(step.items)}")
     elif step.step.foreach is not None and step.tool is not None:
         parts.append(f"{counted(step.times)} of its items")
@@ -175,7 +192,28 @@ def dry_run_json(
         "steps": [_step(step) for step in forecast.steps],
         "totals": _totals(totals, price),
         "unforeseen": list(forecast.unforeseen),
+        **(
+            {"blocks": [_block(key, each) for key, each in forecast.blocks.items()]}
+            if forecast.blocks
+            else {}
+        ),
         **({} if verdict is None else {"policy": _policy(verdict)}),
+    }
+
+
+def _block(key: str, block: BlockForecast) -> dict[str, Any]:
+    loop: dict[str, Any] = {}
+    if isinstance(block.statement, Foreach) and not block.part:
+        loop = {"items": _value(block.items), "count": block.count, "at_once": block.at_once}
+    return {
+        "block": key,
+        "id": block.id,
+        "text": title_of(block),
+        "when": str(block.when),
+        "times": _times(block.times),
+        "within": list(block.within),
+        "side_by_side": block.is_side_by_side,
+        **loop,
     }
 
 
@@ -203,7 +241,7 @@ def _remarks(remarks: tuple[Remark, ...]) -> dict[str, Any]:
 def _step(step: StepForecast) -> dict[str, Any]:
     out: dict[str, Any] = {
         "id": step.step.id,
-        "action": action_word(step.step),
+        "action": word_of_forecast(step),
         "when": str(step.when),
         "times": _times(step.times),
         "total": _times(step.total),
@@ -220,6 +258,9 @@ def _step(step: StepForecast) -> dict[str, Any]:
         out["model_calls"] = None if step.models is None else _models(step.models)
     if step.why_not is not None:
         out["why_not"] = step.why_not
+    if step.statement is not None:
+        out["within"] = list(step.within)
+        out["statement"] = describe_statement(step.statement)
     if step.step.foreach is not None:
         out["items"] = _value(step.items)
         out["per_item"] = step.is_per_item
@@ -236,6 +277,7 @@ def _visit_data(visit: Visit) -> dict[str, Any]:
         "sure": visit.is_sure,
         "inputs": [_value(value) for value in visit.inputs],
         "arguments": {name: _value(value) for name, value in visit.arguments},
+        **({"place": visit.place} if visit.place else {}),
     }
 
 
@@ -311,18 +353,24 @@ def dry_run_text(
     ids = [cut(printable(step.step.id), _MOST_ID) for step in forecast.steps]
     indent = max(map(width, ids), default=0) + 2
     group: int | None = None
+    within: tuple[str, ...] = ()
     for step, id_ in zip(forecast.steps, ids, strict=True):
+        lines += _headings(forecast, within, step.within)
+        within = step.within
         if step.step.group is not None and step.step.group != group:
             lines.append("concurrently:")
         elif step.step.group is None and group is not None:
             lines.append("then:")
         group = step.step.group
-        lines.append(pad(id_, indent) + _heading(step))
-        lines += (" " * indent + "  " + line for line in _details(step))
+        deeper = _DEEPER * len(within)
+        lines.append(deeper + pad(id_, indent) + _heading(step))
+        lines += (deeper + " " * indent + "  " + line for line in _details(step))
         if verdict is not None:
-            remarks = verdict.steps.get(step.step.id, ())
+            remarks = _remarks_on(step, verdict)
             lines += (
-                " " * indent + "  " + printable(line) for remark in remarks for line in lines_of(remark)
+                deeper + " " * indent + "  " + printable(line)
+                for remark in remarks
+                for line in lines_of(remark)
             )
     lines += ["", *_sums(forecast, totals, price)]
     if verdict is not None:
@@ -330,8 +378,61 @@ def dry_run_text(
     return "\n".join(cut(line, most) for line in lines)
 
 
+_DEEPER = "  "
+
+
+def _remarks_on(step: StepForecast, verdict: PolicyVerdict) -> tuple[Remark, ...]:
+    """The remarks on a step; those on a step of a sub-plan are about each of its calls."""
+    found = verdict.steps.get(step.step.id)
+    if found is None and step.statement is not None:
+        found = verdict.steps.get(step.statement.id)
+    return found or ()
+
+
+def _headings(forecast: Forecast, before: tuple[str, ...], now: tuple[str, ...]) -> Iterator[str]:
+    """The blocks that begin before a step: those that were not around the step before it."""
+    for depth, key in enumerate(now):
+        if before[: depth + 1] != now[: depth + 1]:
+            block = forecast.blocks[key]
+            yield _DEEPER * depth + printable(f"{title_of(block)}{_state_of(block)}")
+
+
+def title_of(block: BlockForecast) -> str:
+    """Returns what a block is, as the plan writes it."""
+    statement, part = block.statement, block.part
+    if isinstance(statement, If) and part != "ELSE":
+        number = 0 if part == "IF" else int(part.rpartition(" ")[2])
+        condition = describe_expression(statement.branches[number].condition)
+        return f"{block.id}: ?IF ({condition})" if number == 0 else f"{block.id}: ELSE IF ({condition})"
+    if part:
+        return f"{block.id}: {part}"
+    return f"{block.id}: {describe_statement(statement)}"
+
+
+def _state_of(block: BlockForecast) -> str:
+    """When and how often a block is executed, and which of it side by side."""
+    parts: list[str] = [] if block.when is When.ALWAYS else [str(block.when)]
+    statement = block.statement
+    if block.when is When.NEVER:
+        return ", never"
+    if isinstance(statement, Foreach) and not block.part:
+        if block.count is None:
+            parts.append(f"for each item of {shown(block.items)}")
+        else:
+            parts.append(f"{block.count:,} items" if block.count != 1 else "1 item")
+        at_once = f", at most {block.at_once} at a time" if block.at_once is not None else ""
+        parts.append(f"side by side{at_once}" if block.is_side_by_side else "one after another")
+    elif isinstance(statement, Repeat) and not block.part:
+        parts.append(f"{counted(block.times)} rounds")
+    elif block.is_side_by_side:
+        parts.append("side by side")
+    elif isinstance(statement, Invoke) and block.times not in (Times(1, 1), Times(0, 1)):
+        parts.append(f"{counted(block.times)} times")
+    return f"  {', '.join(parts)}" if parts else ""
+
+
 def _heading(step: StepForecast) -> str:
-    parts = [action_word(step.step), occurrence(step)]
+    parts = [word_of_forecast(step), occurrence(step)]
     if step.effect is not None:
         parts.append(str(step.effect) if step.is_declared else f"{step.effect} (undeclared)")
     if step.needs_approval:
@@ -345,10 +446,13 @@ def _details(step: StepForecast) -> Iterator[str]:
     for visit in step.visits[:_MOST_VISITS]:
         yield from _visit_line(step, visit)
     more = len(step.visits) - _MOST_VISITS
-    if step.times.most is not None and step.tool is not None and step.times.most > _MOST_VISITS:
-        more = step.times.most - _MOST_VISITS
+    most = step.times.most
+    if step.statement is not None:
+        more = 0 if most is None or step.repeats else most - min(len(step.visits), _MOST_VISITS)
+    elif most is not None and step.tool is not None and most > _MOST_VISITS:
+        more = most - _MOST_VISITS
     if more > 0:
-        yield f"… and {more:,} more items"
+        yield f"… and {more:,} more {'items' if step.statement is None else 'times'}"
     if step.step.condition is not None and not all(visit.is_sure for visit in step.visits):
         yield f"if {describe_condition(step.step.condition)}"
     if step.models is not None:
@@ -362,6 +466,8 @@ def _details(step: StepForecast) -> Iterator[str]:
         yield _result(step)
     if step.step.on_fail is not None:
         yield f"on failure: {describe_failure(step.step.on_fail)}"
+    if step.statement is not None and (said := describe_recovery(recovery_of(step.statement))):
+        yield f"on failure: {said}"
     if step.depends_on:
         ids = [printable(id_) for id_ in step.depends_on[:_MOST_READS]]
         yield "after " + ", ".join(ids + ["…"] * (len(step.depends_on) > _MOST_READS))
@@ -370,7 +476,10 @@ def _details(step: StepForecast) -> Iterator[str]:
 def _visit_line(step: StepForecast, visit: Visit) -> Iterator[str]:
     texts = [shown(value) for value in visit.inputs]
     texts += [f"{printable(name)}: {shown(value)}" for name, value in visit.arguments]
-    if visit.item is None or step.is_per_item:
+    if step.statement is not None:
+        around = visit.place != step.step.id and bool(visit.place)
+        yield from (f"{visit.place}: {', '.join(texts)}",) if around else texts
+    elif visit.item is None or step.is_per_item:
         yield from texts
     else:
         maybe = "" if visit.is_sure else " (maybe)"
@@ -387,6 +496,8 @@ def _prompt(step: StepForecast) -> str:
 
 def _result(step: StepForecast) -> str:
     target = describe_output(step.step)
+    if step.statement is not None:
+        target = " ".join(f"> ${printable(name)}" for name in variables_set(step.statement))
     if step.is_assumed:
         return f"{target} = {shown(step.result)} (assumed)"
     return f"{target} = {shown(step.result)}"

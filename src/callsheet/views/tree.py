@@ -107,6 +107,12 @@ def _into(into: Into | None) -> str:
 
 
 def _after(recovery: Recovery | None) -> str:
+    text = describe_recovery(recovery)
+    return f" ON_FAIL {text}" if text else ""
+
+
+def describe_recovery(recovery: Recovery | None) -> str:
+    """What a statement says about its failure in words, without ON_FAIL and blocks; "" for nothing."""
     if recovery is None:
         return ""
     text = "" if recovery.again is None else f" @RETRY({recovery.again.count})"
@@ -123,7 +129,7 @@ def _after(recovery: Recovery | None) -> str:
             text += f" TERMINATE ({', '.join(map(describe_expression, values))})"
         case _:
             assert_never(recovery.remedy)
-    return f" ON_FAIL{text}" if text else ""
+    return text.strip()
 
 
 class Entry(NamedTuple):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from mcp_types import (
     CallToolRequestParams,
@@ -145,12 +145,7 @@ async def call_own(
                 await _delegate("save_plan", _program(args, "plan_id", name="name"), context, caller)
             return await _delegate("plan_execute", _program(args), context, caller)
         case "check_program":
-            if not _has_blocks(_wanted(args, "code")):
-                return await _delegate("dry_run_plan", _program(args), context, caller)
-            operation = "validate_plan" if context.host.config.policy is None else "verify_plan"
-            inputs = cast("Mapping[str, Any]", args.get("inputs") or {})
-            given: dict[str, Any] = {"ltp_text": args["code"], "inputs": [*inputs]}
-            return await _delegate(operation, given, context, caller)
+            return await _delegate("dry_run_plan", _program(args), context, caller)
         case "run":
             return await _run(args, context, caller)
         case _:
@@ -197,14 +192,6 @@ class ModelTools:
 
     async def _plan_of(self, name: str) -> str | None:
         return await self._context.host.beside(lambda: self._plans.plan_of(name))
-
-
-def _has_blocks(code: str) -> bool:
-    """Whether a program is a tree of blocks, of which there is no dry run yet."""
-    from callsheet.frontends.spelling import read_plan_text  # noqa: PLC0415 - only where a program is checked
-
-    plan = read_plan_text(code, "program").result.plan
-    return plan is not None and plan.tree is not None
 
 
 def _program(args: Mapping[str, Any], *more: str, name: str = "") -> dict[str, Any]:

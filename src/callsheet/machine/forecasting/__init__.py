@@ -6,6 +6,7 @@ Pure: no tool, model or file is touched. Transforms are evaluated if all that th
 from callsheet.machine.forecasting.forecast import (
     AgentUse,
     Begun,
+    BlockForecast,
     Forecast,
     Standing,
     StepForecast,
@@ -32,6 +33,7 @@ from callsheet.machine.forecasting.plan_interpreter import foresee, foresee_rest
 __all__ = [
     "AgentUse",
     "Begun",
+    "BlockForecast",
     "Computed",
     "Fields",
     "Forecast",

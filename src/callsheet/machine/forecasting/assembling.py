@@ -133,7 +133,7 @@ def assemble(sighting: Observations) -> Forecast:
         steps.sort(key=lambda step: (level[step.number], step.number))
     else:
         steps.sort(key=lambda step: step.number)
-    return Forecast(sighting.plan, tuple(steps), tuple(_unforeseen(steps, sighting.setting.knowledge)))
+    return Forecast(sighting.plan, tuple(steps), tuple(unforeseen_in(steps, sighting.setting.knowledge)))
 
 
 def _reached(sighting: Observations) -> _Reached:
@@ -186,7 +186,7 @@ def _step(sighting: Observations, place: int, reached: _Reached) -> StepForecast
     knowledge = setting.knowledge
     may_fail = passage.may_fail or step.course.ends is Ending.NEW_PLAN
     tries = None if repeats else 1 + (retries if may_fail else 0)
-    effect, is_declared = _effect(step, knowledge)
+    effect, is_declared = effect_of_step(step, knowledge)
     has_result = passage.binding is not None
     return StepForecast(
         number=number,
@@ -201,8 +201,8 @@ def _step(sighting: Observations, place: int, reached: _Reached) -> StepForecast
         depends_on=_depends_on(sighting, step, passage),
         effect=effect,
         is_declared=is_declared,
-        models=_models(step, passage, knowledge),
-        agent=None if step.call is None else _agent(step.call, passage, knowledge),
+        models=models_of_step(step, passage, knowledge),
+        agent=None if step.call is None else agent_of_call(step.call, passage, knowledge),
         needs_approval=step.call is not None and knowledge.needs_approval(step.call.tool),
         is_assumed=step.id in knowledge.assumed,
         is_computed=passage.is_computed and step.id not in knowledge.assumed,
@@ -218,7 +218,7 @@ def _when(reached: When, passage: StepOutcome) -> When:
     return When.MAYBE if reached is When.ALWAYS and not passage.times.least else reached
 
 
-def _effect(step: Step, knowledge: Knowledge) -> tuple[Effect | None, bool]:
+def effect_of_step(step: Step, knowledge: Knowledge) -> tuple[Effect | None, bool]:
     """The effect of the step's call, and whether it was declared."""
     if step.call is None:
         return None, True
@@ -244,7 +244,7 @@ def _depends_on(sighting: Observations, step: Step, passage: StepOutcome) -> tup
     return tuple(dict.fromkeys([*(step.depends_on or ())[:_MOST_WAITED_FOR], *read]))
 
 
-def _models(step: Step, passage: StepOutcome, knowledge: Knowledge) -> ModelUse | None:
+def models_of_step(step: Step, passage: StepOutcome, knowledge: Knowledge) -> ModelUse | None:
     """What one visit asks of a model, estimated from the first visit."""
     if step.course.ends is Ending.NEW_PLAN:
         return _NEW_PLAN
@@ -269,7 +269,7 @@ def _tools_of_agent(call: Call, knowledge: Knowledge) -> tuple[str, ...] | None:
     return tuple(name for name in named or () if name in knowledge.facts)
 
 
-def _agent(call: Call, passage: StepOutcome, knowledge: Knowledge) -> AgentUse | None:
+def agent_of_call(call: Call, passage: StepOutcome, knowledge: Knowledge) -> AgentUse | None:
     """What an agent may call in one visit, estimated from the first; its last turn can only answer."""
     tools = _tools_of_agent(call, knowledge)
     if tools is None or not passage.visits:
@@ -313,7 +313,7 @@ def _known_part(value: Foreseen) -> Foreseen:
             return value
 
 
-def _unforeseen(steps: Sequence[StepForecast], knowledge: Knowledge) -> list[str]:
+def unforeseen_in(steps: Sequence[StepForecast], knowledge: Knowledge) -> list[str]:
     """What may happen in addition to the steps' own calls, in words."""
     names: list[str] = []
     for step in steps:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
 from callsheet.ir import Effect, Plan, Step
+from callsheet.ir.operations import COMPUTE
+from callsheet.ir.tree import Statement
 from callsheet.machine.forecasting.partial_values import Foreseen, ModelUse
 
 
@@ -28,13 +30,15 @@ class Visit(NamedTuple):
     """One execution of a step's action: the item's index in a FOREACH, and the arguments.
 
     `inputs` are the positional values, `arguments` the named ones; `is_sure` says that the condition, if any,
-    is known to hold.
+    is known to hold. `place` is, in a plan with blocks, what the keys of its calls begin with, if that is
+    known: `S2[4]/S5`.
     """
 
     item: int | None
     inputs: tuple[Foreseen, ...]
     arguments: tuple[tuple[str, Foreseen], ...]
     is_sure: bool
+    place: str = ""
 
 
 class Times(NamedTuple):
@@ -116,6 +120,10 @@ class StepForecast:
     result: Foreseen = None
     has_result: bool = False
     why_not: str | None = None
+    within: tuple[str, ...] = ()
+    """In a plan with blocks, the blocks around it, outermost first: keys of `Forecast.blocks`."""
+    statement: Statement | None = None
+    """In a plan with blocks, what `step` stands for; its id is the path to it, through sub-plans."""
 
     @property
     def tool(self) -> str | None:
@@ -125,7 +133,29 @@ class StepForecast:
     @property
     def is_call(self) -> bool:
         """Whether the step calls something and may do so in this run."""
-        return self.tool is not None and self.when is not When.NEVER
+        return self.tool not in (None, COMPUTE) and self.when is not When.NEVER
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockForecast:
+    """What is known of a block before the run.
+
+    `part` says which block of its statement it is: a condition's number, ELSE, ON_FAIL, FINALLY, or "" for
+    the only one. `items` is the source of a loop, `times` how often the block is executed in all, `count`
+    how many items are known. `is_side_by_side` says that the items of a loop, or the members of a @PARALLEL,
+    are executed so, at most `at_once` of them.
+    """
+
+    id: str
+    statement: Statement
+    part: str
+    when: When
+    times: Times
+    within: tuple[str, ...] = ()
+    items: Foreseen = None
+    count: int | None = None
+    is_side_by_side: bool = False
+    at_once: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +166,8 @@ class Forecast:
     steps: tuple[StepForecast, ...]
     unforeseen: tuple[str, ...] = ()
     """What else may happen and cannot be known before the run, in words."""
+    blocks: Mapping[str, BlockForecast] = field(default_factory=dict[str, BlockForecast])
+    """The blocks of a plan that has them, in the order of the text."""
 
     def calls(self) -> Iterator[StepForecast]:
         """The steps that make a call, or may."""

@@ -39,7 +39,8 @@ def foresee(
     """What the plan would do with these inputs; nothing is called except transforms of known values.
 
     The plan should be one that the checks found without errors; for another the forecast says what the
-    machine would make of it. Raises ValueError if the dependencies of a graph have a cycle.
+    machine would make of it. Raises ValueError if the dependencies of a graph have a cycle, CallsheetError
+    for a plan with blocks that cannot be compiled.
 
     >>> from callsheet.ir import Call, Literal, Output, Plan, Ref, Step
     >>> read = Step("S1", Call("READ", named=(("path", Literal("a")),)), output=Output("text"))
@@ -49,8 +50,11 @@ def foresee(
     READ path=a
     SEND text=<READ result.title>
     """
-    flat(plan, "the forecast of a run")
     with gc_paused(len(plan.steps) >= _LARGE):
+        if plan.tree is not None:
+            from callsheet.machine.forecasting.tree_interpreter import foresee_tree  # noqa: PLC0415 - version 2
+
+            return foresee_tree(plan, inputs, knowledge)
         return _PlanInterpreter(plan, inputs or {}, knowledge or Knowledge()).forecast()
 
 
@@ -59,6 +63,7 @@ def foresee_rest(plan: Plan, standing: Standing, knowledge: Knowledge) -> Foreca
 
     The visits of a step that has begun are the items of its FOREACH that it has not started.
     """
+    flat(plan, "the forecast of the rest of a run")
     with gc_paused(len(plan.steps) >= _LARGE):
         return _PlanInterpreter(plan, standing.variables, knowledge, standing).forecast()
 

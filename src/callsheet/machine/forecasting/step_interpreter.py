@@ -258,7 +258,7 @@ class _StepInterpreter:
                 yield _Item(None, holds, self._scope)
             return
         findings = self._items
-        for index, item in enumerate((_item_of(self._source),) if findings is None else findings):
+        for index, item in enumerate((any_item_of(self._source),) if findings is None else findings):
             scope = _with_variable(self._scope, step.foreach.var, item)
             holds = True if step.condition is None else decide(step.condition, scope)
             if holds is not False:
@@ -489,7 +489,7 @@ class _StepInterpreter:
         )
 
 
-def _item_of(source: Foreseen) -> Unknown:
+def any_item_of(source: Foreseen) -> Unknown:
     """The placeholder for any item of an unknown list."""
     if isinstance(source, Unknown):
         return Unknown(f"item of {str(source)[1:-1]}", source.step)

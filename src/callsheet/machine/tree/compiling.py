@@ -5,7 +5,7 @@ In: a `Tree`, and facts about the tools that it calls. Out: a `TreeProgram` with
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 from itertools import count
 from typing import assert_never
@@ -109,6 +109,33 @@ def compile_tree(plan: Plan, facts: Mapping[str, ToolFacts]) -> Program:
     slot_of = {name: slot for slot, name in enumerate(main.body.names)}
     number_of = {code.id: code.number for code in maker.codes}
     return Program(plan, tuple(maker.codes), number_of, slot_of, tuple(main.body.names), {}, None, program)
+
+
+def asks_time_in_code(source: str) -> bool:
+    """Whether the source of a COMPUTE may ask for the time, and is given it."""
+    return _CLOCK_IN_CODE.search(source) is not None
+
+
+def loop_operations(program: TreeProgram) -> Iterator[LoopOp]:
+    """The loops of a plan, those of its sub-plans included, each once."""
+    seen: set[int] = set()
+    stack = [program.main]
+    while stack:
+        body = stack.pop()
+        if id(body) in seen:
+            continue
+        seen.add(id(body))
+        for operation in body.operations:
+            match operation:
+                case LoopOp(body=inner):
+                    yield operation
+                    stack.append(inner)
+                case InvokeOp(body=inner):
+                    stack.append(inner)
+                case ParallelOp(members=members):
+                    stack.extend(members)
+                case _:
+                    pass
 
 
 def _callees_first(tree: Tree) -> list[str]:
@@ -411,7 +438,7 @@ class _Compiler:
         return code
 
     def compute(self, one: Compute, scope: _Scope, remedy: RemedyCode | None) -> None:
-        has_clock = _CLOCK_IN_CODE.search(one.source) is not None
+        has_clock = asks_time_in_code(one.source)
         if has_clock:
             scope.operations.append(ClockOp(self.clock_code(one.id)))
         code = self.code(one.id, COMPUTE, one.recovery)

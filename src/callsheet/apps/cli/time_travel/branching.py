@@ -26,7 +26,7 @@ from callsheet.apps.rendering.values import without_controls
 
 if TYPE_CHECKING:
     from callsheet.api.admission import Equipment
-    from callsheet.api.run_branches import BranchRules, Fork, Rerun
+    from callsheet.api.run_branches import BranchRules, Fork, Rerun, Revised
     from callsheet.apps.cli.resume import Moved
     from callsheet.apps.masking import Masker
     from callsheet.ir import JSON
@@ -43,6 +43,8 @@ def is_confirmed(forking: Forking, masker: Masker, *, assume_yes: bool, as_json:
     any, the user is asked; without a terminal, `--yes` is required.
     """
     effects = forking.effects
+    if forking.kept and not as_json:
+        to_stderr("\n".join(masker.value([without_controls(line) for line in forking.kept])))
     if not as_json:
         to_stderr("\n".join(masker.value(_lines(forking))))
     if assume_yes or not effects:
@@ -56,6 +58,7 @@ def is_confirmed(forking: Forking, masker: Masker, *, assume_yes: bool, as_json:
                 "status": "not started",
                 "parent": {"run_id": forking.parent.run_id, "event": forking.at},
                 "effects": masker.value([effect.to_json() for effect in effects]),
+                **({"kept": masker.value([*forking.kept])} if forking.kept else {}),
                 "needs": "--yes",
             }
         )
@@ -70,6 +73,8 @@ def _is_interactive() -> bool:
 
 def _lines(forking: Forking) -> list[str]:
     parent = f"run {forking.parent.run_id} up to event {forking.at} of {forking.parent.events}"
+    if forking.kept:
+        parent = f"these calls of run {forking.parent.run_id}"
     if not forking.effects:
         ended = " and ends there" if forking.folded.machine.result is not None else ""
         return [f"the new run keeps {parent}{ended}; its remaining steps have no side effects"]
@@ -99,7 +104,7 @@ def actor_name(option: str | None) -> str:
 
 def start_branch(
     run: str,
-    what: Rerun | Fork,
+    what: Rerun | Fork | Revised,
     *,
     new_id: str | None,
     assume_yes: bool,
@@ -243,21 +248,41 @@ def _step(text: str) -> tuple[str, str]:
     return step.strip(), line
 
 
+def edited_plan(path: Path, place: str, by: str, verb: str) -> Revised:
+    """The edited plan in a file. Raises CallsheetError for one with errors."""
+    from callsheet.api.plan import Plan  # noqa: PLC0415 - not for --help
+    from callsheet.api.run_branches import Revised  # noqa: PLC0415 - imports the runtime
+
+    made = Plan.load(path)
+    return Revised(made.ir, path.read_text(encoding="utf-8"), place, by, verb)
+
+
 @click.command()
 @click.argument("run", metavar="RUN")
 @click.option(
     "--from",
     "place",
-    required=True,
+    default="",
     metavar="STEP[@VISIT]",
     help="The step to start from, such as S3 or S3@2; a step of the first re-plan is r1/S3.",
+)
+@click.option(
+    "--plan",
+    "plan_file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Run this edited plan with blocks, and keep the finished calls of RUN that are the same in it.",
 )
 @sure
 @run_id
 @by
 @resume_options
-def rerun(run: str, place: str, by: str | None, **arguments: Any) -> int:
+def rerun(run: str, place: str, plan_file: Path | None, by: str | None, **arguments: Any) -> int:
     """Run the plan of RUN again from a step, as a new run that keeps the earlier results.
+
+    With --plan an edited plan with blocks is run instead: each finished call with the same tool and arguments
+    by the same statement is kept, also under another id, for another item and in sub-plans. With --from as
+    well, that statement and those behind it keep nothing.
 
     RUN is a run id, a unique prefix of one, or `last`; it is not changed. In a graph, all steps that do not
     depend on the step keep their results; in a @PARALLEL block, the other members do. Earlier usage counts
@@ -272,4 +297,8 @@ def rerun(run: str, place: str, by: str | None, **arguments: Any) -> int:
     """
     from callsheet.api.run_branches import Rerun  # noqa: PLC0415 - imports the runtime
 
+    if plan_file is not None:
+        return start_branch(run, edited_plan(plan_file, place, actor_name(by), "rerun"), **arguments)
+    if not place:
+        raise click.UsageError("name the step to start from (--from STEP), or an edited plan (--plan FILE)")
     return start_branch(run, Rerun(place, actor_name(by), arguments["changes"]), **arguments)

@@ -1,0 +1,177 @@
+"""Prepares a run of an edited plan that keeps the finished calls of another, and foresees what it will do.
+
+In: a journal, a run, a plan with blocks. Out: the prepared run, with what it keeps, what it makes again or for
+the first time, and what is no longer asked for. No tool is called, nothing is recorded.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from callsheet.diagnostics import did_you_mean
+from callsheet.ir import Effect, Plan
+from callsheet.ir.operations import CLOCK, COMPUTE, CallKind, call_kind
+from callsheet.ir.tree import Act, all_statements
+from callsheet.machine import CallTool, ToolFacts
+from callsheet.machine.forecasting import Knowledge
+from callsheet.machine.forecasting.tree_interpreter import ForeseenCall, Recalled, foresee_tree
+from callsheet.ports.transforms import work_out
+from callsheet.runtime.edits import ParentHistory
+from callsheet.runtime.effects import AheadCall, EarlierCall, EffectAhead
+from callsheet.runtime.forking import ORIGINS, Forking, Revision, parent_of
+from callsheet.runtime.recording import text_of
+from callsheet.sealing.known import Known
+from callsheet.store import Journal, JournalError
+from callsheet.store.branch import Cut, branch
+from callsheet.store.kept_calls import Finished, KeptCalls, calls_of, content_of
+from callsheet.store.start import facts_to_json, policy_body
+
+_MOST_CALLS = 1_000
+
+
+def keep_calls(
+    journal: Journal,
+    run_id: str,
+    plan: Plan,
+    revision: Revision,
+    *,
+    verb: str = "rerun",
+    start_again: str = "",
+    by: str = "",
+    known: Known | None = None,
+    text: str = "",
+) -> Forking:
+    """Prepare a run of this plan that keeps what is unchanged of another run.
+
+    With `start_again`, the id of a statement, that one and those behind it in the text keep nothing. Raises
+    JournalError as `forking.fork` does; JRN081 for a statement that the plan does not have.
+    """
+    parent = parent_of(journal, run_id)
+    history = ParentHistory(journal, parent, known)
+    again = _from(plan, start_again)
+    body = history.start(1, {"verb": verb, "by": by, "edits": [], "keeps": True, "again": again})
+    kept = {name: fact for name, fact in body["facts"].items() if name in body["pins"]}
+    body |= {"facts": {**body["facts"], **facts_to_json(revision.facts), **kept}}
+    body |= {"pins": {**revision.pins, **body["pins"]}}
+    launch = {name: value for name, value in body["launch"].items() if name not in ORIGINS}
+    servers = {**revision.servers, **launch.get("servers", {})}
+    body |= {"launch": {**launch, **({"servers": servers} if servers else {})}}
+    body |= {} if revision.policy is None else policy_body(revision.policy)
+    made = branch(plan, history.events(1), history.plan_of, Cut(1), body)
+    preview = _Preview(KeptCalls(plan, calls_of(journal, run_id), again), made.folded.facts, run_id)
+    preview.walk(plan, made.folded.start.inputs)
+    source = text or text_of(plan)
+    forking = Forking(
+        parent, made, source, preview.effects(), history.known(), is_sealed=history.opener.has_opened
+    )
+    return replace(forking, kept=preview.lines())
+
+
+def _from(plan: Plan, start_again: str) -> list[str]:
+    """The statements from one on, in the order of the text, those of sub-plans first."""
+    if not start_again:
+        return []
+    assert plan.tree is not None
+    ids = [one.id for one in all_statements(plan.tree)]
+    if start_again not in ids:
+        near = did_you_mean(start_again, ids)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"its statements are {', '.join(ids[:12])}"
+        raise JournalError("JRN081", f"the plan has no statement {start_again[:80]}", hint)
+    return ids[ids.index(start_again) :]
+
+
+class _Preview:
+    """Walks the new plan with the outcomes that it keeps."""
+
+    def __init__(self, kept: KeptCalls, facts: Mapping[str, ToolFacts], run_id: str) -> None:
+        self._kept, self._facts, self._run_id = kept, facts, run_id
+        self._found: list[tuple[ForeseenCall, Finished]] = []
+        self._asked: list[ForeseenCall] = []
+
+    def walk(self, plan: Plan, inputs: Mapping[str, object]) -> None:
+        """Go through the plan in the order of the text."""
+        knowledge = Knowledge(facts=self._facts, compute=work_out)
+        foresee_tree(plan, inputs, knowledge, self._recall)  # pyright: ignore[reportArgumentType]
+
+    def _recall(self, call: ForeseenCall) -> Recalled | None:
+        found = None
+        if call.place and call.is_known:
+            content = content_of(call.tool, call.inputs, call.arguments, call.wants_data)  # pyright: ignore[reportArgumentType]
+            found = self._kept.take(content, f"{call.place}.1")
+        if found is not None and found.outcome is not None:
+            self._found.append((call, found))
+            return Recalled(found.outcome.value)
+        self._asked.append(call)
+        return None
+
+    def effects(self) -> tuple[EffectAhead, ...]:
+        """The calls ahead that may change something, by statement; those that the run before made in their place."""
+        by_step: dict[str, list[ForeseenCall]] = {}
+        for call in self._asked:
+            if isinstance(call.statement, Act) and not self._effect(call.tool).only_reads:
+                by_step.setdefault(call.statement.id, []).append(call)
+        return tuple(self._ahead(step, calls) for step, calls in by_step.items())
+
+    def _effect(self, tool: str) -> Effect:
+        match call_kind(tool):
+            case CallKind.MODEL | CallKind.TRANSFORM | CallKind.HUMAN:
+                return Effect.PURE
+            case CallKind.AGENT:
+                return Effect.UNSAFE
+            case CallKind.TOOL:
+                return self._facts.get(tool, ToolFacts()).effect
+
+    def _ahead(self, step: str, calls: list[ForeseenCall]) -> EffectAhead:
+        before = [call for call in self._kept.left() if self._kept.is_of(call, step)]
+        ahead = [AheadCall(call.place, {**_numbered(call.inputs), **call.arguments}) for call in calls]
+        return EffectAhead(
+            step,
+            calls[0].tool,
+            self._effect(calls[0].tool),
+            self._run_id,
+            tuple(ahead[:_MOST_CALLS]),
+            more=max(0, len(ahead) - _MOST_CALLS),
+            earlier=tuple(_earlier(call) for call in before),
+        )
+
+    def lines(self) -> tuple[str, ...]:
+        """What is kept, made again, new, and gone, a line each."""
+        shown = [call.statement for call, _ in self._found if call.tool not in (CLOCK, COMPUTE)]
+        counts = Counter(one.id for one in shown)
+        lines = [f"kept: {_counted(counts)}"] if counts else ["kept: no call"]
+        left = self._kept.left()
+        asked = Counter(c.statement.id for c in self._asked if c.tool not in (CLOCK, COMPUTE))
+        made = {step for step in asked if any(self._kept.is_of(call, step) for call in left)}
+        for word, steps in (("runs again, or with other arguments", made), ("new", asked.keys() - made)):
+            some = Counter({step: asked[step] for step in asked if step in steps})
+            if some:
+                lines.append(f"{word}: {_counted(some)}")
+        gone = [c for c in left if not any(self._kept.is_of(c, step) for step in asked) and _is_call(c)]
+        for call in gone[:20]:
+            what = "in doubt, it may have taken place" if call.outcome is None else "finished"
+            lines.append(f"gone ({what}): {call.key} @{call.command.tool}, {call.source}")
+        if len(gone) > 20:
+            lines.append(f"gone: {len(gone) - 20:,} more calls")
+        return tuple(lines)
+
+
+def _is_call(call: Finished) -> bool:
+    return call.command.tool not in (CLOCK, COMPUTE)
+
+
+def _numbered(inputs: Iterable[object]) -> dict[str, object]:
+    return {str(number): value for number, value in enumerate(inputs)}
+
+
+def _earlier(call: Finished) -> EarlierCall:
+    args = call.command.args if isinstance(call.command, CallTool) else {"inputs": call.command.inputs}
+    return EarlierCall(call.seq, call.command.tool, args)
+
+
+def _counted(counts: Counter[str]) -> str:
+    named = ", ".join(f"{step} ({count})" if count > 1 else step for step, count in [*counts.items()][:20])
+    more = f" and {len(counts) - 20} more steps" if len(counts) > 20 else ""
+    total = sum(counts.values())
+    return f"{total} call{'s' if total != 1 else ''}: {named}{more}"

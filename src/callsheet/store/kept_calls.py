@@ -1,0 +1,242 @@
+"""The finished calls of an earlier run that a run of an edited plan keeps, found again by their content.
+
+In: the journal of the earlier run. Out: for a call of the new run the recorded outcome of the same call, each
+at most once. The same call is one of the same tool with the same arguments, made by the same statement: under
+another id, at another place, for another item, or by one that is no longer in the plan.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from hashlib import sha256
+from typing import Any, NamedTuple, TypeAlias
+
+from callsheet import lazy
+from callsheet.ir import JSON, Plan
+from callsheet.ir.tree import Statement, all_statements, without_spans
+from callsheet.ir.tree_codec import tree_to_json
+from callsheet.machine import AgentTurn, CallModel, CallTool, Fact, RunAgent, Succeeded
+from callsheet.machine.keys import item_of, parse_key
+from callsheet.store.events import Event as Row
+from callsheet.store.events import EventType
+from callsheet.store.folded import Folded
+from callsheet.store.journal import Journal
+from callsheet.store.records import recorded_event
+from callsheet.store.replay import begin_with, fold_on
+
+Kept: TypeAlias = CallTool | CallModel | RunAgent | AgentTurn
+"""The commands whose outcomes are kept."""
+REMARK = "kept"
+"""The name of the remark on an outcome that was kept."""
+_ROUND = lazy.pattern(r"\[#\d+\]")
+_RETRIED = lazy.pattern(r"~\d+(?=/)")
+_PLACE = lazy.pattern(r"event (\d+) of run (\S+)")
+
+
+class Finished(NamedTuple):
+    """A call of an earlier run with its outcome; None if it left and nothing is known of it."""
+
+    run_id: str
+    seq: int
+    key: str
+    command: Kept
+    outcome: Succeeded | None
+    signature: str
+    """What its statement says, apart from its id."""
+    content: str
+
+    @property
+    def place(self) -> str:
+        """Its key without attempts."""
+        return _place(self.key)
+
+    @property
+    def source(self) -> str:
+        """Where it is recorded, in words."""
+        return f"event {self.seq} of run {self.run_id}"
+
+
+def content_of(
+    tool: str, inputs: Iterable[JSON], args: Mapping[str, Any], wants_data: bool = False, more: Any = None
+) -> str:
+    """A text that is the same for calls with the same tool and arguments alone."""
+    told = [tool, [*inputs], dict(args), wants_data, more]
+    return sha256(json.dumps(told, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def content_of_command(command: Kept) -> str:
+    """The content of a call."""
+    match command:
+        case CallTool(tool=tool, args=args, wants_data=wants_data):
+            return content_of(tool, (), args, wants_data)
+        case AgentTurn():
+            more = [repr(command.allowed), repr(command.turns)]
+            return content_of(command.tool, command.inputs, command.args, more=more)
+        case CallModel() | RunAgent():
+            return content_of(command.tool, command.inputs, command.args)
+
+
+def signatures(plan: Plan) -> dict[str, str]:
+    """What each statement of a plan says, by its id: equal for statements that differ in their ids alone."""
+    if plan.tree is None:
+        return {step.id: step.id for step in plan.steps}
+    return {one.id: _signature(one) for one in all_statements(plan.tree)}
+
+
+def _signature(one: Statement) -> str:
+    def bare(data: Any) -> Any:
+        if isinstance(data, dict):
+            return {name: bare(value) for name, value in data.items() if name not in ("id", "is_named")}
+        return [bare(value) for value in data] if isinstance(data, list) else data
+
+    return json.dumps(bare(tree_to_json(without_spans(one))), sort_keys=True)  # pyright: ignore[reportArgumentType]
+
+
+def _place(key: str) -> str:
+    place, _, turn = key.partition("/t")
+    return _RETRIED.sub("", f"{item_of(place)}/t{turn}" if turn else item_of(key))
+
+
+class KeptCalls:
+    """Finds the outcomes that a run keeps; `plan` is the plan of that run.
+
+    Statements in `again` keep nothing.
+    """
+
+    def __init__(self, plan: Plan, calls: Iterable[Finished], again: Iterable[str] = ()) -> None:
+        self.calls = [*calls]
+        self._left: dict[str, list[Finished]] = {}
+        for call in self.calls:
+            self._left.setdefault(call.content, []).append(call)
+        self.signatures = signatures(plan)
+        self._again = frozenset(again)
+
+    def take(self, content: str, key: str) -> Finished | None:
+        """The same call of the earlier run; it is found once."""
+        waiting = self._left.get(content)
+        if not waiting:
+            return None
+        step = _statement_of(key)
+        if step in self._again:
+            return None
+        place, signature, rounds = _place(key), self.signatures.get(step), _ROUND.findall(key)
+
+        def rank(call: Finished) -> int:
+            before = _statement_of(call.key)
+            if call.place == place and (call.signature == signature or before == step):
+                return 0
+            if _ROUND.findall(call.key) != rounds or key.endswith(":clock.1"):
+                return 9
+            if call.signature == signature and signature is not None:
+                return 1
+            if before == step:
+                return 2
+            is_gone = before not in self.signatures and call.signature not in self.signatures.values()
+            return 3 if is_gone else 9
+
+        found = min(waiting, key=rank)
+        if rank(found) == 9:
+            return None
+        waiting.remove(found)
+        return found
+
+    def left(self) -> list[Finished]:
+        """The calls that nothing has asked for."""
+        return sorted((call for calls in self._left.values() for call in calls), key=lambda call: call.seq)
+
+    def is_of(self, call: Finished, step: str) -> bool:
+        """Whether a call was made by what is this statement now."""
+        return _statement_of(call.key) == step or call.signature == self.signatures.get(step)
+
+
+def _statement_of(key: str) -> str:
+    return parse_key(key).step.removesuffix(":clock")
+
+
+def calls_of(journal: Journal, run_id: str) -> list[Finished]:
+    """The finished and the doubtful calls that a run which follows this one may keep.
+
+    Those are its own, and those that it could have kept itself and has not asked for. Raises JournalError if
+    a run cannot be read.
+    """
+    info = journal.find_run(run_id)
+    plan = journal.plan_of(info.plan_hash)
+    said = signatures(plan)
+    rows = iter(journal.opener(run_id).events(journal.events(run_id)))
+    first = next(rows)
+    folded = begin_with(plan, first)
+    found: list[Finished] = []
+    used: set[tuple[str, int]] = set()
+
+    def noted() -> Iterator[Row]:
+        for row in rows:
+            if row.type is EventType.OK and row.key is not None:
+                command = folded.waiting.get(row.key)
+                outcome = recorded_event(row, journal.plan_of)
+                if isinstance(command, Kept) and isinstance(outcome, Succeeded):
+                    found.append(_finished(run_id, row.seq, row.key, command, outcome, said))
+                    used.update(_sources(outcome))
+            yield row
+
+    fold_on(folded, noted(), journal.plan_of)
+    found += _doubtful(run_id, folded, said, info.events)
+    if keeps(first.body or {}) and info.parent_run is not None:
+        own = {call.content for call in found}
+        earlier = calls_of(journal, info.parent_run)
+        found += [
+            c
+            for c in earlier
+            if (c.run_id, c.seq) not in used and not (c.outcome is None and c.content in own)
+        ]
+    return found
+
+
+def keeps(start: Mapping[str, Any]) -> bool:
+    """Whether a run with this start keeps the calls of its parent."""
+    return bool((start.get("fork") or {}).get("keeps"))
+
+
+def kept_by(journal: Journal, run_id: str) -> KeptCalls | None:
+    """What a recorded run still keeps of the calls of its parent; None if it keeps none."""
+    info = journal.find_run(run_id)
+    if info.parent_run is None:
+        return None
+    first = next(iter(journal.events(run_id)))
+    if not keeps(first.body or {}):
+        return None
+    used = {
+        source
+        for row in journal.opener(run_id).events(journal.events(run_id))
+        if row.type is EventType.OK and isinstance(outcome := recorded_event(row, journal.plan_of), Succeeded)
+        for source in _sources(outcome)
+    }
+    calls = [call for call in calls_of(journal, info.parent_run) if (call.run_id, call.seq) not in used]
+    return KeptCalls(journal.plan_of(info.plan_hash), calls, (first.body or {})["fork"].get("again", ()))
+
+
+def as_kept(call: Finished, key: str) -> Succeeded:
+    """The outcome of an earlier call as that of the same call here."""
+    assert call.outcome is not None
+    remarks = tuple(one for one in call.outcome.remarks if not (isinstance(one, Fact) and one.name == REMARK))
+    return Succeeded(key, call.outcome.value, (*remarks, Fact(REMARK, call.source)))
+
+
+def _sources(outcome: Succeeded) -> Iterator[tuple[str, int]]:
+    for remark in outcome.remarks:
+        if isinstance(remark, Fact) and remark.name == REMARK:
+            found = _PLACE.fullmatch(remark.text)
+            if found is not None:
+                yield found[2], int(found[1])
+
+
+def _finished(
+    run_id: str, seq: int, key: str, command: Kept, outcome: Succeeded | None, said: Mapping[str, str]
+) -> Finished:
+    signature = said.get(_statement_of(key), "")
+    return Finished(run_id, seq, key, command, outcome, signature, content_of_command(command))
+
+
+def _doubtful(run_id: str, folded: Folded, said: Mapping[str, str], events: int) -> Iterator[Finished]:
+    for key, command in {**folded.in_doubt(), **folded.probing()}.items():
+        yield _finished(run_id, events, key, command, None, said)
