@@ -19,6 +19,7 @@ from hashlib import sha256
 from callsheet import lazy
 
 _AMBIGUOUS = lazy.pattern(r"[@%]|^r[0-9]+/")
+_TURN = lazy.pattern(r"(?<=[0-9])/t[0-9]+(?:c[0-9]+)?$")
 _ESCAPES = {"%": "%25", "/": "%2F", "@": "%40"}
 _TREE_AMBIGUOUS = lazy.pattern(r"[%/\[\]~]|\.[0-9]+$")
 _TREE_ESCAPES = {**_ESCAPES, "[": "%5B", "]": "%5D", "~": "%7E"}
@@ -48,6 +49,15 @@ def turn_key(key: str, turn: int, call: int = 0) -> str:
     ('S3.0.1/t2', 'S3.0.1/t2c1')
     """
     return f"{key}/t{turn}c{call}" if call else f"{key}/t{turn}"
+
+
+def attempt_key(key: str) -> str:
+    """The key of the attempt that a key belongs to: itself, or without its turn.
+
+    >>> attempt_key("S3.0.1/t2c1"), attempt_key("try1~2/S4.1"), attempt_key("S2[4]/t1.1/t3")
+    ('S3.0.1', 'try1~2/S4.1', 'S2[4]/t1.1')
+    """
+    return _TURN.sub("", key)
 
 
 def name_in_key(step: str) -> str:

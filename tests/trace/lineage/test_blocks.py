@@ -6,7 +6,7 @@ import json
 from typing import Any
 from zlib import crc32
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.machine.test_tree_laws import LIMITS
 from tests.plans import FACTS, duration
@@ -174,6 +174,23 @@ def test_the_value_of_use_is_made_of_the_failed_call_and_the_value() -> None:
     assert lineage.writes[lineage.answer].value == "p"
 
 
+RETRIED = """# ltp: 2
+INPUT $a: json
+INPUT $b: json = 1
+PLAN part ($x: json) {
+  S1: @READ (x=1)
+  RETURN (1)
+}
+S2: CALL part (x=1) ON_FAIL @RETRY(3, delay=0.0)
+try1: ?FOREACH ($i IN [1, 2]) {
+  t1: @READ (x=1)
+} ON_FAIL @RETRY(1, delay=0.0) ON_FAIL {
+  NOTE ("${error.kind}")
+}
+S3: @RESPOND (1)
+"""
+
+
 def data_behind(lineage: TreeLineage, start: Node) -> tuple[set[str], bool]:
     """The calls and inputs in a value by the flows of data; whether an expression hides marks."""
     found: set[str] = set()
@@ -198,6 +215,7 @@ def data_behind(lineage: TreeLineage, start: Node) -> tuple[set[str], bool]:
 
 
 @settings(max_examples=60)
+@example(read_plan_text(RETRIED).result.require(), 15)
 @given(programs(), st.integers(0, 2**32 - 1))
 def test_lineage_is_what_marks_in_the_data_say(plan: Plan, world: int) -> None:
     def outcome(command: CallTool) -> Any:
@@ -253,6 +271,8 @@ def _chooses(lineage: TreeLineage, visit: int) -> bool:
 
 
 @settings(max_examples=30)
+@example(read_plan_text(RETRIED).result.require(), 7)
+@example(read_plan_text(RETRIED).result.require(), 15)
 @given(programs(), st.integers(0, 2**32 - 1))
 def test_documents_keep_the_rules_and_spans_form_one_tree(plan: Plan, world: int) -> None:
     def outcome(command: CallTool) -> Any:

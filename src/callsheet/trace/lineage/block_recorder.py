@@ -56,6 +56,7 @@ from callsheet.trace.lineage.sites import Sites
 
 Waiting = CallOp | ComputeOp | ClockOp | LoopOp | InvokeOp
 """Operations that are over when the next one of their activation begins."""
+_SEVERAL = 2
 _ENDS = frozenset({Word.RESPOND, Word.TERMINATE})
 
 
@@ -124,6 +125,8 @@ class BlockRecorder(Recorder):
         self._under_way: dict[str, tuple[_Frame, _UnderWay]] = {}
         self._counts: dict[str, int] = {}
         self._finished_visits: set[int] = set()
+        self._beside: dict[int, tuple[Fault, ...]] = {}
+        """The failures of the other items of a loop, by the visit whose failure is that of the loop."""
         self._tick = 0
 
     def attend(self, machine: Machine, seq: int, start: Start) -> None:
@@ -329,15 +332,30 @@ class BlockRecorder(Recorder):
                 write = self._set(frame, slot, name, plain(act.slots[slot]), made, visit)
                 flows = [*self._flows(visit)]
                 if failed not in (NONE, visit):  # what failed is inside of it
-                    error = self._append("error", plain(record_of(failure)), ValueSource.ERROR, failed, frame)
-                    flows.append(Flow(Role.ARGUMENT, "", None, "error", Node(error, ())))
+                    flows.append(self._error(failure, failed, frame))
                 lineage.parts[write] = tuple(Part((), False, flow) for flow in dict.fromkeys(flows))
             return
         for _, slot, first in operation.handlers:
             if act.pc == first:
                 name = act.body.names[slot]
                 write = self._set(frame, slot, name, plain(act.slots[slot]), ValueSource.ERROR, failed)
+                self._explain(write, failed, frame)
                 frame.failures[operation.id] = write
+
+    def _error(self, failure: Fault, visit: int, frame: _Frame) -> Flow:
+        """The flow of a failure that no variable holds, of the visit that has failed."""
+        write = self._append("error", plain(record_of(failure)), ValueSource.ERROR, visit, frame)
+        self._explain(write, visit, frame)
+        return Flow(Role.ARGUMENT, "", None, "error", Node(write, ()))
+
+    def _explain(self, write: int, visit: int, frame: _Frame) -> None:
+        """Record that a failure is also that of other items of a loop, where it is."""
+        others = self._beside.get(visit, ())
+        if others:
+            last_at = self.blocks.last_at
+            flows = [*self._flows(visit)]
+            flows += [self._error(one, last_at.get(one.step, NONE), frame) for one in others]
+            self.blocks.parts[write] = tuple(Part((), False, flow) for flow in dict.fromkeys(flows))
 
     def _flows(self, visit: int) -> Iterator[Flow]:
         if visit != NONE:
@@ -476,6 +494,7 @@ class BlockRecorder(Recorder):
                 under_way = self._under_way.get(note.step)
                 if under_way is not None:
                     self._fell(under_way[1].visit, note.detail)
+                    self._loop_fell(under_way[1].visit)
             case NoteKind.EDITED:
                 assert note.var is not None
                 slot = self._slot(self._main.act.body, note.var)
@@ -484,6 +503,15 @@ class BlockRecorder(Recorder):
                 pass
         if self._hears is not None:
             self._hears(note)
+
+    def _loop_fell(self, visit: int) -> None:
+        """Record which items have failed beside the one whose failure is that of the loop."""
+        loop = self._loops.get(visit)
+        if loop is None or len(loop.failures) < _SEVERAL:
+            return
+        first, *others = sorted(loop.failures)
+        place = loop.failures[first].step
+        self._beside[self.blocks.last_at.get(place, NONE)] = tuple(loop.failures[n] for n in others)
 
     def _ended(self, note: Note) -> None:
         """A call, a loop or a sub-plan has its result."""

@@ -72,7 +72,7 @@ class Reasons(NamedTuple):
 NO_REASONS = Reasons()
 _AROUND = (Foreach, Invoke)
 """The statements whose insides are visits of their own."""
-_ITEM = lazy.pattern(r"(\[[^\[\]]*\]|~[0-9]+)$")
+_ITEM = lazy.pattern(r"\[[^\[\]]*\]$")
 _MOST_ORIGINS = 64
 _ENDS_IN_ATTEMPT = lazy.pattern(r"\.[0-9]+(/t[0-9]+(c[0-9]+)?)?$")
 DATA = frozenset({Role.ARGUMENT, Role.SOURCE})

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from callsheet.ir import JSON, Ending, Order, Plan, Step
 from callsheet.ir.expr import names_in
 from callsheet.machine import Awaited, Machine, Program
-from callsheet.machine.keys import parse_key
+from callsheet.machine.keys import attempt_key, parse_key
 from callsheet.machine.program import StepCode
 from callsheet.store.events import decode_many_intents
 from callsheet.trace.lineage.reads import Path, Reads, Role, Use, reads_of
@@ -397,5 +397,5 @@ class Lineage:
 def _last_of(keys: Sequence[str]) -> str:
     """The key of the last attempt among those of an item."""
     if len(keys) <= 1:
-        return keys[0].partition("/t")[0] if keys else ""
-    return max(keys, key=lambda key: parse_key(key).attempt).partition("/t")[0]
+        return attempt_key(keys[0]) if keys else ""
+    return attempt_key(max(keys, key=lambda key: parse_key(key).attempt))

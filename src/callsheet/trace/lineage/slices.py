@@ -14,6 +14,7 @@ from typing import NamedTuple, TypeAlias
 
 from callsheet.ir import JSON, Effect, ListExpr, Ref
 from callsheet.machine import CallModel, CallTool, RunAgent
+from callsheet.machine.keys import attempt_key
 from callsheet.machine.values import items_of, parse_json, walk
 from callsheet.trace.lineage.blocks import TreeLineage
 from callsheet.trace.lineage.lineage import (
@@ -363,6 +364,6 @@ def tool_of(lineage: Lineage, key: str) -> str:
 def effect_of(lineage: Lineage, visit: Visit, key: str, tool: str) -> Effect:
     """The effect of a call."""
     code = lineage.code(visit)
-    if "/t" in key and code.loop is not None and tool in code.loop.tools:
+    if attempt_key(key) != key and code.loop is not None and tool in code.loop.tools:
         return code.loop.tools[tool].effect
     return code.effect

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from callsheet.ir import JSON
 from callsheet.machine import AgentTurn, Awaited, CallModel, CallTool, Compile, RunAgent, Spent
-from callsheet.machine.keys import parse_key, visit_of
+from callsheet.machine.keys import attempt_key, parse_key, visit_of
 from callsheet.store.events import EventType
 from callsheet.views.otel.model import ErrorType
 
@@ -49,12 +49,6 @@ class CallRecord:
     def is_within(self, key: str) -> bool:
         """Whether it was made within the operation with this key."""
         return self.key.startswith(f"{key}/")
-
-
-def base_of(key: str) -> str:
-    """Returns the key of the attempt that a call belongs to, without its turn within an operation."""
-    head, mark, rest = key.rpartition("/t")
-    return head if mark and rest.replace("c", "").isdigit() and "." in head else key
 
 
 @dataclass(slots=True)
@@ -115,7 +109,7 @@ def attempts_in(calls: Iterable[CallRecord]) -> dict[int, dict[str, list[CallRec
     """Groups calls by item, then by the key of their attempt, both in ascending order."""
     attempts: dict[int, dict[str, list[CallRecord]]] = {}
     for called in calls:
-        base = base_of(called.key)
+        base = attempt_key(called.key)
         attempts.setdefault(parse_key(base).index, {}).setdefault(base, []).append(called)
     return {
         item: dict(sorted(attempts[item].items(), key=lambda pair: parse_key(pair[0]).attempt))

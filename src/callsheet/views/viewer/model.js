@@ -389,7 +389,7 @@ export class Model {
     let label = visit.label || "";
     while (label.includes("/")) {
       label = label.slice(0, label.lastIndexOf("/"));
-      for (const each of [label, label.replace(/(\[[^\[\]]*\]|~[0-9]+)$/, "")])
+      for (const each of [label, label.replace(/\[[^\[\]]*\]$/, "")])
         if (this.labels.has(each) && this.labels.get(each) !== visit) return each;
     }
     return "";

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Self, TypeAlias, cast
 from callsheet.ir import plan_hash
 from callsheet.ir.labels import read_label
 from callsheet.machine import AgentTurn, CallTool, Machine, Probe, ToolFacts
-from callsheet.machine.keys import item_of
+from callsheet.machine.keys import attempt_key, item_of
 from callsheet.policy.canon import policy_from_json
 from callsheet.policy.model import Policy
 from callsheet.runtime.capabilities import NO_TASKS, Task, Tasks, tasks_of
@@ -80,7 +80,9 @@ def talk_of(command: Remote) -> str:
     """The key of the agent that a command is for; empty if it is for none."""
     if isinstance(command, Probe):
         return talk_of(command.call)
-    is_for_one = isinstance(command, AgentTurn) or (isinstance(command, CallTool) and "/t" in command.key)
+    is_for_one = isinstance(command, AgentTurn) or (
+        isinstance(command, CallTool) and attempt_key(command.key) != command.key
+    )
     return command.key.rpartition("/")[0] if is_for_one else ""
 
 
