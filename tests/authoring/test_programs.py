@@ -12,6 +12,7 @@ from callsheet.authoring.compiler.program import ROOM, program_in, stubs_for
 from callsheet.authoring.compiler.request import Draft, Options, Request
 from callsheet.authoring.compiler.tool_lines import estimate_tokens
 from callsheet.diagnostics import Diagnostic
+from callsheet.frontends.export import ToolShape, is_sentence, program_grammar
 from callsheet.frontends.python import read_python
 from callsheet.ir import Plan
 from callsheet.passes import ToolSignature, check
@@ -180,3 +181,88 @@ def test_inputs_are_arguments_of_the_function() -> None:
     request = Request("Greet", TOOLS, given={"who": "a text of 3 characters"})
     asked = prompt_for(request).messages[-1]["content"]
     assert "async def main(who):" in asked
+
+
+# ---------------------------------------------------------------- the grammar for small models
+
+
+def small(*answers: str, accepts: Sequence[Syntax] = (Syntax.GBNF,)) -> Scripted:
+    return Scripted(answers, accepts=accepts, strength=Strength.SMALL)
+
+
+LARGE = """\
+import asyncio
+async def main():
+    a, b = await asyncio.gather(forecast(city="A"), forecast(city='B'))
+    done = []
+    for event in [{"id": "e-5", "tags": ["x", 1, None]}, {"id": "e-6"}]:
+        try:
+            # one after another
+            done.append(await cancel_event(event_id=event["id"]))
+        except ToolError as error:
+            done.append(f"failed: {error}")
+            continue
+    names = [one["id"] for one in done if one["n"] > 3 and one not in a]
+    await edit_file(path="a", edits=[{"oldText": name, "newText": f"{name}!"} for name in names])
+    if not a["rain"] and b["celsius"] >= 2.5:
+        return {"n": len(done), "names": ", ".join(names)}
+    elif b["rain"]:
+        return max(done, key=lambda one: one["n"])
+    else:
+        await forecast(city=names[0])
+    return sum(one["n"] for one in done) if done else -1
+"""
+
+
+@pytest.mark.parametrize("syntax", [Syntax.LARK, Syntax.GBNF])
+def test_small_model_is_held_to_its_tools_and_keeps_all_statements(syntax: Syntax) -> None:
+    model = small(LARGE, accepts=[syntax])
+    draft = drafted(model)
+    constraint = model.constraints[0]
+    assert constraint is not None
+    assert (constraint.syntax, constraint.name) == (syntax, "program")
+    kept = [str(remark) for remark in draft.accounting.remarks]
+    assert not any("does not match" in one for one in kept), kept
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("cancel_event(", "drop_event("),
+        ("await cancel_event", "cancel_event"),
+        ("event_id=event", "id=event"),
+        ('event_id=event["id"]', ""),
+        ('city="A"', 'city="A", day=1'),
+        ("done = []", "done = open(a)"),
+    ],
+)
+def test_grammar_has_no_call_that_does_not_exist(old: str, new: str) -> None:
+    shapes = [ToolShape(tool.executor, tool.parameters) for tool in TOOLS]
+    grammar = program_grammar(shapes)
+    assert is_sentence(grammar, LARGE)
+    assert not is_sentence(grammar, LARGE.replace(old, new, 1))
+
+
+def test_grammar_takes_texts_of_enumerations_and_arguments_in_declared_order() -> None:
+    schema = {"properties": {"to": TEXT, "how": {"enum": ["fast", "slow"]}, "n": {}}, "required": ["to"]}
+    grammar = program_grammar([ToolShape("send", schema)], ["who"])
+    program = "async def main(who):\n    await send({})"
+    good = ("to=who", 'to="a", how="fast"', "to=who, n=3", 'to=who, how=who["way"], n=[1]')
+    bad = ("", "who", 'to="a", how="quick"', 'how="fast"', "to=who, to=who", "n=3, to=who")
+    assert [is_sentence(grammar, program.format(each)) for each in good] == [True] * len(good)
+    assert [is_sentence(grammar, program.format(each)) for each in bad] == [False] * len(bad)
+
+
+def test_defining_a_tool_again_is_no_plan() -> None:
+    """Small models copy the stub of a tool and invent its result."""
+    copied = 'async def forecast(city: str):\n    return {"rain": True}\n\n' + CONDITIONAL
+    draft = drafted(Scripted([copied, CONDITIONAL]))
+    assert draft.accounting.repaired
+    assert drafted(Scripted([copied])).plan is None
+
+
+def test_arguments_that_nothing_gives_are_repaired() -> None:
+    asking = CONDITIONAL.replace("main()", "main(city)").replace('"Bergen"', "city")
+    model = Scripted([asking, CONDITIONAL])
+    assert drafted(model).accounting.repaired
+    assert "the plan needs the input city" in model.asked[1][-1]["content"]

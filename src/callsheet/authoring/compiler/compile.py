@@ -20,9 +20,11 @@ from callsheet.authoring.compiler.goal_parts import is_empty_word, is_side_by_si
 from callsheet.authoring.compiler.naming import with_telling_names, with_whole_answer, without_stutter
 from callsheet.authoring.compiler.omissions import doubts_of
 from callsheet.authoring.compiler.program import (
+    Stubs,
     looks_like_program,
     no_program,
     placed,
+    program_in,
     program_question,
     read_program_answer,
     stubs_for,
@@ -36,16 +38,21 @@ from callsheet.frontends.export import (
     CourseStep,
     ExportOptions,
     ToolShape,
+    as_gbnf,
+    as_lark,
     is_sentence,
     plan_gbnf,
     plan_grammar,
     plan_lark,
     plan_schema,
+    program_grammar,
     read_flat,
 )
+from callsheet.frontends.export.rules import Grammar
 from callsheet.frontends.ltp import format_plan, parse
 from callsheet.ir import Plan
 from callsheet.ports.models.model import Constraint, LanguageModel, Strength, Syntax, strength_of
+from callsheet.views.stubs import function_name
 
 MAX_GOAL = 20_000
 """The most characters of a goal."""
@@ -86,17 +93,42 @@ async def _program(request: Request, model: LanguageModel, check: Check, chosen:
     def read(text: str, _: Constraint | None) -> Reading:
         if not looks_like_program(text):
             return _in_another_syntax(text, request, check)
-        return read_program_answer(text, request.goal, check)
+        return read_program_answer(text, request, check)
 
+    grammar = None if strength is Strength.STRONG else _grammar_of(stubs, request.given)
+    syntaxes = model.accepts if chosen.constrained and grammar is not None else ()
     ask = Ask(
         messages=asked.messages,
         read=read,
         accounting=Accounting(model=model.name, prompt=asked.version, remarks=tuple(asked.remarks)),
+        constraint=None if grammar is None else _held(grammar, syntaxes),
+        keeps=None
+        if grammar is None
+        else lambda answer: is_sentence(grammar, program_in(answer).rstrip("\n")),
         most_tokens=chosen.max_tokens,
         repairs=chosen.repairs,
         placed=placed,
     )
     return await ask_model(ask, model)
+
+
+def _grammar_of(stubs: Stubs, given: Iterable[str]) -> Grammar:
+    """The grammar of programs over the tools that a small model is told; a strong one needs none."""
+    shapes = [ToolShape(function_name(spec.name), spec.parameters) for spec in stubs.tools]
+    return program_grammar(shapes, tuple(name for name in given if name.isidentifier()))
+
+
+def _held(grammar: Grammar, accepts: Iterable[Syntax]) -> Constraint | None:
+    """The constraint in the first syntax of grammars that the model accepts."""
+    for syntax in accepts:
+        match syntax:
+            case Syntax.LARK:
+                return Constraint(syntax, as_lark(grammar), "program")
+            case Syntax.GBNF:
+                return Constraint(syntax, as_gbnf(grammar), "program")
+            case Syntax.JSON_SCHEMA:
+                continue
+    return None
 
 
 def _in_another_syntax(text: str, request: Request, check: Check) -> Reading:

@@ -20,9 +20,9 @@ from callsheet.authoring.compiler.goal_parts import scores, words_of
 from callsheet.authoring.compiler.prompt import MAX_CONTEXT, Question
 from callsheet.authoring.compiler.request import Check, Request
 from callsheet.authoring.compiler.tool_lines import estimate_tokens
-from callsheet.diagnostics import Diagnostic, Severity, Source
+from callsheet.diagnostics import Diagnostic, Severity, Source, Span
 from callsheet.frontends.python import read_python
-from callsheet.ir import CallKind, call_kind
+from callsheet.ir import CallKind, Plan, call_kind
 from callsheet.machine import Cut, Remark
 from callsheet.ports.models.model import Strength
 from callsheet.ports.models.prompts import enclosed, mark_name, mark_number, one_line
@@ -234,25 +234,64 @@ _PROSE = lazy.pattern(r"[A-Za-z][\w ,]*(?:[:.!?]\s*)?$|```|[A-Z*-][\w']* [\w']+ 
 """A line at the margin that no program has behind its functions."""
 
 
-def read_program_answer(answer: str, goal: str, check: Check) -> Reading:
+def read_program_answer(answer: str, request: Request, check: Check) -> Reading:
     """The checked plan of the program in an answer; errors have their places in what the model wrote.
 
     A program without a docstring gets the goal as that of its file, and is otherwise taken as it is.
     """
     program = program_in(answer)
-    reading = _checked(program, check)
+    hidden = tuple(_hidden_tools(program, request))
+    if hidden:
+        return Reading(None, hidden, Source(NAME, program))
+    reading = _checked(program, request, check)
     if reading.plan is None or _has_docstring(program):
         return reading
-    return _checked(f"{docstring(_header(goal), '')}\n\n{program.lstrip()}", check)
+    return _checked(f"{docstring(_header(request.goal), '')}\n\n{program.lstrip()}", request, check)
 
 
-def _checked(program: str, check: Check) -> Reading:
+def _hidden_tools(program: str, request: Request) -> Iterator[Diagnostic]:
+    """PYT010 for each function with the name of a tool: a model that copies a stub invents its results."""
+    names = {spec.executor.lower() for spec in request.tools} | {spec.name.lower() for spec in request.tools}
+    try:
+        tree = ast.parse(program)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # the reader says what is wrong
+        return
+    starts = [0]
+    for line in program.split("\n"):
+        starts.append(starts[-1] + len(line) + 1)
+    for one in ast.walk(tree):
+        is_function = isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        if is_function and one.name.lower() in names:
+            start = starts[one.lineno - 1]
+            yield Diagnostic(
+                "PYT010",
+                Severity.ERROR,
+                f"{one.name} is a tool, and must not be defined again: its result would be invented",
+                Span(start, starts[one.lineno] - 1),
+                f"write async def main(): … and await {one.name}(…) in it",
+            )
+
+
+def _checked(program: str, request: Request, check: Check) -> Reading:
     result = read_python(program, NAME)
     if result.plan is None:
         return Reading(None, result.diagnostics, result.source)
-    found = (*result.diagnostics, *check(result.plan))
+    found = (*result.diagnostics, *_unset_inputs(result.plan, request), *check(result.plan))
     wrong = any(one.is_error for one in found)
     return Reading(None if wrong else result.plan, found, result.source)
+
+
+def _unset_inputs(plan: Plan, request: Request) -> Iterator[Diagnostic]:
+    """RUN035 for each argument of the function that nothing gives a value."""
+    for one in plan.tree.inputs if plan.tree is not None else ():
+        if one.is_required and one.name not in request.given:
+            yield Diagnostic(
+                "RUN035",
+                Severity.ERROR,
+                f"the plan needs the input {one.name}, which is not given",
+                one.span,
+                "write async def main() without it, with the goal's own value where it is used",
+            )
 
 
 def _has_docstring(program: str) -> bool:
