@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 from benchmarks.compiling.goals import Goal, signatures_of
 from benchmarks.compiling.prompts import BARE, DOCUMENTED, conversation
 
-from callsheet.authoring.compiler.compile import Options, Request, compile_goal
+from callsheet.authoring.compiler.compile import Options, PlanForm, Request, compile_goal
 from callsheet.diagnostics import Diagnostic
 from callsheet.frontends.export import ExportOptions, Form, ToolShape, plan_lark
 from callsheet.frontends.ltp import format_plan
@@ -57,22 +57,22 @@ async def constrained(model: LanguageModel, goal: Goal) -> Made:
 
 async def compiled(model: LanguageModel, goal: Goal) -> Made:
     """callsheet's own compiler, as `callsheet compile` uses it: a grammar, and one repair at most."""
-    return await _compiled(model, goal, Options())
+    return await _compiled(model, goal, Options(form=PlanForm.LTP))
 
 
 async def compiled_once(model: LanguageModel, goal: Goal) -> Made:
     """The same without the repair."""
-    return await _compiled(model, goal, Options(repairs=False))
+    return await _compiled(model, goal, Options(form=PlanForm.LTP, repairs=False))
 
 
 async def compiled_freely(model: LanguageModel, goal: Goal) -> Made:
     """The compiler without a grammar, as for a model that supports none."""
-    return await _compiled(model, goal, Options(constrained=False))
+    return await _compiled(model, goal, Options(form=PlanForm.LTP, constrained=False))
 
 
 async def compiled_as_json(model: LanguageModel, goal: Goal) -> Made:
     """The compiler with the flat JSON schema, as for a model that supports only schemas."""
-    return await _compiled(_WithSchemas(model), goal, Options())
+    return await _compiled(_WithSchemas(model), goal, Options(form=PlanForm.LTP))
 
 
 class _WithSchemas:

@@ -126,7 +126,7 @@ async def test_inputs_may_be_read_and_their_values_are_not_sent() -> None:
         "Mail to $who", inputs={"who": "hush@example.com"}
     )
     assert made.ok
-    assert "$who: a text of 16 characters" in model.asked[0][-1]["content"]
+    assert "who: a text of 16 characters" in model.asked[0][-1]["content"]
     assert "hush@" not in json.dumps(model.asked)
 
 

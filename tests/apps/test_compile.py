@@ -112,15 +112,12 @@ def test_empty_goal_makes_no_request(home):
 def test_prompt_is_printed_without_request(home):
     done = home(*LINE, "--prompt", "--context", "They are small.")
     assert done.exit_code == 0
+    assert "async def add(a: int, b: int" in done.stdout
+    done = home(*LINE, "--as", "ltp", "--prompt", "--context", "They are small.")
     assert "@add (a: int, b?: int)" in done.stdout
     assert "<goal>\nAdd one and two\n</goal>" in done.stdout
     assert "They are small." in done.stdout
-    assert [m["role"] for m in home.json(*LINE, "--prompt")["messages"]] == [
-        "system",
-        "user",
-        "assistant",
-        "user",
-    ]
+    assert [m["role"] for m in home.json(*LINE, "--prompt")["messages"]] == ["system", "user"]
     assert "<goal>" in home("compile", GOAL, "--prompt").stdout  # no model is needed for it
     assert asked(home) == []
 
@@ -229,7 +226,7 @@ def test_constraint_refused_by_provider_is_dropped_with_note(machine, monkeypatc
         (refuses(400, "grammar is not supported") if held else answer(GOOD))(request)
 
     with serving(always=refusing) as provider:
-        done = machine(*configured(machine, monkeypatch, provider, kind="llama.cpp"))
+        done = machine(*configured(machine, monkeypatch, provider, kind="llama.cpp"), "--as", "ltp")
     assert (done.exit_code, done.stdout) == (0, TEXT)
     assert "constraint: none: omitted" in done.stderr
     assert ["grammar" in asked.body for asked in provider.asked] == [True, False]
@@ -240,7 +237,11 @@ def test_server_silently_ignoring_grammar_is_detected(machine, monkeypatch, llgu
     """Like llama.cpp with a grammar of llguidance that it cannot compile."""
     prose = "Sure! Here is how I would add one and two with the tools that I have."
     with serving(answer(prose), answer(GOOD)) as provider:
-        done = machine(*configured(machine, monkeypatch, provider, kind="llama.cpp", llguidance=llguidance))
+        done = machine(
+            *configured(machine, monkeypatch, provider, kind="llama.cpp", llguidance=llguidance),
+            "--as",
+            "ltp",
+        )
     assert (done.exit_code, done.stdout) == (0, TEXT)
     syntax = "lark" if llguidance else "gbnf"
     assert f"keep its answer to a grammar ({syntax}), but did not" in done.stderr
@@ -253,7 +254,7 @@ def test_answer_allowed_by_grammar_raises_no_doubt(machine, monkeypatch):
     thinking = answer("<think>\nOne and two.\n</think>\n\n" + GOOD)
     for said in (answer(GOOD), thinking):
         with serving(always=said) as provider:
-            done = machine(*configured(machine, monkeypatch, provider, kind="llama.cpp"))
+            done = machine(*configured(machine, monkeypatch, provider, kind="llama.cpp"), "--as", "ltp")
         assert done.stdout == TEXT
         assert "MDL030" not in done.stderr
 

@@ -27,7 +27,7 @@ from callsheet.authoring.compiler.prompt import (
     reminded,
     repair,
 )
-from callsheet.authoring.compiler.request import Draft, Options, Request
+from callsheet.authoring.compiler.request import Draft, Options, PlanForm, Request
 from callsheet.authoring.compiler.spelling import as_spelled
 from callsheet.authoring.compiler.tool_lines import estimate_tokens, line_of
 from callsheet.diagnostics import Diagnostic, Severity
@@ -53,6 +53,7 @@ SEND = spec("SEND_MAIL", "Send a mail.", "to", "text", optional=["subject"])
 TOOLS = (READ, WRITE, SEND)
 
 GOAL = "Read notes.md and mail it to ann@example.com"
+TEXT = Options(form=PlanForm.LTP)
 GOOD = (
     'S1: @read_file (path="notes.md") > $v1\n'
     'S2: @send_mail (to="ann@example.com", text=$v1) > $v2\n'
@@ -67,7 +68,7 @@ def checked(plan: Plan) -> tuple[Diagnostic, ...]:
     )
 
 
-def drafted(model: Scripted, goal: str = GOAL, context: str = "", options: Options | None = None) -> Draft:
+def drafted(model: Scripted, goal: str = GOAL, context: str = "", options: Options = TEXT) -> Draft:
     return asyncio.run(compile_goal(Request(goal, TOOLS, context), model, checked, options))
 
 
@@ -189,7 +190,9 @@ def test_tool_choice_keeps_its_spelling() -> None:
         != parse('S1: @PAGE (level="high")').require().steps[0]
     )
     model = Scripted(['S1: @page (level="high") > $v1'])
-    draft = asyncio.run(compile_goal(Request(goal, (page,), ""), model, lambda p: check(p, tools=tools)))
+    draft = asyncio.run(
+        compile_goal(Request(goal, (page,), ""), model, lambda p: check(p, tools=tools), TEXT)
+    )
     assert 'S1: @PAGE (level="high") > $page' in draft.source.text, draft.diagnostics
     assert draft.accounting.calls == 1
 
@@ -235,7 +238,7 @@ def test_condition_in_unforeseen_words_is_in_plan() -> None:
         {**step, "tool": "respond", "args": [{"name": "text", "ref": "v1"}]},
     ]
     model = Scripted([json.dumps({"steps": answer})], accepts=[Syntax.JSON_SCHEMA])
-    draft = asyncio.run(compile_goal(Request(CONDITIONAL[0], (rain, cancel), ""), model, lambda _: ()))
+    draft = asyncio.run(compile_goal(Request(CONDITIONAL[0], (rain, cancel), ""), model, lambda _: (), TEXT))
     assert model.constraints[0] is not None
     jsonschema.validate({"steps": answer}, json.loads(model.constraints[0].text))
     assert (
@@ -249,9 +252,9 @@ def test_offer_and_bounds_follow_strength_and_not_syntax(accepts: list[Syntax]) 
     goal, told = "Show the song", {}
     for strength in Strength:
         model = Scripted(["S1: @respond (1)"], accepts=accepts, strength=strength)
-        asyncio.run(compile_goal(Request(goal, MANY, ""), model, lambda _: ()))
+        asyncio.run(compile_goal(Request(goal, MANY, ""), model, lambda _: (), TEXT))
         told[strength] = model.asked[0][0]["content"].partition("Tools:")[2].count("\n@")
-        assert prompt_for(Request(goal, MANY), strength).messages[0] == model.asked[0][0]
+        assert prompt_for(Request(goal, MANY), strength, TEXT).messages[0] == model.asked[0][0]
         if accepts and accepts != [Syntax.JSON_SCHEMA]:
             assert model.constraints[0] is not None
             is_strong = strength is Strength.STRONG
@@ -298,7 +301,7 @@ def test_plan_invalid_after_repair_is_returned_with_all_errors() -> None:
 
 def test_without_repairs_model_is_asked_once() -> None:
     model = Scripted([WRONG, GOOD])
-    draft = drafted(model, options=Options(repairs=False))
+    draft = drafted(model, options=Options(form=PlanForm.LTP, repairs=False))
     assert (draft.plan, len(model.asked), draft.accounting.repaired) == (None, 1, False)
 
 
@@ -309,7 +312,7 @@ def test_policy_objections_are_repaired_like_errors() -> None:
         return ()
 
     model = Scripted([GOOD, 'S1: @read_file (path="notes.md") > $v1\nS2: @respond ($v1)'])
-    draft = asyncio.run(compile_goal(Request(GOAL, TOOLS), model, policy))
+    draft = asyncio.run(compile_goal(Request(GOAL, TOOLS), model, policy, TEXT))
     assert draft.plan is not None
     assert "S2: mails are not allowed" in model.asked[1][-1]["content"]
 
@@ -412,7 +415,9 @@ def test_compilation_and_requests_are_deterministic() -> None:
 def test_plan_outside_grammar_is_used_with_note() -> None:
     """It passes the checks and is used, but its server ignores grammars."""
     loose = GOOD.replace("S3: @respond", "S3: respond")
-    draft = drafted(Scripted([loose], accepts=[Syntax.LARK]), options=Options(second_look=False))
+    draft = drafted(
+        Scripted([loose], accepts=[Syntax.LARK]), options=Options(form=PlanForm.LTP, second_look=False)
+    )
     assert draft.plan is not None
     assert [d.code for d in draft.diagnostics if d.severity is Severity.WARNING] == ["MDL030"]
     assert Fact("constraint", "none: the answer does not match lark") in draft.accounting.remarks
@@ -426,7 +431,7 @@ def test_truncated_answer_is_not_checked_against_grammar() -> None:
 
 def test_constraint_may_be_disabled() -> None:
     model = Scripted([GOOD], accepts=[Syntax.LARK])
-    assert drafted(model, options=Options(constrained=False)).plan is not None
+    assert drafted(model, options=Options(form=PlanForm.LTP, constrained=False)).plan is not None
     assert model.constraints == [None]
 
 
@@ -435,7 +440,7 @@ def test_constraint_may_be_disabled() -> None:
 
 def test_prompt_version_changes_with_text() -> None:
     """If this fails, a text was changed: raise CARD_VERSION, then put the new pair here."""
-    asked = prompt_for(Request("g", TOOLS, "c", {"v": "a text"}))
+    asked = prompt_for(Request("g", TOOLS, "c", {"v": "a text"}), options=TEXT)
     wrong = [Diagnostic("CHK040", Severity.ERROR, "no tool", help="use one", step="S1")]
     again = repair(asked.messages, "a", wrong), reminded(asked.messages, ["b"])
     told = json.dumps([CARD, EXAMPLES, asked.messages, as_json(asked.messages), *again])
@@ -457,7 +462,8 @@ def test_examples_have_no_findings_for_their_goal(example: tuple[str, str]) -> N
 
 def test_card_and_tools_come_first_and_goal_last() -> None:
     one, other = (
-        prompt_for(Request(goal, TOOLS)).messages for goal in (GOAL, "Send a mail to bob@example.com")
+        prompt_for(Request(goal, TOOLS), options=TEXT).messages
+        for goal in (GOAL, "Send a mail to bob@example.com")
     )
     told = "\n".join(line_of(tool) for tool in TOOLS)
     for messages in (one, other):
@@ -516,13 +522,15 @@ def test_plan_of_any_goal_parses_and_contains_goal(goal: str) -> None:
 
 
 def test_long_context_is_truncated_with_note() -> None:
-    asked = prompt_for(Request(GOAL, TOOLS, "x" * (MAX_CONTEXT + 1)))
+    asked = prompt_for(Request(GOAL, TOOLS, "x" * (MAX_CONTEXT + 1)), options=TEXT)
     assert asked.remarks == (Cut("the context in the prompt", MAX_CONTEXT, MAX_CONTEXT + 1, "characters"),)
     assert len(asked.messages[-1]["content"]) < MAX_CONTEXT + 500
 
 
 def test_only_descriptions_of_given_variables_are_sent() -> None:
-    last = prompt_for(Request(GOAL, TOOLS, given={"notes": "a text of 7 characters"})).messages[-1]["content"]
+    last = prompt_for(Request(GOAL, TOOLS, given={"notes": "a text of 7 characters"}), options=TEXT).messages[
+        -1
+    ]["content"]
     assert "$notes: a text of 7 characters" in last
 
 
@@ -705,7 +713,7 @@ STUTTER = "\n".join(
 
 
 def test_repeated_block_of_calls_is_kept_once() -> None:
-    draft = drafted(Scripted([STUTTER]), "Read a and b and mail both to x")
+    draft = drafted(Scripted([STUTTER], strength=Strength.SMALL), "Read a and b and mail both to x")
     assert draft.source.text.splitlines()[3:-1] == [
         'S1: @READ_FILE (path="a") > $file',
         'S2: @READ_FILE (path="b") > $file_2',

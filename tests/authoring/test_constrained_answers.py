@@ -10,7 +10,7 @@ from benchmarks.grammars.catalogue import TOOLS, VARIANTS, signatures
 from benchmarks.grammars.sentences import Sentences
 
 from callsheet.authoring.compiler.compile import compile_goal
-from callsheet.authoring.compiler.request import Options, Request
+from callsheet.authoring.compiler.request import Options, PlanForm, Request
 from callsheet.diagnostics import Diagnostic
 from callsheet.frontends.export import Form, plan_grammar
 from callsheet.frontends.ltp import format_plan, parse
@@ -38,7 +38,10 @@ def test_grammar_sentence_is_valid_plan_without_repair(variant: str) -> None:
         text = sentences.draw()
         model = Scripted([text], accepts=[Syntax.LARK])
         asked = compile_goal(
-            Request("Look at all of it", SPECS, given=given), model, checked, Options(repairs=False)
+            Request("Look at all of it", SPECS, given=given),
+            model,
+            checked,
+            Options(form=PlanForm.LTP, repairs=False),
         )
         draft = asyncio.run(asked)
         assert draft.plan is not None, (text, draft.diagnostics)

@@ -13,7 +13,7 @@ from callsheet.authoring.compiler.catalogue import Catalogue, catalogue_for
 from callsheet.authoring.compiler.compile import MAX_GOAL, compile_goal
 from callsheet.authoring.compiler.course import course_of
 from callsheet.authoring.compiler.omissions import doubts_of
-from callsheet.authoring.compiler.request import Draft, Options, Request
+from callsheet.authoring.compiler.request import Draft, Options, PlanForm, Request
 from callsheet.authoring.compiler.spelling import as_spelled
 from callsheet.diagnostics import Diagnostic
 from callsheet.frontends.ltp import parse
@@ -150,7 +150,9 @@ def drafted(model: Scripted, options: Options | None = None) -> Draft:
     def checked(plan: Plan) -> tuple[Diagnostic, ...]:
         return tuple(check(plan, tools=signatures_of("all-60")))
 
-    return asyncio.run(compile_goal(Request(GOAL, SPECS), model, checked, options))
+    return asyncio.run(
+        compile_goal(Request(GOAL, SPECS), model, checked, options or Options(form=PlanForm.LTP))
+    )
 
 
 def test_small_model_is_asked_again_with_missing_parts() -> None:
@@ -183,7 +185,7 @@ ON = (
 
 def test_second_answer_is_constrained_to_course() -> None:
     model = Scripted([OFF, ON], accepts=[Syntax.LARK], strength=Strength.SMALL)
-    draft = asyncio.run(compile_goal(Request(EVERY, SPECS), model, lambda _: ()))
+    draft = asyncio.run(compile_goal(Request(EVERY, SPECS), model, lambda _: (), Options(form=PlanForm.LTP)))
     assert "the second plan is used" in str(draft.accounting.remarks)
     assert [getattr(r, "name", "") for r in draft.accounting.remarks].count("constraint") == 1
     said = model.asked[1][-1]["content"]
@@ -195,7 +197,7 @@ def test_second_answer_is_constrained_to_course() -> None:
 
 def test_plan_with_doubts_is_returned_with_them() -> None:
     model = Scripted([OFF, OFF], accepts=[Syntax.LARK], strength=Strength.SMALL)
-    draft = asyncio.run(compile_goal(Request(EVERY, SPECS), model, lambda _: ()))
+    draft = asyncio.run(compile_goal(Request(EVERY, SPECS), model, lambda _: (), Options(form=PlanForm.LTP)))
     (told_of,) = [
         r.text for r in draft.accounting.remarks if isinstance(r, Fact) and "plan is used" in r.text
     ]
@@ -224,7 +226,14 @@ def test_course_is_known_where_each_part_of_goal_has_tools(goal: str, legs: str 
 
 def test_data_in_goal_leaves_course_open() -> None:
     model = Scripted([OFF], accepts=[Syntax.LARK], strength=Strength.SMALL)
-    asyncio.run(compile_goal(Request(EVERY, SPECS, "They are the issues 3 and 4."), model, lambda _: ()))
+    asyncio.run(
+        compile_goal(
+            Request(EVERY, SPECS, "They are the issues 3 and 4."),
+            model,
+            lambda _: (),
+            Options(form=PlanForm.LTP),
+        )
+    )
     assert not any("the steps are" in message["content"] for asked in model.asked for message in asked)
 
 
@@ -252,8 +261,8 @@ def test_tool_returning_id_precedes_tool_that_needs_it(goal: str, *, has_giver: 
 def test_no_second_request_without_grammar_or_repairs() -> None:
     assert drafted(Scripted([DOUBTFUL, GOOD])).accounting.calls == 1
     once = Scripted([DOUBTFUL, GOOD], accepts=[Syntax.LARK], strength=Strength.SMALL)
-    assert drafted(once, Options(repairs=False)).accounting.calls == 1
-    assert drafted(once, Options(second_look=False)).accounting.calls == 1
+    assert drafted(once, Options(form=PlanForm.LTP, repairs=False)).accounting.calls == 1
+    assert drafted(once, Options(form=PlanForm.LTP, second_look=False)).accounting.calls == 1
 
 
 def test_names_from_context_raise_no_doubt() -> None:

@@ -14,10 +14,11 @@ from callsheet.api.checking import Providers, check_plan
 from callsheet.api.findings import Findings, PlanError
 from callsheet.api.models import withheld_variables
 from callsheet.api.plan import Plan
-from callsheet.authoring.compiler.request import Accounting, Draft, Request
+from callsheet.authoring.compiler.request import Accounting, Draft, PlanForm, Request
 from callsheet.authoring.compiler.request import Options as CompileOptions
 from callsheet.authoring.shapes import Shared, described
-from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
+from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source
+from callsheet.frontends.spelling import Syntax, convert_to, read_as
 from callsheet.ir import JSON, CallKind, call_kind
 from callsheet.ir import Plan as Steps
 from callsheet.machine import Compile, Spent
@@ -40,7 +41,8 @@ _REASON = (
 class Compiled:
     """A goal that was compiled into a plan.
 
-    `plan` has passed every check against the tools that it was compiled for; `text` is its canonical text.
+    `plan` has passed every check against the tools that it was compiled for; `text` is its text, by default
+    the model's Python program as it was written (`plan.to_ltp()` is the same plan as LTP text).
     `findings` are the remaining warnings and hints. `answer` is what the model wrote; `accounting` holds the
     model calls, tokens, cost and time.
     """
@@ -77,8 +79,11 @@ class CompileFailed:
         raise PlanError(self.findings.diagnostics, self.findings.source)
 
 
-def compiled(goal: str, draft: Draft, registry: Registry) -> Compiled | CompileFailed:
-    """The public result of a draft; adds the warning CMP004 if the registry has no tools."""
+def compiled(
+    goal: str, draft: Draft, registry: Registry, form: PlanForm = PlanForm.PYTHON
+) -> Compiled | CompileFailed:
+    """The public result of a draft, with its plan in the `form`; warns (CMP004) if there are no tools."""
+    draft = _converted(draft, form, registry)
     has_tools = any(call_kind(name) is CallKind.TOOL for name in registry.names())
     findings = Findings((*draft.diagnostics, *(() if has_tools else (_without_tools(),))), draft.source)
     if draft.plan is None:
@@ -90,6 +95,29 @@ def compiled(goal: str, draft: Draft, registry: Registry) -> Compiled | CompileF
         findings=findings,
         answer=draft.answer,
         accounting=draft.accounting,
+    )
+
+
+_SYNTAXES = {PlanForm.MICRO: Syntax.MICRO, PlanForm.JSON: Syntax.DAG}
+
+
+def _converted(draft: Draft, form: PlanForm, registry: Registry) -> Draft:
+    """The draft with its plan in the syntax of its form; a failure if it cannot be written in that."""
+    syntax = _SYNTAXES.get(form)
+    if draft.plan is None or syntax is None:
+        return draft
+    from callsheet.api.requirements import parameters_of  # noqa: PLC0415 - only to convert
+
+    try:
+        text, notes = convert_to(syntax, draft.plan, parameters_of(draft.plan, registry))
+        plan = read_as(syntax, text, draft.source.name).require()
+    except CallsheetError as error:
+        return replace(draft, plan=None, diagnostics=(*draft.diagnostics, *error.diagnostics))
+    return replace(
+        draft,
+        plan=plan,
+        source=Source(draft.source.name, text),
+        diagnostics=(*(replace(one, span=None) for one in draft.diagnostics), *notes),
     )
 
 
@@ -158,8 +186,8 @@ async def replan_draft(
     request = Request(_REASON.format(reason=command.reason), offered(registry), about, given)
     context.remark(*cuts)
     options = CompileOptions(
-        second_look=False, repairs=command.repairs
-    )  # a reason tells what went wrong, not what is to be done
+        form=PlanForm.LTP, second_look=False, repairs=command.repairs
+    )  # its steps take the place of others in a text; a reason tells what went wrong, not what is to be done
     draft = await draft_for(request, model, registry, providers, options=options)
     report(draft.accounting, context)
     if draft.plan is not None:

@@ -23,6 +23,7 @@ from callsheet.api.compiling import (
     Compiled,
     CompileFailed,
     CompileOptions,
+    PlanForm,
     Request,
     Verify,
     compiled,
@@ -388,4 +389,5 @@ class PlanMaking:
             verify=verify,
             options=options,
         )
-        return compiled(goal, draft, self._tools.registry)
+        form = PlanForm.PYTHON if options is None else options.form
+        return compiled(goal, draft, self._tools.registry, form)

@@ -19,8 +19,9 @@ from callsheet.apps.guarantees import guarantees_of
 from callsheet.apps.models import model_of, with_local_model
 from callsheet.apps.setup import Setup
 from callsheet.apps.toolbox import Toolbox, open_toolbox
-from callsheet.authoring.compiler.request import Options, Request
+from callsheet.authoring.compiler.request import Options, PlanForm, Request
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
+from callsheet.frontends.spelling import Syntax, is_json, is_python
 from callsheet.ir import Plan
 from callsheet.policy.model import Policy
 from callsheet.ports.models.model import LanguageModel, Strength, strength_of
@@ -72,6 +73,14 @@ class CompileOutcome:
         return self.result.text if isinstance(self.result, Compiled) else None
 
     @property
+    def syntax(self) -> Syntax | None:
+        """The syntax of the plan's text, if there is one."""
+        text = self.text
+        if text is None:
+            return None
+        return Syntax.DAG if is_json(text) else Syntax.PYTHON if is_python(text) else Syntax.LTP
+
+    @property
     def plan(self) -> Plan | None:
         """The plan, if there is one."""
         if self.from_library is not None:
@@ -112,6 +121,7 @@ class GoalRequest:
 
     goal: str
     context: str = ""
+    form: PlanForm = PlanForm.PYTHON
     library: PlanLibrary | None = None
     accept: Callable[[LibraryMatch], bool] = lambda _: False
     terms: ProofTerms | None = None
@@ -152,9 +162,14 @@ async def compile_with_toolbox(
         raise CallsheetError((*told[len(toolbox.diagnostics) :], *error.diagnostics)) from error
     verify = None if prove_plan is None else objections_by(prove_plan)
     draft = await draft_for(
-        Request(goal, offered(registry), request.context), model, registry, ALL_PROVIDERS, verify=verify
+        Request(goal, offered(registry), request.context),
+        model,
+        registry,
+        ALL_PROVIDERS,
+        verify=verify,
+        options=Options(form=request.form),
     )
-    result = compiled(goal, draft, registry)
+    result = compiled(goal, draft, registry, request.form)
     pins = pins_for_library(result.plan.ir, registry) if isinstance(result, Compiled) else {}
     return CompileOutcome(None, result, told, pins)
 
@@ -181,7 +196,16 @@ def save_compiled(name: str, goal: str, outcome: CompileOutcome, library: PlanLi
     )
     if plan is None:
         return None
-    return library.save(plan, name, replaces=True, tools=outcome.tools, goal=goal, compiled=accounting)
+    return library.save(
+        plan,
+        name,
+        text=outcome.text,
+        syntax=outcome.syntax,
+        replaces=True,
+        tools=outcome.tools,
+        goal=goal,
+        compiled=accounting,
+    )
 
 
 def _match_in_library(
@@ -227,19 +251,27 @@ def _can_run(plan: Plan, registry: Registry, match: GoalMatch) -> bool:
     return not any(d.is_error for d in check_plan(plan, registry, given, providers=ALL_PROVIDERS))
 
 
-async def prompt_of(goal: str, context: str, setup: Setup) -> list[dict[str, str]]:
+async def prompt_of(
+    goal: str, context: str, setup: Setup, form: PlanForm = PlanForm.PYTHON
+) -> list[dict[str, str]]:
     """The prompt for the model of a setup, or for a strong model if there is none."""
     given = model_of(with_local_model(setup, lambda _: None))
     model = None if given is None else language_model(given)
     strength = Strength.STRONG if model is None else strength_of(model)
     async with open_toolbox(setup, calls=False) as toolbox:
-        return prompt_with_toolbox(toolbox, goal, context, strength)
+        return prompt_with_toolbox(toolbox, goal, context, strength, form)
 
 
 def prompt_with_toolbox(
-    toolbox: Toolbox, goal: str, context: str = "", strength: Strength = Strength.STRONG
+    toolbox: Toolbox,
+    goal: str,
+    context: str = "",
+    strength: Strength = Strength.STRONG,
+    form: PlanForm = PlanForm.PYTHON,
 ) -> list[dict[str, str]]:
     """The prompt for a model of this strength, with tools that are open."""
     from callsheet.authoring.compiler.compile import prompt_for  # noqa: PLC0415 - brings grammars
 
-    return prompt_for(Request(goal, offered(toolbox.registry), context), strength, Options()).messages
+    return prompt_for(
+        Request(goal, offered(toolbox.registry), context), strength, Options(form=form)
+    ).messages

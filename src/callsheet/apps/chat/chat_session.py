@@ -284,7 +284,11 @@ class ChatSession:
         plan = compiled_plan.plan
         assert plan is not None
         return self._library.save(
-            replace(plan, id=None), text=compiled_plan.text, tools=compiled_plan.tools, goal=goal
+            replace(plan, id=None),
+            text=compiled_plan.text,
+            syntax=compiled_plan.syntax,
+            tools=compiled_plan.tools,
+            goal=goal,
         )
 
     async def run_proposed_plan(self, plan_id: str, variables: Mapping[str, JSON]) -> RunOutcome | None:

@@ -35,6 +35,11 @@ _REJECTED = ".rejected"
     "-o", "--out", "--output", "out", type=click.Path(path_type=Path), metavar="FILE",
     help="Write the plan to FILE.",
 )  # fmt: skip
+@click.option(
+    "--as", "form",
+    type=click.Choice(["python", "ltp", "micro", "json"]), default="python",
+    help="The form of the plan; default: a Python function.",
+)  # fmt: skip
 @click.option("--prompt", "only_prompt", is_flag=True, help="Print the prompt for the model and stop.")
 @click.option(
     "--no-library", is_flag=True, help="Ask the model even if the plan library has a plan for GOAL."
@@ -53,6 +58,7 @@ def compile_goal(  # noqa: PLR0913 - an argument for each option
     setup: Setup,
     context: str,
     out: Path | None,
+    form: str,
     only_prompt: bool,
     no_library: bool,
     save_as: str | None,
@@ -69,7 +75,7 @@ def compile_goal(  # noqa: PLR0913 - an argument for each option
     \b
     Examples:
       callsheet compile "Summarize the open issues" --mcp-config mcp.json
-      callsheet compile "Greet Ada" --tools tools.py --out greet.ltp
+      callsheet compile "Greet Ada" --tools tools.py --out greet.py
     """
     from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - imports asyncio
     from callsheet.apps.compiling import (  # noqa: PLC0415 - as above
@@ -80,13 +86,14 @@ def compile_goal(  # noqa: PLR0913 - an argument for each option
         save_compiled,
     )
     from callsheet.apps.operations.compiling import Compilation  # noqa: PLC0415 - as above
+    from callsheet.authoring.compiler.request import PlanForm  # noqa: PLC0415 - as above
     from callsheet.store.journal_paths import default_journal_path  # noqa: PLC0415 - as above
     from callsheet.store.library import check_plan_id, open_library  # noqa: PLC0415 - not for --help
 
     if save_as is not None:
         check_plan_id(save_as)
     if only_prompt:
-        return _print_prompt(run_async(prompt_of(goal, context, setup)), as_json=as_json)
+        return _print_prompt(run_async(prompt_of(goal, context, setup, PlanForm(form))), as_json=as_json)
     plan_library = open_library(plans_folder)
     matches: list[LibraryMatch] = []
 
@@ -98,6 +105,7 @@ def compile_goal(  # noqa: PLR0913 - an argument for each option
     request = GoalRequest(
         goal=goal,
         context=context,
+        form=PlanForm(form),
         library=None if no_library else plan_library,
         accept=accept_match,
         terms=None if resolved_policy is None else ProofTerms(resolved_policy, default_journal_path()),

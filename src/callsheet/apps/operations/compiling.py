@@ -22,7 +22,9 @@ from callsheet.apps.models import required_planner, with_local_model
 from callsheet.apps.operations.schema import Count, DiagnosticRow, Object, Ok, PlanHash
 from callsheet.apps.setup import Setup
 from callsheet.apps.toolbox import Toolbox, open_toolbox
-from callsheet.diagnostics import Diagnostic, Source, to_json
+from callsheet.authoring.compiler.request import PlanForm
+from callsheet.diagnostics import CallsheetError, Diagnostic, Source, to_json
+from callsheet.frontends.spelling import Syntax, convert_to
 from callsheet.ir import Plan as PlanSteps
 from callsheet.machine import Spent, Usage
 from callsheet.ports.calls import CallContext
@@ -52,6 +54,8 @@ CompileResult = TypedDict(
         "ok": Ok,
         "goal": str,
         "text": Annotated[str | None, "the text of the plan"],
+        "syntax": NotRequired[Annotated[Literal["python", "ltp", "micro", "dag"], "the syntax of the text"]],
+        "ltp": NotRequired[Annotated[str, "the same plan as LTP text, if it is written in another syntax"]],
         "from": Literal["model", "library"],
         "id": NotRequired[Annotated[str, "the plan's id in the library"]],
         "hash": NotRequired[PlanHash],
@@ -94,6 +98,7 @@ class Compilation:
         data: dict[str, Any] = {"ok": self.ok, "goal": self.goal, "text": made.text, "from": "model"}
         if made.from_library is not None:
             data |= {"from": "library", "id": made.from_library.id, "hash": Plan(made.from_library.plan).hash}
+        data |= _syntax_and_ltp(made)
         data["near"] = [{"id": kept.id, "goal": kept.goal, "score": kept.score} for kept in self.near]
         if result is not None:
             data |= {
@@ -102,6 +107,19 @@ class Compilation:
             }
             data |= _plan_or_answer(result)
         return cast("CompileResult", data)
+
+
+def _syntax_and_ltp(made: CompileOutcome) -> dict[str, str]:
+    """The syntax of the plan's text, and the plan as LTP text if it is in another one."""
+    if made.syntax is None or made.plan is None:
+        return {}
+    said = {"syntax": made.syntax.value}
+    if made.syntax is Syntax.LTP:
+        return said
+    try:
+        return said | {"ltp": convert_to(Syntax.LTP, made.plan)[0]}
+    except CallsheetError:  # a graph may have no order
+        return said
 
 
 def _plan_or_answer(result: Compiled | CompileFailed) -> dict[str, str]:
@@ -114,6 +132,7 @@ async def compile_text(
     toolbox: Toolbox,
     *,
     context: str = "",
+    form: PlanForm = PlanForm.PYTHON,
     library: PlanLibrary | None = None,
     terms: ProofTerms | None = None,
 ) -> Compilation:
@@ -128,7 +147,7 @@ async def compile_text(
         near.append(kept)
         return False
 
-    request = GoalRequest(goal=goal, context=context, library=library, accept=takes, terms=terms)
+    request = GoalRequest(goal=goal, context=context, form=form, library=library, accept=takes, terms=terms)
     made = await compile_with_toolbox(toolbox, request, setup)
     return Compilation(goal, made, tuple(near))
 

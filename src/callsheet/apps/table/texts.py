@@ -60,9 +60,11 @@ from callsheet.apps.table.operation import (
     Operation,
     Reply,
     ToolFace,
+    in_http,
     in_mcp,
     with_diagnostics,
 )
+from callsheet.authoring.compiler.request import PlanForm
 from callsheet.frontends.spelling import Syntax
 from callsheet.store.library import check_plan_id
 from callsheet.views.describe import describe_step
@@ -386,6 +388,9 @@ class CompileArguments(GoalArguments):
             description="Use the stored plan for the same goal, if any, without asking a model.",
         ),
     ] = Field(False, description="Whether a plan of the library for the same goal is used.")
+    form: Annotated[Literal["python", "ltp", "micro", "json"], in_mcp("as"), in_http("as")] = Field(
+        "python", description="The form of the plan: a Python function, LTP text, Micro-CLI, or a JSON plan."
+    )
     save_as: Annotated[str, MCP_ONLY] = Field(
         "", description="Save it under this id, as a new version if the id exists."
     )
@@ -401,6 +406,7 @@ async def compile_goal(context: Context, args: CompileArguments) -> tuple[Compil
         tools.setup,
         await tools.for_plan(None),
         context=args.context,
+        form=PlanForm(args.form),
         library=context.library() if args.library else None,
         terms=None if policy is None else ProofTerms(policy, context.journal_path),
     )

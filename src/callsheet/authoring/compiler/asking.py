@@ -71,6 +71,8 @@ class Ask:
     keeps: Callable[[str], bool] | None = None
     most_tokens: int | None = None
     repairs: bool = True
+    placed: Callable[[Iterable[Diagnostic], Source], Iterable[Diagnostic]] | None = None
+    """How errors are told to the model, which sees no places; None tells them as they are."""
 
 
 async def ask_model(ask: Ask, model: LanguageModel) -> Draft:
@@ -86,7 +88,8 @@ async def ask_model(ask: Ask, model: LanguageModel) -> Draft:
     ask = replace(ask, accounting=first.accounting)
     if ask.plainly is not None and _was_unconstrained(first):
         ask = replace(ask, constraint=None, messages=ask.plainly)
-    second = await _answered(ask, model, repair(ask.messages, first.answer, first.errors))
+    told = first.errors if ask.placed is None else ask.placed(first.errors, first.source)
+    second = await _answered(ask, model, repair(ask.messages, first.answer, told))
     second = replace(second, diagnostics=(*_about_server(first), *second.diagnostics))
     if not second.answer and first.answer:  # keep the first answer
         return replace(first, accounting=second.accounting, failure=second.failure)

@@ -19,8 +19,18 @@ from callsheet.authoring.compiler.course import course_of, course_text, keeps_to
 from callsheet.authoring.compiler.goal_parts import is_empty_word, is_side_by_side, mentions_all, parts_of
 from callsheet.authoring.compiler.naming import with_telling_names, with_whole_answer, without_stutter
 from callsheet.authoring.compiler.omissions import doubts_of
+from callsheet.authoring.compiler.program import (
+    Stubs,
+    looks_like_program,
+    no_program,
+    placed,
+    program_in,
+    program_question,
+    read_program_answer,
+    stubs_for,
+)
 from callsheet.authoring.compiler.prompt import Question, as_json, question
-from callsheet.authoring.compiler.request import Accounting, Check, Draft, Options, Request
+from callsheet.authoring.compiler.request import Accounting, Check, Draft, Options, PlanForm, Request
 from callsheet.authoring.compiler.spelling import as_spelled, with_same_names
 from callsheet.authoring.prompt import read_answer_plan
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source
@@ -28,15 +38,21 @@ from callsheet.frontends.export import (
     CourseStep,
     ExportOptions,
     ToolShape,
+    as_gbnf,
+    as_lark,
     is_sentence,
     plan_gbnf,
     plan_grammar,
     plan_lark,
     plan_schema,
+    program_grammar,
     read_flat,
 )
+from callsheet.frontends.export.rules import Grammar
 from callsheet.frontends.ltp import format_plan, parse
+from callsheet.ir import Plan
 from callsheet.ports.models.model import Constraint, LanguageModel, Strength, Syntax, strength_of
+from callsheet.views.stubs import function_name
 
 MAX_GOAL = 20_000
 """The most characters of a goal."""
@@ -48,7 +64,10 @@ def prompt_for(
     request: Request, strength: Strength = Strength.STRONG, options: Options | None = None
 ) -> Question:
     """The prompt for a model of this strength."""
-    catalogue = _catalogue(request, strength, options or Options())
+    chosen = options or Options()
+    if chosen.form == PlanForm.PYTHON:
+        return program_question(request, stubs_for(request.goal, request.tools, strength, chosen.max_tools))
+    catalogue = _catalogue(request, strength, chosen)
     return question(request.goal, request.context, catalogue, request.given)
 
 
@@ -60,6 +79,68 @@ async def compile_goal(
     refused = goal_fault(request.goal)
     if refused is not None:
         return Draft("", None, (refused,), Source(NAME, ""), Accounting(model=model.name))
+    if chosen.form == PlanForm.PYTHON:
+        return _headed(await _program(request, model, check, chosen))
+    return _headed(await _text(request, model, check, chosen))
+
+
+async def _program(request: Request, model: LanguageModel, check: Check, chosen: Options) -> Draft:
+    """The draft of a Python program; a program without errors is taken as it is."""
+    strength = strength_of(model)
+    stubs = stubs_for(request.goal, request.tools, strength, chosen.max_tools)
+    asked = program_question(request, stubs)
+
+    def read(text: str, _: Constraint | None) -> Reading:
+        if not looks_like_program(text):
+            return _in_another_syntax(text, request, check)
+        return read_program_answer(text, request, check)
+
+    grammar = None if strength is Strength.STRONG else _grammar_of(stubs, request.given)
+    syntaxes = model.accepts if chosen.constrained and grammar is not None else ()
+    ask = Ask(
+        messages=asked.messages,
+        read=read,
+        accounting=Accounting(model=model.name, prompt=asked.version, remarks=tuple(asked.remarks)),
+        constraint=None if grammar is None else _held(grammar, syntaxes),
+        keeps=None
+        if grammar is None
+        else lambda answer: is_sentence(grammar, program_in(answer).rstrip("\n")),
+        most_tokens=chosen.max_tokens,
+        repairs=chosen.repairs,
+        placed=placed,
+    )
+    return await ask_model(ask, model)
+
+
+def _grammar_of(stubs: Stubs, given: Iterable[str]) -> Grammar:
+    """The grammar of programs over the tools that a small model is told; a strong one needs none."""
+    shapes = [ToolShape(function_name(spec.name), spec.parameters) for spec in stubs.tools]
+    return program_grammar(shapes, tuple(name for name in given if name.isidentifier()))
+
+
+def _held(grammar: Grammar, accepts: Iterable[Syntax]) -> Constraint | None:
+    """The constraint in the first syntax of grammars that the model accepts."""
+    for syntax in accepts:
+        match syntax:
+            case Syntax.LARK:
+                return Constraint(syntax, as_lark(grammar), "program")
+            case Syntax.GBNF:
+                return Constraint(syntax, as_gbnf(grammar), "program")
+            case Syntax.JSON_SCHEMA:
+                continue
+    return None
+
+
+def _in_another_syntax(text: str, request: Request, check: Check) -> Reading:
+    """The plan of an answer that is no program, but a plan in another syntax."""
+    result = read_answer_plan(text, request.given, NAME)
+    if result.plan is None:
+        return Reading(None, (no_program(text), *result.diagnostics), result.source)
+    return _checked(request, Reading(result.plan, result.diagnostics, result.source), check)
+
+
+async def _text(request: Request, model: LanguageModel, check: Check, chosen: Options) -> Draft:
+    """The draft of LTP text."""
     accepts = tuple(model.accepts) if chosen.constrained else ()
     strength = strength_of(model)
     catalogue = _catalogue(request, strength, chosen)
@@ -70,9 +151,10 @@ async def compile_goal(
     is_json = constraint is not None and constraint.syntax is Syntax.JSON_SCHEMA
 
     def read(text: str, held_to: Constraint | None) -> Reading:
-        reading = _checked(
-            request, _read(text, held_to, constrained, request.given), check, _lines(catalogue)
-        )
+        answer = _read(text, held_to, constrained, request.given)
+        is_corrected = strength is Strength.SMALL
+        reading = _checked(request, answer, check, _lines(catalogue) if is_corrected else None)
+
         is_looked_at = reading.plan is not None and chosen.second_look and strength is Strength.SMALL
         return _doubted(reading, request, catalogue, course) if is_looked_at else reading
 
@@ -87,7 +169,7 @@ async def compile_goal(
         most_tokens=chosen.max_tokens,
         repairs=chosen.repairs,
     )
-    return _headed(await ask_model(ask, model))
+    return await ask_model(ask, model)
 
 
 def _headed(draft: Draft) -> Draft:
@@ -236,10 +318,24 @@ def _no_plan(text: str) -> Diagnostic:
     )
 
 
-def _checked(request: Request, reading: Reading, check: Check, lines: Mapping[str, str]) -> Reading:
-    """The plan as it is shown, with its diagnostics; or the errors of the answer."""
+def _checked(
+    request: Request, reading: Reading, check: Check, lines: Mapping[str, str] | None = None
+) -> Reading:
+    """The plan as it is shown, with its diagnostics; or the errors of the answer.
+
+    With the `lines` of the tools it is corrected by the words of the goal, as plans of small models are.
+    """
     if reading.plan is None:
         return reading
+    if lines is None:
+        plan = with_whole_answer(reading.plan)
+        diagnostics = tuple(check(plan))
+        if any(d.is_error for d in diagnostics):
+            return Reading(None, (*_errors(reading.diagnostics), *diagnostics), reading.source)
+        plan = with_telling_names(
+            replace(plan, id=None, title=None, goal=_header(request.goal)), request.given
+        )
+        return _shown(plan, (), check)
     plan = with_same_names(without_stutter(reading.plan, request.goal), lines)
     plain, plan = with_whole_answer(plan), with_whole_answer(as_spelled(plan, request.goal))
     diagnostics = tuple(check(plan))
@@ -248,12 +344,19 @@ def _checked(request: Request, reading: Reading, check: Check, lines: Mapping[st
     if any(d.is_error for d in diagnostics):
         return Reading(None, (*_errors(reading.diagnostics), *diagnostics), reading.source)
     plan = with_telling_names(replace(plan, id=None, title=None, goal=_header(request.goal)), request.given)
+    return _shown(plan, (), check)
+
+
+def _shown(plan: Plan, told: Iterable[Diagnostic], check: Check) -> Reading:
+    """The reading of a plan as LTP text, with what the checks find in it."""
     try:
         text = format_plan(plan)
         shown = parse(text, NAME).require()
     except CallsheetError as error:
-        return Reading(None, tuple(error.diagnostics), reading.source)
-    return Reading(shown, tuple(check(shown)), Source(NAME, text))
+        return Reading(None, tuple(error.diagnostics), Source(NAME, ""))
+    found = tuple(check(shown))
+    wrong = any(d.is_error for d in found)
+    return Reading(None if wrong else shown, (*_errors(told), *found), Source(NAME, text))
 
 
 def _doubted(

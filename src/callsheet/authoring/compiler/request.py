@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from enum import StrEnum
+from typing import Any, Literal, TypeAlias
 
 from callsheet.diagnostics import Diagnostic, Source
 from callsheet.ir import Plan
@@ -31,17 +32,31 @@ class Request:
     given: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
+class PlanForm(StrEnum):
+    """The form in which a plan is asked for and given."""
+
+    PYTHON = "python"
+    """An async function over typed stubs of the tools."""
+    LTP = "ltp"
+    MICRO = "micro"
+    """Micro-CLI; the model is asked for LTP text, which is converted."""
+    JSON = "json"
+    """A JSON plan; the model is asked for LTP text, which is converted."""
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """How a goal is compiled.
 
-    `max_tools` limits how many tools the model is told about; None means few for small models, and more for
-    others. `max_steps` limits a plan that is constrained by a
-    grammar, `max_tokens` each answer. `constrained` False asks for plain text whatever the model supports.
-    `repairs` False asks only once; `second_look` False asks again only for an invalid plan, not for one that
-    seems to leave out parts of the goal.
+    `form` is that of the plan; an answer in another syntax of callsheet is a plan too.
+    `max_tools` limits how many tools the model is told about; None means as many as there is room for.
+    `max_tokens` limits each answer. `constrained` False asks for plain text whatever the model supports.
+    `repairs` False asks only once. For LTP text alone: `max_steps` limits a plan that is constrained by a
+    grammar; `second_look` False asks a small model again only for an invalid plan, not for one that seems to
+    leave out parts of the goal.
     """
 
+    form: PlanForm | Literal["python", "ltp", "micro", "json"] = PlanForm.PYTHON
     max_tools: int | None = None
     max_steps: int = 12
     max_tokens: int | None = 2_000

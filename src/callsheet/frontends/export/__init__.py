@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from callsheet.frontends.export.flat import plan_schema, read_flat
 from callsheet.frontends.export.plans import plan_grammar
+from callsheet.frontends.export.programs import program_grammar
 from callsheet.frontends.export.rules import as_gbnf, as_lark, is_sentence
 from callsheet.frontends.export.shapes import CourseStep, ExportOptions, Form, ToolShape
 
@@ -18,11 +19,14 @@ __all__ = [
     "ExportOptions",
     "Form",
     "ToolShape",
+    "as_gbnf",
+    "as_lark",
     "is_sentence",
     "plan_gbnf",
     "plan_grammar",
     "plan_lark",
     "plan_schema",
+    "program_grammar",
     "read_flat",
 ]
 

@@ -13,6 +13,10 @@ HOLE = "%"
 """The part of a name in a pattern that is replaced in its copies."""
 
 
+ANY_NUMBER = 1_000_000
+"""The `most` of a node that may be repeated without a bound: decoders keep less for it than for a bound."""
+
+
 @dataclass(frozen=True, slots=True)
 class Text:
     """These characters."""
@@ -352,6 +356,8 @@ class _Writer(NamedTuple):
 
 
 def _times(least: int, most: int) -> str:
+    if most >= ANY_NUMBER and least <= 1:
+        return "+" if least else "*"
     return "?" if (least, most) == (0, 1) else f"{{{least},{most}}}"
 
 

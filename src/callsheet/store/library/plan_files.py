@@ -197,7 +197,7 @@ def sync_folder(folder: Path) -> None:
         os.close(fd)
 
 
-_SUFFIXES = {Syntax.DAG: ".json", Syntax.LTP: ".ltp", Syntax.MICRO: ".micro"}
+_SUFFIXES = {Syntax.DAG: ".json", Syntax.LTP: ".ltp", Syntax.MICRO: ".micro", Syntax.PYTHON: ".py"}
 _SYNTAXES = {suffix: syntax for syntax, suffix in _SUFFIXES.items()}
 
 _STATE = "_state"

@@ -1,0 +1,148 @@
+"""Compiles goals by other authors, runs the plans in their worlds, and compares the end states.
+
+python -m benchmarks.compiling.solving --model local:FILE.gguf --form python --every 5
+python -m benchmarks.compiling.solving --model local:FILE.gguf --form ltp --every 5 --save rows.jsonl
+
+A goal is *right* if the plan ran to its end and the world is as after its author's own calls. It is *silently
+wrong* if the plan ran to its end in a wrong world and nothing was said about it: no warning, no doubt.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.compiling.worlds import Declared, Task, World, bfcl_tasks
+
+from callsheet import Runtime
+from callsheet.api.compiling import Compiled, CompileOptions
+from callsheet.authoring.compiler.request import PlanForm
+from callsheet.diagnostics import Severity
+from callsheet.ir import Effect, canonical_tool_name
+from callsheet.ports.calls import CallContext, ToolFailed
+from callsheet.ports.models.local import LocalSettings, open_local
+from callsheet.ports.models.model import LanguageModel
+from callsheet.ports.tools import Tool, ToolSpec
+
+_LONGEST = 60.0
+"""The seconds after which a run is given up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Solved:
+    """What became of a goal: `none` (no plan), `failed`, `wrong`, `right`; and what it cost."""
+
+    goal: str
+    outcome: str
+    is_told: bool
+    why: str
+    input_tokens: int
+    cached_tokens: int
+    output_tokens: int
+    calls: int
+    seconds: float
+    text: str
+
+
+def tools_of(world: World) -> list[Tool]:
+    """The tools of a world for a runtime."""
+
+    def tool(one: Declared) -> Tool:
+        async def handler(arguments: dict[str, Any], _: CallContext) -> Any:
+            try:
+                return world.call(one, arguments)
+            except Exception as error:
+                raise ToolFailed(f"{one.name}: {error}") from error
+
+        name = canonical_tool_name(one.name)
+        spec = ToolSpec(
+            name, one.name, one.description, one.parameters, Effect.UNSAFE, "python:world", result=one.result
+        )
+        return Tool(spec, handler)
+
+    return [tool(one) for one in world.tools]
+
+
+async def solve(task: Task, model: LanguageModel, form: PlanForm) -> Solved:
+    """Compile one goal, run its plan, and look at the world."""
+    world = task.world()
+    runtime = Runtime(tools_of(world), model=model, builtins=False)
+    began = time.perf_counter()
+    made = await runtime.compile(task.goal, options=CompileOptions(form=form))
+    seconds = time.perf_counter() - began
+    usage = made.accounting.usage
+    told = [d for d in made.findings.diagnostics if d.severity is not Severity.HINT]
+    doubted = any("asked once more" in str(remark) for remark in made.accounting.remarks)
+    outcome, why = "none", "; ".join(d.message for d in made.findings.errors)[:200]
+    if isinstance(made, Compiled):
+        try:
+            result = await asyncio.wait_for(runtime.run(made.plan), _LONGEST)
+            outcome, why = ("done", "") if result.ok else ("failed", str(result.error)[:200])
+        except Exception as error:  # what became of this goal ends no measurement
+            outcome, why = "failed", f"{type(error).__name__}: {error}"[:200]
+    if outcome == "done":
+        outcome = "right" if task.is_right(world) else "wrong"
+    return Solved(
+        task.id,
+        outcome,
+        bool(told) or doubted,
+        why,
+        usage.input_tokens,
+        usage.cached_tokens,
+        usage.output_tokens,
+        made.accounting.calls,
+        round(seconds, 1),
+        made.text,
+    )
+
+
+def summary(rows: list[Solved]) -> dict[str, Any]:
+    """The counts of a measurement, and its tokens for each goal that was solved."""
+    count = {name: sum(row.outcome == name for row in rows) for name in ("right", "wrong", "failed", "none")}
+    tokens = sum(row.input_tokens + row.output_tokens for row in rows)
+    read = sum(row.input_tokens for row in rows)
+    return {
+        "goals": len(rows),
+        **count,
+        "silently wrong": sum(row.outcome == "wrong" and not row.is_told for row in rows),
+        "tokens per right": round(tokens / count["right"]) if count["right"] else None,
+        "cached": f"{sum(row.cached_tokens for row in rows) / max(1, read):.0%}",
+        "output per goal": round(sum(row.output_tokens for row in rows) / max(1, len(rows))),
+        "calls per goal": round(sum(row.calls for row in rows) / max(1, len(rows)), 2),
+        "seconds per goal": round(sum(row.seconds for row in rows) / max(1, len(rows)), 1),
+    }
+
+
+def main() -> None:
+    """Measure a model in one form, and print the counts."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--model", required=True)
+    parser.add_argument("--form", choices=[str(form) for form in PlanForm], default="python")
+    parser.add_argument("--every", type=int, default=1, help="every N-th goal")
+    parser.add_argument("--first", type=int, default=0, help="the number of the first goal")
+    parser.add_argument("--most", type=int, default=200, help="the most goals")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--save", type=Path, help="append each result to this file")
+    asked = parser.parse_args()
+    model = open_local(
+        asked.model.removeprefix("local:"), LocalSettings(threads=asked.threads, timeout=900, context=16_384)
+    )
+    rows: list[Solved] = []
+    for task in list(bfcl_tasks())[asked.first :: asked.every][: asked.most]:
+        row = asyncio.run(solve(task, model, PlanForm(asked.form)))
+        rows.append(row)
+        print(f"{row.outcome:6} {row.seconds:6} s {row.goal} {row.why}", file=sys.stderr, flush=True)
+        if asked.save is not None:
+            with asked.save.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(asdict(row), ensure_ascii=False) + "\n")
+    print(json.dumps({"model": asked.model, "form": asked.form, **summary(rows)}, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,268 @@
+"""From a goal to a plan as a Python program: what is told, what is accepted, what is repaired."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from callsheet.authoring.compiler.compile import compile_goal, prompt_for
+from callsheet.authoring.compiler.program import ROOM, program_in, stubs_for
+from callsheet.authoring.compiler.request import Draft, Options, Request
+from callsheet.authoring.compiler.tool_lines import estimate_tokens
+from callsheet.diagnostics import Diagnostic
+from callsheet.frontends.export import ToolShape, is_sentence, program_grammar
+from callsheet.frontends.python import read_python
+from callsheet.ir import Plan
+from callsheet.passes import ToolSignature, check
+from callsheet.ports.models.model import Strength, Syntax
+from callsheet.ports.tools import ToolSpec
+from scripted_models import Scripted
+
+TEXT = {"type": "string"}
+
+
+def spec(name: str, about: str, **properties: object) -> ToolSpec:
+    schema = {"type": "object", "properties": properties, "required": list(properties)}
+    return ToolSpec(name.upper(), name, about, schema)
+
+
+FORECAST = ToolSpec(
+    "FORECAST",
+    "forecast",
+    "The weather of a city.",
+    {"type": "object", "properties": {"city": TEXT}, "required": ["city"]},
+    result={"type": "object", "properties": {"rain": {"type": "boolean"}, "celsius": {"type": "number"}}},
+)
+CANCEL = spec("cancel_event", "Cancel an event.", event_id=TEXT)
+EDIT = spec(
+    "edit_file",
+    "Replace texts in a file.",
+    path=TEXT,
+    edits={
+        "type": "array",
+        "items": {
+            "type": "object",
+            "properties": {"oldText": TEXT, "newText": TEXT},
+            "required": ["oldText", "newText"],
+        },
+    },
+)
+OTHERS = tuple(spec(f"tool_{n}", f"Does the thing number {n}.", value=TEXT) for n in range(12))
+TOOLS = (FORECAST, CANCEL, EDIT, *OTHERS)
+
+CONDITIONAL = """\
+async def main():
+    weather = await forecast(city="Bergen")
+    if weather["rain"]:
+        await cancel_event(event_id="e-5")
+        return "Cancelled."
+    return "It does not rain."
+"""
+GOALS = (
+    "Provided it rains in Bergen, cancel event e-5.",
+    "Falls es in Bergen regnet, sag den Termin e-5 ab.",
+    "S'il pleut à Bergen, annule l'événement e-5.",
+    "Si llueve en Bergen, cancela el evento e-5.",
+    "ベルゲンが雨なら、イベントe-5を中止して。",
+    "Если в Бергене дождь, отмени событие e-5.",
+    "卑尔根下雨的话取消活动 e-5。",
+    "إذا كانت تمطر في بيرغن فألغِ الحدث e-5.",
+    "Hvis det regner i Bergen, avlys arrangement e-5.",
+    "Gesetzt, Bergen meldet Regen: e-5 entfällt.",
+    'Our "summer" party is e-5.\n\nBergen has been dry, \\ but who knows.\n\nRain there? Then call it off.',
+)
+
+
+def checked(plan: Plan) -> Sequence[Diagnostic]:
+    return check(plan, tools={t.name: ToolSignature.from_schema(t.parameters, t.effect) for t in TOOLS})
+
+
+def drafted(model: Scripted, goal: str = GOALS[0], options: Options | None = None) -> Draft:
+    return asyncio.run(compile_goal(Request(goal, TOOLS), model, checked, options))
+
+
+@pytest.mark.parametrize("goal", GOALS)
+def test_right_program_of_strong_model_is_taken_unchanged_and_asked_once(goal: str) -> None:
+    model = Scripted([CONDITIONAL], accepts=[Syntax.LARK, Syntax.GBNF, Syntax.JSON_SCHEMA])
+    draft = drafted(model, goal)
+    assert draft.plan is not None
+    assert draft.source.text.endswith(CONDITIONAL)
+    assert read_python(draft.source.text).require() == draft.plan
+    assert " ".join((draft.plan.goal or "").split()) == " ".join(goal.split())
+    assert (draft.accounting.calls, draft.doubts, draft.diagnostics) == (1, (), ())
+    assert model.constraints == [None]
+    prompt = model.asked[0][0]["content"]
+    assert all(f"async def {tool.executor}(" in prompt for tool in TOOLS)
+
+
+def test_condition_in_any_words_stays_in_plan() -> None:
+    """The cancellation depends on the weather, whatever word states the condition."""
+    for goal in GOALS:
+        plan = drafted(Scripted([CONDITIONAL]), goal).plan
+        assert plan is not None
+        assert plan.tree is not None
+        kinds = [type(one).__name__ for one in plan.tree.body]
+        assert kinds[:2] == ["Act", "If"], kinds
+
+
+def test_rules_and_stubs_are_the_same_for_all_goals_and_goal_is_last() -> None:
+    prompts = [prompt_for(Request(goal, TOOLS)).messages for goal in GOALS]
+    assert len({prompt[0]["content"] for prompt in prompts}) == 1
+    assert all(goal in prompt[-1]["content"] for goal, prompt in zip(GOALS, prompts, strict=True))
+    assert all(prompt[-1]["content"].endswith("</goal>") for prompt in prompts)
+
+
+def test_result_shapes_and_nested_keys_are_told() -> None:
+    prompt = prompt_for(Request(GOALS[0], TOOLS), Strength.SMALL).messages[0]["content"]
+    assert "rain: bool, celsius: float" in prompt
+    assert "oldText: str, newText: str" in prompt
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (CONDITIONAL.replace("cancel_event(", "drop_event("), "line 4"),
+        (CONDITIONAL.replace("event_id=", "id="), "line 4"),
+        (CONDITIONAL.replace("await cancel", "cancel"), "line 4"),
+        ('async def main():\n    await edit_file(path="a", edits=[{"old": "x", "new": "y"}])\n', "oldText"),
+        ("async def main()\n    return 1\n", "line 1"),
+        ("I cannot do that.", "no Python program"),
+    ],
+)
+def test_wrong_program_is_repaired_once_with_its_lines(wrong: str, said: str) -> None:
+    model = Scripted([wrong, CONDITIONAL])
+    draft = drafted(model)
+    assert draft.plan is not None
+    assert (draft.accounting.calls, draft.accounting.repaired) == (2, True)
+    assert said in model.asked[1][-1]["content"]
+    again = Scripted([wrong, wrong])
+    failed = drafted(again)
+    assert (failed.plan, len(again.asked)) == (None, 2)
+    assert failed.diagnostics[0].code in ("CMP006", "CMP007")
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        "```python\n{}```",
+        "<think>\nasync def main(): no\n</think>\nHere is the plan:\n\n```\n{}```\nIt looks first.",
+        "Here is the plan:\n{}\nThis cancels the event only if it rains.",
+        "{}\nTools:\nasync def cancel_event(event_id: str) -> Any:",
+    ],
+)
+def test_program_is_found_in_surrounding_text(around: str) -> None:
+    assert program_in(around.replace("{}", CONDITIONAL)).strip() == CONDITIONAL.strip()
+
+
+def test_plan_in_another_syntax_is_accepted() -> None:
+    draft = drafted(Scripted(['S1: @forecast (city="Bergen") > $v1\nS2: @respond ($v1)']))
+    assert draft.plan is not None
+    assert draft.source.text.startswith("# ltp: 1\n")
+    assert draft.accounting.calls == 1
+
+
+@pytest.mark.parametrize("strength", list(Strength))
+def test_many_tools_are_cut_to_room_by_whole_goal_with_remark(strength: Strength) -> None:
+    many = tuple(
+        spec(f"do_{n}", f"{'word ' * 60} number{n}", **{f"a{i}": TEXT for i in range(12)}) for n in range(500)
+    )
+    wanted = spec("feed_hamster", "Give the hamster its food.", grams={"type": "integer"})
+    named = spec("zap_it", "Unlike any word of it.", volts={"type": "integer"})
+    stubs = stubs_for("The hamster should get food, then zap_it.", (*many, wanted, named), strength)
+    assert {"FEED_HAMSTER", "ZAP_IT"} <= {tool.name for tool in stubs.tools}
+    assert 15 <= len(stubs.tools) < 502
+    assert estimate_tokens(stubs.text) <= ROOM[strength] * 1.2
+    assert [remark.kept for remark in stubs.remarks if hasattr(remark, "kept")] == [len(stubs.tools)]
+
+
+def test_inputs_are_arguments_of_the_function() -> None:
+    request = Request("Greet", TOOLS, given={"who": "a text of 3 characters"})
+    asked = prompt_for(request).messages[-1]["content"]
+    assert "async def main(who):" in asked
+
+
+# ---------------------------------------------------------------- the grammar for small models
+
+
+def small(*answers: str, accepts: Sequence[Syntax] = (Syntax.GBNF,)) -> Scripted:
+    return Scripted(answers, accepts=accepts, strength=Strength.SMALL)
+
+
+LARGE = """\
+import asyncio
+async def main():
+    a, b = await asyncio.gather(forecast(city="A"), forecast(city='B'))
+    done = []
+    for event in [{"id": "e-5", "tags": ["x", 1, None]}, {"id": "e-6"}]:
+        try:
+            # one after another
+            done.append(await cancel_event(event_id=event["id"]))
+        except ToolError as error:
+            done.append(f"failed: {error}")
+            continue
+    names = [one["id"] for one in done if one["n"] > 3 and one not in a]
+    await edit_file(path="a", edits=[{"oldText": name, "newText": f"{name}!"} for name in names])
+    if not a["rain"] and b["celsius"] >= 2.5:
+        return {"n": len(done), "names": ", ".join(names)}
+    elif b["rain"]:
+        return max(done, key=lambda one: one["n"])
+    else:
+        await forecast(city=names[0])
+    return sum(one["n"] for one in done) if done else -1
+"""
+
+
+@pytest.mark.parametrize("syntax", [Syntax.LARK, Syntax.GBNF])
+def test_small_model_is_held_to_its_tools_and_keeps_all_statements(syntax: Syntax) -> None:
+    model = small(LARGE, accepts=[syntax])
+    draft = drafted(model)
+    constraint = model.constraints[0]
+    assert constraint is not None
+    assert (constraint.syntax, constraint.name) == (syntax, "program")
+    kept = [str(remark) for remark in draft.accounting.remarks]
+    assert not any("does not match" in one for one in kept), kept
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("cancel_event(", "drop_event("),
+        ("await cancel_event", "cancel_event"),
+        ("event_id=event", "id=event"),
+        ('event_id=event["id"]', ""),
+        ('city="A"', 'city="A", day=1'),
+        ("done = []", "done = open(a)"),
+    ],
+)
+def test_grammar_has_no_call_that_does_not_exist(old: str, new: str) -> None:
+    shapes = [ToolShape(tool.executor, tool.parameters) for tool in TOOLS]
+    grammar = program_grammar(shapes)
+    assert is_sentence(grammar, LARGE)
+    assert not is_sentence(grammar, LARGE.replace(old, new, 1))
+
+
+def test_grammar_takes_texts_of_enumerations_and_arguments_in_declared_order() -> None:
+    schema = {"properties": {"to": TEXT, "how": {"enum": ["fast", "slow"]}, "n": {}}, "required": ["to"]}
+    grammar = program_grammar([ToolShape("send", schema)], ["who"])
+    program = "async def main(who):\n    await send({})"
+    good = ("to=who", 'to="a", how="fast"', "to=who, n=3", 'to=who, how=who["way"], n=[1]')
+    bad = ("", "who", 'to="a", how="quick"', 'how="fast"', "to=who, to=who", "n=3, to=who")
+    assert [is_sentence(grammar, program.format(each)) for each in good] == [True] * len(good)
+    assert [is_sentence(grammar, program.format(each)) for each in bad] == [False] * len(bad)
+
+
+def test_defining_a_tool_again_is_no_plan() -> None:
+    """Small models copy the stub of a tool and invent its result."""
+    copied = 'async def forecast(city: str):\n    return {"rain": True}\n\n' + CONDITIONAL
+    draft = drafted(Scripted([copied, CONDITIONAL]))
+    assert draft.accounting.repaired
+    assert drafted(Scripted([copied])).plan is None
+
+
+def test_arguments_that_nothing_gives_are_repaired() -> None:
+    asking = CONDITIONAL.replace("main()", "main(city)").replace('"Bergen"', "city")
+    model = Scripted([asking, CONDITIONAL])
+    assert drafted(model).accounting.repaired
+    assert "the plan needs the input city" in model.asked[1][-1]["content"]
