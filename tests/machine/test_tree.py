@@ -79,6 +79,16 @@ def test_plan_without_respond_answers_null() -> None:
     assert (result.answer, result.response, result.variables) == (None, "", {"a": 1})
 
 
+def test_return_in_an_item_of_the_main_plan_is_its_answer() -> None:
+    assert done("?FOREACH ($i IN [1, 2, 3]) {\n?IF ($i == 2) {\nRETURN ($i)\n}\n}\n@RESPOND (0)") == 2
+
+
+def test_loop_over_what_has_no_items_fails() -> None:
+    text = "INPUT $x: json\n?FOREACH ($i IN $x) {\nNOTE ('no')\n}"
+    assert failed(text, x=5) == "TYPE: int has no items to go through"
+    assert failed(text, x=None) == "TYPE: None has no items to go through"
+
+
 def test_inputs_have_their_types_and_defaults() -> None:
     text = "INPUT $day: date\nINPUT $n: int = 3\n@RESPOND ([$day.year, $n])"
     assert done(text, day="2024-05-06") == [2024, 3]

@@ -48,6 +48,7 @@ from callsheet.ir.labels import LITERAL, Label, join
 from callsheet.policy.calls import Argument, Hole, Part
 from callsheet.policy.judge import Judge
 from callsheet.policy.labelled import (
+    FAILURE_FIELDS,
     MOST_CHOICES,
     MOST_ITEMS,
     MOST_SHAPES,
@@ -58,6 +59,7 @@ from callsheet.policy.labelled import (
     dotted,
     has_data,
     is_data,
+    is_failure,
     is_shown,
     literal_text,
     member_of,
@@ -500,6 +502,8 @@ class ExpressionLabels:
     def _path(self, target: Expression, key: str | int, *, is_optional: bool) -> Labelled:
         """A path with a literal key, which narrows to what the plan put there."""
         value = self._of(target)
+        if key in FAILURE_FIELDS and is_failure(value):
+            return value._replace(shapes=())
         members: list[Argument] = []
         for shape in value.shapes:
             member = member_of(shape, key)

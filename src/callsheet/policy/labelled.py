@@ -61,6 +61,19 @@ class Labelled(NamedTuple):
 
 
 NOTHING = Labelled()
+FAILURE_FIELDS = frozenset({"error", "message", "kind", "step", "attempts"})
+"""The fields that every failure has."""
+_FAILURE = "$error"
+
+
+def failure_of(label: Label, presence: Label, origins: tuple[int, ...]) -> Labelled:
+    """The failure that a handler sees: its fields are always there, so that reading one tells nothing."""
+    return Labelled(label, presence, (Argument(_FAILURE, (Hole("error", label),), label),), origins)
+
+
+def is_failure(value: Labelled) -> bool:
+    """Whether a value is surely the failure that a handler sees."""
+    return bool(value.shapes) and all(shape.name == _FAILURE for shape in value.shapes)
 
 
 def raised(value: Labelled, label: Label) -> Labelled:

@@ -13,9 +13,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from callsheet.passes.verify_tree import python_words as words
-from callsheet.passes.verify_tree.python_scopes import NotUnderstood, free_names, scoped
-from callsheet.passes.verify_tree.python_syntax import (
+from callsheet.policy import python_words as words
+from callsheet.policy.python_scopes import NotUnderstood, free_names, scoped
+from callsheet.policy.python_syntax import (
     all_inside,
     all_names,
     assignments,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from callsheet.passes.verify_tree.programs import program_flow
+from callsheet.policy.program_flow import program_flow
 
 _LEADING = {
     'nested alias': 'b = []\nd = {"k": b}\ne = d\ne["k"].append(a)',

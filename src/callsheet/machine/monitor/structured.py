@@ -53,7 +53,7 @@ from callsheet.machine.monitor.variable_labels import NOTHING_SHOWN, Admitted, O
 from callsheet.policy.calls import Argument, CallView, Hole
 from callsheet.policy.expression_labels import ExpressionLabels
 from callsheet.policy.judge import judge_of
-from callsheet.policy.labelled import NOTHING, Labelled, dotted, raised
+from callsheet.policy.labelled import NOTHING, Labelled, dotted, failure_of, is_failure, raised
 from callsheet.policy.model import Implicit
 from callsheet.policy.program_flow import program_flow
 
@@ -280,7 +280,7 @@ class TreeLabels:
         def variable(name: str) -> Labelled:
             known = self._read(scope, name, number)
             value = values(name)
-            if value is ABSENT:
+            if value is ABSENT or is_failure(known):
                 return known
             return known._replace(shapes=(argument_of("", value, known.label, name),))
 
@@ -316,7 +316,8 @@ class TreeLabels:
         behind = tuple(one for one in scope.noted if one.region.first <= number <= one.region.last)
         place = self._places[id_]
         origins = tuple(one for one in value.origins if one != place)[1 - _MOST :]
-        known = _Known(value._replace(shapes=(), origins=(*origins, place)), behind)
+        shapes = value.shapes if is_failure(value) else ()
+        known = _Known(value._replace(shapes=shapes, origins=(*origins, place)), behind)
         home = scope if isinstance(self._statements[id_], Let) else scope.home_of(name)
         home.variables[name] = known
 
@@ -583,8 +584,11 @@ class TreeLabels:
 
         With `is_failure` it is surely the former, which always has the same fields.
         """
-        presence = self.counter(scope, id_) if is_failure else words
-        self._put(scope, id_, name, Labelled(words, presence, (), (self._places[id_],)))
+        place = self._places[id_]
+        if is_failure:
+            self._put(scope, id_, name, failure_of(words, self.counter(scope, id_), (place,)))
+        else:
+            self._put(scope, id_, name, Labelled(words, words, (), (place,)))
 
     def _may_fail(
         self, scope: Scope, statement: Statement, evaluator: ExpressionLabels, content: Label = LITERAL

@@ -106,6 +106,14 @@ class Activation:
         """What is known of its variables under a policy."""
         self.ended: Ended | None = None
 
+    @property
+    def is_of_sub_plan(self) -> bool:
+        """Whether it executes a sub-plan, or an item or member inside of one."""
+        act: Activation | None = self
+        while act is not None and not isinstance(act.role, InvokeOp):
+            act = act.parent
+        return act is not None
+
 
 _NO_TIME = datetime(1970, 1, 1, tzinfo=UTC)
 

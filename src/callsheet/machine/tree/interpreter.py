@@ -553,7 +553,7 @@ class TreeRun:
             case Word.WAIT:
                 return self._wait(run, act, place, values[0], out)
             case _:
-                if op.word is Word.RETURN and act.parent is not None:
+                if op.word is Word.RETURN and act.is_of_sub_plan:
                     return leave(act, Leaving(Word.RETURN, values[0] if values else None, step=place))
                 answer = to_json(values[0]) if len(values) == 1 else None
                 is_null = values == [None] and op.word is not Word.TERMINATE

@@ -163,7 +163,7 @@ class MonitoredTreeRun(TreeRun):
         return super()._require(run, act, op, out)
 
     def _say(self, run: Run, act: Activation, op: SayOp, out: list[Command]) -> int:
-        is_inner_return = op.word is Word.RETURN and act.parent is not None
+        is_inner_return = op.word is Word.RETURN and act.is_of_sub_plan
         if is_inner_return or op.word in (Word.NOTE, Word.FAIL, Word.WAIT):
             self.labels.left(_scope(act), op.id, self._values(act))
         return super()._say(run, act, op, out)

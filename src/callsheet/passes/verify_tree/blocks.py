@@ -28,7 +28,7 @@ from callsheet.ir.types import Type
 from callsheet.passes.verify_tree.calls import Record
 from callsheet.passes.verify_tree.walk import Loop, Protected, Walk, Ways
 from callsheet.policy.expression_labels import ExpressionLabels
-from callsheet.policy.labelled import Labelled, origins_of, raised, said_by
+from callsheet.policy.labelled import Labelled, failure_of, origins_of, raised, said_by
 
 _MOST_ROUNDS = 8
 """After this many rounds of a loop all that it carries is joined, so that long chains end at once."""
@@ -109,11 +109,12 @@ class Blocks(Walk):
 
     def _handler(self, statement: Statement, handler: Handler, protected: Protected) -> None:
         if handler.body:
-            label = protected.words.join(self._pc(handler.body[0]))
+            pc = self._pc(handler.body[0])
+            label = protected.words.join(pc)
             origin = self.origins.add(
                 self._site(statement), f"{statement.id} $error", label, protected.origins
             )
-            self._frame.variables.put(handler.binds, Labelled(label, label, (), (origin,)))
+            self._frame.variables.put(handler.binds, failure_of(label, pc, (origin,)))
             self.block(handler.body)
 
     @contextmanager

@@ -357,11 +357,16 @@ class Interpreter(Blocks):
         evaluator.fails_by_content = evaluator.can_fail = True
         self._may_fail(statement, evaluator, decision.origins, content=decision.label)
         if statement.message is not None:
-            self._message(statement, (statement.message,), decision.label)
+            self._message(statement, (statement.message,), decision.label, self._evaluator(statement))
 
-    def _message(self, statement: Statement, values: Sequence[Expression], decided: Label) -> None:
+    def _message(
+        self,
+        statement: Statement,
+        values: Sequence[Expression],
+        decided: Label,
+        evaluator: ExpressionLabels,
+    ) -> None:
         """A text of the plan that people may read beside the run's results."""
-        evaluator = self._evaluator(statement)
         pc = self._pc(statement).join(decided)
         named = [(str(number), value) for number, value in enumerate(values)]
         calls, known = self._calls(statement, "TERMINATE", named, evaluator, pc)
@@ -403,10 +408,10 @@ class Interpreter(Blocks):
                 if item is not None:
                     item.yields.append(raised(value, pc))
             case Word.NOTE:
-                self._message(statement, statement.values, LITERAL)
+                self._message(statement, statement.values, LITERAL, evaluator)
                 self._may_fail(statement, evaluator, ())
             case Word.FAIL:
-                self._message(statement, statement.values, LITERAL)
+                self._message(statement, statement.values, LITERAL, evaluator)
                 evaluator.fails_by_content = evaluator.can_fail = True
                 self._may_fail(statement, evaluator, (), content=pc)
             case Word.BREAK | Word.CONTINUE:

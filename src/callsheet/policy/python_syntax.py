@@ -9,7 +9,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from typing import TypeGuard
 
-from callsheet.passes.verify_tree import python_words as words
+from callsheet.policy import python_words as words
 
 _LEAVING = (ast.Break, ast.Continue, ast.Return, ast.Raise, ast.Try)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 
-from callsheet.passes.verify_tree.python_words import REFLECTION
+from callsheet.policy.python_words import REFLECTION
 
 
 class NotUnderstood(Exception):
