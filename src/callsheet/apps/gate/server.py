@@ -35,6 +35,7 @@ from callsheet import __version__
 from callsheet.apps.gate.catalogue import GateTool, tools_behind
 from callsheet.apps.gate.own_tools import OWN_TOOLS, ModelTools
 from callsheet.apps.gate.session import Asked, ClientCall, Passed, Reply, Session, Told, Withheld
+from callsheet.apps.gate.spoken_words import SpokenWords
 from callsheet.apps.hosting.recorded import label_of_run
 from callsheet.apps.mcp.elicitation import answer_in, ask_form
 from callsheet.apps.mcp.server_context import ClientRequest, ServerContext
@@ -71,8 +72,15 @@ class Gate:
     call. All connections of one client share a session, since they may share what they have read.
     """
 
-    def __init__(self, context: ServerContext, expose: Expose, plans: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        context: ServerContext,
+        expose: Expose,
+        plans: Sequence[str] = (),
+        spoken: SpokenWords | None = None,
+    ) -> None:
         self._context = context
+        self._spoken = spoken
         self._own_tools = None if expose is Expose.TOOLS else ModelTools(context, plans)
         self._expose = expose
         self._opening = asyncio.Lock()
@@ -153,11 +161,12 @@ class Gate:
         return answer.result
 
     def _hear(self, session: Session, caller: ClientRequest) -> None:
-        """Tell a session what its user has said, if the client passes it with a call."""
+        """Tell a session what its user has said, if the client passes it with a call or by a hook."""
         meta = caller.params.meta
         said: object = None if meta is None else meta.get(SAID)
         texts = [said] if isinstance(said, str) else said if isinstance(said, list) else []  # pyright: ignore[reportUnknownVariableType]
         words = tuple(text for text in texts if isinstance(text, str) and text.strip())  # pyright: ignore[reportUnknownVariableType]
+        words += () if self._spoken is None else tuple(self._spoken.new())
         if words:
             session.tell(Told(said=words))
 
