@@ -23,6 +23,7 @@ from mcp.client.context import ClientRequestContext
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import ElicitRequestParams, ElicitResult, TextContent
+from scripts.question_picture import picture
 
 from callsheet.api.policies import load_policy
 from callsheet.apps.gate.own_tools import EXAMPLE, OWN_TOOLS
@@ -36,6 +37,7 @@ from callsheet.store import Journal
 from callsheet.store.library import PlanLibrary
 
 DESK = Path(__file__).parent / "desk.py"
+ROOT = Path(__file__).resolve().parents[3]
 POLICY = """
 schema = 1
 extends = "workspace"
@@ -183,6 +185,14 @@ async def test_call_that_needs_approval_asks_with_its_arguments(desk: Desk, mode
     assert text_of(given) == "sent to bob"
     assert "bob" in desk.asked[0]
     assert "exactly this" in desk.asked[0]
+
+
+async def test_picture_shows_the_question_that_is_asked(desk: Desk) -> None:
+    asks = POLICY.replace('approval = "never"', 'approval = "if-untrusted-or-outside"')
+    async with desk.client(policy=asks, agrees=True) as client:
+        await client.call_tool("read_mail", {"number": 3})
+        await client.call_tool("send_mail", {"to": "bob@out.example", "text": "the figures of week 3"})
+    assert (ROOT / "docs" / "gate-question.svg").read_text() == picture(desk.asked[0])
 
 
 async def test_denied_call_is_not_made_and_session_goes_on(desk: Desk) -> None:
