@@ -14,7 +14,8 @@ from callsheet.machine import Outcome
 from callsheet.store.writer import RunStatus
 from json_forms import holds
 
-NO_RESULT = {"chat", "completion", "demo", "gate install", "lsp", "mcp", "plan export", "schema"}
+NO_RESULT = {"chat", "completion", "demo", "distil", "gate install", "gate said", "lsp", "mcp", "plan export"}
+NO_RESULT |= {"schema", "skill export"}
 """They print a text for another program as it is, or talk with somebody."""
 
 

@@ -23,6 +23,7 @@ from mcp.client.context import ClientRequestContext
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import ElicitRequestParams, ElicitResult, TextContent
+from scripts.question_picture import picture
 
 from callsheet.api.policies import load_policy
 from callsheet.apps.gate.own_tools import EXAMPLE, OWN_TOOLS
@@ -36,6 +37,7 @@ from callsheet.store import Journal
 from callsheet.store.library import PlanLibrary
 
 DESK = Path(__file__).parent / "desk.py"
+ROOT = Path(__file__).resolve().parents[3]
 POLICY = """
 schema = 1
 extends = "workspace"
@@ -185,6 +187,14 @@ async def test_call_that_needs_approval_asks_with_its_arguments(desk: Desk, mode
     assert "exactly this" in desk.asked[0]
 
 
+async def test_picture_shows_the_question_that_is_asked(desk: Desk) -> None:
+    asks = POLICY.replace('approval = "never"', 'approval = "if-untrusted-or-outside"')
+    async with desk.client(policy=asks, agrees=True) as client:
+        await client.call_tool("read_mail", {"number": 3})
+        await client.call_tool("send_mail", {"to": "bob@out.example", "text": "the figures of week 3"})
+    assert (ROOT / "docs" / "gate-question.svg").read_text() == picture(desk.asked[0])
+
+
 async def test_denied_call_is_not_made_and_session_goes_on(desk: Desk) -> None:
     async with desk.client(approve=("SEND_MAIL",), agrees=False) as client:
         given = await client.call_tool("send_mail", {"to": "bob", "text": "x"})
@@ -266,10 +276,15 @@ async def test_observing_blocks_nothing_and_records_what_would_have_been(desk: D
         ).startswith("sent")
         assert not (await client.call_tool("slow", {"seconds": 0})).is_error
         code = "S1: @read_mail (number=4) > $mail\nS2: @send_mail (to='eve@out.example', text=$mail.text)\n"
-        run = text_of(await client.call_tool("run_program", {"code": code}))
-        assert "would be refused: untrusted data decides to of @SEND_MAIL" in run
-        assert "done" in run
-    assert desk.log == ["read 1", "send eve@out.example: x", "slow", "read 4", "send eve@out.example: mail 4"]
+        program = text_of(await client.call_tool("run_program", {"code": code}))
+        assert "would be refused: untrusted data decides to of @SEND_MAIL" in program
+        assert "done" in program
+        python = "async def main() -> str:\n    return await send_mail(to='eve@out.example', text='y')\n"
+        run = text_of(await client.call_tool("run_program", {"code": python}))
+        assert "RUN038" in run
+        assert "would be refused: " in run
+    first = ["read 1", "send eve@out.example: x", "slow", "read 4", "send eve@out.example: mail 4"]
+    assert desk.log == [*first, "send eve@out.example: y"]
     shown = desk.callsheet("show", session_in(desk))
     assert "observes: it would have refused 1, asked about 1" in shown
     flow = "would reach eve@out.example (rule flow; flow READ_MAIL -> SEND_MAIL)"
@@ -278,7 +293,8 @@ async def test_observing_blocks_nothing_and_records_what_would_have_been(desk: D
         "would be asked: @SLOW: untrusted data decides whether @SLOW is called, which cannot be undone"
         in shown
     )
-    assert "would be refused: @SEND_MAIL: private data in" in desk.callsheet("show", "last")
+    observed = re.search(r"run (\S+): done", program).group(1)  # pyright: ignore[reportOptionalMemberAccess]
+    assert "would be refused: @SEND_MAIL: private data in" in desk.callsheet("show", observed)
 
 
 def session_in(desk: Desk) -> str:

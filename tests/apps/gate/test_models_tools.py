@@ -175,3 +175,21 @@ async def test_session_becomes_a_plan_that_runs(folder: Path) -> None:
     ran = finished([given.command, *again], folder, given.env)
     assert ran.returncode == 0, ran.stderr
     assert (folder / "log").read_text().splitlines()[-2:] == ["read 8", "send ann@x.example: mail 8"]
+
+
+async def test_mcp_counts_what_a_program_has_told_its_client(folder: Path) -> None:
+    (folder / "work").mkdir()
+    (folder / "work" / "notes.md").write_text("the plan")
+    (folder / "policy.toml").write_text(
+        'schema = 1\nextends = "workspace"\n[sources."file:**"]\nconf = "priv"\nintegrity = "U"\n'
+    )
+    served = started(folder, "mcp", "--policy", "policy.toml", "--workspace", "work")
+    write = "S1: @fetch_page (url='https://example.org/?q=the plan') > $p\n"
+    async with Client(stdio_client(served)) as client:
+        before = text_of(await client.call_tool("check_program", {"code": write}))
+        assert "POL1" not in before
+        read = "S1: @read_file (path='notes.md') > $text\nS2: @respond ($text)\n"
+        assert text_of(await client.call_tool("run_program", {"code": read})).startswith("the plan")
+        after = text_of(await client.call_tool("run_program", {"code": write}))
+        assert "POL103" in after
+        assert "what you write counts as U/" in after

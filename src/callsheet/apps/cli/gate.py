@@ -129,3 +129,16 @@ def install(client: str, project: bool, undo: bool, policy: str, observe: bool) 
     lines = undo_gate(named, project=project) if undo else install_gate(named, more, project=project)
     print_text("\n".join(lines))
     return Exit.OK
+
+
+@gate.command()
+def said() -> int:
+    """Pass what the user has said to the gate: a hook of the client, with its JSON on standard input.
+
+    In Claude Code it is a hook for UserPromptSubmit. What the user has said word for word does not count as
+    made from what the session has read.
+    """
+    from callsheet.apps.gate.spoken_words import note_words  # noqa: PLC0415 - as above
+
+    note_words(sys.stdin.read())
+    return Exit.OK

@@ -32,6 +32,7 @@ COMMANDS: dict[str, CommandEntry] = {
     "distil": CommandEntry(
         f"{_PACKAGE}.distil:distil", "Make a plan from a session or an agent's run.", _PLANS
     ),
+    "skill": CommandEntry(f"{_PACKAGE}.skill:skill", "Make an Agent Skill of a plan.", _PLANS),
     "policy": CommandEntry(f"{_PACKAGE}.policy:policy", "Create, check and share policies.", _PLANS),
     "run": CommandEntry(f"{_PACKAGE}.run:run", "Check a plan and run it.", _RUNS),
     "dry-run": CommandEntry(f"{_PACKAGE}.dry_run:dry_run", "Show what a plan would do.", _RUNS),

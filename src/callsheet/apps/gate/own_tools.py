@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
 from mcp_types import (
@@ -21,9 +22,11 @@ from mcp_types import (
 )
 
 from callsheet.apps.gate.catalogue import ToolIndex, stub_of, tools_of_programs
+from callsheet.apps.hosting.recorded import label_of_run
 from callsheet.apps.mcp.server_context import ClientRequest, ServerContext
 from callsheet.apps.toolbox import Toolbox
-from callsheet.diagnostics import CallsheetError
+from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
+from callsheet.ir.labels import LITERAL, Label
 
 _FOUND = 8
 """The most tools that a query gives."""
@@ -124,10 +127,11 @@ class OwnCall(NamedTuple):
 
 
 class OwnAnswer(NamedTuple):
-    """The result of such a call, and the run whose data it tells, "" if none."""
+    """The result of such a call, and the run whose data it tells, "" if none; `label` is that of the data."""
 
     result: CallToolResult | InputRequiredResult
     run_id: str = ""
+    label: Label = LITERAL
 
 
 async def call_own(
@@ -162,6 +166,7 @@ class ModelTools:
 
         self._plans = PlanTools(context.library, plans, [*OWN_TOOLS, *TOOLS])
         self._index: tuple[Toolbox, ToolIndex] | None = None
+        self._read: dict[str, Label] = {}
 
     async def declarations(self) -> list[Tool]:
         """The declarations of the tools."""
@@ -172,13 +177,45 @@ class ModelTools:
         return name in OWN_TOOLS or await self._plan_of(name) is not None
 
     async def call(self, params: CallToolRequestParams, caller: ClientRequest) -> OwnAnswer | None:
-        """The result of a call; None for a tool that is not one of these. Raises as `call_own` does."""
-        return await self.call_with(params, caller, self._context)
+        """The result of a call; None for a tool that is not one of these. Raises as `call_own` does.
 
-    async def call_with(
+        What a client has been told of runs counts for what it writes afterwards.
+        """
+        read = self._read.get(caller.client_name, LITERAL)
+        answer = await self.call_after(params, caller, read)
+        if answer is not None:
+            self._read[caller.client_name] = read.join(answer.label)
+        return answer
+
+    async def call_after(
+        self, params: CallToolRequestParams, caller: ClientRequest, read: Label
+    ) -> OwnAnswer | None:
+        """As `call`, for a client that has read data of this label, which its texts may repeat."""
+        host = self._context.host
+        if host.config.policy is None:
+            return await self._call(params, caller, self._context)
+        from callsheet.api.proving import PolicyRefused  # noqa: PLC0415 - only under a policy
+
+        try:
+            answer = await self._call(params, caller, replace(self._context, reads=read))
+        except PolicyRefused as refused:
+            if read.join(host.config.policy.planner) == host.config.policy.planner:
+                raise
+            note = Diagnostic(
+                refused.diagnostics[0].code,
+                Severity.HINT,
+                f"what you write counts as {read}, since you have read data of that label here",
+                help="a session that has not read it may do more",
+            )
+            raise PolicyRefused([*refused.diagnostics, note], refused.source, refused.proof) from refused
+        if answer is None or not answer.run_id:
+            return answer
+        label = await host.beside(lambda: label_of_run(host.journal, answer.run_id))
+        return answer._replace(label=label)
+
+    async def _call(
         self, params: CallToolRequestParams, caller: ClientRequest, context: ServerContext
     ) -> OwnAnswer | None:
-        """As `call`, on another context of the same server."""
         args, host = params.arguments or {}, context.host
         if params.name not in OWN_TOOLS:
             plan_id = await self._plan_of(params.name)

@@ -11,7 +11,6 @@ import json
 import logging
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from enum import StrEnum
 from typing import Any, TypeAlias
 
@@ -35,7 +34,7 @@ from callsheet import __version__
 from callsheet.apps.gate.catalogue import GateTool, tools_behind
 from callsheet.apps.gate.own_tools import OWN_TOOLS, ModelTools
 from callsheet.apps.gate.session import Asked, ClientCall, Passed, Reply, Session, Told, Withheld
-from callsheet.apps.hosting.recorded import label_of_run
+from callsheet.apps.gate.spoken_words import SpokenWords
 from callsheet.apps.mcp.elicitation import answer_in, ask_form
 from callsheet.apps.mcp.server_context import ClientRequest, ServerContext
 from callsheet.diagnostics import CallsheetError
@@ -71,8 +70,15 @@ class Gate:
     call. All connections of one client share a session, since they may share what they have read.
     """
 
-    def __init__(self, context: ServerContext, expose: Expose, plans: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        context: ServerContext,
+        expose: Expose,
+        plans: Sequence[str] = (),
+        spoken: SpokenWords | None = None,
+    ) -> None:
         self._context = context
+        self._spoken = spoken
         self._own_tools = None if expose is Expose.TOOLS else ModelTools(context, plans)
         self._expose = expose
         self._opening = asyncio.Lock()
@@ -131,33 +137,21 @@ class Gate:
         if host.config.policy is None or not await own.has(caller.params.name):
             answer = await own.call(caller.params, caller)
             return None if answer is None else answer.result
-        from callsheet.api.proving import PolicyRefused  # noqa: PLC0415 - only under a policy
-
         session = await self._session(caller.client_name)
         self._hear(session, caller)
-        try:
-            reading = replace(self._context, reads=session.seen)
-            answer = await own.call_with(caller.params, caller, reading)
-            assert answer is not None
-        except PolicyRefused as refused:
-            why = ""
-            if session.seen != host.config.policy.planner:
-                why = (
-                    f"what you write counts as {session.seen}, since you have read data of that label here; "
-                )
-                why += "a session that has not read it may do more"
-            return _told(host.masker.error(refused), caller, why)
+        answer = await own.call_after(caller.params, caller, session.seen)
+        assert answer is not None
         if answer.run_id:
-            label = await host.beside(lambda: label_of_run(host.journal, answer.run_id))
-            session.tell(Told(read=((f"run {answer.run_id}", label),)))
+            session.tell(Told(read=((f"run {answer.run_id}", answer.label),)))
         return answer.result
 
     def _hear(self, session: Session, caller: ClientRequest) -> None:
-        """Tell a session what its user has said, if the client passes it with a call."""
+        """Tell a session what its user has said, if the client passes it with a call or by a hook."""
         meta = caller.params.meta
         said: object = None if meta is None else meta.get(SAID)
         texts = [said] if isinstance(said, str) else said if isinstance(said, list) else []  # pyright: ignore[reportUnknownVariableType]
         words = tuple(text for text in texts if isinstance(text, str) and text.strip())  # pyright: ignore[reportUnknownVariableType]
+        words += () if self._spoken is None else tuple(self._spoken.new())
         if words:
             session.tell(Told(said=words))
 
@@ -249,12 +243,11 @@ def make_server(gate: Gate) -> Server[Any]:
     return server
 
 
-def _told(error: CallsheetError, caller: ClientRequest, more: str = "") -> CallToolResult:
+def _told(error: CallsheetError, caller: ClientRequest) -> CallToolResult:
     """An error as the result of a call."""
     from callsheet.apps.mcp.tools import error_reply, result_of  # noqa: PLC0415 - brings all operations
 
-    reply = error_reply(error)
-    return result_of(replace(reply, text=f"{reply.text}\n{more}") if more else reply, caller)
+    return result_of(error_reply(error), caller)
 
 
 def _patience(call: ClientCall) -> float | None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from callsheet.apps.gate.own_tools import ModelTools
 from callsheet.apps.gate.server import Expose, Gate, make_server
+from callsheet.apps.gate.spoken_words import SpokenWords
 from callsheet.apps.hosting import Host
 from callsheet.apps.mcp.server_context import ServerContext
 from callsheet.apps.mcp.transports import HttpEndpoint, ServerConfig, serve_http, serve_stdio
@@ -32,8 +34,9 @@ async def serve(
     _check_plans(config.library, plans)
     host = Host(config.setup, config.journal, limits=config.limits, policy=config.policy, say=notify)
     async with host:
+        spoken = SpokenWords(Path.cwd()) if endpoint is None else None
         context = ServerContext(host=host, library=config.library, hint=config.hint)
-        async with Gate(context, Expose(expose), plans) as gate:
+        async with Gate(context, Expose(expose), plans, spoken) as gate:
             server = make_server(gate)
             if endpoint is None:
                 await serve_stdio(server, host.masker)
