@@ -527,17 +527,17 @@ class TreeLabels:
         given = {name: evaluator.forgotten(self._read(scope, name, number)) for name in program.names}
         flow = program_flow(program.source)
         every = join(value.label for value in given.values())
-        may_link = not every.is_public and evaluator.text_may_link(program.source, every)
+        time = self.clock.join(self.counter(scope, id_)) if flow.reads_clock else LITERAL
+        every = every.join(time)
         scope.computed[id_] = results = {}
         for name in program.into:
             made_of = [given[one] for one in flow.inputs_of(name, given)]
-            label = self._literal.join(join(value.label for value in made_of))
-            label = self._judge.unshown(label) if may_link else label
-            results[name] = Labelled(
-                label, label, (), tuple(dict.fromkeys(o for v in made_of for o in v.origins))
-            )
+            label = self._literal.join(join(value.label for value in made_of)).join(time)
+            label = evaluator.told(flow.texts, label, spells=flow.spells)
+            origins = tuple(dict.fromkeys(origin for value in made_of for origin in value.origins))
+            results[name] = Labelled(label, label, (), origins)
         evaluator.reads, evaluator.can_fail = every, True
-        content = join(given[name].label for name in program.names if name in flow.tested)
+        content = join(given[name].label for name in flow.tested(program.names))
         self._may_fail(scope, program, evaluator, content)
         sent = every.join(self.counter(scope, id_))
         return Admitted(sent, sent, self._steps(given.values()), (), NOTHING_SHOWN)
