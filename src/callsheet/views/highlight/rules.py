@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from callsheet.diagnostics import Span
-from callsheet.frontends.expressions.names import FUNCTIONS
+from callsheet.frontends.expressions.names import FUNCTIONS, VERSION_1
 from callsheet.frontends.ltp.words import CONTROL_SPELLINGS, VERSION_2
 from callsheet.frontends.structured.lines import ID, WORDS
 from callsheet.frontends.values.reader import LABEL, NAME
@@ -81,7 +81,7 @@ class Region:
 
 def _any(words: frozenset[str] | tuple[str, ...]) -> str:
     """Returns an alternation of the words, the longest first."""
-    return "|".join(word.replace("-", r"\-") for word in sorted(words, key=lambda w: (-len(w), w)))
+    return "|".join(re.escape(word) for word in sorted(words, key=lambda w: (-len(w), w)))
 
 
 _PATH = r"(?:\.\w+|\[[ \t]*(?:-?\d+|\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*')[ \t]*\])*"
@@ -177,7 +177,7 @@ def _expressions(*, in_text: bool) -> tuple[Rule | Region, ...]:
         Rule(r"(?<![\w.])(?:0|[1-9][0-9_]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?(?![\w.])", (Scope.NUMBER,)),
         Rule(r"\b(?:True|False|None|true|false|null)\b", (Scope.CONSTANT,)),
         Rule(r"\b(?:and|or|not|in|is|if|else|for|lambda)\b", (Scope.WORD,)),
-        Rule(rf"\b(?:{_any(FUNCTIONS)})(?=\()", (Scope.OPERATION,)),
+        Rule(rf"\b(?:{_any(FUNCTIONS | VERSION_1)})(?=\()", (Scope.OPERATION,)),
         Rule(rf"\b(?:{_TYPES})\b(?!\()", (Scope.CAST,)),
         Rule(rf"(?<![$\w.])({NAME})[ \t]*(=)(?!=)", (Scope.ARGUMENT, Scope.OPERATOR)),
         Rule(r"\?\?|\*\*|//|==|!=|>=|<=|->|[-+*/%|&^<>=?]", (Scope.OPERATOR,)),
