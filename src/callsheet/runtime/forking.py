@@ -281,6 +281,7 @@ def conclude(journal: Journal, run_id: str) -> RunOutcome:
 
 
 def parent_of(journal: Journal, run_id: str) -> RunInfo:
+    """The run to branch off; raises JournalError (JRN012, JRN022) for one that cannot be."""
     info = journal.find_run(run_id)
     check_version(journal, info.run_id)
     bad = journal.verify(info.run_id)

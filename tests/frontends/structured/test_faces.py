@@ -75,7 +75,7 @@ def test_the_reader_of_version_1_names_the_versions() -> None:
 @pytest.mark.parametrize(
     "use",
     [
-        flow_of, foresee, layout_of, to_dag, format_dag, format_micro,
+        flow_of, layout_of, to_dag, format_dag, format_micro,
         format_plan,
         lambda plan: diff_plans(plan, plan),
         lambda plan: with_steps(plan, {}),

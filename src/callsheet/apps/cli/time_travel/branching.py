@@ -114,7 +114,12 @@ def start_branch(
     **arguments: Any,
 ) -> int:
     """Record a branch of `run`, after confirmation, and execute it. Returns the exit status."""
-    from callsheet.api.run_branches import branch_off, record_branch  # noqa: PLC0415 - imports the runtime
+    from callsheet.api.run_branches import (  # noqa: PLC0415 - imports the runtime
+        Revised,
+        branch_off,
+        record_branch,
+        supersede,
+    )
     from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - as above
     from callsheet.apps.masking import Masker  # noqa: PLC0415 - as above
     from callsheet.apps.settings import load_settings  # noqa: PLC0415 - as above
@@ -130,6 +135,8 @@ def start_branch(
         masker.add_secrets(made.known)
         if not is_confirmed(made, masker, assume_yes=assume_yes, as_json=as_json):
             return Exit.UNDECIDED
+        if isinstance(what, Revised) and what.verb == "resume":
+            run_async(supersede(opened, run_id, name))
         ended = run_async(record_branch(opened, made, name, consent=True, hint="--yes"))
         if not as_json:
             to_stderr(f"run {name}, branched off run {made.parent.run_id}")
