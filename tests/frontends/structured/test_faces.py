@@ -22,7 +22,6 @@ from callsheet.frontends.structured.json_shapes import structured_schema
 from callsheet.frontends.structured.lines import REMEDIES, WORDS
 from callsheet.ir.diff import diff_plans
 from callsheet.ir.flow import flow_of
-from callsheet.machine.forecasting import foresee
 from callsheet.runtime.edits import with_arguments, with_steps
 from callsheet.views.lanes import layout_of
 
