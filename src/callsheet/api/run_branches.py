@@ -23,6 +23,7 @@ from callsheet.runtime.forking import Draft, Forking, Revision
 from callsheet.runtime.offloading import Offload, at_once
 from callsheet.sealing.known import Known
 from callsheet.store import Journal, JournalError
+from callsheet.store.listing import check_here
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +117,7 @@ async def _keeping(journal: Journal, run_id: str, what: Revised, rules: BranchRu
     from callsheet.runtime.kept_ahead import keep_calls  # noqa: PLC0415 - as above
 
     info = journal.find_run(run_id)
+    check_here(journal, info.run_id)
     history = ParentHistory(journal, info)
     plan = history.plan if what.plan is None else what.plan
     if plan.tree is None or history.plan.tree is None:

@@ -269,7 +269,6 @@ def edited_plan(path: Path, place: str, by: str, verb: str) -> Revised:
 @click.option(
     "--from",
     "place",
-    default="",
     metavar="STEP[@VISIT]",
     help="The step to start from, such as S3 or S3@2; a step of the first re-plan is r1/S3.",
 )
@@ -284,7 +283,7 @@ def edited_plan(path: Path, place: str, by: str, verb: str) -> Revised:
 @run_id
 @by
 @resume_options
-def rerun(run: str, place: str, plan_file: Path | None, by: str | None, **arguments: Any) -> int:
+def rerun(run: str, place: str | None, plan_file: Path | None, by: str | None, **arguments: Any) -> int:
     """Run the plan of RUN again from a step, as a new run that keeps the earlier results.
 
     With --plan an edited plan with blocks is run instead: each finished call with the same tool and arguments
@@ -305,7 +304,7 @@ def rerun(run: str, place: str, plan_file: Path | None, by: str | None, **argume
     from callsheet.api.run_branches import Rerun  # noqa: PLC0415 - imports the runtime
 
     if plan_file is not None:
-        return start_branch(run, edited_plan(plan_file, place, actor_name(by), "rerun"), **arguments)
-    if not place:
+        return start_branch(run, edited_plan(plan_file, place or "", actor_name(by), "rerun"), **arguments)
+    if place is None:
         raise click.UsageError("name the step to start from (--from STEP), or an edited plan (--plan FILE)")
     return start_branch(run, Rerun(place, actor_name(by), arguments["changes"]), **arguments)
