@@ -15,7 +15,7 @@ from callsheet.ir import Effect, Plan
 from callsheet.ir.operations import CLOCK, COMPUTE, CallKind, call_kind
 from callsheet.ir.tree import Act, all_statements
 from callsheet.machine import CallTool, ToolFacts
-from callsheet.machine.forecasting import Knowledge
+from callsheet.machine.forecasting import Foreseen, Knowledge
 from callsheet.machine.forecasting.tree_interpreter import ForeseenCall, Recalled, foresee_tree
 from callsheet.ports.transforms import work_out
 from callsheet.runtime.edits import ParentHistory
@@ -174,7 +174,7 @@ def _is_call(call: Finished) -> bool:
     return call.command.tool not in (CLOCK, COMPUTE)
 
 
-def _numbered(inputs: Iterable[object]) -> dict[str, object]:
+def _numbered(inputs: Iterable[Foreseen]) -> dict[str, Foreseen]:
     return {str(number): value for number, value in enumerate(inputs)}
 
 
