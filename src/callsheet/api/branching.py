@@ -12,8 +12,9 @@ from typing import Any, TypeAlias, TypedDict, Unpack, cast
 from callsheet.api.arguments import InDoubt, id_of_run, values_of
 from callsheet.api.events import RunEvent
 from callsheet.api.handle import Observers, actions_of, event_of_note
+from callsheet.api.plan import PlanLike, as_plan
 from callsheet.api.result import RunResult, StepLog
-from callsheet.api.run_branches import Fork, Rerun, record_branch
+from callsheet.api.run_branches import Fork, Rerun, Revised, record_branch
 from callsheet.api.run_service import ResumeTerms
 from callsheet.api.session import Session, resume_terms
 from callsheet.api.watching import Watching
@@ -44,8 +45,8 @@ class Played:
     event: RunEvent
 
 
-class RerunOptions(TypedDict, total=False):
-    """The options of `Runtime.rerun`."""
+class BranchOptions(TypedDict, total=False):
+    """The options of `Runtime.rerun` and `Runtime.fork`."""
 
     effects: Consent
     new_id: str | None
@@ -56,7 +57,13 @@ class RerunOptions(TypedDict, total=False):
     limits: Limits | None
 
 
-class ForkOptions(RerunOptions, total=False):
+class RerunOptions(BranchOptions, total=False):
+    """The options of `Runtime.rerun`."""
+
+    plan: PlanLike | None
+
+
+class ForkOptions(BranchOptions, total=False):
     """The options of `Runtime.fork`."""
 
     variables: Mapping[str, Any] | None
@@ -110,8 +117,9 @@ class Branching(Watching):
     async def rerun(  # noqa: PLR0913 - on what terms the new run goes on
         self,
         run_id: str,
-        step: str,
+        step: str = "",
         *,
+        plan: PlanLike | None = None,
         effects: Consent = False,
         new_id: str | None = None,
         by: str = "",
@@ -122,6 +130,9 @@ class Branching(Watching):
     ) -> RunResult:
         """Run a plan again from a step, as a new run that keeps the earlier results.
 
+        With `plan`, an edited plan with blocks, that one is run, and each finished call that it makes too is
+        kept; with `step` as well, that step and those behind it in the text keep nothing.
+
         `step` is an id, or one of its visits such as `S3@2`. `effects` allows calls that may change something
         outside: True, or a function that is shown them and returns True; otherwise they are refused (JRN083).
         `new_id` is the id of the new run, `by` the person who asks; the other arguments are those of
@@ -130,10 +141,14 @@ class Branching(Watching):
         """
         self._require_journal()
         wanted("step", step, str, "the id of a step")
+        if not step and plan is None:
+            raise ValueError("name the step to start from, or give an edited plan")
+        edited = None if plan is None else as_plan(plan, ())
         _check_names(new_id, effects, by)
         terms = resume_terms(in_doubt, accept_changed_tools, limits, as_recorded=as_recorded)
         async with self._opened() as session:
-            made = await session.branch_off(run_id, Rerun(step, by, terms.limits), terms)
+            what = Rerun(step, by, terms.limits) if edited is None else Revised(edited.ir, "", step, by)
+            made = await session.branch_off(run_id, what, terms)
             return await _run_branch(session, made, effects, new_id, terms)
 
     async def fork(  # noqa: PLR0913 - what may be edited, and on what terms the new run goes on
@@ -175,7 +190,7 @@ class Branching(Watching):
         """Like `playback`, for programs without an event loop."""
         return self._run_sync(self.playback(run_id, start, end), "playback")
 
-    def rerun_sync(self, run_id: str, step: str, **given: Unpack[RerunOptions]) -> RunResult:
+    def rerun_sync(self, run_id: str, step: str = "", **given: Unpack[RerunOptions]) -> RunResult:
         """Like `rerun`, for programs without an event loop."""
         return self._run_sync(self.rerun(run_id, step, **given), "rerun")
 

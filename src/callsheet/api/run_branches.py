@@ -16,12 +16,14 @@ from callsheet.ir import Plan
 from callsheet.machine import Limits
 from callsheet.policy.model import Policy
 from callsheet.runtime import forking
+from callsheet.runtime.cancelling import cancel_run
 from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.edits import Edits
 from callsheet.runtime.forking import Draft, Forking, Revision
 from callsheet.runtime.offloading import Offload, at_once
 from callsheet.sealing.known import Known
 from callsheet.store import Journal, JournalError
+from callsheet.store.listing import check_here
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,7 @@ async def branch_off(
     PolicyRefused.
     """
     offload = rules.offload
-    if isinstance(what, Rerun) and what.limits is None and _is_tree(journal, run_id):
+    if isinstance(what, Rerun) and _is_tree(journal, run_id):
         what = Revised(place=what.place, by=what.by)
     if not rules.as_recorded and not (isinstance(what, Revised) and what.plan is not None):
         await offload(lambda: check_file(journal, run_id))
@@ -115,6 +117,7 @@ async def _keeping(journal: Journal, run_id: str, what: Revised, rules: BranchRu
     from callsheet.runtime.kept_ahead import keep_calls  # noqa: PLC0415 - as above
 
     info = journal.find_run(run_id)
+    check_here(journal, info.run_id)
     history = ParentHistory(journal, info)
     plan = history.plan if what.plan is None else what.plan
     if plan.tree is None or history.plan.tree is None:
@@ -133,6 +136,17 @@ async def _keeping(journal: Journal, run_id: str, what: Revised, rules: BranchRu
             text=what.text or (history.text if what.plan is None else ""),
         )
     )  # fmt: skip
+
+
+async def supersede(journal: Journal, run_id: str, new_id: str) -> None:
+    """End a run that another one with an edited plan goes on for; one that has ended stays as it is.
+
+    Raises JournalError (JRN004) if its process does not let go of it.
+    """
+    if journal.find_run(run_id).status.is_final:
+        return
+    if await cancel_run(journal, run_id, f"run {new_id} goes on for it, with an edited plan") is None:
+        raise JournalError("JRN004", f"run {run_id} is still under way in another process")
 
 
 def begins_at(journal: Journal, run_id: str, place: str) -> int:

@@ -19,7 +19,7 @@ from callsheet.api.plan import Plan
 from callsheet.api.planning import no_planner
 from callsheet.api.policies import PolicyLike, policy_of
 from callsheet.api.requirements import spec_lookup
-from callsheet.api.run_branches import BranchRules, Fork, Rerun, branch_off
+from callsheet.api.run_branches import BranchRules, Fork, Rerun, Revised, branch_off
 from callsheet.api.run_service import (
     Conduct,
     Opened,
@@ -204,7 +204,7 @@ class Session:
             with in_words_of_the_library():
                 return await resume(journal, run_id, terms, opened, conduct)
 
-    async def branch_off(self, run_id: str, what: Rerun | Fork, terms: ResumeTerms) -> Forking:
+    async def branch_off(self, run_id: str, what: Rerun | Fork | Revised, terms: ResumeTerms) -> Forking:
         """Prepare a branch of a run; an edited plan is checked and proved."""
         assert self.journal is not None
 

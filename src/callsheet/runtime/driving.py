@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 def gateway_of(
     journal: Journal, run_id: str, folded: Folded, ports: Ports, kept: KeptCalls | None = None
 ) -> Generator[Gateway]:
-    """The gateway of a run; under a policy a guarded one. Calls of an earlier run that are `kept` are not sent."""
+    """The gateway of a run; under a policy a guarded one. Calls that are `kept` are not sent."""
     if ports.blocks is not None:
         ports = with_blocks(ports, journal)
     machine, enforcement = folded.machine, folded.enforcement

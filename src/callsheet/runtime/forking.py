@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from callsheet import lazy
-from callsheet.diagnostics import did_you_mean
+from callsheet.diagnostics import CallsheetError, did_you_mean
 from callsheet.ir import JSON, Order, Plan, plan_hash
 from callsheet.machine import Limits, LimitsChanged, Machine, ToolFacts
 from callsheet.machine.forecasting.partial_values import is_same
@@ -205,6 +205,12 @@ def fork(
             "JRN041", f"the run has no event {at}", f"its events have the numbers 1 to {parent.events}"
         )
     history = ParentHistory(journal, parent, known)
+    if history.plan.tree is not None:
+        raise CallsheetError.single(
+            "CFG023",
+            "a fork does not know the blocks of version 2 yet",
+            help="edit the plan's text, and keep what is unchanged: callsheet rerun RUN --plan FILE",
+        )
     check_plain(history, edits)
     before, last = state_at(history.plan, history.events(), at, history.plan_of)
     plan = history.plan
@@ -281,6 +287,7 @@ def conclude(journal: Journal, run_id: str) -> RunOutcome:
 
 
 def parent_of(journal: Journal, run_id: str) -> RunInfo:
+    """The run to branch off; raises JournalError (JRN012, JRN022) for one that cannot be."""
     info = journal.find_run(run_id)
     check_version(journal, info.run_id)
     bad = journal.verify(info.run_id)

@@ -31,6 +31,6 @@ class KeepingGateway(Gateway):
 def settle_kept(folded: Folded, recorder: JournalRecorder, kept: KeptCalls) -> None:
     """On resumption, give calls without an outcome the one that they keep: they have never been sent."""
     for key, command in folded.in_doubt().items():
-        if key not in folded.asked and (found := kept.take(content_of_command(command), key)) is not None:
-            if found.outcome is not None:
-                folded.feed(recorder.event(as_kept(found, key)))
+        found = None if key in folded.asked else kept.take(content_of_command(command), key)
+        if found is not None and found.outcome is not None:
+            folded.feed(recorder.event(as_kept(found, key)))

@@ -1,7 +1,7 @@
 """Prepares a run of an edited plan that keeps the finished calls of another, and foresees what it will do.
 
-In: a journal, a run, a plan with blocks. Out: the prepared run, with what it keeps, what it makes again or for
-the first time, and what is no longer asked for. No tool is called, nothing is recorded.
+In: a journal, a run, a plan with blocks. Out: the prepared run, with what it keeps, what it makes again or
+for the first time, and what is no longer asked for. No tool is called, nothing is recorded.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from callsheet.ir import Effect, Plan
 from callsheet.ir.operations import CLOCK, COMPUTE, CallKind, call_kind
 from callsheet.ir.tree import Act, all_statements
 from callsheet.machine import CallTool, ToolFacts
-from callsheet.machine.forecasting import Knowledge
+from callsheet.machine.forecasting import Foreseen, Knowledge
 from callsheet.machine.forecasting.tree_interpreter import ForeseenCall, Recalled, foresee_tree
 from callsheet.ports.transforms import work_out
 from callsheet.runtime.edits import ParentHistory
@@ -31,7 +31,7 @@ from callsheet.store.start import facts_to_json, policy_body
 _MOST_CALLS = 1_000
 
 
-def keep_calls(
+def keep_calls(  # noqa: PLR0913 - what the run is, and who asks
     journal: Journal,
     run_id: str,
     plan: Plan,
@@ -51,7 +51,9 @@ def keep_calls(
     parent = parent_of(journal, run_id)
     history = ParentHistory(journal, parent, known)
     again = _from(plan, start_again)
-    body = history.start(1, {"verb": verb, "by": by, "edits": [], "keeps": True, "again": again})
+    body = history.start(
+        1, {"verb": verb, "by": by, "from": start_again, "edits": [], "keeps": True, "again": again}
+    )
     kept = {name: fact for name, fact in body["facts"].items() if name in body["pins"]}
     body |= {"facts": {**body["facts"], **facts_to_json(revision.facts), **kept}}
     body |= {"pins": {**revision.pins, **body["pins"]}}
@@ -89,6 +91,7 @@ class _Preview:
         self._kept, self._facts, self._run_id = kept, facts, run_id
         self._found: list[tuple[ForeseenCall, Finished]] = []
         self._asked: list[ForeseenCall] = []
+        self._doubtful: list[ForeseenCall] = []
 
     def walk(self, plan: Plan, inputs: Mapping[str, object]) -> None:
         """Go through the plan in the order of the text."""
@@ -103,13 +106,13 @@ class _Preview:
         if found is not None and found.outcome is not None:
             self._found.append((call, found))
             return Recalled(found.outcome.value)
-        self._asked.append(call)
+        (self._asked if found is None else self._doubtful).append(call)
         return None
 
     def effects(self) -> tuple[EffectAhead, ...]:
-        """The calls ahead that may change something, by statement; those that the run before made in their place."""
+        """The calls ahead that may change something, by statement, with those of the run before."""
         by_step: dict[str, list[ForeseenCall]] = {}
-        for call in self._asked:
+        for call in (*self._doubtful, *self._asked):
             if isinstance(call.statement, Act) and not self._effect(call.tool).only_reads:
                 by_step.setdefault(call.statement.id, []).append(call)
         return tuple(self._ahead(step, calls) for step, calls in by_step.items())
@@ -125,7 +128,14 @@ class _Preview:
 
     def _ahead(self, step: str, calls: list[ForeseenCall]) -> EffectAhead:
         before = [call for call in self._kept.left() if self._kept.is_of(call, step)]
-        ahead = [AheadCall(call.place, {**_numbered(call.inputs), **call.arguments}) for call in calls]
+        ahead = [
+            AheadCall(
+                call.place,
+                {**_numbered(call.inputs), **call.arguments},
+                in_doubt=any(call is each for each in self._doubtful),
+            )
+            for call in calls
+        ]
         return EffectAhead(
             step,
             calls[0].tool,
@@ -141,6 +151,9 @@ class _Preview:
         shown = [call.statement for call, _ in self._found if call.tool not in (CLOCK, COMPUTE)]
         counts = Counter(one.id for one in shown)
         lines = [f"kept: {_counted(counts)}"] if counts else ["kept: no call"]
+        doubts = Counter(call.statement.id for call in self._doubtful)
+        if doubts:
+            lines.append(f"in doubt, it may have taken place: {_counted(doubts)}")
         left = self._kept.left()
         asked = Counter(c.statement.id for c in self._asked if c.tool not in (CLOCK, COMPUTE))
         made = {step for step in asked if any(self._kept.is_of(call, step) for call in left)}
@@ -161,7 +174,7 @@ def _is_call(call: Finished) -> bool:
     return call.command.tool not in (CLOCK, COMPUTE)
 
 
-def _numbered(inputs: Iterable[object]) -> dict[str, object]:
+def _numbered(inputs: Iterable[Foreseen]) -> dict[str, Foreseen]:
     return {str(number): value for number, value in enumerate(inputs)}
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from callsheet import lazy
 from callsheet.ir import JSON, Plan
@@ -29,6 +29,7 @@ Kept: TypeAlias = CallTool | CallModel | RunAgent | AgentTurn
 """The commands whose outcomes are kept."""
 REMARK = "kept"
 """The name of the remark on an outcome that was kept."""
+_OF_IDS = frozenset({"id", "is_named"})
 _ROUND = lazy.pattern(r"\[#\d+\]")
 _RETRIED = lazy.pattern(r"~\d+(?=/)")
 _PLACE = lazy.pattern(r"event (\d+) of run (\S+)")
@@ -85,12 +86,14 @@ def signatures(plan: Plan) -> dict[str, str]:
 
 
 def _signature(one: Statement) -> str:
-    def bare(data: Any) -> Any:
-        if isinstance(data, dict):
-            return {name: bare(value) for name, value in data.items() if name not in ("id", "is_named")}
-        return [bare(value) for value in data] if isinstance(data, list) else data
+    return json.dumps(_without_ids(tree_to_json(without_spans(one))), sort_keys=True)  # pyright: ignore[reportArgumentType]
 
-    return json.dumps(bare(tree_to_json(without_spans(one))), sort_keys=True)  # pyright: ignore[reportArgumentType]
+
+def _without_ids(data: Any) -> Any:
+    if isinstance(data, dict):
+        members = cast("dict[str, Any]", data)
+        return {name: _without_ids(value) for name, value in members.items() if name not in _OF_IDS}
+    return [_without_ids(value) for value in cast("list[Any]", data)] if isinstance(data, list) else data
 
 
 def _place(key: str) -> str:
@@ -194,7 +197,8 @@ def calls_of(journal: Journal, run_id: str) -> list[Finished]:
 
 def keeps(start: Mapping[str, Any]) -> bool:
     """Whether a run with this start keeps the calls of its parent."""
-    return bool((start.get("fork") or {}).get("keeps"))
+    origin: Mapping[str, Any] = start.get("fork") or {}
+    return bool(origin.get("keeps"))
 
 
 def kept_by(journal: Journal, run_id: str) -> KeptCalls | None:

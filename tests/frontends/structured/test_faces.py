@@ -20,9 +20,9 @@ from callsheet.frontends.micro import format_micro
 from callsheet.frontends.spelling import Syntax, read_plan_text
 from callsheet.frontends.structured.json_shapes import structured_schema
 from callsheet.frontends.structured.lines import REMEDIES, WORDS
+from callsheet.ir import Plan as IrPlan
 from callsheet.ir.diff import diff_plans
 from callsheet.ir.flow import flow_of
-from callsheet.machine.forecasting import foresee
 from callsheet.runtime.edits import with_arguments, with_steps
 from callsheet.views.lanes import layout_of
 
@@ -72,18 +72,18 @@ def test_the_reader_of_version_1_names_the_versions() -> None:
     assert (error.code, error.help) == ("LTP003", "the versions are 1 and 2: # ltp: 2")
 
 
-@pytest.mark.parametrize(
-    "use",
-    [
-        flow_of, foresee, layout_of, to_dag, format_dag, format_micro,
-        format_plan,
-        lambda plan: diff_plans(plan, plan),
-        lambda plan: with_steps(plan, {}),
-        lambda plan: with_arguments(plan, {}),
-        lambda plan: Plan(plan).to_micro(),
-    ],
-)  # fmt: skip
-def test_what_knows_no_blocks_says_so(use: Callable[[object], object]) -> None:
+_USES: list[Callable[[IrPlan], object]] = [
+    flow_of, layout_of, to_dag, format_dag, format_micro,
+    format_plan,
+    lambda plan: diff_plans(plan, plan),
+    lambda plan: with_steps(plan, {}),
+    lambda plan: with_arguments(plan, {}),
+    lambda plan: Plan(plan).to_micro(),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("use", _USES)
+def test_what_knows_no_blocks_says_so(use: Callable[[IrPlan], object]) -> None:
     with pytest.raises(CallsheetError) as caught:
         use(Plan.parse(TEXT).ir)
     assert [d.code for d in caught.value.diagnostics] == ["CFG023"]

@@ -226,8 +226,17 @@ def resume_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.command()
 @click.argument("run", metavar="RUN")
+@click.option(
+    "--plan",
+    "plan_file",
+    type=_PATH,
+    metavar="FILE",
+    help="Go on with this edited plan with blocks, as a new run that keeps the finished calls of RUN.",
+)
+@click.option("--yes", "assume_yes", is_flag=True, help="With --plan: do not ask about side effects.")
+@click.option("--run-id", "new_id", metavar="ID", help="With --plan: the id of the new run.")
 @resume_options
-def resume(run: str, **arguments: Any) -> int:
+def resume(run: str, plan_file: Path | None, assume_yes: bool, new_id: str | None, **arguments: Any) -> int:
     """Continue RUN where its journal ends, with the tools it was started with.
 
     RUN is a run id, a unique prefix of one, or `last`. Completed calls are not repeated. A call that was
@@ -237,7 +246,9 @@ def resume(run: str, **arguments: Any) -> int:
     inbox`).
 
     If the plan was edited since, in its file or the library, nothing is done, unless --as-recorded is
-    given.
+    given. With --plan FILE a plan with blocks goes on as it is now: RUN is ended, and a new run keeps each of
+    its finished calls that the edited plan makes too, with the same tool and arguments. What is kept, made
+    again, new and gone is shown first, and calls with side effects need confirmation.
 
     Limits are those of the start unless options change them, and earlier usage counts. A different --policy
     is checked against the remaining plan first.
@@ -246,7 +257,19 @@ def resume(run: str, **arguments: Any) -> int:
     Examples:
       callsheet resume last
       callsheet resume last --in-doubt retry --max-time 1h
+      callsheet resume last --plan mended.ltp
     """
+    if plan_file is not None:
+        from callsheet.apps.cli.time_travel.branching import (  # noqa: PLC0415 - not for --help
+            actor_name,
+            edited_plan,
+            start_branch,
+        )
+
+        what = edited_plan(plan_file, "", actor_name(None), "resume")
+        return start_branch(run, what, new_id=new_id, assume_yes=assume_yes, **arguments)
+    if assume_yes or new_id is not None:
+        raise click.UsageError("--yes and --run-id need --plan")
     return execute_resume(lambda journal: journal.find_run(run), **arguments)
 
 

@@ -82,10 +82,16 @@ class ForkOrigin:
     place: str
     by: str
     edits: tuple[Mapping[str, Any], ...]
+    keeps: bool = False
+    """Whether it keeps the calls of that run by their content, under another plan or from a step on."""
 
     def describe(self) -> str:
         """The origin as text."""
-        what = f"rerun from {self.place}" if self.verb == "rerun" else "forked"
+        what = f"rerun from {self.place}" if self.verb == "rerun" and self.place else "forked"
+        if self.keeps:
+            what = f"{self.verb} with the calls that it keeps" + (
+                f", from {self.place}" if self.place else ""
+            )
         who = f" by {self.by}" if self.by else ""
         edits = "".join(f"; {_edit(edit)}" for edit in self.edits)
         return f"{self.run_id} after event {self.event}, {what}{who}{edits}"
@@ -114,6 +120,7 @@ def origin_of(start: Mapping[str, Any] | None) -> ForkOrigin | None:
         str(fork.get("from", "")),
         str(fork.get("by", "")),
         tuple(fork.get("edits", ())),
+        bool(fork.get("keeps")),
     )
 
 

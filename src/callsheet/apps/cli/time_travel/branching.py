@@ -114,7 +114,12 @@ def start_branch(
     **arguments: Any,
 ) -> int:
     """Record a branch of `run`, after confirmation, and execute it. Returns the exit status."""
-    from callsheet.api.run_branches import branch_off, record_branch  # noqa: PLC0415 - imports the runtime
+    from callsheet.api.run_branches import (  # noqa: PLC0415 - imports the runtime
+        Revised,
+        branch_off,
+        record_branch,
+        supersede,
+    )
     from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - as above
     from callsheet.apps.masking import Masker  # noqa: PLC0415 - as above
     from callsheet.apps.settings import load_settings  # noqa: PLC0415 - as above
@@ -130,6 +135,8 @@ def start_branch(
         masker.add_secrets(made.known)
         if not is_confirmed(made, masker, assume_yes=assume_yes, as_json=as_json):
             return Exit.UNDECIDED
+        if isinstance(what, Revised) and what.verb == "resume":
+            run_async(supersede(opened, run_id, name))
         ended = run_async(record_branch(opened, made, name, consent=True, hint="--yes"))
         if not as_json:
             to_stderr(f"run {name}, branched off run {made.parent.run_id}")
@@ -262,7 +269,6 @@ def edited_plan(path: Path, place: str, by: str, verb: str) -> Revised:
 @click.option(
     "--from",
     "place",
-    default="",
     metavar="STEP[@VISIT]",
     help="The step to start from, such as S3 or S3@2; a step of the first re-plan is r1/S3.",
 )
@@ -277,7 +283,7 @@ def edited_plan(path: Path, place: str, by: str, verb: str) -> Revised:
 @run_id
 @by
 @resume_options
-def rerun(run: str, place: str, plan_file: Path | None, by: str | None, **arguments: Any) -> int:
+def rerun(run: str, place: str | None, plan_file: Path | None, by: str | None, **arguments: Any) -> int:
     """Run the plan of RUN again from a step, as a new run that keeps the earlier results.
 
     With --plan an edited plan with blocks is run instead: each finished call with the same tool and arguments
@@ -298,7 +304,7 @@ def rerun(run: str, place: str, plan_file: Path | None, by: str | None, **argume
     from callsheet.api.run_branches import Rerun  # noqa: PLC0415 - imports the runtime
 
     if plan_file is not None:
-        return start_branch(run, edited_plan(plan_file, place, actor_name(by), "rerun"), **arguments)
-    if not place:
+        return start_branch(run, edited_plan(plan_file, place or "", actor_name(by), "rerun"), **arguments)
+    if place is None:
         raise click.UsageError("name the step to start from (--from STEP), or an edited plan (--plan FILE)")
     return start_branch(run, Rerun(place, actor_name(by), arguments["changes"]), **arguments)

@@ -1,0 +1,191 @@
+"""Runs of edited plans: a run that is killed and edited again and again repeats no finished call."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from callsheet import CallsheetError, Plan, Runtime, tool
+from callsheet.machine import ToolFacts
+from callsheet.runtime.forking import Revision
+from callsheet.runtime.kept_ahead import keep_calls
+from callsheet.store import Journal
+
+TOOLS = """
+import json, os, time
+from pathlib import Path
+from callsheet import tool
+LOG = Path(__file__).parent / "log"
+def note(*what):
+    with LOG.open("a") as file:
+        file.write(json.dumps(what) + "\\n")
+        file.flush()
+        os.fsync(file.fileno())
+@tool(effect="read")
+def source(n: int) -> list:
+    return list(range(n))
+@tool
+def put(n: int) -> str:
+    note("begin", n)
+    time.sleep(0.02)
+    note("end", n)
+    return f"put {n}"
+"""
+PLAN = """# ltp: 2
+{head}
+PLAN one ($n: int) -> str {{
+  {id}1: @PUT (n=$n) > $r
+  RETURN ($r)
+}}
+{id}2: @SOURCE (n={items}) > $items
+{id}3: ?FOREACH ($x IN {first} + $items) TOGETHER MAX 4 {{
+  {id}4: CALL one (n=$x) > $r
+  YIELD ($r)
+}} > $rows
+{id}5: @RESPOND (len($rows){more})
+"""
+EDITS = [
+    {"id": "S", "first": "[]", "head": "", "more": ""},
+    {"id": "A", "first": "[]", "head": "LET $note = 1", "more": " + 0"},
+    {"id": "T", "first": "[100]", "head": "# moved", "more": ""},
+    {"id": "S", "first": "[100, 101]", "head": "", "more": ""},
+]
+
+
+def callsheet(folder: Path, *arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "callsheet", *arguments, "--journal", "j.db", "--progress", "none"],
+        cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        start_new_session=True, env={**os.environ, "HOME": str(folder)},
+    )  # fmt: skip
+
+
+def puts(folder: Path) -> Counter[tuple[str, int]]:
+    log = folder / "log"
+    return Counter(map(tuple, map(json.loads, log.read_text().splitlines()))) if log.exists() else Counter()
+
+
+def written(folder: Path, number: int, items: int) -> str:
+    edit = EDITS[number % len(EDITS)]
+    (folder / "plan.ltp").write_text(PLAN.format(items=items, **edit))
+    return "plan.ltp"
+
+
+def kill_and_edit(folder: Path, items: int, kills: int, seed: int) -> None:
+    """Start a fan-out, kill it, edit the plan and resume it, as often as asked; then let it end."""
+    chance = random.Random(seed)
+    (folder / "tools.py").write_text(TOOLS)
+    process = callsheet(folder, "run", written(folder, 0, items), "--tools", "tools.py", "--run-id", "r0")
+    for number in range(1, kills + 1):
+        before, deadline = sum(puts(folder).values()), time.monotonic() + 20
+        wanted = chance.randint(3, 9)
+        while process.poll() is None and sum(puts(folder).values()) < before + wanted:
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        plan = written(folder, number, items)
+        process = callsheet(
+            folder, "resume", f"r{number - 1}", "--plan", plan, "--yes", "--run-id", f"r{number}"
+        )  # fmt: skip
+    output, errors = process.communicate(timeout=60)
+    if process.returncode == 4:  # calls that were under way at a kill, and may have taken place
+        assert "--in-doubt" in errors
+        process = callsheet(folder, "resume", f"r{kills}", "--in-doubt", 'value="put"')
+        output, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, output + errors
+
+
+def test_finished_calls_of_a_fan_out_are_never_repeated_through_kills_and_edits(tmp_path: Path) -> None:
+    kill_and_edit(tmp_path, items=10, kills=2, seed=7)
+
+    made = puts(tmp_path)
+    never = set(range(10)) - {n for what, n in made if what == "begin"}
+    assert (
+        len(never) <= 2 * 4
+    )  # recorded as leaving at a kill, so in doubt, and never sent without a decision
+    assert [n for (what, n), count in made.items() if what == "begin" and count > 1] == []
+
+
+def runtime(folder: Path, made: list[int]) -> Runtime:
+    @tool
+    def put(n: int) -> str:
+        made.append(n)
+        return f"put {n}"
+
+    return Runtime([put], journal=folder / "j.db")
+
+
+TEXT = "# ltp: 2\nS1: @PUT (n=1) > $a\nS2: @PUT (n=2) > $b\nS3: @PUT (n=3) > $c\nS4: @RESPOND ($c)\n"
+EDITED = "# ltp: 2\nX1: @PUT (n=1) > $a\nS2: @PUT (n=5) > $b\nS4: @RESPOND ($a)\n"
+
+
+def test_preview_names_what_is_kept_made_again_and_gone_and_consent_covers_what_is_made(
+    tmp_path: Path,
+) -> None:
+    made, shown = list[int](), list[str]()
+    calls = runtime(tmp_path, made)
+    run = calls.run_sync(TEXT)
+
+    with pytest.raises(CallsheetError) as refused:
+        calls.rerun_sync(run.run_id, plan=EDITED)
+    assert [d.code for d in refused.value.diagnostics] == ["JRN083"]
+    assert made == [1, 2, 3]
+    agreed = calls.rerun_sync(
+        run.run_id, plan=EDITED, effects=lambda steps: bool(shown.extend(map(str, steps))) or True
+    )
+
+    assert (agreed.answer, made) == ("put 1", [1, 2, 3, 5])
+    assert [line.split()[0] for line in shown] == ["S2"]
+    assert "n=5" in shown[0]
+    assert "n=2" in shown[0]  # what the run before had sent in its place
+    with Journal.open(tmp_path / "j.db") as journal:
+        plan = Plan.parse(EDITED).ir
+        kept = keep_calls(journal, run.run_id, plan, Revision(plan, {"PUT": ToolFacts()}, {})).kept
+    assert kept[:2] == ("kept: 1 call: X1", "runs again, or with other arguments: 1 call: S2")
+    assert "gone (finished): S3.1 @PUT" in kept[2]
+
+
+@pytest.mark.parametrize(("place", "again"), [("S2", [2, 3]), ("S3", [3])])
+def test_rerun_of_a_plan_with_blocks_keeps_what_stands_before_the_step(
+    tmp_path: Path, place: str, again: list[int]
+) -> None:
+    made = list[int]()
+    calls = runtime(tmp_path, made)
+    run = calls.run_sync(TEXT)
+
+    calls.rerun_sync(run.run_id, place, effects=True)
+
+    assert made == [1, 2, 3, *again]
+
+
+def test_what_a_run_kept_is_kept_again_by_the_next_one(tmp_path: Path) -> None:
+    made = list[int]()
+    calls = runtime(tmp_path, made)
+    text = "# ltp: 2\n{}S1: ?FOREACH ($x IN [1, 2, 3]) {{\n  S2: @PUT (n=$x)\n}}\n"
+    first = calls.run_sync(text.format(""))
+    failing = calls.rerun_sync(first.run_id, plan=text.format('FAIL ("not yet")\n'), effects=True)
+    last = calls.rerun_sync(failing.run_id, plan=text.format("LET $y = 1\n"), effects=True)
+
+    assert (str(failing.status), str(last.status)) == ("failed", "done")
+    assert made == [1, 2, 3]
+
+
+def test_the_same_call_by_another_statement_is_made(tmp_path: Path) -> None:
+    made = list[int]()
+    calls = runtime(tmp_path, made)
+    run = calls.run_sync("# ltp: 2\nS1: @PUT (n=1) > $a\n")
+
+    calls.rerun_sync(run.run_id, plan="# ltp: 2\nS1: @PUT (n=1) > $a\nS2: @PUT (n=1) > $b\n", effects=True)
+
+    assert made == [1, 1]
