@@ -1,9 +1,9 @@
 """The grammar of Python programs over a catalogue: no call of a tool or argument that does not exist.
 
 In: the tools, the arguments of the function. Out: a grammar. A tool can only be awaited, with its own
-arguments by name, each once, the required ones always and first. Assignments, conditions, loops, `try`, nested
-values, f-strings and comprehensions are in it for every goal. Only pure functions that are named here can be
-called without `await`. What a grammar cannot say, such as which variables are set, the checks say.
+arguments by name, each once, the required ones always and first. Assignments, conditions, loops, `try`,
+nested values, f-strings and comprehensions are in it for every goal. Only pure functions that are named here
+can be called without `await`. What it cannot say, such as which variables are set, the checks say.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from callsheet.frontends.export.shapes import ToolShape
 
 _DEPTH = 6
 """The most levels of indentation."""
+_LONGEST_NAME = 40
 _PURE = (
     *(
         "len",
@@ -203,8 +204,8 @@ def _listed(item: Node, most: int = ANY_NUMBER) -> Node:
 def _values(rules: dict[str, Node]) -> None:
     """Expressions without calls of tools."""
     word = chars("A-Za-z0-9_")
-    rules["name"] = seq(chars("a-z_"), Many(word, 0, ANY_NUMBER))
-    rules["field"] = seq(".", chars("A-Za-z_"), Many(word, 0, ANY_NUMBER))
+    rules["name"] = seq(chars("a-z_"), Many(word, 0, _LONGEST_NAME))
+    rules["field"] = seq(".", chars("A-Za-z_"), Many(word, 0, _LONGEST_NAME))
     rules["integer"] = Many(chars("0-9"), 1, 12)
     escaped = seq("\\", chars("\\\"'ntr"))
     rules["string"] = seq('"', Many(_one_of((chars('"\\\n', outside=True), escaped)), 0, ANY_NUMBER), '"')
