@@ -121,15 +121,12 @@ def _grammar_of(stubs: Stubs, given: Iterable[str]) -> Grammar:
 
 
 def _held(grammar: Grammar, accepts: Iterable[Syntax]) -> Constraint | None:
-    """The constraint in the first syntax of grammars that the model accepts."""
-    for syntax in accepts:
-        match syntax:
-            case Syntax.LARK:
-                return Constraint(syntax, as_lark(grammar), "program")
-            case Syntax.GBNF:
-                return Constraint(syntax, as_gbnf(grammar), "program")
-            case Syntax.JSON_SCHEMA:
-                continue
+    """The constraint for a model, in GBNF if it accepts that: llguidance takes longer for expressions."""
+    syntaxes = frozenset(accepts)
+    if Syntax.GBNF in syntaxes:
+        return Constraint(Syntax.GBNF, as_gbnf(grammar), "program")
+    if Syntax.LARK in syntaxes:
+        return Constraint(Syntax.LARK, as_lark(grammar), "program")
     return None
 
 
