@@ -1,9 +1,9 @@
 """Published tasks whose tools run in memory: goals by other authors, scored by their end states.
 
-The file system, trading, travel, vehicle, messages and tickets of the package `bfcl-eval` (Berkeley Function
-Calling Leaderboard, multi-turn): the first turn of each conversation is a goal, and its own calls are the gold.
-The package is not installed with callsheet: `pip install --no-deps --target DIR bfcl-eval mpmath`, and DIR on
-the path. Nothing is tuned on these goals.
+They are those of the package `bfcl-eval` (multi-turn, of the Berkeley Function Calling Leaderboard): a file
+system, trading, travel, a vehicle, messages, tickets. The first turn of each conversation is a goal, and its
+own calls are the gold. The package is not installed with callsheet, but into a folder on the path:
+`pip install --no-deps --target DIR bfcl-eval mpmath`. Nothing is tuned on these goals.
 """
 
 from __future__ import annotations
@@ -102,11 +102,12 @@ def _execute(calls: tuple[str, ...], world: World) -> None:
 
 
 def bfcl_tasks() -> Iterator[Task]:
-    """The first turns of the multi-turn conversations whose own calls can be carried out."""
+    """The first turns of the multi-turn conversations, those with the same tools one after another."""
     package = importlib.import_module("bfcl_eval")
     assert package.__file__ is not None
     data = Path(package.__file__).parent / "data"
-    rows = _lines(data / "BFCL_v4_multi_turn_base.json")
+    listed = _lines(data / "BFCL_v4_multi_turn_base.json")
+    rows = sorted(listed, key=lambda row: row["involved_classes"])
     answers = {row["id"]: row for row in _lines(data / "possible_answer" / "BFCL_v4_multi_turn_base.json")}
     for row in rows:
         gold = tuple(answers[row["id"]]["ground_truth"][0])

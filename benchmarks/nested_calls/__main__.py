@@ -13,13 +13,14 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import mean, median
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
-from benchmarks.nested_calls.convert import Row, plan_of, rows_of
+from benchmarks.nested_calls.convert import BadRow, Row, plan_of, rows_of
 from benchmarks.nested_calls.functions import function_tools
 from benchmarks.nested_calls.tokens import Cost, compiled, react
 
 from callsheet import Runtime
+from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.ltp import format_plan, parse
 from callsheet.passes import check
 from callsheet.passes.finding import ToolSignature
@@ -31,17 +32,23 @@ SHORT = 2
 class Outcome(NamedTuple):
     """The result of a row: whether it is right, what was wrong, and the results by label."""
 
-    row: Row
+    row: Row | BadRow
     is_right: bool
     wrong: str
     results: dict[str, Any]
 
 
-def converted(row: Row) -> Outcome:
+def converted(row: Row | BadRow) -> Outcome:
     """The row converted to text, parsed and checked."""
-    result = parse(format_plan(plan_of(row)))
+    if isinstance(row, BadRow):
+        return Outcome(row, False, row.why, {})
+    try:
+        text = format_plan(plan_of(row))
+    except (CallsheetError, ValueError, TypeError) as error:
+        return Outcome(row, False, f"it cannot be written as a plan: {error}", {})
+    result = parse(text)
     if result.plan is None:
-        return Outcome(row, False, str(result.diagnostics), {})
+        return Outcome(row, False, "; ".join(d.message for d in result.diagnostics), {})
     tools = {tool.canonical: ToolSignature.from_schema(tool.parameters) for tool in row.shapes()}
     wrong = [str(d.message) for d in check(result.plan, tools=tools) if d.is_error]
     return Outcome(row, not wrong and result.plan == plan_of(row), "; ".join(wrong), {})
@@ -49,11 +56,17 @@ def converted(row: Row) -> Outcome:
 
 def executed(row: Row, runtime: Runtime) -> Outcome:
     """The row's plan, parsed from its text and run, compared with the gold answer."""
-    result = runtime.run_sync(format_plan(plan_of(row)))
+    try:
+        result = runtime.run_sync(format_plan(plan_of(row)))
+    except (CallsheetError, ValueError, TypeError) as error:
+        return Outcome(row, False, f"it cannot be run: {error}", {})
     if not result.ok:
         return Outcome(row, False, str(result.error), {})
-    results = {call.label: result.variables[call.label] for call in row.calls}
-    said, gold = float(result.response), float(row.answer or 0.0)
+    results = {call.label: result.variables.get(call.label) for call in row.calls}
+    try:
+        said, gold = float(cast("Any", result.response)), float(row.answer or 0.0)
+    except (ValueError, TypeError):
+        return Outcome(row, False, f"{result.response!r} is not {row.answer!r}", results)
     is_right = math.isclose(said, gold, rel_tol=1e-9, abs_tol=1e-9)
     return Outcome(row, is_right, "" if is_right else f"{said} is not {gold}", results)
 
@@ -66,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     said = parser.parse_args(arguments)
     rows = rows_of(said.data)
     runtime = Runtime(tools=function_tools(), builtins=False)
-    run = [executed(row, runtime) for row in rows if row.is_executable]
+    run = [executed(row, runtime) for row in rows if isinstance(row, Row) and row.is_executable]
     read = [converted(row) for row in rows]
     for outcome in (*run, *read):
         if not outcome.is_right:
@@ -86,18 +99,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def token_figures(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
     """The savings of compiling compared with a loop, by the number of calls in a chain."""
     groups = {
-        f"up to {SHORT} calls": [o for o in outcomes if len(o.row.calls) <= SHORT],
-        f"more than {SHORT} calls": [o for o in outcomes if len(o.row.calls) > SHORT],
+        f"up to {SHORT} calls": [o for o in outcomes if _length(o) <= SHORT],
+        f"more than {SHORT} calls": [o for o in outcomes if _length(o) > SHORT],
         "all": list(outcomes),
     }
     return [_group(name, found) for name, found in groups.items() if found]
 
 
+def _length(outcome: Outcome) -> int:
+    return len(outcome.row.calls) if isinstance(outcome.row, Row) else 0
+
+
 def _group(name: str, outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    plans = [compiled(o.row) for o in outcomes]
+    made = [(o.row, o.results) for o in outcomes if isinstance(o.row, Row)]
+    plans = [compiled(row) for row, _ in made]
     loops = {
-        "loop": [react(o.row, o.results, side_by_side=False) for o in outcomes],
-        "loop, side by side": [react(o.row, o.results, side_by_side=True) for o in outcomes],
+        "loop": [react(row, results, side_by_side=False) for row, results in made],
+        "loop, side by side": [react(row, results, side_by_side=True) for row, results in made],
     }
     figures: dict[str, Any] = {"chains": name, "goals": len(outcomes), "compiled": _means(plans)}
     for kind, costs in loops.items():

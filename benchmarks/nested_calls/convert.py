@@ -66,16 +66,31 @@ class Row:
         return [*shapes, *(ToolShape(name, {}) for name in missing)]
 
 
-def rows_of(path: Path) -> list[Row]:
+@dataclass(frozen=True, slots=True)
+class BadRow:
+    """A line that is no row, and why."""
+
+    id: str
+    why: str
+
+
+def rows_of(path: Path) -> list[Row | BadRow]:
     """The rows of a file; tools that are told by name alone stand in `nested_calls_catalogue.json` beside it.
 
-    Raises OSError and ValueError for files that are not there or of another shape.
+    A line of another shape is a `BadRow`. Raises OSError for files that cannot be read.
     """
     beside = path.with_name("nested_calls_catalogue.json")
     catalogue: dict[str, Any] = json.loads(beside.read_text(encoding="utf-8")) if beside.exists() else {}
     known = {name: tool for group in catalogue.values() for name, tool in group.items()}
     lines = path.read_text(encoding="utf-8").splitlines()
-    return [_row(json.loads(line), known) for line in lines if line.strip()]
+    return [_row_of(number, line, known) for number, line in enumerate(lines, 1) if line.strip()]
+
+
+def _row_of(number: int, line: str, known: Mapping[str, Any]) -> Row | BadRow:
+    try:
+        return _row(json.loads(line), known)
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        return BadRow(f"line {number}", f"it is no row: {type(error).__name__}: {error}")
 
 
 def _row(said: Mapping[str, Any], known: Mapping[str, Any]) -> Row:

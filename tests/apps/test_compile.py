@@ -151,6 +151,47 @@ def test_saved_plan_answers_its_goal_next_time(home):
     assert told["saved"] == {"id": "sums", "version": 2}
 
 
+PROGRAM = """\
+async def main():
+    total = await add(a=1, b=2)
+    if total > 2:
+        return f"It is {total}"
+    return "It is small"
+"""
+
+
+def test_program_is_printed_saved_and_run_as_it_was_written(home):
+    home.write("answers.json", json.dumps([f"```python\n{PROGRAM}```"]))
+    done = home(*LINE, "--out", "plan.py", "--save-as", "sums", *KEPT)
+    assert (done.exit_code, done.stdout) == (0, "")
+    text = (home.folder / "plan.py").read_text()
+    assert text == f'"""{GOAL}"""\n\n{PROGRAM}'
+    assert (home.folder / "kept" / "sums.py").read_text() == text
+    assert PlanLibrary(home.folder / "kept").load("sums").require().goal == GOAL
+    for plan in ("plan.py", "sums"):
+        assert home.json("run", plan, "--tools", "tools.py", *KEPT)["response"] == "It is 3"
+    again = home.json("compile", GOAL, "--tools", "tools.py", *KEPT)
+    assert (again["from"], len(asked(home))) == ("library", 1)
+
+
+def test_json_has_syntax_and_same_plan_as_ltp(home):
+    home.write("answers.json", json.dumps([PROGRAM]))
+    told = home.json(*LINE, "--no-library")
+    assert told["syntax"] == "python"
+    assert PROGRAM in told["text"]
+    home.write("plan.ltp", told["ltp"])
+    assert home.json("run", "plan.ltp", "--tools", "tools.py")["response"] == "It is 3"
+
+
+@pytest.mark.parametrize(("form", "begins"), [("ltp", "# ltp: 1\n"), ("micro", "@ADD a=1 b=2 > add"), ("json", "{")])
+def test_other_forms_are_given_on_request(home, form, begins):
+    done = home(*LINE, "--as", form, "--no-library")
+    assert done.exit_code == 0, done.stderr
+    assert begins in done.stdout
+    home.write("plan.txt", done.stdout)
+    assert home.json("run", "plan.txt", "--tools", "tools.py")["status"] == "done"
+
+
 def test_invalid_plan_is_not_saved_and_bad_id_makes_no_request(home):
     assert "PLN001" in home(*LINE, "--save-as", "no/id", *KEPT).stderr
     assert asked(home) == []

@@ -7,14 +7,16 @@ from collections.abc import Sequence
 
 import pytest
 
+from callsheet import Runtime, tool
 from callsheet.authoring.compiler.compile import compile_goal, prompt_for
 from callsheet.authoring.compiler.program import ROOM, program_in, stubs_for
-from callsheet.authoring.compiler.request import Draft, Options, Request
+from callsheet.authoring.compiler.request import Draft, Options, PlanForm, Request
 from callsheet.authoring.compiler.tool_lines import estimate_tokens
-from callsheet.diagnostics import Diagnostic
+from callsheet.diagnostics import Diagnostic, Severity
 from callsheet.frontends.export import ToolShape, is_sentence, program_grammar
 from callsheet.frontends.python import read_python
 from callsheet.ir import Plan
+from callsheet.machine import Cut
 from callsheet.passes import ToolSignature, check
 from callsheet.ports.models.model import Strength, Syntax
 from callsheet.ports.tools import ToolSpec
@@ -174,7 +176,7 @@ def test_many_tools_are_cut_to_room_by_whole_goal_with_remark(strength: Strength
     assert {"FEED_HAMSTER", "ZAP_IT"} <= {tool.name for tool in stubs.tools}
     assert 15 <= len(stubs.tools) < 502
     assert estimate_tokens(stubs.text) <= ROOM[strength] * 1.2
-    assert [remark.kept for remark in stubs.remarks if hasattr(remark, "kept")] == [len(stubs.tools)]
+    assert [remark.kept for remark in stubs.remarks if isinstance(remark, Cut)] == [len(stubs.tools)]
 
 
 def test_inputs_are_arguments_of_the_function() -> None:
@@ -266,3 +268,44 @@ def test_arguments_that_nothing_gives_are_repaired() -> None:
     model = Scripted([asking, CONDITIONAL])
     assert drafted(model).accounting.repaired
     assert "the plan needs the input city" in model.asked[1][-1]["content"]
+
+
+# ---------------------------------------------------------------- failures
+
+
+def test_failure_that_program_passes_over_is_told() -> None:
+    swallowing = (
+        "async def main():\n    try:\n        await cancel_event(event_id='e-5')\n"
+        "    except ToolError:\n        pass\n    return 'Cancelled.'\n"
+    )
+    draft = drafted(Scripted([swallowing]))
+    assert draft.plan is not None
+    (warning,) = draft.diagnostics
+    assert (warning.code, warning.severity) == ("CMP009", Severity.WARNING)
+    assert warning.span is not None
+    assert draft.source.text[warning.span.start : warning.span.end].strip() == "except ToolError:"
+    telling = swallowing.replace("pass", "return 'It could not be cancelled.'")
+    assert drafted(Scripted([telling])).diagnostics == ()
+
+
+@pytest.mark.parametrize("handling", ["", " ON_FAIL @RETRY(2)"])
+def test_failed_write_of_text_plan_that_would_end_as_done_is_told(handling: str) -> None:
+    text = f'S1: @cancel_event (event_id="e-5"){handling}\nS2: @respond ("Cancelled.")'
+    for form in (PlanForm.LTP, PlanForm.PYTHON):
+        draft = drafted(Scripted([text]), options=Options(form=form))
+        assert [d.code for d in draft.diagnostics] == ["CMP009"]
+    ended = text.replace('e-5")', 'e-5") ON_FAIL TERMINATE ("It failed.")').replace(" ON_FAIL @RETRY(2)", "")
+    assert drafted(Scripted([ended])).diagnostics == ()
+
+
+def test_failed_write_of_compiled_program_ends_run_as_failed() -> None:
+    @tool(effect="unsafe")
+    def cancel_event(event_id: str) -> str:
+        raise ValueError(f"{event_id} is locked")
+
+    program = 'async def main():\n    await cancel_event(event_id="e-5")\n    return "Cancelled."\n'
+    runtime = Runtime([cancel_event], model=lambda _: program, builtins=False)
+    made = asyncio.run(runtime.compile("Cancel e-5"))
+    result = asyncio.run(runtime.run(made.require()))
+    assert (result.ok, str(result.status)) == (False, "failed")
+    assert "e-5 is locked" in str(result.error)

@@ -72,7 +72,7 @@ def data(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def rows(data: Path) -> list[Row]:
-    return rows_of(data)
+    return [row for row in rows_of(data) if isinstance(row, Row)]
 
 
 def test_references_in_data_become_plan_references() -> None:
@@ -103,6 +103,25 @@ def test_every_function_has_tool_and_sqrt_is_integer() -> None:
     assert len(function_tools()) == 40
     assert worked_out("sqrt", [10]) == 3
     assert worked_out("reminder", [17, 5]) == 2
+
+
+def test_bad_rows_are_reported_and_the_others_measured(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bad = [
+        "{not json",
+        json.dumps({"id": "no-calls"}),
+        json.dumps({**MATH, "id": "text", "gold_answer": "many"}),
+        json.dumps({**MATH, "id": "unset", "calls": [call("add", "v", 1, "$gone.result$")]}),
+        json.dumps({**MATH, "id": "unknown", "calls": [call("no such tool", "v", 1)]}),
+    ]
+    good = data.read_text(encoding="utf-8")
+    data.write_text("\n".join(bad) + "\n" + good, encoding="utf-8")
+    assert main([str(data)]) == 1
+    printed = capsys.readouterr()
+    assert "1 of 4 executable sequences give the gold answer" in printed.out
+    for name in ("line 1", "line 2", "text", "unset", "unknown"):
+        assert f"  {name}: " in printed.err
 
 
 def test_command_prints_figures(data: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -389,5 +389,5 @@ class PlanMaking:
             verify=verify,
             options=options,
         )
-        form = PlanForm.PYTHON if options is None else options.form
+        form = PlanForm.PYTHON if options is None else PlanForm(options.form)
         return compiled(goal, draft, self._tools.registry, form)

@@ -267,6 +267,7 @@ CODES: dict[str, Code] = _table(
     CMP006="an answer without a plan",
     CMP007="a plan that is still wrong after its repair",
     CMP008="an answer that was cut off",
+    CMP009="a call whose failure would not be noticed",
     GRM001="an answer that is not a flat plan",
     GRM002="an invalid argument in a flat plan",
     GRM010="a jump to an unknown step in a flat plan",

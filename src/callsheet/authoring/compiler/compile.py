@@ -18,8 +18,9 @@ from callsheet.authoring.compiler.catalogue import FEW_TOOLS, Catalogue, catalog
 from callsheet.authoring.compiler.course import course_of, course_text, keeps_to
 from callsheet.authoring.compiler.goal_parts import is_empty_word, is_side_by_side, mentions_all, parts_of
 from callsheet.authoring.compiler.naming import with_telling_names, with_whole_answer, without_stutter
-from callsheet.authoring.compiler.omissions import doubts_of
+from callsheet.authoring.compiler.omissions import doubts_of, unnoticed_failures
 from callsheet.authoring.compiler.program import (
+    MOST_OF_SMALL,
     Stubs,
     looks_like_program,
     no_program,
@@ -95,7 +96,8 @@ async def _program(request: Request, model: LanguageModel, check: Check, chosen:
             return _in_another_syntax(text, request, check)
         return read_program_answer(text, request, check)
 
-    grammar = None if strength is Strength.STRONG else _grammar_of(stubs, request.given)
+    is_small = strength is Strength.SMALL
+    grammar = _grammar_of(stubs, request.given) if is_small else None
     syntaxes = model.accepts if chosen.constrained and grammar is not None else ()
     ask = Ask(
         messages=asked.messages,
@@ -105,7 +107,7 @@ async def _program(request: Request, model: LanguageModel, check: Check, chosen:
         keeps=None
         if grammar is None
         else lambda answer: is_sentence(grammar, program_in(answer).rstrip("\n")),
-        most_tokens=chosen.max_tokens,
+        most_tokens=min(chosen.max_tokens or MOST_OF_SMALL, MOST_OF_SMALL) if is_small else chosen.max_tokens,
         repairs=chosen.repairs,
         placed=placed,
     )
@@ -119,15 +121,12 @@ def _grammar_of(stubs: Stubs, given: Iterable[str]) -> Grammar:
 
 
 def _held(grammar: Grammar, accepts: Iterable[Syntax]) -> Constraint | None:
-    """The constraint in the first syntax of grammars that the model accepts."""
-    for syntax in accepts:
-        match syntax:
-            case Syntax.LARK:
-                return Constraint(syntax, as_lark(grammar), "program")
-            case Syntax.GBNF:
-                return Constraint(syntax, as_gbnf(grammar), "program")
-            case Syntax.JSON_SCHEMA:
-                continue
+    """The constraint for a model, in GBNF if it accepts that: llguidance takes longer for expressions."""
+    syntaxes = frozenset(accepts)
+    if Syntax.GBNF in syntaxes:
+        return Constraint(Syntax.GBNF, as_gbnf(grammar), "program")
+    if Syntax.LARK in syntaxes:
+        return Constraint(Syntax.LARK, as_lark(grammar), "program")
     return None
 
 
@@ -335,7 +334,7 @@ def _checked(
         plan = with_telling_names(
             replace(plan, id=None, title=None, goal=_header(request.goal)), request.given
         )
-        return _shown(plan, (), check)
+        return _shown(plan, request, check)
     plan = with_same_names(without_stutter(reading.plan, request.goal), lines)
     plain, plan = with_whole_answer(plan), with_whole_answer(as_spelled(plan, request.goal))
     diagnostics = tuple(check(plan))
@@ -344,11 +343,11 @@ def _checked(
     if any(d.is_error for d in diagnostics):
         return Reading(None, (*_errors(reading.diagnostics), *diagnostics), reading.source)
     plan = with_telling_names(replace(plan, id=None, title=None, goal=_header(request.goal)), request.given)
-    return _shown(plan, (), check)
+    return _shown(plan, request, check)
 
 
-def _shown(plan: Plan, told: Iterable[Diagnostic], check: Check) -> Reading:
-    """The reading of a plan as LTP text, with what the checks find in it."""
+def _shown(plan: Plan, request: Request, check: Check) -> Reading:
+    """The reading of a plan as LTP text, with what the checks find in it, and failures that go unnoticed."""
     try:
         text = format_plan(plan)
         shown = parse(text, NAME).require()
@@ -356,7 +355,8 @@ def _shown(plan: Plan, told: Iterable[Diagnostic], check: Check) -> Reading:
         return Reading(None, tuple(error.diagnostics), Source(NAME, ""))
     found = tuple(check(shown))
     wrong = any(d.is_error for d in found)
-    return Reading(None if wrong else shown, (*_errors(told), *found), Source(NAME, text))
+    reads = frozenset(spec.name for spec in request.tools if spec.effect.only_reads)
+    return Reading(None if wrong else shown, (*found, *unnoticed_failures(shown, reads)), Source(NAME, text))
 
 
 def _doubted(

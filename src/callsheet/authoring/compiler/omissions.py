@@ -7,9 +7,10 @@ These are heuristics on words, so they are a reason to ask once more, not to ref
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
+from callsheet.diagnostics import Diagnostic, Severity
 from callsheet.ir import (
     And,
     Call,
@@ -277,3 +278,22 @@ def _in_condition(condition: Condition) -> Iterator[str]:
 
 def _plain(text: str) -> str:
     return " ".join(text.split()).casefold().rstrip(".,;:!?")
+
+
+def unnoticed_failures(plan: Plan, reads: Collection[str]) -> Iterator[Diagnostic]:
+    """CMP009 for each call of a text that may change something, and after whose failure the plan goes on.
+
+    `reads` are the tools that only read.
+    """
+    for step in plan.steps if plan.tree is None else ():
+        call = step.call
+        if call is None or call.kind is not CallKind.TOOL or call.tool in reads or step.after_failure.leaves:
+            continue
+        yield Diagnostic(
+            "CMP009",
+            Severity.WARNING,
+            f"if @{call.tool} fails, the plan goes on, and the run ends as done",
+            help='write ON_FAIL TERMINATE ("…") behind it, or compile the goal as Python, where a failure '
+            "ends the plan",
+            step=step.id,
+        )

@@ -59,8 +59,10 @@ async def main():
             await paint_wall(wall_id=wall["id"], color="white")
     return f"The lamp is {lamp['color']}, and there are {len(walls)} walls."'''
 
-ROOM: Mapping[Strength, int] = {Strength.STRONG: 20_000, Strength.SMALL: 3_000}
+ROOM: Mapping[Strength, int] = {Strength.STRONG: 20_000, Strength.SMALL: 2_000}
 """The most tokens of all stubs together, estimated."""
+MOST_OF_SMALL = 600
+"""The most tokens of a small model's answer: one that goes on for longer repeats itself."""
 FEWEST = 15
 """The tools that are told in any case where there are so many, even if they take more than the room."""
 
@@ -252,24 +254,46 @@ def read_program_answer(answer: str, request: Request, check: Check) -> Reading:
 def _hidden_tools(program: str, request: Request) -> Iterator[Diagnostic]:
     """PYT010 for each function with the name of a tool: a model that copies a stub invents its results."""
     names = {spec.executor.lower() for spec in request.tools} | {spec.name.lower() for spec in request.tools}
-    try:
-        tree = ast.parse(program)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):  # the reader says what is wrong
-        return
-    starts = [0]
-    for line in program.split("\n"):
-        starts.append(starts[-1] + len(line) + 1)
-    for one in ast.walk(tree):
+    for one in _nodes(program):
         is_function = isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
         if is_function and one.name.lower() in names:
-            start = starts[one.lineno - 1]
             yield Diagnostic(
                 "PYT010",
                 Severity.ERROR,
                 f"{one.name} is a tool, and must not be defined again: its result would be invented",
-                Span(start, starts[one.lineno] - 1),
+                _line(program, one.lineno),
                 f"write async def main(): … and await {one.name}(…) in it",
             )
+
+
+def _unnoticed_failures(program: str) -> Iterator[Diagnostic]:
+    """CMP009 for each `except` around an await that does nothing."""
+    for one in _nodes(program):
+        if not isinstance(one, ast.Try) or not any(isinstance(n, ast.Await) for n in ast.walk(one)):
+            continue
+        for handler in one.handlers:
+            if all(isinstance(each, ast.Pass | ast.Continue) for each in handler.body):
+                yield Diagnostic(
+                    "CMP009",
+                    Severity.WARNING,
+                    "a call that fails here is passed over, and the run ends as done",
+                    _line(program, handler.lineno),
+                    "let the failure end the plan, or tell of it in the answer",
+                )
+
+
+def _nodes(program: str) -> Iterator[ast.AST]:
+    try:
+        tree = ast.parse(program)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # the reader says what is wrong
+        return iter(())
+    return ast.walk(tree)
+
+
+def _line(program: str, number: int) -> Span:
+    lines = program.split("\n")
+    start = sum(len(line) + 1 for line in lines[: number - 1])
+    return Span(start, start + len(lines[number - 1]))
 
 
 def _checked(program: str, request: Request, check: Check) -> Reading:
@@ -277,6 +301,7 @@ def _checked(program: str, request: Request, check: Check) -> Reading:
     if result.plan is None:
         return Reading(None, result.diagnostics, result.source)
     found = (*result.diagnostics, *_unset_inputs(result.plan, request), *check(result.plan))
+    found = (*found, *_unnoticed_failures(program))
     wrong = any(one.is_error for one in found)
     return Reading(None if wrong else result.plan, found, result.source)
 

@@ -1,9 +1,9 @@
 """The grammar of Python programs over a catalogue: no call of a tool or argument that does not exist.
 
 In: the tools, the arguments of the function. Out: a grammar. A tool can only be awaited, with its own
-arguments by name, each once, the required ones always and first. Assignments, conditions, loops, `try`, nested
-values, f-strings and comprehensions are in it for every goal. Only pure functions that are named here can be
-called without `await`. What a grammar cannot say, such as which variables are set, the checks say.
+arguments by name, each once, the required ones always and first. Assignments, conditions, loops, `try`,
+nested values, f-strings and comprehensions are in it for every goal. Only pure functions that are named here
+can be called without `await`. What it cannot say, such as which variables are set, the checks say.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from callsheet.frontends.export.shapes import ToolShape
 
 _DEPTH = 6
 """The most levels of indentation."""
+_LONGEST_NAME = 40
 _PURE = (
     *(
         "len",
@@ -156,7 +157,11 @@ def program_grammar(tools: Sequence[ToolShape], given: Sequence[str] = ()) -> Gr
     imports = _one_of((*(f"import {name}" for name in _IMPORTS), *_FROM))
     head = f"async def main({', '.join(given)}):"
     rules["program"] = seq(
-        Many(seq(imports, "\n"), 0, 4), Many(Text("\n"), 0, 2), head, Use("block-1"), _maybe(Text("\n"))
+        Many(seq(imports, "\n"), 0, ANY_NUMBER),
+        Many(Text("\n"), 0, 2),
+        head,
+        Use("block-1"),
+        _maybe(Text("\n")),
     )
     return _used(rules, "program")
 
@@ -190,7 +195,7 @@ def _hole(quote: str) -> Node:
             seq("[", Use("name"), "]"),
         )
     )
-    place = seq(Use("name"), Many(part, 0, 6))
+    place = seq(Use("name"), Many(part, 0, ANY_NUMBER))
     functions = _one_of(("len(", "sum(", "round(", "int(", "str("))
     return _one_of((place, seq(functions, place, _maybe(seq(", ", Use("integer"))), ")")))
 
@@ -203,9 +208,9 @@ def _listed(item: Node, most: int = ANY_NUMBER) -> Node:
 def _values(rules: dict[str, Node]) -> None:
     """Expressions without calls of tools."""
     word = chars("A-Za-z0-9_")
-    rules["name"] = seq(chars("a-z_"), Many(word, 0, ANY_NUMBER))
-    rules["field"] = seq(".", chars("A-Za-z_"), Many(word, 0, ANY_NUMBER))
-    rules["integer"] = Many(chars("0-9"), 1, 12)
+    rules["name"] = seq(chars("a-z_"), Many(word, 0, _LONGEST_NAME))
+    rules["field"] = seq(".", chars("A-Za-z_"), Many(word, 0, _LONGEST_NAME))
+    rules["integer"] = Many(chars("0-9"), 1, ANY_NUMBER)
     escaped = seq("\\", chars("\\\"'ntr"))
     rules["string"] = seq('"', Many(_one_of((chars('"\\\n', outside=True), escaped)), 0, ANY_NUMBER), '"')
     rules["single"] = seq("'", Many(_one_of((chars("'\\\n", outside=True), escaped)), 0, ANY_NUMBER), "'")
@@ -213,7 +218,7 @@ def _values(rules: dict[str, Node]) -> None:
     rules["plain-single"] = Many(_one_of((chars("'\\\n{}", outside=True), escaped)), 1, ANY_NUMBER)
     rules["words"] = Many(chars("\n", outside=True), 1, ANY_NUMBER)
     rules["key"] = seq(chars("A-Za-z_"), Many(chars("A-Za-z0-9_ -"), 0, ANY_NUMBER))
-    rules["spec"] = seq(":", Many(chars(",.+0-9a-z%"), 1, 8))
+    rules["spec"] = seq(":", Many(chars(",.+0-9a-z%"), 1, ANY_NUMBER))
     rules["number"] = seq(Use("integer"), _maybe(seq(".", Use("integer"))))
 
     rules["hole"], rules["hole-double"] = _hole("'"), _hole('"')
@@ -231,7 +236,7 @@ def _values(rules: dict[str, Node]) -> None:
     generator = seq(
         " for ", Use("targets"), " in ", Use("operand-chain"), _maybe(seq(" if ", Use("condition")))
     )
-    rules["targets"] = seq(Use("name"), Many(seq(", ", Use("name")), 0, 4))
+    rules["targets"] = seq(Use("name"), Many(seq(", ", Use("name")), 0, ANY_NUMBER))
     rules["list"] = seq("[", _one_of((seq(_EXPR, generator), _listed(_EXPR))), "]")
     entry = seq(_EXPR, ": ", _EXPR)
     rules["dict"] = seq("{", _one_of((seq(entry, generator), _listed(entry))), "}")
@@ -255,8 +260,8 @@ def _values(rules: dict[str, Node]) -> None:
             seq("(", _EXPR, _maybe(generator), ")"),
         )
     )
-    rules["operand"] = seq(_maybe(_one_of(("not ", "-"))), atom, Many(Use("after"), 0, 8))
-    rules["condition"] = seq(Use("operand"), Many(seq(_one_of(_OPERATORS), Use("operand")), 0, 12))
+    rules["operand"] = seq(_maybe(_one_of(("not ", "-"))), atom, Many(Use("after"), 0, ANY_NUMBER))
+    rules["condition"] = seq(Use("operand"), Many(seq(_one_of(_OPERATORS), Use("operand")), 0, ANY_NUMBER))
     rules["operand-chain"] = Use("operand")
     rules["expr"] = seq(Use("condition"), _maybe(seq(" if ", Use("condition"), " else ", Use("condition"))))
 
@@ -285,7 +290,9 @@ def _calls(rules: dict[str, Node], tools: Sequence[ToolShape]) -> None:
         "]",
     )
     rules["gather"] = seq(
-        "asyncio.gather(", _one_of((several, seq(Use("call"), Many(seq(", ", Use("call")), 0, 12)))), ")"
+        "asyncio.gather(",
+        _one_of((several, seq(Use("call"), Many(seq(", ", Use("call")), 0, ANY_NUMBER)))),
+        ")",
     )
     rules["await"] = seq("await ", _one_of((Use("gather"), Use("call"))))
 
@@ -318,7 +325,7 @@ def _value(schema: object) -> Node:
     listed = cast("list[Any]", values) if isinstance(values, list) else []
     if listed and all(isinstance(one, str) and _PLAIN.fullmatch(one) for one in listed):
         texts = [f'"{text}"' for text in listed]
-        return _one_of((*texts, seq(Use("name"), Many(Use("after"), 0, 8))))
+        return _one_of((*texts, seq(Use("name"), Many(Use("after"), 0, ANY_NUMBER))))
     return _EXPR
 
 
@@ -328,7 +335,7 @@ def _statements(rules: dict[str, Node], level: int) -> None:
     place = seq(Use("name"), Many(_one_of((Use("field"), seq("[", _EXPR, "]"))), 0, 3))
     simple = _one_of(
         (
-            seq(place, Many(seq(", ", Use("name")), 0, 4), _one_of((" = ", " += ", " -= ")), _EXPR),
+            seq(place, Many(seq(", ", Use("name")), 0, ANY_NUMBER), _one_of((" = ", " += ", " -= ")), _EXPR),
             Use("await"),
             Use("pure"),
             seq(place, Use("method")),
@@ -340,7 +347,7 @@ def _statements(rules: dict[str, Node], level: int) -> None:
     rules["except"] = seq("except ", kinds, _maybe(seq(" as ", Use("name"))), ":")
     rules["final"] = _one_of(
         (
-            seq("return", _maybe(seq(" ", _EXPR, Many(seq(", ", _EXPR), 0, 4)))),
+            seq("return", _maybe(seq(" ", _EXPR, Many(seq(", ", _EXPR), 0, ANY_NUMBER)))),
             *("pass", "break", "continue"),
             seq("raise ", _one_of(("ToolError(", "ValueError(")), _maybe(_EXPR), ")"),
         )
@@ -351,7 +358,7 @@ def _statements(rules: dict[str, Node], level: int) -> None:
         options += [
             seq(
                 "if ", _EXPR, ":", inner,
-                Many(seq(indent, "elif ", _EXPR, ":", inner), 0, 5),
+                Many(seq(indent, "elif ", _EXPR, ":", inner), 0, ANY_NUMBER),
                 _maybe(seq(indent, "else:", inner)),
             ),
             seq("for ", Use("targets"), " in ", _EXPR, ":", inner),
