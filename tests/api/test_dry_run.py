@@ -9,6 +9,7 @@ import pytest
 
 from callsheet import CallsheetError, PlanError, Runtime, tool
 from callsheet.machine.forecasting import Times
+from callsheet.policy.model import Policy, ToolRule, When
 
 PLAN = 'S1: @MARK ("a") > $r\nS2: @LLM_EXTRACT ($r, target="n") > $n\nS3: @RESPOND ($n)'
 
@@ -58,3 +59,12 @@ def test_plan_errors_and_wrong_assumption_are_refused() -> None:
         runtime.dry_run_sync(PLAN, assume={"S11": 1})
     with pytest.raises(CallsheetError, match="cannot be assumed"):
         runtime.dry_run_sync(PLAN, assume={"S1": object()})
+
+
+def test_dry_run_of_blocks_says_what_a_policy_asks_and_enforces() -> None:
+    text = '# ltp: 2\nS1: ?FOREACH ($n IN ["a", "b"]) {\n  S2: @MARK (name=$n)\n}\nS3: @RESPOND ("done")\n'
+    policy = Policy(tools={"MARK": ToolRule(egress=False, destructive=True, approval=When.ALWAYS)})
+    told = Runtime([mark], policy=policy).dry_run_sync(text)
+
+    assert told.totals.to_approve == ("S2",)
+    assert "needs approval" in str(told)

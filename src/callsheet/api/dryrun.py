@@ -16,6 +16,7 @@ from callsheet.diagnostics import CallsheetError, did_you_mean
 from callsheet.diagnostics.wrong_type import wanted, wanted_list, wrong
 from callsheet.ir import JSON, canonical_tool_name
 from callsheet.ir import Plan as Steps
+from callsheet.ir.tree import all_statements
 from callsheet.machine import ToolFacts, compile_plan
 from callsheet.machine.approvals import covers
 from callsheet.machine.forecasting import Forecast, Knowledge, StepForecast, Totals, foresee, totals_of
@@ -89,7 +90,9 @@ _DUTIES: Mapping[Duty, str] = {
 
 def _verdict_of(proof: Proof) -> PolicyVerdict:
     """A proof's refusals, approvals and obligations by step, for display."""
-    steps: dict[str, list[Remark]] = {step.id: [] for step in proof.plan.steps}
+    tree = proof.plan.tree
+    places = proof.plan.steps if tree is None else all_statements(tree)
+    steps: dict[str, list[Remark]] = {one.id: [] for one in places}
     plan: list[Remark] = []
     for doubt in proof.doubts:
         if doubt.is_error:
