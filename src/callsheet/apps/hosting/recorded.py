@@ -55,8 +55,13 @@ def label_of_run(journal: Journal, run_id: str) -> Label:
     """
     folded = fold_run(journal, run_id, journal.plan(journal.find_run(run_id).plan_hash)[0])
     monitor = folded.machine.monitor
-    if monitor is None or folded.machine.program.plan.tree is not None:
+    if monitor is None:
         return UNKNOWN
+    if folded.machine.tree is not None:
+        from callsheet.machine.monitor.trees import TreeMonitor  # noqa: PLC0415 - only for version 2
+
+        assert isinstance(monitor, TreeMonitor)
+        return monitor.all_read()
     seen = [label for label, _ in monitor.variables().values()]
     open_calls = monitor.open_calls
     seen += [label for label, _ in (*open_calls.results.values(), *open_calls.talks.values())]

@@ -487,6 +487,7 @@ class TreeLabels:
         """A call has its result, which has this label; None for that of its admission."""
         label = admitted.result if label is None else label
         scope.told[id_] = label.join(admitted.sent)
+        self.clock = self.clock.join(label)
         presence = self._presence(scope, id_, admitted)
         origins = tuple(self._places[step] for step in admitted.origins if step in self._places)
         self._store(scope, id_, Labelled(label, presence, (), origins))

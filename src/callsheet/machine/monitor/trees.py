@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON
 from callsheet.ir.expression import Expression
-from callsheet.ir.labels import LITERAL, Label
+from callsheet.ir.labels import LITERAL, Label, join
 from callsheet.ir.operations import COMPUTE
 from callsheet.ir.tree import Tree
 from callsheet.machine.agents.talk import InnerCall, Talk
@@ -77,6 +77,11 @@ class TreeMonitor(Monitor):
     def variables(self) -> dict[str, tuple[Label, Origins]]:
         """Label and origins of each variable of the main plan, by name."""
         return self.labels.finals(self.main)
+
+    def all_read(self) -> Label:
+        """The label of all that the run has read so far and made of it, in items and sub-plans too."""
+        seen = [label for label, _ in (*self.variables().values(), *self.open_calls.talks.values())]
+        return join((self.labels.clock, *seen))
 
     def holds_secrets_of(self, step: str) -> bool:
         """Whether a statement at a place sends, has given or has failed with secret data."""
