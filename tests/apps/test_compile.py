@@ -183,7 +183,9 @@ def test_json_has_syntax_and_same_plan_as_ltp(home):
     assert home.json("run", "plan.ltp", "--tools", "tools.py")["response"] == "It is 3"
 
 
-@pytest.mark.parametrize(("form", "begins"), [("ltp", "# ltp: 1\n"), ("micro", "@ADD a=1 b=2 > add"), ("json", "{")])
+@pytest.mark.parametrize(
+    ("form", "begins"), [("ltp", "# ltp: 1\n"), ("micro", "@ADD a=1 b=2 > add"), ("json", "{")]
+)
 def test_other_forms_are_given_on_request(home, form, begins):
     done = home(*LINE, "--as", form, "--no-library")
     assert done.exit_code == 0, done.stderr
