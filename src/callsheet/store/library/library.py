@@ -336,7 +336,7 @@ def _written(plan: Plan, name: str, text: str | None, syntax: Syntax | None) -> 
     """The syntax and the text in which a plan is stored."""
     if plan.order is Order.DAG:
         return Syntax.DAG, format_as(Syntax.DAG, replace(plan, id=name))
-    if text is not None and syntax is not None and syntax in (Syntax.LTP, Syntax.MICRO, Syntax.PYTHON):
+    if text is not None and syntax is not None and syntax is not Syntax.DAG:
         return syntax, text if text.endswith("\n") else f"{text}\n"
     return Syntax.LTP, format_as(Syntax.LTP, plan)
 
