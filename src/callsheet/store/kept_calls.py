@@ -223,7 +223,7 @@ def as_kept(call: Finished, key: str) -> Succeeded:
     """The outcome of an earlier call as that of the same call here."""
     assert call.outcome is not None
     remarks = tuple(one for one in call.outcome.remarks if not (isinstance(one, Fact) and one.name == REMARK))
-    return Succeeded(key, call.outcome.value, (*remarks, Fact(REMARK, call.source)))
+    return Succeeded(key, call.outcome.value, (*remarks, Fact(REMARK, call.source)), label=call.outcome.label)
 
 
 def _sources(outcome: Succeeded) -> Iterator[tuple[str, int]]:
