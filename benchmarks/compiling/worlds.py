@@ -3,7 +3,7 @@
 They are those of the package `bfcl-eval` (multi-turn, of the Berkeley Function Calling Leaderboard): a file
 system, trading, travel, a vehicle, messages, tickets. The first turn of each conversation is a goal, and its
 own calls are the gold. The package is not installed with callsheet, but into a folder on the path:
-`pip install --no-deps --target DIR bfcl-eval mpmath`. Nothing is tuned on these goals.
+`pip install --no-deps --target DIR bfcl-eval mpmath`.
 """
 
 from __future__ import annotations
