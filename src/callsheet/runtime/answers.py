@@ -275,6 +275,7 @@ _MEANINGS = {
     "U/pub": "untrusted, public",
     "U/priv": "untrusted, private",
     "T/priv": "trusted, private",
+    "U/retold": "untrusted, private, and a link in it may carry data",
     "U/secret": "untrusted, secret",
     "T/secret": "trusted, secret",
 }
