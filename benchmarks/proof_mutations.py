@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - a fault is a line
 """Plants faults in the proof of plan trees, and counts how many the search by random chains finds.
 
     python -m benchmarks.proof_mutations            # all faults, some minutes
