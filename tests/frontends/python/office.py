@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import inspect
 import json
 import sys
 import types
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, cast
 
 from tests.reference_interpreter import Failed, Interpreter, Record
 
+from benchmarks import python_programs
 from callsheet.diagnostics import render_all
 from callsheet.frontends.python import Signature, read_python
 
@@ -194,3 +197,31 @@ def interpreted(source: str, inputs: Mapping[str, Any]) -> tuple[Any, Any]:
     finally:
         loop.close()
     return ended, world.calls
+
+
+def on_machine(source: str) -> tuple[Any, Any]:
+    """What the machine does with the plan of a program, its pure code run by the interpreter of the extra."""
+    world, loop = World(), VirtualLoop()
+
+    def tool(name: str) -> Any:
+        async def call(**named: Any) -> Any:
+            return await _bound(world, name, (), named)
+
+        known = SIGNATURES[name]
+        parameters = [
+            inspect.Parameter(
+                one,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=inspect.Parameter.empty if one in known.required else None,
+            )
+            for one in known.parameters
+        ]
+        vars(call)["__signature__"] = inspect.Signature(parameters)
+        return call
+
+    tools = {name: tool(name) for name in NAMES}
+    try:
+        got = loop.run_until_complete(python_programs.run(source, tools, {}, datetime(2026, 3, 2)))
+    finally:
+        loop.close()
+    return (got["status"], plain(got.get("return", got.get("error")))), world.calls

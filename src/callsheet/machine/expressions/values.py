@@ -11,7 +11,8 @@ import math
 from collections.abc import Iterable, Mapping, Sized
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from enum import StrEnum
 from typing import Any, Final, cast
 
@@ -48,6 +49,27 @@ class ExpressionFailed(Exception):
         super().__init__(message)
         self.kind, self.message, self.is_absent = kind, message, is_absent
         self.span: Span | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A value of a Python program's own world as data: the name of its type, and what it is made from.
+
+    Expressions hand it on and do no more with it; pure code gets the object back. `kind` is `class` (parts:
+    the name of the class, its fields), `Counter`, `defaultdict` (the name of its factory, its items), `deque`
+    (its items, its length at most), `OrderedDict`, `pattern` or `match`.
+    """
+
+    kind: str
+    parts: tuple[Any, ...]
+
+    def __bool__(self) -> bool:
+        """Whether it has items, for a container; True for any other."""
+        return bool(self.parts[_ITEMS[self.kind]]) if self.kind in _ITEMS else True
+
+
+_ITEMS: Final[Mapping[str, int]] = {"Counter": 0, "OrderedDict": 0, "defaultdict": 1, "deque": 0}
+"""Which of the parts of a kept container are its items."""
 
 
 class FailureRecord(dict[str, Any]):
@@ -88,6 +110,8 @@ def type_name(value: Any) -> str:
         return "None"
     if isinstance(value, timedelta):
         return "duration"
+    if isinstance(value, Kept):
+        return str(value.parts[0]) if value.kind == "class" else value.kind
     return type(value).__name__
 
 
@@ -217,7 +241,19 @@ def to_json(value: Any) -> Any:
             FailureKind.TYPE,
             f"{value.get('step')} has failed, and its failure is used as data; test it with FAILED(…)",
         )
-    raise ExpressionFailed(FailureKind.TYPE, f"a {type_name(value)} is nothing that JSON has; write list(…)")
+    if isinstance(value, Kept):
+        items = value.parts[_ITEMS[value.kind]] if value.kind in _ITEMS else None
+        if isinstance(items, dict):
+            return _json_object(cast("dict[Any, Any]", items))
+    raise ExpressionFailed(
+        FailureKind.TYPE, f"a {type_name(value)} is nothing that JSON has; {_as_data(value)}"
+    )
+
+
+def _as_data(value: Any) -> str:
+    if isinstance(value, Kept) and value.kind == "class":
+        return "write its fields: dataclasses.asdict(…), or a dict of them"
+    return "write str(…)" if isinstance(value, (Kept, Decimal, bytes, time)) else "write list(…)"
 
 
 def _json_object(members: dict[Any, Any]) -> dict[str, Any]:

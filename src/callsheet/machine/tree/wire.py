@@ -1,18 +1,20 @@
 """Values on their way out of a plan tree: to observers as JSON, and to a COMPUTE and back with their types.
 
-JSON lacks tuples, sets, keys that are no texts, dates, datetimes, durations and numbers that are none
-(decision 11). In what goes to a COMPUTE and comes back, such a value is an object with the one key `$`.
+JSON lacks tuples, sets, keys that are no texts, dates, datetimes, durations, decimals, bytes, what a program
+keeps of its own (`Kept`) and numbers that are none (decision 11). In what goes to a COMPUTE and comes back,
+such a value is an object with the one key `$`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from datetime import date, datetime, timedelta
-from typing import Any, cast
+from collections.abc import Callable, Mapping
+from datetime import date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from typing import Any, Final, NamedTuple, cast
 
 from callsheet.ir import JSON
-from callsheet.machine.expressions.values import ExpressionFailed, FailureKind, FailureRecord, to_json
+from callsheet.machine.expressions.values import ExpressionFailed, FailureKind, FailureRecord, Kept, to_json
 
 _MARK = "$"
 PRINTED = "$printed"
@@ -40,31 +42,62 @@ def _shown(value: Any) -> JSON:
     return repr(value)
 
 
+class _Form(NamedTuple):
+    """How values of a type are written as data and read again."""
+
+    type: type[Any]
+    name: str
+    write: Callable[[Any], JSON]
+    read: Callable[[Any], Any]
+
+
+def _parts(value: timedelta) -> JSON:
+    return [value.days, value.seconds, value.microseconds]
+
+
+def _offset(value: timezone) -> JSON:
+    return _parts(value.utcoffset(None))
+
+
+_FORMS: Final = (
+    _Form(
+        datetime, "datetime", datetime.isoformat, datetime.fromisoformat
+    ),  # before date, of which it is one
+    _Form(date, "date", date.isoformat, date.fromisoformat),
+    _Form(time, "time", time.isoformat, time.fromisoformat),
+    _Form(timedelta, "duration", _parts, lambda held: timedelta(*held)),
+    _Form(timezone, "timezone", _offset, lambda held: timezone(timedelta(*held))),
+    _Form(float, "float", repr, float),
+    _Form(Decimal, "decimal", str, Decimal),
+    _Form(bytes, "bytes", bytes.hex, bytes.fromhex),
+)
+_READERS: Final = {form.name: form.read for form in _FORMS}
+
+
 def tagged(value: Any) -> JSON:
     """A value as JSON data from which `untagged` makes an equal one of the same types."""
     if value is None or isinstance(value, bool | str | int):
         return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else {_MARK: ["float", repr(value)]}
+    if isinstance(value, float) and math.isfinite(value):
+        return value
     if isinstance(value, list):
         return [tagged(one) for one in cast("list[Any]", value)]
     if isinstance(value, tuple):
         return {_MARK: ["tuple", [tagged(one) for one in cast("tuple[Any, ...]", value)]]}
     if isinstance(value, set | frozenset):
         items = sorted((tagged(one) for one in cast("set[Any]", value)), key=repr)
-        return {_MARK: ["set", items]}
+        return {_MARK: ["frozenset" if isinstance(value, frozenset) else "set", items]}
+    if isinstance(value, Kept):
+        return {_MARK: ["kept", [value.kind, *(tagged(one) for one in value.parts)]]}
     if isinstance(value, dict):
         members = cast("dict[Any, Any]", value)
         if all(isinstance(key, str) for key in members) and _MARK not in members:
             return {key: tagged(held) for key, held in members.items()}
         return {_MARK: ["dict", [[tagged(key), tagged(held)] for key, held in members.items()]]}
-    if isinstance(value, datetime):
-        return {_MARK: ["datetime", value.isoformat()]}
-    if isinstance(value, date):
-        return {_MARK: ["date", value.isoformat()]}
-    if isinstance(value, timedelta):
-        return {_MARK: ["duration", [value.days, value.seconds, value.microseconds]]}
-    raise ExpressionFailed(FailureKind.TYPE, f"a {type(value).__name__} cannot leave the plan")
+    form = next((one for one in _FORMS if isinstance(value, one.type)), None)
+    if form is None:
+        raise ExpressionFailed(FailureKind.TYPE, f"a {type(value).__name__} cannot leave the plan")
+    return {_MARK: [form.name, form.write(value)]}
 
 
 def untagged(data: Any) -> Any:
@@ -78,21 +111,17 @@ def untagged(data: Any) -> Any:
         return {key: untagged(held) for key, held in members.items()}
     kind, held = members[_MARK]
     match kind:
-        case "float":
-            return float(held)
         case "tuple":
             return tuple(untagged(one) for one in held)
-        case "set":
-            return {untagged(one) for one in held}
+        case "set" | "frozenset":
+            items = [untagged(one) for one in held]
+            return set(items) if kind == "set" else frozenset(items)
+        case "kept":
+            return Kept(held[0], tuple(untagged(one) for one in held[1:]))
         case "dict":
             return {untagged(key): untagged(each) for key, each in held}
-        case "datetime":
-            return datetime.fromisoformat(held)
-        case "date":
-            return date.fromisoformat(held)
-        case "duration":
-            days, seconds, microseconds = held
-            return timedelta(days, seconds, microseconds)
+        case _ if kind in _READERS:
+            return _READERS[kind](held)
         case _:
             raise ValueError(f"unknown kind of value {kind!r}")
 

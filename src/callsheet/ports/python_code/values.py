@@ -14,23 +14,14 @@ from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from typing import Any, Final, NamedTuple, cast
 
+from callsheet.machine.expressions.values import Kept
+
 _MARK: Final = "\x00kept"
 _PLAIN: Final = (
     type(None), bool, int, float, str, bytes, date, datetime, time, timedelta, timezone, Decimal,
 )  # fmt: skip
 _PLAIN_SET: Final = frozenset(_PLAIN)
 _DEEPEST: Final = 400
-
-
-class Kept(NamedTuple):
-    """A value of the program's own world, as data: the name of its type, and what it is made from.
-
-    `kind` is `class` (parts: the name of the class, its fields), `Counter`, `defaultdict` (the name of its
-    factory, its items), `deque`, `OrderedDict`, `pattern` or `match`.
-    """
-
-    kind: str
-    parts: tuple[Any, ...]
 
 
 class NotAValue(Exception):
