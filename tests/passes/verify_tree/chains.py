@@ -160,10 +160,7 @@ def chain(seed: int) -> str:
     length = dice.randrange(1, 4)
     lines += [f'LET $v{number} = "0"' for number in range(1, length + 1)]
     for number in range(1, length + 1):
-        if dice.random() < 0.25:
-            way = f"SET $W = {dice.choice(VALUES)}"
-        else:
-            way = dice.choice(WAYS)
+        way = f"SET $W = {dice.choice(VALUES)}" if dice.random() < 0.25 else dice.choice(WAYS)
         for level in range(dice.randrange(3)):
             around = _named(dice.choice(_AROUND), f"{number}{level}")
             way = around.replace("\nB\n", f"\n{way}\n")
