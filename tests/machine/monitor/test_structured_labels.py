@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +13,6 @@ from tests.passes.verify_tree.corpus import plan_of
 from tests.passes.verify_tree.random_plans import Drawing
 from tests.passes.verify_tree.runs import FLAKY, OPEN, SECRET, SEEN
 
-from callsheet.ir import JSON
 from callsheet.ir.effects import Effect
 from callsheet.ir.labels import read_label
 from callsheet.ir.operations import CLOCK, COMPUTE
@@ -40,7 +40,7 @@ from callsheet.machine.notes import Note, NoteKind
 from callsheet.machine.program import ToolFacts
 from callsheet.machine.tree.compiling import OWN_FACTS
 from callsheet.passes.verify import verify
-from callsheet.policy.model import Policy, ToolRule
+from callsheet.policy.model import Policy, ToolRule, When
 
 
 def _tool(returns: str, *, egress: bool = False) -> ToolRule:
@@ -119,13 +119,13 @@ class _World:
         dice = zlib.crc32(f"{world}:{command.step}:{[*command.args.values()]}".encode())
         if command.tool == FLAKY and (dice % 3 == 0 or command.args == {"x": 8}):
             return Failed(command.key, f"no {dice}")
-        values: list[JSON] = [
+        values: tuple[Any, ...] = (
             dice % 3,
             "abc"[dice % 3],
             ["x"] * (dice % 3),
             None if dice % 2 else "y",
             {"k": dice % 2},
-        ]
+        )
         return Succeeded(command.key, values[zlib.crc32(command.step.encode()) % len(values)])
 
 
@@ -197,6 +197,12 @@ LEAKS = {
     ),
     "an argument of a sub-plan": "PLAN p ($x: json) {\nS2: @SEND (x=$x)\n}\nS1: @SECRET () > $a\nS3: CALL p (x=$a)",
     "whether a sub-plan is called": "PLAN p () {\nS2: @SEND (x=1)\n}\nS1: @SECRET () > $a\n?IF (str($a) != '~') {\nS3: CALL p ()\n}",
+    "whether a sub-plan fails": "PLAN p ($x: json) {\nREQUIRE (str($x) == '~')\n}\nS1: @SECRET () > $a\nTRY {\nS3: CALL p (x=$a)\n} ON_FAIL {\nS2: @SEND (x=1)\n}",
+    "that a sub-plan does not fail": "PLAN p ($x: json) {\nREQUIRE (str($x) != '~')\n}\nS1: @SECRET () > $a\nS3: CALL p (x=$a)\nS2: @SEND (x=1)",
+    "an item that yields and says more": "S1: @SECRET () > $a\n?FOREACH ($i IN [1]) {\nYIELD ($a)\nNOTE ('x')\n} > $l\nS2: @SEND (x=$l)",
+    "that an item does not yield": "S1: @SECRET () > $a\n?FOREACH ($i IN [1]) {\nYIELD (1)\n?IF (str($a) == '~') {\nYIELD (2)\n}\n} > $l\nS2: @SEND (x=$l)",
+    "a type that names values": "S1: @SECRET () > $a\nTRY {\nLET $b: 'x' | 'y' = str($a)\n} ON_FAIL {\nS2: @SEND (x=1)\n}",
+    "a wait": "S1: @SECRET () > $a\nTRY {\nWAIT (len(str($a)) - 100)\n} ON_FAIL {\nS2: @SEND (x=1)\n}",
     "pure code": 'S1: @SECRET () > $a\nCOMPUTE (reads=[$a]) > $b """\nb = [a]\n"""\nS2: @SEND (x=$b)',
 }  # fmt: skip
 
@@ -225,14 +231,10 @@ def test_refusal_names_where_the_data_came_from() -> None:
 
 def test_call_is_asked_about_with_its_arguments_in_the_place_of_its_item() -> None:
     rule = _tool("T/pub", egress=True)
-    policy = Policy(tools={**POLICY.tools, SEEN: ToolRule(**{**_fields(rule), "approval": "always"})})
+    policy = Policy(tools={**POLICY.tools, SEEN: replace(rule, approval=When.ALWAYS)})
     run = _World("?FOREACH ($i IN [1, 2]) {\nS2: @SEND (x=$i)\n}\n@RESPOND (1)", policy=policy)
     assert [ask.key for ask in run.asked] == ["foreach1[0]/S2.1", "foreach1[1]/S2.1"]
     assert run.seen == [("S2", "{'x': 1}"), ("S2", "{'x': 2}")]
-
-
-def _fields(rule: ToolRule) -> dict[str, Any]:
-    return {name: getattr(rule, name) for name in rule.__dataclass_fields__}
 
 
 def test_secret_values_are_marked_where_people_watch() -> None:

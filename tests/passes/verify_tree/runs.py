@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 from callsheet.ir.expression import Expression, variables_in
-from callsheet.ir.labels import LITERAL, Label
 from callsheet.ir.tree import (
     Act,
     Assign,
@@ -40,13 +39,9 @@ from callsheet.ir.tree import (
 )
 from callsheet.ir.tree_flow import assigned_outside, names_made, runs_one_by_one
 from callsheet.machine.expressions import Environment, ExpressionFailed, compile_expression
-from callsheet.machine.monitor.structured import TreeLabels
 
 SEEN, SECRET, OPEN, FLAKY = "SEND", "SECRET", "OPEN", "FLAKY"
 """Tools: one is seen outside, one gives secrets, one what everybody may know, one fails for some secrets."""
-
-
-SCOPE = "@"
 
 
 class Failed(Exception):
@@ -89,15 +84,11 @@ class Runner:
     world: int
     seen: Seen = field(default_factory=Seen)
     left: int = 3_000
-    labels: TreeLabels | None = None
-    """Watches the run, if it is given, and refuses calls; each scope then has its labels under `SCOPE`."""
     _compiled: dict[int, Callable[..., Any]] = field(default_factory=dict[int, Callable[..., Any]])
 
     def run(self, inputs: dict[str, Any]) -> Seen:
         """Run the plan."""
         scope = dict(inputs)
-        if self.labels is not None:
-            scope[SCOPE] = self.labels.begin(inputs)
         try:
             self._block(self.tree.body, scope, {})
         except Leaving:
@@ -123,23 +114,19 @@ class Runner:
                 raise TooLong
             self._statement(statement, scope, item)
 
-    def _statement(self, one: Statement, scope: dict[str, Any], item: dict[str, Any]) -> None:  # noqa: PLR0912
+    def _statement(self, one: Statement, scope: dict[str, Any], item: dict[str, Any]) -> None:
         match one:
             case Act():
                 self._handled(one, scope, item, lambda: self._act(one, scope), _name(one.into))
             case Let(name=name, value=value) | Assign(name=name, value=value):
-                if self.labels is not None:
-                    self.labels.assigned(scope[SCOPE], one.id, scope.get)
                 scope[name] = self._value(value, scope)
             case Require(condition=condition):
-                self._tested(one, condition, scope)
                 if not self._value(condition, scope):
                     raise Failed("REQUIRE")
             case Say():
                 self._say(one, scope, item)
             case If(branches=branches, otherwise=otherwise):
                 for branch in branches:
-                    self._tested(one, branch.condition, scope)
                     if self._value(branch.condition, scope):
                         return self._block(branch.body, scope, item)
                 self._block(otherwise or (), scope, item)
@@ -157,22 +144,9 @@ class Runner:
             case Compute():
                 raise NotImplementedError
 
-    def _tested(self, one: Statement, condition: Expression, scope: dict[str, Any]) -> None:
-        if self.labels is not None:
-            self.labels.tested(scope[SCOPE], one.id, condition, scope.get)
-
     def _act(self, act: Act, scope: dict[str, Any]) -> Any:
         given = {name: self._value(value, scope) for name, value in act.named}
-        if self.labels is None:
-            return self._answer(act, list(given.values()))
-        admitted, _ = self.labels.admit(scope[SCOPE], act.id, given, scope.get)
-        try:
-            value = self._answer(act, list(given.values()))
-        except Failed:
-            self.labels.failed(scope[SCOPE], act.id, admitted)
-            raise
-        self.labels.succeeded(scope[SCOPE], act.id, admitted)
-        return value
+        return self._answer(act, list(given.values()))
 
     def _answer(self, act: Act, arguments: list[Any]) -> Any:
         if act.tool == SEEN:
@@ -226,34 +200,24 @@ class Runner:
         failed: Failed,
     ) -> None:
         name = _name(one.into) if isinstance(one, Act | Foreach | Invoke) else None
-        words = LITERAL if self.labels is None else self.labels.failed(scope[SCOPE], one.id)
         match recovery.remedy:
             case GoOn():
                 if name is not None:
-                    self._caught(one, name, scope, words)
                     scope[name] = None
             case Use(value=value):
                 if name is not None:
-                    self._caught(one, name, scope, words)
                     scope[name] = self._value(value, scope)
             case Leave():
                 raise Leaving(Word.TERMINATE)
             case Skip() | None:
                 for handler in recovery.handlers:
                     if not handler.kinds or failed.kind in handler.kinds:
-                        self._caught(one, handler.binds, scope, words)
                         scope[handler.binds] = {"message": failed.kind}
                         return self._block(handler.body, scope, item)
                 raise failed
 
-    def _caught(self, one: Statement, name: str, scope: dict[str, Any], words: Label) -> None:
-        if self.labels is not None:
-            self.labels.caught(scope[SCOPE], one.id, name, words)
-
     def _say(self, one: Say, scope: dict[str, Any], item: dict[str, Any]) -> None:
         values = [self._value(value, scope) for value in one.values]
-        if self.labels is not None:
-            self.labels.left(scope[SCOPE], one.id, scope.get)
         match one.word:
             case Word.YIELD:
                 item["value"] = values[0]
@@ -264,9 +228,7 @@ class Runner:
             case _:
                 raise Leaving(one.word, values[0] if values else None)
 
-    def _foreach(self, loop: Foreach, scope: dict[str, Any]) -> list[Any]:  # noqa: PLR0912
-        if self.labels is not None:
-            self.labels.looped(scope[SCOPE], loop.id, scope.get)
+    def _foreach(self, loop: Foreach, scope: dict[str, Any]) -> list[Any]:
         given = self._value(loop.source, scope)
         if not isinstance(given, list | tuple | dict):
             raise Failed("TYPE")
@@ -277,14 +239,8 @@ class Runner:
         first: Failed | None = None
         for one in source:
             inner, item = {**scope, loop.var: one}, dict[str, Any]()
-            if self.labels is not None:
-                inner[SCOPE] = self.labels.item(scope[SCOPE], loop.id)
             try:
-                try:
-                    self._block(loop.body, inner, item)
-                finally:
-                    if self.labels is not None:
-                        self.labels.item_done(scope[SCOPE], loop.id, inner[SCOPE])
+                self._block(loop.body, inner, item)
             except Leaving as leaving:
                 if leaving.word is Word.CONTINUE or leaving.word is Word.BREAK:
                     results.append(item.get("value"))
@@ -305,17 +261,13 @@ class Runner:
             scope.update({name: inner[name] for name in outer - made})
         if first is not None:
             raise first
-        if self.labels is not None:
-            self.labels.loop_done(scope[SCOPE], loop.id)
         return results
 
     def _repeat(self, loop: Repeat, scope: dict[str, Any], item: dict[str, Any]) -> None:
         most = 10 if loop.most is None else self._value(loop.most, scope)
         for _ in range(most if isinstance(most, int) else 0):
-            if loop.while_ is not None:
-                self._tested(loop, loop.while_, scope)
-                if not self._value(loop.while_, scope):
-                    return
+            if loop.while_ is not None and not self._value(loop.while_, scope):
+                return
             try:
                 self._block(loop.body, scope, item)
             except Leaving as leaving:
@@ -323,10 +275,8 @@ class Runner:
                     return
                 if leaving.word is not Word.CONTINUE:
                     raise
-            if loop.until is not None:
-                self._tested(loop, loop.until, scope)
-                if self._value(loop.until, scope):
-                    return
+            if loop.until is not None and self._value(loop.until, scope):
+                return
         if loop.while_ is None or self._value(loop.while_, scope):
             raise Failed("ROUNDS")
 
@@ -334,17 +284,10 @@ class Runner:
         plan = self.tree.plan(call.plan)
         assert plan is not None
         given = {name: self._value(value, scope) for name, value in call.named}
-        if self.labels is not None:
-            given[SCOPE] = self.labels.invoked(scope[SCOPE], call.id, scope.get)
         try:
             self._block(plan.body, given, {})
         except Leaving as leaving:
             if leaving.word is not Word.RETURN:
                 raise
-            return self._returned(call, scope, given, leaving.value)
-        return self._returned(call, scope, given, None)
-
-    def _returned(self, call: Invoke, scope: dict[str, Any], inner: dict[str, Any], value: Any) -> Any:
-        if self.labels is not None:
-            self.labels.returned(scope[SCOPE], call.id, inner[SCOPE])
-        return value
+            return leaving.value
+        return None

@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from callsheet.ir.expr import Literal
 from callsheet.ir.expression import Expression, variables_in
 from callsheet.ir.labels import LITERAL, Label, join
 from callsheet.ir.tree import (
@@ -46,6 +47,7 @@ from callsheet.ir.tree import (
     variables_set,
 )
 from callsheet.ir.tree_flow import Governed, Region, TreeFlow, assigned_outside, flow_of_block
+from callsheet.ir.types import Basic, Type, names_values
 from callsheet.machine.monitor.enforcement import Enforcement
 from callsheet.machine.monitor.judging import Judging
 from callsheet.machine.monitor.reads import argument_of
@@ -89,7 +91,7 @@ class _Body:
     def of(cls, block: Block) -> _Body:
         """The table of a body."""
         flow = flow_of_block(block)
-        places = [(flow.of[one.id].number, name) for one in statements(block) for name in variables_set(one)]
+        places = [(flow.of[one.id].number, name) for one in statements(block) for name in _made_by(one)]
         places.sort()
         return cls(flow, [number for number, _ in places], [name for _, name in places])
 
@@ -97,6 +99,18 @@ class _Body:
         """The variables that the statements of a region may set."""
         first, last = bisect_left(self.numbers, region.first), bisect_left(self.numbers, region.last + 1)
         return dict.fromkeys(self.names[first:last])
+
+
+_YIELDED, _RETURNED = "YIELD", "RETURN"
+_RESULTS = frozenset({_YIELDED, _RETURNED})
+"""Stand for the result of an item, and of a sub-plan, among the variables that statements set."""
+
+
+def _made_by(statement: Statement) -> tuple[str, ...]:
+    """The variables that a statement sets, and the result that it gives."""
+    if isinstance(statement, Say) and statement.word in (Word.YIELD, Word.RETURN):
+        return (_YIELDED if statement.word is Word.YIELD else _RETURNED,)
+    return variables_set(statement)
 
 
 @dataclass(slots=True)
@@ -116,6 +130,10 @@ class Scope:
     """What the item yields, or the sub-plan returns."""
     failure: Label = LITERAL
     """The label of the failure that is under way, with its words."""
+    content: Label = LITERAL
+    """Of a plan or sub-plan, the label of the tests of content that may have ended it as failed."""
+    caught: Label = LITERAL
+    """The label of all that its failure, or that there is none, tells to what handles it."""
     told: dict[str, Label] = field(default_factory=dict[str, Label])
     """By statement, the label of all that its last call has sent and given."""
     computed: dict[str, dict[str, Labelled]] = field(default_factory=dict[str, dict[str, Labelled]])
@@ -132,6 +150,14 @@ class Scope:
                 return known
             scope = scope.parent
         return None
+
+    @property
+    def root(self) -> Scope:
+        """The scope of the whole plan or sub-plan that it is in."""
+        scope = self
+        while scope.parent is not None:
+            scope = scope.parent
+        return scope
 
     def home_of(self, name: str) -> Scope:
         """The scope that has a variable; this one if none has it."""
@@ -222,6 +248,9 @@ class TreeLabels:
         assert plan is not None
         evaluator = self._evaluator(scope, id_, values)
         given = {name: evaluator.value(value) for name, value in call.named}
+        for one in plan.inputs:
+            if one.name in given:
+                self._cast(evaluator, one.type, evaluator.forgotten(given[one.name]))
         self._may_fail(scope, call, evaluator)
         in_loop = scope.in_loop or self._governed(scope, id_).in_loop
         inner = Scope(self._body(plan.name, plan.body), None, self.counter(scope, id_), in_loop)
@@ -231,9 +260,42 @@ class TreeLabels:
         return inner
 
     def returned(self, scope: Scope, id_: str, inner: Scope) -> None:
-        """A sub-plan has ended without a failure."""
+        """A sub-plan has ended without a failure; what it gives is checked against types then."""
+        call = self._statements[id_]
+        assert isinstance(call, Invoke)
+        plan = self._tree.plan(call.plan)
+        self._checked(scope, call, None if plan is None else plan.result, inner.result)
+        self._checked(scope, call, None if call.into is None else call.into.type, inner.result)
         scope.told[id_] = inner.result.label
         self._store(scope, id_, inner.result)
+
+    def called(self, scope: Scope, id_: str, inner: Scope) -> None:
+        """A sub-plan has ended: note what is told by whether it has failed."""
+        governed = self._governed(scope, id_)
+        in_loop = scope.in_loop or governed.in_loop
+        for region in governed.stops:
+            if governed.is_caught or self._strict:
+                self._note(scope, (region,), inner.caught)
+            elif in_loop and not region.is_behind_loop:
+                self._note(scope, (region,), Label(inner.content.untrusted, inner.caught.readers))
+            else:
+                self._note(scope, (region,), inner.content)
+        self._escapes(scope, governed, inner.content, inner.caught)
+
+    @staticmethod
+    def _escapes(scope: Scope, governed: Governed, content: Label, caught: Label) -> None:
+        """A failure may end the plan or sub-plan around a statement."""
+        if governed.escapes:
+            root = scope.root
+            root.content = root.content.join(content)
+            root.caught = root.caught.join(content).join(caught)
+
+    def _checked(self, scope: Scope, statement: Statement, type_: Type | None, value: Labelled) -> None:
+        """The result of a statement is checked against a type."""
+        if type_ is not None and type_ is not Basic.JSON and value.label is not LITERAL:
+            evaluator = self._evaluator(scope, statement.id, _no_value)
+            self._cast(evaluator, type_, value)
+            self._may_fail(scope, statement, evaluator)
 
     def _body(self, name: str, block: Block) -> _Body:
         if name not in self._bodies:
@@ -332,6 +394,10 @@ class TreeLabels:
                 continue
             scope.noted.append(noted)
             for name in scope.body.set_in(region):
+                if name in _RESULTS:
+                    home = scope if name == _YIELDED else scope.root
+                    home.result = raised(home.result, label)
+                    continue
                 known = scope.find(name)
                 if known is not None:
                     known.noted = (*known.noted, noted)
@@ -342,13 +408,24 @@ class TreeLabels:
         """LET or SET is about to store its value; `values` are those that it reads."""
         statement = self._statements[id_]
         assert isinstance(statement, Let | Assign)
-        if self._is_plain(scope, variables_in(statement.value)):
+        is_cast = isinstance(statement, Let) and statement.type is not None
+        if not is_cast and self._is_plain(scope, variables_in(statement.value)):
             self._put(scope, id_, statement.name, NOTHING)
             return
         evaluator = self._evaluator(scope, id_, values)
         value = evaluator.forgotten(evaluator.value(statement.value))
+        if isinstance(statement, Let):
+            self._cast(evaluator, statement.type, value)
         self._may_fail(scope, statement, evaluator)
         self._put(scope, id_, statement.name, value)
+
+    def _cast(self, evaluator: ExpressionLabels, type_: Type | None, value: Labelled) -> None:
+        """A value is checked against a type: one that names values tests the content, any other the form."""
+        if type_ is None or type_ is Basic.JSON:
+            return
+        evaluator.casts(value)
+        if names_values(type_, self._tree.named_types):
+            evaluator.fails(value)
 
     def tested(self, scope: Scope, id_: str, condition: Expression, values: Values) -> None:
         """A condition of ?IF, REPEAT or REQUIRE is about to be evaluated."""
@@ -387,6 +464,13 @@ class TreeLabels:
         known = self._lists.get((id(scope), id_))
         return LITERAL if known is None else known.label
 
+    def loop_checked(self, scope: Scope, id_: str) -> None:
+        """The list of a loop is about to be checked against a type."""
+        loop = self._statements[id_]
+        assert isinstance(loop, Foreach)
+        if loop.into is not None:
+            self._checked(scope, loop, loop.into.type, Labelled(self.listed(scope, id_)))
+
     def loop_done(self, scope: Scope, id_: str) -> None:
         """A loop has its list."""
         loop = self._statements[id_]
@@ -404,11 +488,14 @@ class TreeLabels:
         evaluator = self._evaluator(scope, id_, values)
         said = [evaluator.value(value) for value in statement.values]
         pc = self.counter(scope, id_)
-        if said:
-            home = scope
-            while statement.word is Word.RETURN and home.parent is not None:
-                home = home.parent
-            home.result = raised(evaluator.forgotten(said[0]), pc)
+        if statement.word is Word.WAIT:
+            for value, known in zip(statement.values, said, strict=True):
+                self.clock = self.clock.join(known.label)
+                if not isinstance(value, Literal):  # less than no time is a failure
+                    evaluator.fails(known)
+        if said and statement.word in (Word.YIELD, Word.RETURN):
+            home = scope if statement.word is Word.YIELD else scope.root
+            home.result = evaluator.joined(home.result, raised(evaluator.forgotten(said[0]), pc))
         self._may_fail(scope, statement, evaluator)
         self._note(scope, self._governed(scope, id_).decides, pc)
 
@@ -488,6 +575,10 @@ class TreeLabels:
         label = admitted.result if label is None else label
         scope.told[id_] = label.join(admitted.sent)
         self.clock = self.clock.join(label)
+        act = self._statements[id_]
+        into = act.into if isinstance(act, Act) else None
+        if into is not None and into.type is not None and names_values(into.type, self._tree.named_types):
+            self._checked(scope, act, into.type, Labelled(label))
         presence = self._presence(scope, id_, admitted)
         origins = tuple(self._places[step] for step in admitted.origins if step in self._places)
         self._store(scope, id_, Labelled(label, presence, (), origins))
@@ -517,6 +608,7 @@ class TreeLabels:
                 self._note(scope, (region,), told)
             elif in_loop and not region.is_behind_loop:
                 self._note(scope, (region,), Label(False, told.readers))
+        self._escapes(scope, governed, LITERAL, told)
         return told
 
     def computing(self, scope: Scope, id_: str, values: Values) -> Admitted:
@@ -608,6 +700,7 @@ class TreeLabels:
                 self._note(scope, (region,), Label(tested.untrusted, told.readers))
             else:
                 self._note(scope, (region,), tested)
+        self._escapes(scope, governed, tested, told)
 
     def outer_names(self, id_: str) -> frozenset[str]:
         """The outer variables that the items of a loop assign."""

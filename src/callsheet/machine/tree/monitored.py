@@ -220,6 +220,7 @@ class MonitoredTreeRun(TreeRun):
 
     def _loop_done(self, run: Run, act: Activation, loop: Loop) -> int:
         self.monitor.note_secret(loop.path, self.labels.listed(_scope(act), loop.op.id))
+        self.labels.loop_checked(_scope(act), loop.op.id)
         signal = super()._loop_done(run, act, loop)
         self.labels.loop_done(_scope(act), loop.op.id)
         return signal
@@ -232,8 +233,9 @@ class MonitoredTreeRun(TreeRun):
         return inner
 
     def _returned(self, run: Run, act: Activation, op: InvokeOp, inner: Activation) -> int:
+        scope = _scope(inner)
+        self.labels.called(_scope(act), op.id, scope)
         if inner.ended is not None and not isinstance(inner.ended.by, Failure):
-            scope = _scope(inner)
             self.labels.returned(_scope(act), op.id, scope)
             self.monitor.note_secret(inner.path.removesuffix("/"), scope.result.label)
         return super()._returned(run, act, op, inner)

@@ -55,8 +55,16 @@ def _parts(value: timedelta) -> JSON:
     return [value.days, value.seconds, value.microseconds]
 
 
+def _duration(parts: Any) -> timedelta:
+    return timedelta(*cast("list[int]", parts))
+
+
 def _offset(value: timezone) -> JSON:
     return _parts(value.utcoffset(None))
+
+
+def _zone(parts: Any) -> timezone:
+    return timezone(_duration(parts))
 
 
 _FORMS: Final = (
@@ -65,8 +73,8 @@ _FORMS: Final = (
     ),  # before date, of which it is one
     _Form(date, "date", date.isoformat, date.fromisoformat),
     _Form(time, "time", time.isoformat, time.fromisoformat),
-    _Form(timedelta, "duration", _parts, lambda held: timedelta(*held)),
-    _Form(timezone, "timezone", _offset, lambda held: timezone(timedelta(*held))),
+    _Form(timedelta, "duration", _parts, _duration),
+    _Form(timezone, "timezone", _offset, _zone),
     _Form(float, "float", repr, float),
     _Form(Decimal, "decimal", str, Decimal),
     _Form(bytes, "bytes", bytes.hex, bytes.fromhex),
