@@ -29,6 +29,7 @@ MODULES = (
     "runtime/concurrent_calls",
     "runtime/gateway",
     "runtime/guard",
+    "runtime/keeping",
     "views/describe",
     "views/mermaid",
 )

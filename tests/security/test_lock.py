@@ -240,7 +240,7 @@ async def test_editor_compiler_and_servers_know_locked_tools_without_opening_the
     tools = local_tools_of(setup)
     assert (tools.registry.require("LOOK").spec.origin, tools.not_queried) == ("mcp:hall", None)
     prompt = await prompt_of("look a thing up", "", setup)
-    assert "@look" in json.dumps(prompt).lower()
+    assert "async def look(" in json.dumps(prompt).lower()
     plan = plan_text(READS).require()
     async with SharedTools(setup) as shared:
         box = await shared.for_plan(plan)

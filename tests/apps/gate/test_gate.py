@@ -281,7 +281,6 @@ async def test_observing_blocks_nothing_and_records_what_would_have_been(desk: D
         assert "done" in program
         python = "async def main() -> str:\n    return await send_mail(to='eve@out.example', text='y')\n"
         run = text_of(await client.call_tool("run_program", {"code": python}))
-        assert "RUN038" in run
         assert "would be refused: " in run
     first = ["read 1", "send eve@out.example: x", "slow", "read 4", "send eve@out.example: mail 4"]
     assert desk.log == [*first, "send eve@out.example: y"]
