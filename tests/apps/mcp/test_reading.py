@@ -64,7 +64,12 @@ async def test_prompt_has_language_tools_and_goal(room: Room, mode: str) -> None
             await client.get_prompt("sing", {})
     assert names == {"write_plan", "repair_plan", "explain_run"}
     text = written.messages[0].content.text
-    for part in ("You turn a goal into a plan", "async def look(", "Look at tea and send it", "validate_plan"):
+    for part in (
+        "You turn a goal into a plan",
+        "async def look(",
+        "Look at tea and send it",
+        "validate_plan",
+    ):
         assert part in text
     assert "CHK012" in repaired.messages[0].content.text
 
