@@ -15,7 +15,9 @@ import callsheet.frontends.python
 from callsheet.api.findings import PlanError
 from callsheet.api.plan import Plan
 from callsheet.diagnostics import CODES, explain, render_all
+from callsheet.frontends.pure_code.table import understood
 from callsheet.frontends.python import Signature, read_python
+from callsheet.frontends.python.program import PURE_MODULES
 
 PYT_CODES = [code for code in CODES if code.startswith("PYT")]
 WITHOUT_BAD_EXAMPLE = {"PYT002", "PYT008", "PYT070"}
@@ -153,3 +155,14 @@ def test_python_is_a_syntax_of_plans(tmp_path: Path) -> None:
     with pytest.raises(PlanError) as raised:
         Plan.parse("async def main():\n    return score(1)")
     assert [one.code for one in raised.value.diagnostics] == ["PYT007"]
+
+
+TRANSLATED = {"asyncio", "dataclasses", "enum", "contextlib", "logging", "time", "abc", "__future__"}
+"""Modules of which the front end itself understands what it can; `collections.abc` is for annotations."""
+
+
+def test_modules_that_a_plan_may_import_are_those_that_pure_code_has() -> None:
+    assert {*understood().modules, *TRANSLATED, "collections.abc"} == PURE_MODULES
+    for module in ("zoneinfo", "urllib.parse", "hashlib"):
+        done = read_python(f"import {module}\nasync def main():\n    return 1\n")
+        assert [(one.code, bool(one.help)) for one in done.diagnostics] == [("PYT005", True)]

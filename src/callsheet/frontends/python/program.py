@@ -19,12 +19,43 @@ PURE_MODULES: Final = frozenset(
     {
         *("asyncio", "datetime", "json", "math", "re", "collections", "collections.abc", "itertools"),
         *("functools", "dataclasses", "typing", "statistics", "decimal", "string", "textwrap", "enum"),
-        *("operator", "csv", "io", "copy", "hashlib", "base64", "html", "urllib.parse", "heapq", "bisect"),
-        *("fractions", "unicodedata", "difflib", "calendar", "zoneinfo", "logging", "abc", "types"),
-        *("__future__", "time", "contextlib", "numbers", "cmath", "binascii", "pprint", "zlib", "keyword"),
+        *("operator", "csv", "io", "copy", "bisect", "logging", "abc", "__future__", "time", "contextlib"),
     }
 )
 """The modules that a plan may import. Of `time`, `logging` and `contextlib` only parts are understood."""
+
+_WITHOUT: Final[Mapping[str, str]] = {
+    "random": "random numbers would differ when the run is resumed; choose by what the data says",
+    "uuid": "random ids would differ when the run is resumed; make the id of the data",
+    "secrets": "random values would differ when the run is resumed",
+    "requests": "a plan reaches the network by tools only: await fetch_page(url=…)",
+    "httpx": "a plan reaches the network by tools only: await fetch_page(url=…)",
+    "aiohttp": "a plan reaches the network by tools only: await fetch_page(url=…)",
+    "threading": "write asyncio.gather: steps run side by side without threads",
+    "concurrent": "write asyncio.gather: steps run side by side without threads",
+    "os": "a plan reaches the machine by tools only",
+    "sys": "a plan has no interpreter of its own; end with return or raise",
+    "subprocess": "a plan reaches the machine by tools only",
+    "socket": "a plan reaches the network by tools only",
+    "pathlib": "a plan reaches files by tools only; take paths apart as texts",
+    "pickle": "a pickle can run any code; use json",
+    "heapq": "write sorted(values)[:n], or sorted(values, reverse=True)[:n]",
+    "zoneinfo": "write timezone(timedelta(hours=2)) with datetime's names, for an offset that you know",
+    "calendar": "the last day of a month is date(y + m // 12, m % 12 + 1, 1) - timedelta(days=1)",
+    "urllib": "give the parts of an address to the tool; take one apart with split, partition or re",
+    "html": 'write text.replace("&", "&amp;").replace("<", "&lt;")',
+    "fractions": "write decimal.Decimal, or whole numbers",
+    "unicodedata": "compare texts by casefold()",
+    "difflib": "compare the words: set(a.split()) & set(b.split())",
+    "numbers": "write isinstance(x, (int, float))",
+    "types": "write a @dataclass, or a dict",
+    "pprint": "write json.dumps(value, indent=2)",
+    "hashlib": "a tool has to compute it; to tell records apart, compare them or json.dumps(record)",
+    "base64": "a tool has to encode it",
+    "binascii": "a tool has to encode it",
+    "zlib": "a tool has to compute it",
+}
+"""What to do without other modules."""
 
 _OWN_PACKAGES: Final = ("callsheet", "tools")
 """Packages whose names are those of the plan's own world: `plan`, `gather`, and stubs of tools."""
@@ -286,25 +317,8 @@ class _Reader:
     def _check_module(self, name: str, node: ast.stmt) -> None:
         if name in PURE_MODULES or any(known.startswith(f"{name}.") for known in PURE_MODULES):
             return
-        why = {
-            "random": "random numbers would differ when the run is resumed; choose by what the data says",
-            "uuid": "random ids would differ when the run is resumed; make the id of the data",
-            "secrets": "random values would differ when the run is resumed",
-            "requests": "a plan reaches the network by tools only: await fetch_page(url=…)",
-            "httpx": "a plan reaches the network by tools only: await fetch_page(url=…)",
-            "aiohttp": "a plan reaches the network by tools only: await fetch_page(url=…)",
-            "threading": "write asyncio.gather: steps run side by side without threads",
-            "concurrent": "write asyncio.gather: steps run side by side without threads",
-            "os": "a plan reaches the machine by tools only",
-            "sys": "a plan has no interpreter of its own; end with return or raise",
-            "subprocess": "a plan reaches the machine by tools only",
-            "socket": "a plan reaches the network by tools only",
-            "pathlib": "a plan reaches files by tools only; take paths apart as texts",
-            "pickle": "a pickle can run any code; use json",
-        }.get(
-            name.split(".", maxsplit=1)[0],
-            "a plan may import: " + ", ".join(sorted(PURE_MODULES - {"__future__"})[:24]),
-        )
+        others = "a plan may import: " + ", ".join(sorted(PURE_MODULES - {"__future__"}))
+        why = _WITHOUT.get(name.split(".", maxsplit=1)[0], others)
         raise Refused("PYT005", node, f"a plan may not import {name}", why)
 
     def _constant(self, one: ast.Assign | ast.AnnAssign) -> None:
