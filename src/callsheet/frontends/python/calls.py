@@ -120,9 +120,11 @@ class Calls(Scope):
             raise Refused("PYT020", call, "this is no call that could be awaited", f"write {FORMS}")
         resolved = self.program.resolved(call.func) or ""
         if resolved == "asyncio.sleep":
-            if not call.args or len(call.args) > 1:
-                raise Refused("PYT020", call, "sleep takes the seconds", "write await asyncio.sleep(5)")
-            return core.Wait(self.value(call.args[0], out), call)
+            seconds = [*call.args, *(one.value for one in call.keywords if one.arg == "delay")]
+            if len(seconds) != 1 or any(one.arg != "delay" for one in call.keywords):
+                told = "sleep takes the seconds, and gives nothing"
+                raise Refused("PYT020", call, told, "write await asyncio.sleep(5)")
+            return core.Wait(self.value(seconds[0], out), call)
         if resolved in STARTS and call.args:
             return self.member(call.args[0], out, into)
         if resolved == "asyncio.wait_for" and call.args:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, cast
 
@@ -252,6 +253,15 @@ class Scope:
                     node,
                     "a template that is not written here can read any attribute of what it is given",
                     'write an f-string, or replace the parts: text.replace("{name}", name)',
+                )
+            if isinstance(func.value, ast.Constant) and re.search(
+                r"\{[^{}]*(?:\.|\[)__", str(func.value.value)
+            ):
+                raise Refused(
+                    "PYT025",
+                    node,
+                    "the template reaches behind the values of the plan",
+                    "write an f-string of fields that the records have",
                 )
         if resolved in {"operator.attrgetter", "operator.methodcaller"} and not (
             node.args
