@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from callsheet.ir import JSON
-from callsheet.ir.labels import LITERAL, Label
+from callsheet.ir.labels import LITERAL, Label, join
 from callsheet.machine.monitor.reads import DEEPEST, MOST_MEMBERS
 from callsheet.machine.values import to_json_text, to_text
 from callsheet.policy.calls import Argument, Hole
@@ -88,10 +88,7 @@ class ClientWords:
                 items.append(self.argument(key, item, seen, depth + 1))
         else:
             items += [self.argument(name, item, seen, depth + 1) for item in value]
-        label = LITERAL
-        for item in items:
-            label = label.join(item.label)
-        return Argument(name, (), label, tuple(items))
+        return Argument(name, (), join(each.label for each in items), tuple(items))
 
     def _has_said(self, text: str) -> bool:
         if not text.strip() or text not in self._said:
