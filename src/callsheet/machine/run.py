@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 class Variables:
     """The variables of a run under one program.
 
-    `slots` has the values, as the program's functions read them; `was_set` has a 1 for each that is set.
+    `slots` has the values, as the program's functions read them; `was_set` has a 1 for each that is set. In a
+    plan tree values need not be JSON data.
     """
 
     __slots__ = ("_extra", "_program", "slots", "was_set")
@@ -51,7 +52,7 @@ class Variables:
         self.was_set = bytearray(len(program.slot_of))
         self.slots: list[Any] = [None] * len(program.slot_of)
 
-    def assign(self, slot: int, value: JSON) -> None:
+    def assign(self, slot: int, value: Any) -> None:
         """Set the variable of a slot."""
         self.slots[slot] = value
         self.was_set[slot] = 1
@@ -87,7 +88,7 @@ class Variables:
         self.was_set[:] = was_set
         self._extra = extra
 
-    def to_dict(self) -> dict[str, JSON]:
+    def to_dict(self) -> dict[str, Any]:
         """All variables that are set, by name."""
         values = dict(compress(zip(self._program.names, self.slots, strict=True), self.was_set))
         return {**self._extra, **values} if self._extra else values
