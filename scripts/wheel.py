@@ -29,7 +29,6 @@ MODULES = (
     "runtime/concurrent_calls",
     "runtime/gateway",
     "runtime/guard",
-    "runtime/keeping",
     "views/describe",
     "views/mermaid",
 )

@@ -4,10 +4,23 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.machine.driving import Bench, plan_of, play
+from tests.machine.driving import FACTS, Bench, plan_of, play
 
+from callsheet.frontends.structured import read_structured
 from callsheet.ir import Effect, Literal, Order, Plan
-from callsheet.machine import Compile, Limits, Started, Status, ToolFacts
+from callsheet.machine import (
+    Compile,
+    Limits,
+    Machine,
+    PlanCompiled,
+    Started,
+    Status,
+    Succeeded,
+    ToolFacts,
+    compile_plan,
+)
+from callsheet.machine.monitor.enforcement import Enforcement
+from callsheet.policy.model import Policy, ReplanRule, ToolRule
 
 
 def test_compiler_receives_reason_and_variables() -> None:
@@ -148,3 +161,20 @@ def test_second_start_changes_nothing() -> None:
     assert bench.feed(Started({"x": 1})) == []
     bench.ok("S1.0.1")
     assert bench.result.variables == {}
+
+
+def test_new_plan_with_blocks_runs_without_a_policy_and_is_an_error_under_one() -> None:
+    blocks = read_structured("# ltp: 2\nINPUT $a: json = 1\n@RESPOND ([$a])\n").require()
+    policy = Policy(tools={"A": ToolRule(egress=False, destructive=False)}, replan=ReplanRule(context="any"))
+    text = 'S1: @A () > $a\nS2: RE-PLAN ("x")'
+    for enforcement in (None, Enforcement.under(policy)):
+        machine = Machine(compile_plan(plan_of(text), FACTS), enforcement=enforcement)
+        machine.feed(Started({}))
+        machine.feed(Succeeded("S1.0.1", "v"))
+        machine.feed(PlanCompiled("S2.0.1", blocks, {}))
+        assert machine.result is not None
+        if enforcement is None:
+            assert machine.result.answer == ["v"]
+        else:
+            assert machine.result.error is not None
+            assert "RUN038" in machine.result.error

@@ -15,7 +15,9 @@ from pathlib import Path
 import pytest
 
 from callsheet import CallsheetError, Plan, Runtime, tool
+from callsheet.ir.labels import read_label
 from callsheet.machine import ToolFacts
+from callsheet.policy.model import Policy, ToolRule
 from callsheet.runtime.forking import Revision
 from callsheet.runtime.kept_ahead import keep_calls
 from callsheet.store import Journal
@@ -117,24 +119,30 @@ def test_finished_calls_of_a_fan_out_are_never_repeated_through_kills_and_edits(
     assert [n for (what, n), count in made.items() if what == "begin" and count > 1] == []
 
 
-def runtime(folder: Path, made: list[int]) -> Runtime:
+POLICY = Policy(
+    tools={"PUT": ToolRule(egress=False, destructive=False, idempotent=False, returns=read_label("T/pub"))}
+)
+
+
+def runtime(folder: Path, made: list[int], policy: Policy | None = None) -> Runtime:
     @tool
     def put(n: int) -> str:
         made.append(n)
         return f"put {n}"
 
-    return Runtime([put], journal=folder / "j.db")
+    return Runtime([put], journal=folder / "j.db", policy=policy)
 
 
 TEXT = "# ltp: 2\nS1: @PUT (n=1) > $a\nS2: @PUT (n=2) > $b\nS3: @PUT (n=3) > $c\nS4: @RESPOND ($c)\n"
 EDITED = "# ltp: 2\nX1: @PUT (n=1) > $a\nS2: @PUT (n=5) > $b\nS4: @RESPOND ($a)\n"
 
 
+@pytest.mark.parametrize("policy", [None, POLICY], ids=["free", "under a policy"])
 def test_preview_names_what_is_kept_made_again_and_gone_and_consent_covers_what_is_made(
-    tmp_path: Path,
+    tmp_path: Path, policy: Policy | None
 ) -> None:
     made, shown = list[int](), list[str]()
-    calls = runtime(tmp_path, made)
+    calls = runtime(tmp_path, made, policy)
     run = calls.run_sync(TEXT)
 
     with pytest.raises(CallsheetError) as refused:
@@ -189,3 +197,11 @@ def test_the_same_call_by_another_statement_is_made(tmp_path: Path) -> None:
     calls.rerun_sync(run.run_id, plan="# ltp: 2\nS1: @PUT (n=1) > $a\nS2: @PUT (n=1) > $b\n", effects=True)
 
     assert made == [1, 1]
+
+
+def test_notes_of_a_kept_call_are_there_for_the_rest(tmp_path: Path) -> None:
+    calls = Runtime(builtins=True, journal=tmp_path / "j.db")
+    text = '# ltp: 2\nS1: @SET_WM ("k", "noted")\nS2: @RESPOND (1)\n'
+    run = calls.run_sync(text)
+    edited = text.replace("S2:", 'S3: @GET_WM ("k") > $k\nS2:').replace("(1)", "($k)")
+    assert calls.rerun_sync(run.run_id, plan=edited, effects=True).answer == "noted"

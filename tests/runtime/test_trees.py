@@ -187,6 +187,11 @@ def test_secrets_in_a_tree_are_in_no_file_and_known_again_after_a_stop(tmp_path:
         assert not any(
             CANARY.encode() in content or b"4711" in content.replace(b"canary-4711", b"") for content in files
         )
+        with Journal.open(path) as journal:
+            plan = read_structured(OF_SECRETS).require()
+            account = account_of(plan, journal.events("run"), journal.plan_of)
+        said = [visit.detail for visit in account.steps if "withheld" in visit.detail]
+        assert [text.partition(":")[0] for text in said] == ["POL180"] * 2
 
 
 def test_the_record_tells_of_each_place_and_of_what_was_printed(tmp_path: Path) -> None:

@@ -82,6 +82,11 @@ def _compiled(run: Run, event: PlanCompiled, out: list[Command]) -> None:
         return
     note_beside(run, attempt, event)
     try:
+        if run.monitor is not None and event.plan.tree is not None:
+            raise CallsheetError.single(
+                "RUN038",
+                "the new plan has blocks, which cannot go on under a policy with what steps have read",
+            )
         context = None if run.monitor is None else run.monitor.context_of(event.key, event.context)
         attempt.frame.control = NewPlan(compile_plan(event.plan, event.facts), context)
     except CallsheetError as error:

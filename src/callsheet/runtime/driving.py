@@ -27,7 +27,7 @@ from callsheet.runtime.doubt import (
     unfinished,
     verified_state,
 )
-from callsheet.runtime.gateway import Gateway, Ports
+from callsheet.runtime.gateway import NOTES, Gateway, Ports
 from callsheet.runtime.inbox import Opening
 from callsheet.runtime.local import LocalDriver
 from callsheet.runtime.offloading import Offload, at_once, to_its_end
@@ -56,12 +56,7 @@ def gateway_of(
     facts, most_at_once = folded.facts, machine.limits.max_concurrency_by_tool
     if enforcement is None:
         gateway = Gateway(ports, run_id, facts, most_at_once)
-        if kept is not None:
-            from callsheet.runtime.keeping import KeepingGateway  # noqa: PLC0415 - only for edited plans
-
-            gateway = KeepingGateway(ports, run_id, facts, most_at_once)
-            gateway.kept = kept
-        gateway.declared = lambda: journal.declared(run_id)
+        gateway.declared, gateway.kept = lambda: journal.declared(run_id), kept
         yield gateway
         return
     from callsheet.runtime.guard import Guard, GuardedGateway  # noqa: PLC0415 - only under a policy
@@ -70,7 +65,7 @@ def gateway_of(
         tasks = Tasks(tasks_of(folded.machine), folded.side_record.first_asked)
         guard = Guard(enforcement.policy, plan_hash(machine.program.plan), store, tasks=tasks)
         gateway = GuardedGateway(ports, run_id, guard, facts, most_at_once)
-        gateway.declared = lambda: journal.declared(run_id)
+        gateway.declared, gateway.kept = lambda: journal.declared(run_id), kept
         yield gateway
 
 
@@ -174,15 +169,12 @@ def remaining_command(folded: Folded, key: str) -> Command:
     return command
 
 
-_KEEPS = "SET_WM"
-
-
 async def keep_notes(journal: Journal, run_id: str, plan: Plan, gateway: Gateway, offload: Offload) -> None:
     """Restore the notes of a run that branched off; does nothing for other runs."""
-    if journal.find_run(run_id).parent_run is None or not gateway.is_builtin(_KEEPS):
+    if journal.find_run(run_id).parent_run is None or not gateway.is_builtin(NOTES):
         return
     events = journal.opener(run_id).events(journal.events(run_id))
-    for call in await offload(lambda: calls_done(plan, events, journal.plan_of, _KEEPS)):
+    for call in await offload(lambda: calls_done(plan, events, journal.plan_of, NOTES)):
         await gateway.keep_again(call)
 
 

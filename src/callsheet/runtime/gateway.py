@@ -11,7 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON, Plan
@@ -55,6 +55,9 @@ from callsheet.ports.tools import Handler
 from callsheet.ports.tracebacks import Tracebacks
 from callsheet.sealing.known import Known
 from callsheet.sealing.masking import Finder, mask_text
+
+if TYPE_CHECKING:
+    from callsheet.store.kept_calls import KeptCalls
 
 ModelPort: TypeAlias = "Callable[[CallModel, CallContext], Awaitable[JSON]]"
 """Carries out a model operation."""
@@ -127,6 +130,8 @@ _LEAST, _MOST = -(1 << 62), 1 << 62
 """Whole numbers between them are, too."""
 _NESTS = frozenset({list, dict})
 _ERROR_IN_VALUE = Fact(RESULT, "it has a field named error, and counts as a value")
+NOTES = "SET_WM"
+"""The tool whose effect is a note of its run, which a run that goes on for it needs as well."""
 _PROBE_SECONDS = 60.0
 """Time-out of a probe, in seconds."""
 
@@ -153,6 +158,8 @@ class Gateway:
         self.on_late: Callable[[Late], None] | None = None
         self.declared: Callable[[], Known] | None = None
         """Gives the secrets of the run's inputs, which its log must not contain; None if they are unknown."""
+        self.kept: KeptCalls | None = None
+        """The calls of an earlier run whose outcomes take the place of the same calls here."""
         self._tracebacks = Tracebacks()
         self._slots = {tool: Slots(most) for tool, most in (at_once or {}).items()}
 
@@ -315,7 +322,7 @@ class Gateway:
         if route is None and tool in _PLAN_TOOLS:
             from callsheet.runtime.plan_tools import plan_tool  # noqa: PLC0415 - only for version 2
 
-            route = Route(plan_tool(tool, self), is_builtin=True)
+            route = Route(plan_tool(tool), is_builtin=True)
         if route is None:
             raise ToolFailed(f"no tool is called @{tool}")
         if tool in self._slots:

@@ -38,9 +38,12 @@ CarryOut = Callable[[Carried], Coroutine[Any, Any, Outcome]]
 
 def followed(gateway: Gateway) -> CarryOut:
     """How calls are carried out, with the gateway's listener told of them."""
-    if gateway.listener is None:
-        return gateway.carry_out
-    return _telling(gateway.carry_out, gateway.listener)
+    carry_out: CarryOut = gateway.carry_out
+    if gateway.kept is not None:
+        from callsheet.runtime.keeping import keeping  # noqa: PLC0415 - only for edited plans
+
+        carry_out = keeping(gateway, gateway.kept)
+    return carry_out if gateway.listener is None else _telling(carry_out, gateway.listener)
 
 
 def _telling(carry_out: CarryOut, listener: CallListener) -> CarryOut:

@@ -16,18 +16,18 @@ if TYPE_CHECKING:
     from callsheet.ports.python_code import Outcome
 
 
-def plan_tool(tool: str, owner: object) -> Handler:
-    """The handler of one of these; what it opens is closed with its owner."""
+def plan_tool(tool: str) -> Handler:
+    """The handler of one of these; what it opens is closed when nobody has it any more."""
     if tool == CLOCK:
         return _clock
     from callsheet.ports.python_code import PythonCode  # noqa: PLC0415 - the extra `python`, where a plan computes
 
     code = PythonCode()
-    finalize(owner, code.close)
 
     async def compute(args: Mapping[str, Any], context: CallContext) -> Any:
         return outputs_of(await code.compute_async(*code_of(args), now=time_of(args)))
 
+    finalize(compute, code.close)
     return compute
 
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import zlib
 from collections.abc import Iterator
 from dataclasses import replace
@@ -39,6 +41,7 @@ from callsheet.machine.monitor.enforcement import Enforcement
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.machine.program import ToolFacts
 from callsheet.machine.tree.compiling import OWN_FACTS
+from callsheet.machine.tree.wire import PRINTED
 from callsheet.passes.verify import verify
 from callsheet.policy.model import Policy, ToolRule, When
 
@@ -106,9 +109,11 @@ class _World:
         if command.tool == CLOCK:
             return Succeeded(command.key, "2026-03-02T09:00:00+00:00")
         if command.tool == COMPUTE:
-            scope = dict(command.args["inputs"])
-            exec(command.args["source"], {}, scope)
-            return Succeeded(command.key, {name: scope[name] for name in command.args["outputs"]})
+            scope, printed = dict(command.args["inputs"]), io.StringIO()
+            with contextlib.redirect_stdout(printed):
+                exec(command.args["source"], {}, scope)
+            values = {name: scope[name] for name in command.args["outputs"]}
+            return Succeeded(command.key, values | {PRINTED: printed.getvalue()})
         if command.tool == SEEN:
             self.seen.append((command.step, repr(command.args)))
             return Succeeded(command.key, "sent")
@@ -243,6 +248,15 @@ def test_secret_values_are_marked_where_people_watch() -> None:
     finished = {note.step: note.is_secret for note in run.notes if note.kind is NoteKind.FINISHED}
     assert finished == {"S1": True, "S3": False}
     assert run.result.secret == {"k", "l"}
+
+
+@pytest.mark.parametrize("tool", ["KEY", OPEN])
+def test_what_pure_code_prints_is_said_to_whom_it_may_be(tool: str) -> None:
+    run = _World(
+        f'S1: @{tool} () > $k\nCOMPUTE (reads=[$k]) > $b """\nb = 1\nprint("it is", k)\n"""\n@RESPOND (1)'
+    )
+    (said,) = [note.detail for note in run.notes if note.kind is NoteKind.SAID]
+    assert said.startswith("POL180: what it says is withheld" if tool == "KEY" else "it is")
 
 
 def test_secret_words_of_a_failure_are_withheld() -> None:

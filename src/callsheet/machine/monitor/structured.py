@@ -114,6 +114,14 @@ def _made_by(statement: Statement) -> tuple[str, ...]:
 
 
 @dataclass(slots=True)
+class _Lists:
+    """The list of a loop under way: the label of its items and of which of them there are."""
+
+    label: Label = LITERAL
+    item: Labelled = NOTHING
+
+
+@dataclass(slots=True)
 class Scope:
     """The labels of one activation: the main plan, a sub-plan that is called, or an item of a loop.
 
@@ -138,6 +146,8 @@ class Scope:
     """By statement, the label of all that its last call has sent and given."""
     computed: dict[str, dict[str, Labelled]] = field(default_factory=dict[str, dict[str, Labelled]])
     """By COMPUTE, what is known of the results that it has not given yet."""
+    lists: dict[str, _Lists] = field(default_factory=dict[str, _Lists])
+    """The loops under way, by their ids."""
     before: list[tuple[Scope, str, _Known]] = field(default_factory=list[tuple["Scope", str, "_Known"]])
     """What was known before an item of the outer variables that it may SET."""
 
@@ -169,14 +179,6 @@ class Scope:
         return self
 
 
-@dataclass(slots=True)
-class _Lists:
-    """The list of a loop under way: the label of its items and of which of them there are."""
-
-    label: Label = LITERAL
-    item: Labelled = NOTHING
-
-
 class TreeLabels:
     """The labels of one run; raises RefusedByPolicy from `admit` and `answered`."""
 
@@ -192,7 +194,6 @@ class TreeLabels:
         self._ids = list(self._statements)
         self._places = {id_: place for place, id_ in enumerate(self._ids)}
         self._bodies: dict[str, _Body] = {}
-        self._lists: dict[tuple[int, str], _Lists] = {}
         self._outer: dict[str, frozenset[str]] = {}
         self.clock = LITERAL
         """The label of the time: that of all decisions and calls so far."""
@@ -213,7 +214,7 @@ class TreeLabels:
         """The scope of one item of a loop."""
         loop = self._statements[id_]
         assert isinstance(loop, Foreach)
-        listed = self._lists[(id(scope), id_)]
+        listed = scope.lists[id_]
         inner = Scope(scope.body, scope, scope.base, True, noted=scope.noted)
         inner.variables[loop.var] = _Known(listed.item)
         for name in self.outer_names(id_):
@@ -236,7 +237,7 @@ class TreeLabels:
                 known.value.origins,
             )
             home.variables[name] = _Known(value, tuple(dict.fromkeys((*known.noted, *now.noted))))
-        listed = self._lists[(id(scope), id_)]
+        listed = scope.lists[id_]
         listed.label = listed.label.join(self._evaluator(item, id_, _no_value).forgotten(item.result).label)
         listed.label = listed.label.join(item.failure)
 
@@ -455,13 +456,13 @@ class TreeLabels:
         label = source.label
         if loop.limit is not None:
             label = label.join(evaluator.value(loop.limit).label)
-        self._lists[(id(scope), id_)] = _Lists(label, source)
+        scope.lists[id_] = _Lists(label, source)
         self._note(scope, self._governed(scope, id_).decides, label.join(self.counter(scope, id_)))
         self._may_fail(scope, loop, evaluator)
 
     def listed(self, scope: Scope, id_: str) -> Label:
         """The label of a loop's list so far, with the words of the failures of its items."""
-        known = self._lists.get((id(scope), id_))
+        known = scope.lists.get(id_)
         return LITERAL if known is None else known.label
 
     def loop_checked(self, scope: Scope, id_: str) -> None:
@@ -475,7 +476,7 @@ class TreeLabels:
         """A loop has its list."""
         loop = self._statements[id_]
         assert isinstance(loop, Foreach)
-        listed = self._lists.pop((id(scope), id_))
+        listed = scope.lists.pop(id_)
         if loop.into is None:
             return
         label = listed.label.join(self.counter(scope, loop.body[0].id) if loop.body else LITERAL)
@@ -652,19 +653,20 @@ class TreeLabels:
             evaluator.arguments([(str(n), one) for n, one in enumerate(operands(act))])
             self._may_fail(scope, act, evaluator)
 
+    def words_of(self, scope: Scope, id_: str) -> Label:
+        """The label of what a statement may say: of all that it reads and was given, and what led to it."""
+        number = scope.body.flow.of[id_].number
+        label = self.counter(scope, id_).join(scope.told.get(id_, LITERAL)).join(self.listed(scope, id_))
+        for name in variables_read(self._statements[id_]):
+            label = label.join(self._read(scope, name, number).label)
+        return label
+
     def failed(self, scope: Scope, id_: str, admitted: Admitted | None = None) -> Label:
         """A statement has failed, or one inside it; gives the label of the words of its failure.
 
         With `admitted` it is a call, whose words may repeat all that it sent.
         """
-        statement = self._statements[id_]
-        number = scope.body.flow.of[id_].number
-        label = self.counter(scope, id_).join(scope.told.get(id_, LITERAL))
-        for name in variables_read(statement):
-            label = label.join(self._read(scope, name, number).label)
-        listed = self._lists.get((id(scope), id_))
-        if listed is not None:
-            label = label.join(listed.label)
+        label = self.words_of(scope, id_)
         if admitted is not None:
             label = label.join(admitted.result).join(admitted.sent)
             scope.told[id_] = admitted.result.join(admitted.sent)

@@ -306,8 +306,8 @@ class TreeRun:
         """What the run answers for an ON_FAIL TERMINATE."""
         return text
 
-    def shown_remark(self, act: Activation, op: SayOp, text: str) -> str:
-        """What the run says for a NOTE."""
+    def shown_remark(self, act: Activation, id_: str, text: str) -> str:
+        """What the run says for a NOTE, or for what pure code prints."""
         return text
 
     def shown_answer(
@@ -462,7 +462,7 @@ class TreeRun:
             if isinstance(op, ComputeOp):
                 made = read_outputs(value)
                 if PRINTED in made:
-                    run.notify(NoteKind.SAID, frame.visit, made[PRINTED])
+                    run.notify(NoteKind.SAID, frame.visit, self.shown_remark(act, op.code.id, made[PRINTED]))
                 self.computed(act, op, made)
                 for name, slot in op.into:
                     if name in made:
@@ -543,7 +543,7 @@ class TreeRun:
         match op.word:
             case Word.NOTE:
                 text = " ".join(self.text(value) for value in values)
-                run.notify(NoteKind.SAID, place, self.shown_remark(act, op, text))
+                run.notify(NoteKind.SAID, place, self.shown_remark(act, op.id, text))
                 return NEXT
             case Word.FAIL if not op.kind and is_failure(values):
                 raise StatementFailed(failure_of(values[0], place))

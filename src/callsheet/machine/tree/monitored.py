@@ -145,10 +145,9 @@ class MonitoredTreeRun(TreeRun):
         self.labels.left(scope, op.id, get)
         return run.shown(op.id, text, shown.text(text)), shown.value(answer)
 
-    def shown_remark(self, act: Activation, op: SayOp, text: str) -> str:
-        """What the run says for a NOTE: its text, or that it is withheld."""
-        label = self.labels.failed(_scope(act), op.id)
-        return self.monitor.shown_remark(op.id, text, label)
+    def shown_remark(self, act: Activation, id_: str, text: str) -> str:
+        """What the run says for a NOTE, or for what pure code prints: the text, or that it is withheld."""
+        return self.monitor.shown_remark(id_, text, self.labels.words_of(_scope(act), id_))
 
     # -------------------------------------------------------------- simple statements
 
