@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
-from typing import NamedTuple, assert_never
+from typing import TYPE_CHECKING, NamedTuple, assert_never
 
 from callsheet.ir.expr import Literal
 from callsheet.ir.expression import (
@@ -45,6 +45,7 @@ from callsheet.ir.expression import (
 )
 from callsheet.ir.expression import Mapping as Dict
 from callsheet.ir.labels import LITERAL, Label, join
+from callsheet.ir.types import Basic, Record, Type, names_values
 from callsheet.policy.calls import Argument, Hole, Part
 from callsheet.policy.judge import Judge
 from callsheet.policy.labelled import (
@@ -73,6 +74,9 @@ from callsheet.policy.labelled import (
 )
 from callsheet.policy.links import hosts_named, hosts_spoken, images, is_active
 from callsheet.policy.rules.base import own_texts, pairs
+
+if TYPE_CHECKING:
+    from callsheet.policy.program_flow import ProgramFlow
 
 
 class Decision(NamedTuple):
@@ -161,10 +165,25 @@ class ExpressionLabels:
         self.reads = self.reads.join(value.label)
         self._fails((value,))
 
-    def casts(self, value: Labelled) -> None:
-        """A value is checked against a type, which fails by its form."""
+    def casts(self, value: Labelled, type_: Type | None, named: Mapping[str, Record]) -> None:
+        """A value is checked against a type: one that names values tests the content, any other the form."""
+        if type_ is None or type_ is Basic.JSON:
+            return
         self.reads = self.reads.join(value.label)
         self._typed((value,))
+        if names_values(type_, named):
+            self.fails(value)
+
+    def result_of(self, flow: ProgramFlow, name: str, given: Mapping[str, Labelled], time: Label) -> Labelled:
+        """What is known of a variable that pure code sets: it is made of the inputs that lead to it.
+
+        `time` is the label of the clock if the code reads it.
+        """
+        leading = flow.inputs_of(name, given)
+        values = [value for one, value in given.items() if one in leading]
+        label = self._literal.join(join(value.label for value in values)).join(time)
+        label = self.told(flow.texts, label, spells=flow.spells)
+        return Labelled(label, label, (), origins_of(values), said_by(values))
 
     # ------------------------------------------------------------ values
 

@@ -221,6 +221,12 @@ def test_leak_is_stopped_at_the_call(name: str) -> None:
     assert run.seen == ([("S2", "{'x': 1}")] if name == "the next item" else [])
 
 
+def test_values_that_json_lacks_have_labels_too() -> None:
+    text = 'S1: @SECRET () > $a\nLET $d = {date("2026-01-02"), date("2026-01-03")}\nLET $b = {1: [$d, $a], (2, 3): None}\n'
+    run = _World(f"{text}LET $n = len($b)\nS3: @OPEN (x=1)\nLET $m = [$b, $d]\nS2: @SEND (x=$n)")
+    assert (run.result.status, run.seen) == (Status.REFUSED, [])
+
+
 def test_pure_code_gives_each_result_the_label_of_what_leads_to_it() -> None:
     run = _World(
         'S1: @SECRET () > $a\nLET $c = 1\nCOMPUTE (reads=[$a, $c]) > $b, $d """\nb = str(a)\nd = c + 1\n"""\nS2: @SEND (x=$d)'

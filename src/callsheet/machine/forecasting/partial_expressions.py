@@ -36,7 +36,6 @@ from callsheet.ir.expression import (
     Variable,
     children,
     mapped,
-    nodes,
     variables_in,
 )
 from callsheet.machine.expressions import Compiled, Environment, compile_expression
@@ -53,11 +52,10 @@ from callsheet.machine.forecasting.partial_values import (
     text_of,
 )
 from callsheet.machine.forecasting.partial_values import Text as PartialText
+from callsheet.machine.tree.compiling import asks_time, reads_clock
 
 Read: TypeAlias = "Callable[[str], Foreseen]"
 """The value of a variable by name."""
-CLOCKS = frozenset({"now", "today"})
-"""The functions whose value only a run knows."""
 _LONGEST_NAME = 60
 _NO_TIME = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -108,7 +106,7 @@ class Evaluator:
         found = self._compiled.get(id(node))
         if found is None:
             names = variables_in(node)
-            asks = any(isinstance(one, Call) and one.function in CLOCKS for one in nodes(node))
+            asks = reads_clock((node,))
             found = self._compiled[id(node)] = node, names, compile_expression(node, names.index), asks
         return found[1], found[2], found[3]
 
@@ -160,7 +158,7 @@ class Evaluator:
     def _strict(self, node: Expression, read: Read) -> Foreseen:  # noqa: PLR0911 - a case for each node
         """An expression that evaluates everything directly inside it."""
         parts = [(one, self.value(one, read)) for one in children(node)]
-        if all(is_known(value) for _, value in parts) and not _asks_time(node):
+        if all(is_known(value) for _, value in parts) and not asks_time(node):
             numbers = iter(range(len(parts)))
             again = mapped(node, lambda _: Variable(f"#{next(numbers)}"))
             found = compile_expression(again, lambda name: int(name[1:]))
@@ -257,10 +255,6 @@ def _part(value: Foreseen, part: Any, node: Expression) -> Foreseen:
             return None
         case _:
             return _named(node)
-
-
-def _asks_time(node: Expression) -> bool:
-    return isinstance(node, Call) and node.function in CLOCKS
 
 
 def _named(node: Expression, kind: str | None = None) -> Unknown:

@@ -7,14 +7,13 @@ sub-plan is walked at each of its calls, as if it were written there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, NamedTuple, TypeAlias, assert_never, cast
 
 from callsheet.ir import JSON, Call, Effect, Plan, Respond, Step, Terminate
-from callsheet.ir.expression import Call as FunctionCall
-from callsheet.ir.expression import Expression, nodes
+from callsheet.ir.expression import Expression
 from callsheet.ir.operations import CLOCK, COMPUTE, CallKind
 from callsheet.ir.plan import filled_parameters
 from callsheet.ir.tree import (
@@ -58,7 +57,7 @@ from callsheet.machine.forecasting.assembling import (
     unforeseen_in,
 )
 from callsheet.machine.forecasting.forecast import BlockForecast, Forecast, StepForecast, Times, Visit, When
-from callsheet.machine.forecasting.partial_expressions import CLOCKS, Evaluator, truth_of
+from callsheet.machine.forecasting.partial_expressions import Evaluator, truth_of
 from callsheet.machine.forecasting.partial_values import (
     Fields,
     Foreseen,
@@ -71,8 +70,21 @@ from callsheet.machine.forecasting.partial_values import (
     list_of,
 )
 from callsheet.machine.forecasting.step_interpreter import StepOutcome, any_item_of
+from callsheet.machine.forecasting.tree_state import (
+    MOST_SETTERS,
+    ON,
+    At,
+    Binding,
+    BlockRow,
+    Changes,
+    Frame,
+    Out,
+    Row,
+    Scope,
+    either,
+)
 from callsheet.machine.keys import segment
-from callsheet.machine.tree.compiling import asks_time_in_code, loop_operations
+from callsheet.machine.tree.compiling import asks_time_in_code, loop_operations, reads_clock
 from callsheet.machine.tree.program import LoopOp
 from callsheet.machine.tree.typing import conformed
 from callsheet.machine.tree.wire import plain, read_outputs, tagged
@@ -80,8 +92,6 @@ from callsheet.machine.tree.wire import plain, read_outputs, tagged
 _MOST_STATEMENTS = 200_000
 """So many statements are walked one by one; then loops are walked once for all their items."""
 _MOST_ROUNDS = 1_000
-_MOST_SETTERS = 8
-_ONCE = Times(1, 1)
 
 
 class ForeseenCall(NamedTuple):
@@ -131,167 +141,6 @@ def foresee_tree(
     return _TreeInterpreter(plan, knowledge or Knowledge(), recall).forecast(inputs or {})
 
 
-class _Binding(NamedTuple):
-    value: Foreseen
-    steps: tuple[str, ...] = ()
-
-
-_Changes: TypeAlias = "dict[str, _Binding | None]"
-"""What differs from a scope as it was: None for a variable that is not set there any more."""
-
-
-class _Scope:
-    """The variables at a place, with a log by which a branch can be left again."""
-
-    def __init__(self) -> None:
-        self._values: dict[str, _Binding] = {}
-        self._log: list[tuple[str, _Binding | None]] = []
-
-    def read(self, name: str) -> Foreseen:
-        found = self._values.get(name)
-        return Unknown(f"${name}") if found is None else found.value
-
-    def find(self, name: str) -> _Binding | None:
-        return self._values.get(name)
-
-    def put(self, name: str, binding: _Binding) -> None:
-        self._log.append((name, self._values.get(name)))
-        self._values[name] = binding
-
-    def mark(self) -> int:
-        return len(self._log)
-
-    def undo(self, mark: int) -> _Changes:
-        """Return to how it was at a mark; what had changed since."""
-        changed: _Changes = {}
-        while len(self._log) > mark:
-            name, before = self._log.pop()
-            changed.setdefault(name, self._values.get(name))
-            if before is None:
-                self._values.pop(name, None)
-            else:
-                self._values[name] = before
-        return changed
-
-    def join(self, ways: Sequence[_Changes]) -> None:
-        """Go on where one of several ways was taken."""
-        for name in dict.fromkeys(name for way in ways for name in way):
-            found = [way.get(name, self._values.get(name)) for way in ways]
-            first = found[0]
-            if first is not None and all(
-                one is not None and is_same(first.value, one.value) for one in found
-            ):
-                self.put(name, first)
-                continue
-            steps = dict.fromkeys(step for one in found if one is not None for step in one.steps)
-            self.put(name, _Binding(Unknown(f"${name}"), tuple(steps)[:_MOST_SETTERS]))
-
-
-class _Out(NamedTuple):
-    """How a block may be left: each True, False, or None for perhaps.
-
-    `on` is its end, `again` CONTINUE, `broken` BREAK, `over` the end of the plan or sub-plan, `failed` a
-    failure that is sure; failures that are not are not counted.
-    """
-
-    on: bool | None = True
-    again: bool | None = False
-    broken: bool | None = False
-    over: bool | None = False
-    failed: bool | None = False
-    why: str = ""
-
-    def then(self, other: _Out) -> _Out:
-        """This one, and what follows where it goes on."""
-        if self.on is True:
-            return other
-        again, broken, over, failed = (
-            mine if theirs is False else None for mine, theirs in zip(self[1:5], other[1:5], strict=True)
-        )
-        on = None if other.on is not False else False
-        return _Out(on, again, broken, over, failed, self.why or other.why)
-
-
-_ON = _Out()
-
-
-def _either(ways: Sequence[_Out]) -> _Out:
-    """One of several ways; those that are sure to fail are not counted unless all are."""
-    counted = [way for way in ways if way.failed is not True] or list(ways)
-    on, again, broken, over, failed = (
-        first if all(one is first for one in rest) else None
-        for first, *rest in zip(*(way[:5] for way in counted), strict=True)
-    )
-    return _Out(on, again, broken, over, failed, next((way.why for way in ways if way.why), ""))
-
-
-@dataclass(slots=True)
-class _Frame:
-    """A plan or sub-plan that is walked: its path, the blocks around, and what it has returned so far."""
-
-    path: str = ""
-    within: tuple[str, ...] = ()
-    returns: list[tuple[Foreseen, bool]] = field(default_factory=list["tuple[Foreseen, bool]"])
-    yielded: Foreseen = None
-
-
-class _At(NamedTuple):
-    """Where a statement is walked: how often, what its keys begin with, whether only after a failure.
-
-    `key` is None where the item or the round is not known. `item` is the index of the innermost loop.
-    """
-
-    times: Times = _ONCE
-    key: str | None = ""
-    after_failure: bool = False
-    item: int | None = None
-    repeats: bool = False
-
-    def perhaps(self) -> _At:
-        return self._replace(times=Times(0, self.times.most))
-
-    def failing(self) -> _At:
-        return self._replace(times=Times(0, self.times.most), after_failure=True)
-
-    def when(self) -> When:
-        if self.times.least:
-            return When.ALWAYS
-        return When.ON_FAILURE if self.after_failure else When.MAYBE
-
-
-@dataclass(slots=True)
-class _Row:
-    """A step of the forecast in the making."""
-
-    step: Step
-    statement: Statement
-    within: tuple[str, ...]
-    visits: list[Visit] = field(default_factory=list[Visit])
-    times: Times = field(default_factory=Times)
-    tries: int = 1
-    is_usual: bool = False
-    repeats: bool = False
-    is_per_item: bool = False
-    is_computed: bool = False
-    depends_on: dict[str, None] = field(default_factory=dict[str, None])
-    results: list[Foreseen] = field(default_factory=list[Foreseen])
-    why_not: str = "nothing leads to it"
-
-
-@dataclass(slots=True)
-class _BlockRow:
-    """A block of the forecast in the making."""
-
-    id: str
-    statement: Statement
-    part: str
-    within: tuple[str, ...]
-    times: Times = field(default_factory=Times)
-    is_usual: bool = False
-    items: Foreseen = None
-    count: int | None = 0
-
-
 class _TreeInterpreter:
     def __init__(self, plan: Plan, knowledge: Knowledge, recall: Recall) -> None:
         assert plan.tree is not None
@@ -303,18 +152,18 @@ class _TreeInterpreter:
         program = compile_plan(plan, knowledge.facts)
         assert program.tree is not None
         self._loops: Mapping[str, LoopOp] = {op.id: op for op in loop_operations(program.tree)}
-        self._rows: dict[str, _Row] = {}
-        self._blocks: dict[str, _BlockRow] = {}
+        self._rows: dict[str, Row] = {}
+        self._blocks: dict[str, BlockRow] = {}
         self._left = _MOST_STATEMENTS
 
     def forecast(self, inputs: Mapping[str, JSON]) -> Forecast:
         self._list(self._tree.body, "", ())
-        scope, frame = _Scope(), _Frame()
+        scope, frame = Scope(), Frame()
         for one in self._tree.inputs:
             scope.put(
-                one.name, _Binding(self._input(one.name, one.type, one.default, inputs, one.is_required))
+                one.name, Binding(self._input(one.name, one.type, one.default, inputs, one.is_required))
             )
-        self._block(self._tree.body, scope, _At(), frame)
+        self._block(self._tree.body, scope, At(), frame)
         steps = tuple(self._step(number, row) for number, row in enumerate(self._rows.values()))
         blocks = {key: self._block_forecast(row) for key, row in self._blocks.items()}
         return Forecast(self._plan, steps, tuple(unforeseen_in(steps, self._knowledge)), blocks)
@@ -338,13 +187,13 @@ class _TreeInterpreter:
                     retries = (
                         0 if one.recovery is None or one.recovery.again is None else one.recovery.again.count
                     )
-                    self._add(_Row(replace(listed, id=place), one, within, tries=1 + retries))
+                    self._add(Row(replace(listed, id=place), one, within, tries=1 + retries))
                 case Compute():
-                    self._add(_Row(Step(place, Call(COMPUTE)), one, within))
+                    self._add(Row(Step(place, Call(COMPUTE)), one, within))
                 case Say(word=Word.RESPOND | Word.RETURN | Word.WAIT | Word.FAIL):
-                    self._add(_Row(Step(place, Respond(())), one, within))
+                    self._add(Row(Step(place, Respond(())), one, within))
                 case Say(word=Word.TERMINATE):
-                    self._add(_Row(Step(place, Terminate(())), one, within))
+                    self._add(Row(Step(place, Terminate(())), one, within))
                 case _:
                     pass
             for part, inner in _parts(one):
@@ -354,18 +203,18 @@ class _TreeInterpreter:
                 key = self._add_block(place, one, "", within)
                 self._list(called.body, place + "/", (*within, key))
 
-    def _add(self, row: _Row) -> None:
+    def _add(self, row: Row) -> None:
         self._rows[row.step.id] = row
 
     def _add_block(self, place: str, statement: Statement, part: str, within: tuple[str, ...]) -> str:
         key = f"{place} {part}".rstrip()
-        self._blocks[key] = _BlockRow(place, statement, part, within)
+        self._blocks[key] = BlockRow(place, statement, part, within)
         return key
 
     # -------------------------------------------------------------- blocks
 
-    def _block(self, block: Block, scope: _Scope, at: _At, frame: _Frame) -> _Out:
-        out = _ON
+    def _block(self, block: Block, scope: Scope, at: At, frame: Frame) -> Out:
+        out = ON
         for one in block:
             if out.on is False:
                 break
@@ -373,14 +222,14 @@ class _TreeInterpreter:
             out = out.then(self._statement(one, scope, at if out.on is True else at.perhaps(), frame))
         return out
 
-    def _enter(self, one: Statement, part: str, at: _At, frame: _Frame) -> _BlockRow:
+    def _enter(self, one: Statement, part: str, at: At, frame: Frame) -> BlockRow:
         """Note that a block is executed."""
         row = self._blocks[f"{frame.path}{one.id} {part}".rstrip()]
         row.times += at.times
         row.is_usual = row.is_usual or not at.after_failure
         return row
 
-    def _statement(self, one: Statement, scope: _Scope, at: _At, frame: _Frame) -> _Out:
+    def _statement(self, one: Statement, scope: Scope, at: At, frame: Frame) -> Out:
         recovery = recovery_of(one)
         if recovery is None or not (recovery.handlers or recovery.final is not None):
             return self._remedied(one, recovery, scope, at, frame)
@@ -388,7 +237,7 @@ class _TreeInterpreter:
         out = self._remedied(one, replace(recovery, handlers=(), final=None), scope, at, frame)
         done = scope.undo(mark)
         ways = [] if out.failed is True else [done]
-        handled: list[_Out] = []
+        handled: list[Out] = []
         is_sure = out.failed is True and bool(recovery.handlers) and not recovery.handlers[0].kinds
         for number, handler in enumerate(recovery.handlers):
             scope.join([{}, done])
@@ -399,7 +248,7 @@ class _TreeInterpreter:
                 ways.append(changed)
         scope.join(ways or [done])
         # what handlers lead to follows a failure, which the usual course does not count
-        result = _either([*handled, out]) if out.failed is True else out
+        result = either([*handled, out]) if out.failed is True else out
         if recovery.final is not None:
             self._enter(one, "FINALLY", at, frame)
             final = self._block(recovery.final, scope, at, frame)
@@ -408,48 +257,46 @@ class _TreeInterpreter:
         return result
 
     def _handle(
-        self, one: Statement, number: int, handler: Handler, scope: _Scope, at: _At, frame: _Frame
-    ) -> _Out:
+        self, one: Statement, number: int, handler: Handler, scope: Scope, at: At, frame: Frame
+    ) -> Out:
         self._enter(one, _handler_part(number, handler), at, frame)
-        scope.put(handler.binds, _Binding(Unknown(f"${handler.binds}"), ()))
+        scope.put(handler.binds, Binding(Unknown(f"${handler.binds}"), ()))
         return self._block(handler.body, scope, at, frame)
 
-    def _remedied(
-        self, one: Statement, recovery: Recovery | None, scope: _Scope, at: _At, frame: _Frame
-    ) -> _Out:
+    def _remedied(self, one: Statement, recovery: Recovery | None, scope: Scope, at: At, frame: Frame) -> Out:
         """A statement with what it says about its failure in a word."""
         mark = scope.mark()
         try:
             out = self._own(one, scope, at, frame)
         except ExpressionFailed as failed:
-            out = _Out(False, failed=True, why=failed.message)
+            out = Out(False, failed=True, why=failed.message)
             self._note_failed(one, frame, failed.message)
         remedy = None if recovery is None else recovery.remedy
         if remedy is None or (isinstance(remedy, Leave) and out.failed is not True):
             return out
         into = next(iter(variables_set(one)), None)
         if isinstance(remedy, Leave):
-            return _Out(False, over=True)
+            return Out(False, over=True)
         done = scope.undo(mark)
-        ways: list[_Changes] = [] if out.failed is True else [done]
+        ways: list[Changes] = [] if out.failed is True else [done]
         if isinstance(remedy, Use) and into is not None:
             value = self._read_all(remedy.value, scope)
-            ways.append({**done, into: _Binding(value, (frame.path + one.id,))})
+            ways.append({**done, into: Binding(value, (frame.path + one.id,))})
         elif isinstance(remedy, GoOn | Skip) and into is not None:
             what = Unknown(f"${into}")
-            ways.append({**done, into: _Binding(what, (frame.path + one.id,))})
+            ways.append({**done, into: Binding(what, (frame.path + one.id,))})
         if isinstance(remedy, Skip) and out.failed is not True:
             ways = [done]
         scope.join(ways or [done])
-        return _ON if out.failed is True else out
+        return ON if out.failed is True else out
 
-    def _read_all(self, node: Expression, scope: _Scope) -> Foreseen:
+    def _read_all(self, node: Expression, scope: Scope) -> Foreseen:
         try:
             return self._evaluator.value(node, scope.read)
         except ExpressionFailed:
             return Unknown("a failure")
 
-    def _note_failed(self, one: Statement, frame: _Frame, why: str) -> None:
+    def _note_failed(self, one: Statement, frame: Frame, why: str) -> None:
         row = self._rows.get(frame.path + one.id)
         if row is not None:
             row.why_not = f"it fails: {why}"
@@ -457,9 +304,9 @@ class _TreeInterpreter:
     # -------------------------------------------------------------- statements
 
     def _own(  # noqa: PLR0911 - a case for each statement
-        self, one: Statement, scope: _Scope, at: _At, frame: _Frame
-    ) -> _Out:
-        if not isinstance(one, If | Repeat | Try | Foreach | Parallel) and _reads_clock(operands(one)):
+        self, one: Statement, scope: Scope, at: At, frame: Frame
+    ) -> Out:
+        if not isinstance(one, If | Repeat | Try | Foreach | Parallel) and reads_clock(operands(one)):
             self._clock(one, at)
         match one:
             case Act():
@@ -470,14 +317,14 @@ class _TreeInterpreter:
                 return self._invoke(one, scope, at, frame)
             case Let(name=name, value=value, type=kind):
                 self._put(scope, name, self._typed(self._value(value, scope), kind), one, frame)
-                return _ON
+                return ON
             case Assign(name=name, value=value):
                 self._put(scope, name, self._value(value, scope), one, frame)
-                return _ON
+                return ON
             case Require(condition=condition):
                 if self._evaluator.truth(condition, scope.read) is False:
-                    return _Out(False, failed=True, why="a REQUIRE does not hold")
-                return _ON
+                    return Out(False, failed=True, why="a REQUIRE does not hold")
+                return ON
             case Say():
                 return self._say(one, scope, at, frame)
             case If():
@@ -492,10 +339,10 @@ class _TreeInterpreter:
             case Parallel():
                 self._enter(one, "", at, frame)
                 outs = [self._statement(member, scope, at, frame) for member in one.members]
-                return next((out for out in outs if out.failed is True), _ON)
+                return next((out for out in outs if out.failed is True), ON)
         assert_never(one)
 
-    def _value(self, node: Expression, scope: _Scope) -> Foreseen:
+    def _value(self, node: Expression, scope: Scope) -> Foreseen:
         return self._evaluator.value(node, scope.read)
 
     def _typed(self, value: Foreseen, kind: Type | None, *, of_tool: bool = False) -> Foreseen:
@@ -511,17 +358,17 @@ class _TreeInterpreter:
             raise _cast_failed(wrong)
         return made
 
-    def _put(self, scope: _Scope, name: str, value: Foreseen, one: Statement, frame: _Frame) -> None:
+    def _put(self, scope: Scope, name: str, value: Foreseen, one: Statement, frame: Frame) -> None:
         """Set a variable; it depends on what the variables depend on that its statement reads."""
         steps = self._setters(one, scope) if not isinstance(one, Act | Invoke | Foreach) else ()
         own = () if isinstance(one, Let | Assign) else (frame.path + one.id,)
-        scope.put(name, _Binding(value, (*own, *steps)[:_MOST_SETTERS]))
+        scope.put(name, Binding(value, (*own, *steps)[:MOST_SETTERS]))
 
-    def _setters(self, one: Statement, scope: _Scope) -> tuple[str, ...]:
+    def _setters(self, one: Statement, scope: Scope) -> tuple[str, ...]:
         found = (scope.find(name) for name in variables_read(one))
         return tuple(dict.fromkeys(step for each in found if each is not None for step in each.steps))
 
-    def _clock(self, one: Statement, at: _At) -> None:
+    def _clock(self, one: Statement, at: At) -> None:
         """What the time is known to be at a statement, if another run has asked for it."""
         place = "" if at.key is None else at.key + segment(f"{one.id}:clock")
         found = self._recall(ForeseenCall(place, one, CLOCK, (), {}, False, at.when()))
@@ -532,7 +379,7 @@ class _TreeInterpreter:
 
     # -------------------------------------------------------------- calls
 
-    def _act(self, one: Act, scope: _Scope, at: _At, frame: _Frame) -> _Out:
+    def _act(self, one: Act, scope: Scope, at: At, frame: Frame) -> Out:
         row = self._rows[frame.path + one.id]
         positional = [self._value(value, scope) for value in one.positional]
         named = [(name, self._value(value, scope)) for name, value in one.named]
@@ -554,9 +401,9 @@ class _TreeInterpreter:
         if one.into is not None:
             value = self._typed(value, one.into.type, of_tool=True)
             self._put(scope, one.into.name, value, one, frame)
-        return _ON
+        return ON
 
-    def _outcome(self, row: _Row, one: Act, call: ForeseenCall) -> Foreseen:
+    def _outcome(self, row: Row, one: Act, call: ForeseenCall) -> Foreseen:
         """The value of a call: recalled, assumed, computed, or a placeholder. Raises ExpressionFailed."""
         recalled = self._recall(call)
         if recalled is not None:
@@ -575,10 +422,10 @@ class _TreeInterpreter:
 
     def _visited(
         self,
-        row: _Row,
+        row: Row,
         one: Statement,
-        scope: _Scope,
-        at: _At,
+        scope: Scope,
+        at: At,
         inputs: tuple[Foreseen, ...],
         arguments: Mapping[str, Foreseen],
     ) -> None:
@@ -594,7 +441,7 @@ class _TreeInterpreter:
             if not is_again:
                 row.visits.append(visit)
 
-    def _compute(self, one: Compute, scope: _Scope, at: _At, frame: _Frame) -> _Out:
+    def _compute(self, one: Compute, scope: Scope, at: At, frame: Frame) -> Out:
         row = self._rows[frame.path + one.id]
         self._visited(row, one, scope, at, (), {name: _data(scope.read(name)) for name in one.names})
         values = {name: scope.read(name) for name in one.names}
@@ -615,37 +462,37 @@ class _TreeInterpreter:
         for name in one.into:
             value = made[name] if name in made else Unknown(f"${name}", row.step.id)
             self._put(scope, name, value, one, frame)
-        return _ON
+        return ON
 
-    def _invoke(self, one: Invoke, scope: _Scope, at: _At, frame: _Frame) -> _Out:
+    def _invoke(self, one: Invoke, scope: Scope, at: At, frame: Frame) -> Out:
         called = self._tree.plan(one.plan)
         if called is None:
-            return _Out(False, failed=True, why=f"there is no sub-plan {one.plan}")
+            return Out(False, failed=True, why=f"there is no sub-plan {one.plan}")
         self._enter(one, "", at, frame)
         given = {name: self._value(value, scope) for name, value in one.named}
-        inner, within = _Scope(), _Frame(f"{frame.path}{one.id}/")
+        inner, within = Scope(), Frame(f"{frame.path}{one.id}/")
         for each in called.inputs:
             value = (
                 self._typed(given[each.name], each.type)
                 if each.name in given
                 else self._default(each, called)
             )
-            inner.put(each.name, _Binding(value, self._setters(one, scope)[:_MOST_SETTERS]))
+            inner.put(each.name, Binding(value, self._setters(one, scope)[:MOST_SETTERS]))
         key = None if at.key is None else f"{at.key}{segment(one.id)}/"
         out = self._block(called.body, inner, at._replace(key=key), within)
         if out.failed is True:
-            return _Out(False, failed=True, why=out.why)
+            return Out(False, failed=True, why=out.why)
         if one.into is not None:
             value = self._returned(one, called, within, out)
             self._put(scope, one.into.name, self._typed(value, called.result), one, frame)
-        return _ON
+        return ON
 
     def _default(self, each: Any, called: SubPlan) -> Foreseen:
         if each.is_required:
             return Unknown(f"${each.name}")
         return conformed(each.default, each.type, self._named)[0]
 
-    def _returned(self, one: Invoke, called: SubPlan, frame: _Frame, out: _Out) -> Foreseen:
+    def _returned(self, one: Invoke, called: SubPlan, frame: Frame, out: Out) -> Foreseen:
         returns = frame.returns
         if not returns:
             return None
@@ -655,38 +502,38 @@ class _TreeInterpreter:
 
     # -------------------------------------------------------------- words
 
-    def _say(self, one: Say, scope: _Scope, at: _At, frame: _Frame) -> _Out:
+    def _say(self, one: Say, scope: Scope, at: At, frame: Frame) -> Out:
         values = tuple(self._value(value, scope) for value in one.values)
         row = self._rows.get(frame.path + one.id)
         if row is not None:
             self._visited(row, one, scope, at, tuple(map(_data, values)), {})
         match one.word:
             case Word.NOTE | Word.WAIT:
-                return _ON
+                return ON
             case Word.YIELD:
                 frame.yielded = values[0] if at.times.least else Unknown("a YIELD")
-                return _ON
+                return ON
             case Word.RETURN:
                 frame.returns.append((values[0] if values else None, bool(at.times.least)))
-                return _Out(False, over=True)
+                return Out(False, over=True)
             case Word.RESPOND | Word.TERMINATE | Word.REPLAN:
-                return _Out(False, over=True)
+                return Out(False, over=True)
             case Word.FAIL:
-                return _Out(False, failed=True, why="a FAIL")
+                return Out(False, failed=True, why="a FAIL")
             case Word.BREAK:
-                return _Out(False, broken=True)
+                return Out(False, broken=True)
             case Word.CONTINUE:
-                return _Out(False, again=True)
+                return Out(False, again=True)
         assert_never(one.word)
 
     # -------------------------------------------------------------- branches
 
-    def _if(self, one: If, scope: _Scope, at: _At, frame: _Frame) -> _Out:
+    def _if(self, one: If, scope: Scope, at: At, frame: Frame) -> Out:
         mark = scope.mark()
-        ways, outs = list[_Changes](), list[_Out]()
+        ways, outs = list[Changes](), list[Out]()
         is_open = at
         for number, branch in enumerate(one.branches):
-            if _reads_clock((branch.condition,)):
+            if reads_clock((branch.condition,)):
                 self._clock(one, at)
             holds = self._evaluator.truth(branch.condition, scope.read)
             part = _branch_part(number)
@@ -702,19 +549,19 @@ class _TreeInterpreter:
                 for body in (*rest, *(() if one.otherwise is None else (one.otherwise,))):
                     self._skip(body, frame, "a condition before it holds")
                 scope.join(ways)
-                return _either(outs)
+                return either(outs)
             is_open = is_open.perhaps()
         if one.otherwise is not None:
             self._enter(one, "ELSE", is_open, frame)
             outs.append(self._block(one.otherwise, scope, is_open, frame))
             ways.append(scope.undo(mark))
         else:
-            outs.append(_ON)
+            outs.append(ON)
             ways.append({})
         scope.join(ways)
-        return _either(outs)
+        return either(outs)
 
-    def _skip(self, block: Block, frame: _Frame, why: str) -> None:
+    def _skip(self, block: Block, frame: Frame, why: str) -> None:
         """Say why the steps of a block are not executed, unless they are elsewhere in the run."""
         for one in block:
             row = self._rows.get(frame.path + one.id)
@@ -725,8 +572,8 @@ class _TreeInterpreter:
 
     # -------------------------------------------------------------- loops
 
-    def _foreach(self, one: Foreach, scope: _Scope, at: _At, frame: _Frame) -> _Out:
-        if _reads_clock((one.source, *(() if one.limit is None else (one.limit,)))):
+    def _foreach(self, one: Foreach, scope: Scope, at: At, frame: Frame) -> Out:
+        if reads_clock((one.source, *(() if one.limit is None else (one.limit,)))):
             self._clock(one, at)
         source = self._value(one.source, scope)
         items = self._items(source)
@@ -740,7 +587,7 @@ class _TreeInterpreter:
         if items is not None and not items:
             self._skip(one.body, frame, "there are no items")
         results: list[Foreseen] = []
-        op, out = self._loops[one.id], _ON
+        op, out = self._loops[one.id], ON
         is_whole, failed = items is not None and not is_limited, ""
         if items is None:
             out = self._any_item(one, source, None, scope, at, frame)
@@ -761,19 +608,19 @@ class _TreeInterpreter:
                 if ended.failed is True or ended.on is not True:
                     is_whole = is_whole and ended.again is not False and ended.failed is not True
                 if ended.over is True or ended.broken is True:
-                    out = _Out(False, over=True) if ended.over is True else _ON
+                    out = Out(False, over=True) if ended.over is True else ON
                     is_whole = ended.broken is True and ended.over is False and out.on is True
                     break
                 if ended.over is None or ended.broken is None:
                     over = None if ended.over is None or out.over is None else False
-                    out, is_whole = _Out(None, over=over), False
+                    out, is_whole = Out(None, over=over), False
         if failed:
-            return _Out(False, failed=True, why=failed)
+            return Out(False, failed=True, why=failed)
         if one.into is not None:
             name = one.into.name
             made = list_of(results) if is_whole else Unknown(f"${name}", frame.path + one.id, (), "list")
             self._put(scope, name, self._typed(made, one.into.type), one, frame)
-        return _Out(None, over=None) if out.over is None else _ON if out.over is False else out
+        return Out(None, over=None) if out.over is None else ON if out.over is False else out
 
     def _items(self, source: Foreseen) -> Sequence[Foreseen] | None:
         match source:
@@ -790,26 +637,24 @@ class _TreeInterpreter:
                 return [*elements(self._evaluator.env, source, 1)]
 
     def _item(
-        self, one: Foreach, index: int, item: Foreseen, scope: _Scope, at: _At, frame: _Frame
-    ) -> tuple[_Out, Foreseen]:
+        self, one: Foreach, index: int, item: Foreseen, scope: Scope, at: At, frame: Frame
+    ) -> tuple[Out, Foreseen]:
         """One item of a loop: how its body is left, and what it yields."""
         key = None if at.key is None else f"{at.key}{segment(one.id)}[{index}]/"
         return self._body(one, item, scope, at._replace(key=key, item=index), frame)
 
     def _any_item(
-        self, one: Foreach, source: Foreseen, count: int | None, scope: _Scope, at: _At, frame: _Frame
-    ) -> _Out:
+        self, one: Foreach, source: Foreseen, count: int | None, scope: Scope, at: At, frame: Frame
+    ) -> Out:
         """All items of a loop, or all that are left, at once: what they SET is not known."""
         least, most = (0, None) if count is None else (count, count)
         self._open(one.body, scope, frame)
         here = at._replace(times=at.times.by(least, most), key=None, item=None)
         out, _ = self._body(one, any_item_of(source), scope, here, frame)
         self._open(one.body, scope, frame)
-        return _Out(None, over=None) if out.over is not False else _ON
+        return Out(None, over=None) if out.over is not False else ON
 
-    def _body(
-        self, one: Foreach, item: Foreseen, scope: _Scope, at: _At, frame: _Frame
-    ) -> tuple[_Out, Foreseen]:
+    def _body(self, one: Foreach, item: Foreseen, scope: Scope, at: At, frame: Frame) -> tuple[Out, Foreseen]:
         row = self._enter(one, "", at, frame)
         row.items = row.items if row.items is not None else item
         around, frame.yielded = frame.yielded, None
@@ -817,11 +662,11 @@ class _TreeInterpreter:
         source = scope.find(one.var)
         setters = () if source is None else source.steps
         steps = self._setters(one, scope) or setters
-        scope.put(one.var, _Binding(item, steps[:_MOST_SETTERS]))
+        scope.put(one.var, Binding(item, steps[:MOST_SETTERS]))
         try:
             out = self._block(one.body, scope, at, frame)
         except ExpressionFailed as failed:
-            out = _Out(False, failed=True, why=failed.message)
+            out = Out(False, failed=True, why=failed.message)
         changed = scope.undo(mark)
         for name, binding in changed.items():
             if name != one.var and binding is not None and scope.find(name) is not None:
@@ -829,33 +674,33 @@ class _TreeInterpreter:
         yielded, frame.yielded = frame.yielded, around
         return out, yielded
 
-    def _open(self, block: Block, scope: _Scope, frame: _Frame) -> None:
+    def _open(self, block: Block, scope: Scope, frame: Frame) -> None:
         """Forget the variables that a block that is repeated sets."""
         for name, one in _assigned(block):
             if scope.find(name) is not None:
-                scope.put(name, _Binding(Unknown(f"${name}"), (frame.path + one.id,)))
+                scope.put(name, Binding(Unknown(f"${name}"), (frame.path + one.id,)))
 
     # -------------------------------------------------------------- rounds
 
     def _repeat(  # noqa: PLR0912 - each way out of a round
-        self, one: Repeat, scope: _Scope, at: _At, frame: _Frame
-    ) -> _Out:
+        self, one: Repeat, scope: Scope, at: At, frame: Frame
+    ) -> Out:
         most = None if one.most is None else self._value(one.most, scope)
         bound = most if type(most) is int else None
         number = 0
         while True:
             if one.while_ is not None:
-                if _reads_clock((one.while_,)):
+                if reads_clock((one.while_,)):
                     self._clock(one, at)
                 holds = self._evaluator.truth(one.while_, scope.read)
                 if holds is False:
                     if number == 0:
                         self._skip(one.body, frame, "the condition does not hold")
-                    return _ON
+                    return ON
                 if holds is None:
                     return self._any_round(one, number, bound, scope, at, frame)
             if number == bound:
-                return _Out(False, failed=True, why=f"it is not over after {bound} rounds")
+                return Out(False, failed=True, why=f"it is not over after {bound} rounds")
             if number >= _MOST_ROUNDS or self._left <= 0:
                 return self._any_round(one, number, bound, scope, at, frame)
             number += 1
@@ -866,26 +711,26 @@ class _TreeInterpreter:
             if out.failed is True or out.over is True:
                 return out
             if out.broken is True:
-                return _ON
+                return ON
             if out.over is None or out.broken is None:
                 after = self._any_round(one, number, bound, scope, at, frame)
-                return _Out(None, over=None) if out.over is None else after
+                return Out(None, over=None) if out.over is None else after
             if one.until is not None:
-                if _reads_clock((one.until,)):
+                if reads_clock((one.until,)):
                     self._clock(one, here)
                 holds = self._evaluator.truth(one.until, scope.read)
                 if holds is True:
-                    return _ON
+                    return ON
                 if holds is None:
                     return self._any_round(one, number, bound, scope, at, frame)
 
     def _any_round(
-        self, one: Repeat, done: int, bound: int | None, scope: _Scope, at: _At, frame: _Frame
-    ) -> _Out:
+        self, one: Repeat, done: int, bound: int | None, scope: Scope, at: At, frame: Frame
+    ) -> Out:
         """All further rounds at once, if there are any: what they set is not known."""
         left = None if bound is None else bound - done
         if left == 0:
-            return _ON
+            return ON
         self._open(one.body, scope, frame)
         here = at._replace(times=at.times.by(0, left), key=None, repeats=True)
         self._enter(one, "", here, frame)
@@ -894,11 +739,11 @@ class _TreeInterpreter:
         changed = scope.undo(mark)
         scope.join([{}, changed])
         self._open(one.body, scope, frame)
-        return _Out(None, over=None) if out.over is not False else _ON
+        return Out(None, over=None) if out.over is not False else ON
 
     # -------------------------------------------------------------- the result
 
-    def _step(self, number: int, row: _Row) -> StepForecast:
+    def _step(self, number: int, row: Row) -> StepForecast:
         step, knowledge = row.step, self._knowledge
         effect, is_declared = effect_of_step(step, knowledge)
         if isinstance(row.statement, Compute):
@@ -919,7 +764,7 @@ class _TreeInterpreter:
             visits=tuple(row.visits),
             is_per_item=row.is_per_item,
             repeats=row.repeats,
-            depends_on=tuple(row.depends_on)[:_MOST_SETTERS],
+            depends_on=tuple(row.depends_on)[:MOST_SETTERS],
             effect=effect,
             is_declared=is_declared,
             models=models_of_step(step, outcome, knowledge),
@@ -934,7 +779,7 @@ class _TreeInterpreter:
             statement=row.statement,
         )
 
-    def _block_forecast(self, row: _BlockRow) -> BlockForecast:
+    def _block_forecast(self, row: BlockRow) -> BlockForecast:
         when = When.NEVER
         if row.times.most != 0:
             when = When.ALWAYS if row.times.least else When.MAYBE if row.is_usual else When.ON_FAILURE
@@ -957,7 +802,7 @@ class _TreeInterpreter:
         )
 
 
-def _some_of(row: _Row) -> Foreseen:
+def _some_of(row: Row) -> Foreseen:
     """What is said of the results of a call that is made several times."""
     call = row.step.call
     name = "" if call is None else call.tool
@@ -1000,12 +845,6 @@ def _assigned(block: Block) -> Iterator[tuple[str, Statement]]:
         yield from ((name, one) for name in variables_set(one))
         for inner in (*own_blocks(one), *blocks_of_scope(one)):
             yield from _assigned(inner)
-
-
-def _reads_clock(read: Iterable[Expression]) -> bool:
-    return any(
-        isinstance(node, FunctionCall) and node.function in CLOCKS for one in read for node in nodes(one)
-    )
 
 
 def _data(value: Foreseen) -> Foreseen:

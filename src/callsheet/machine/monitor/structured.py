@@ -17,10 +17,8 @@ A machine calls, with the scope of the activation and the id of the statement:
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from callsheet.ir.expr import Literal
 from callsheet.ir.expression import Expression, variables_in
@@ -42,15 +40,15 @@ from callsheet.ir.tree import (
     Word,
     all_statements,
     operands,
-    statements,
     variables_read,
     variables_set,
 )
-from callsheet.ir.tree_flow import Governed, Region, TreeFlow, assigned_outside, flow_of_block
+from callsheet.ir.tree_flow import Governed, Region, assigned_outside
 from callsheet.ir.types import Basic, Type, names_values
 from callsheet.machine.monitor.enforcement import Enforcement
 from callsheet.machine.monitor.judging import Judging
 from callsheet.machine.monitor.reads import argument_of
+from callsheet.machine.monitor.tree_scopes import RESULTS, YIELDED, Body, Known, Lists, Noted, Scope
 from callsheet.machine.monitor.variable_labels import NOTHING_SHOWN, Admitted, Origins, VariableLabels
 from callsheet.policy.calls import Argument, CallView, Hole
 from callsheet.policy.expression_labels import ExpressionLabels
@@ -62,121 +60,6 @@ from callsheet.policy.program_flow import program_flow
 Values = Callable[[str], Any]
 """The present value of a variable, by its name."""
 _MOST = 8
-
-
-class _Noted(NamedTuple):
-    """A decision by data of this label, and what it governs."""
-
-    region: Region
-    label: Label
-
-
-@dataclass(slots=True)
-class _Known:
-    """What is known of a variable: `noted` are the decisions behind which it was set, or might have been."""
-
-    value: Labelled
-    noted: tuple[_Noted, ...] = ()
-
-
-@dataclass(slots=True)
-class _Body:
-    """What the statements of a main plan or sub-plan govern, and where they set variables."""
-
-    flow: TreeFlow
-    numbers: list[int]
-    names: list[str]
-
-    @classmethod
-    def of(cls, block: Block) -> _Body:
-        """The table of a body."""
-        flow = flow_of_block(block)
-        places = [(flow.of[one.id].number, name) for one in statements(block) for name in _made_by(one)]
-        places.sort()
-        return cls(flow, [number for number, _ in places], [name for _, name in places])
-
-    def set_in(self, region: Region) -> Iterable[str]:
-        """The variables that the statements of a region may set."""
-        first, last = bisect_left(self.numbers, region.first), bisect_left(self.numbers, region.last + 1)
-        return dict.fromkeys(self.names[first:last])
-
-
-_YIELDED, _RETURNED = "YIELD", "RETURN"
-_RESULTS = frozenset({_YIELDED, _RETURNED})
-"""Stand for the result of an item, and of a sub-plan, among the variables that statements set."""
-
-
-def _made_by(statement: Statement) -> tuple[str, ...]:
-    """The variables that a statement sets, and the result that it gives."""
-    if isinstance(statement, Say) and statement.word in (Word.YIELD, Word.RETURN):
-        return (_YIELDED if statement.word is Word.YIELD else _RETURNED,)
-    return variables_set(statement)
-
-
-@dataclass(slots=True)
-class _Lists:
-    """The list of a loop under way: the label of its items and of which of them there are."""
-
-    label: Label = LITERAL
-    item: Labelled = NOTHING
-
-
-@dataclass(slots=True)
-class Scope:
-    """The labels of one activation: the main plan, a sub-plan that is called, or an item of a loop.
-
-    An item's scope sees that of what is around it; they share `noted`, which a sub-plan has for itself.
-    """
-
-    body: _Body
-    parent: Scope | None = None
-    base: Label = LITERAL
-    in_loop: bool = False
-    variables: dict[str, _Known] = field(default_factory=dict[str, _Known])
-    noted: list[_Noted] = field(default_factory=list[_Noted])
-    result: Labelled = NOTHING
-    """What the item yields, or the sub-plan returns."""
-    failure: Label = LITERAL
-    """The label of the failure that is under way, with its words."""
-    content: Label = LITERAL
-    """Of a plan or sub-plan, the label of the tests of content that may have ended it as failed."""
-    caught: Label = LITERAL
-    """The label of all that its failure, or that there is none, tells to what handles it."""
-    told: dict[str, Label] = field(default_factory=dict[str, Label])
-    """By statement, the label of all that its last call has sent and given."""
-    computed: dict[str, dict[str, Labelled]] = field(default_factory=dict[str, dict[str, Labelled]])
-    """By COMPUTE, what is known of the results that it has not given yet."""
-    lists: dict[str, _Lists] = field(default_factory=dict[str, _Lists])
-    """The loops under way, by their ids."""
-    before: list[tuple[Scope, str, _Known]] = field(default_factory=list[tuple["Scope", str, "_Known"]])
-    """What was known before an item of the outer variables that it may SET."""
-
-    def find(self, name: str) -> _Known | None:
-        """What is known of a variable here or around."""
-        scope: Scope | None = self
-        while scope is not None:
-            known = scope.variables.get(name)
-            if known is not None:
-                return known
-            scope = scope.parent
-        return None
-
-    @property
-    def root(self) -> Scope:
-        """The scope of the whole plan or sub-plan that it is in."""
-        scope = self
-        while scope.parent is not None:
-            scope = scope.parent
-        return scope
-
-    def home_of(self, name: str) -> Scope:
-        """The scope that has a variable; this one if none has it."""
-        scope: Scope | None = self
-        while scope is not None:
-            if name in scope.variables:
-                return scope
-            scope = scope.parent
-        return self
 
 
 class TreeLabels:
@@ -193,7 +76,7 @@ class TreeLabels:
         self._statements: dict[str, Statement] = {one.id: one for one in all_statements(tree)}
         self._ids = list(self._statements)
         self._places = {id_: place for place, id_ in enumerate(self._ids)}
-        self._bodies: dict[str, _Body] = {}
+        self._bodies: dict[str, Body] = {}
         self._outer: dict[str, frozenset[str]] = {}
         self.clock = LITERAL
         """The label of the time: that of all decisions and calls so far."""
@@ -207,7 +90,7 @@ class TreeLabels:
         for name in names:
             label = self._enforcement.inputs.get(name, self._enforcement.given)
             label = Label(label.untrusted, frozenset()) if name in secret else label
-            scope.variables[name] = _Known(Labelled(label))
+            scope.variables[name] = Known(Labelled(label))
         return scope
 
     def item(self, scope: Scope, id_: str) -> Scope:
@@ -216,7 +99,7 @@ class TreeLabels:
         assert isinstance(loop, Foreach)
         listed = scope.lists[id_]
         inner = Scope(scope.body, scope, scope.base, True, noted=scope.noted)
-        inner.variables[loop.var] = _Known(listed.item)
+        inner.variables[loop.var] = Known(listed.item)
         for name in self.outer_names(id_):
             home = scope.home_of(name)
             if name in home.variables:
@@ -236,7 +119,7 @@ class TreeLabels:
                 (),
                 known.value.origins,
             )
-            home.variables[name] = _Known(value, tuple(dict.fromkeys((*known.noted, *now.noted))))
+            home.variables[name] = Known(value, tuple(dict.fromkeys((*known.noted, *now.noted))))
         listed = scope.lists[id_]
         listed.label = listed.label.join(self._evaluator(item, id_, _no_value).forgotten(item.result).label)
         listed.label = listed.label.join(item.failure)
@@ -251,13 +134,13 @@ class TreeLabels:
         given = {name: evaluator.value(value) for name, value in call.named}
         for one in plan.inputs:
             if one.name in given:
-                self._cast(evaluator, one.type, evaluator.forgotten(given[one.name]))
+                evaluator.casts(evaluator.forgotten(given[one.name]), one.type, self._tree.named_types)
         self._may_fail(scope, call, evaluator)
         in_loop = scope.in_loop or self._governed(scope, id_).in_loop
         inner = Scope(self._body(plan.name, plan.body), None, self.counter(scope, id_), in_loop)
         for one in plan.inputs:
             known = given.get(one.name, Labelled(self._literal))
-            inner.variables[one.name] = _Known(known._replace(shapes=()))
+            inner.variables[one.name] = Known(known._replace(shapes=()))
         return inner
 
     def returned(self, scope: Scope, id_: str, inner: Scope) -> None:
@@ -295,12 +178,12 @@ class TreeLabels:
         """The result of a statement is checked against a type."""
         if type_ is not None and type_ is not Basic.JSON and value.label is not LITERAL:
             evaluator = self._evaluator(scope, statement.id, _no_value)
-            self._cast(evaluator, type_, value)
+            evaluator.casts(value, type_, self._tree.named_types)
             self._may_fail(scope, statement, evaluator)
 
-    def _body(self, name: str, block: Block) -> _Body:
+    def _body(self, name: str, block: Block) -> Body:
         if name not in self._bodies:
-            self._bodies[name] = _Body.of(block)
+            self._bodies[name] = Body.of(block)
         return self._bodies[name]
 
     # ------------------------------------------------------------ reading
@@ -380,7 +263,7 @@ class TreeLabels:
         place = self._places[id_]
         origins = tuple(one for one in value.origins if one != place)[1 - _MOST :]
         shapes = value.shapes if is_failure(value) else ()
-        known = _Known(value._replace(shapes=shapes, origins=(*origins, place)), behind)
+        known = Known(value._replace(shapes=shapes, origins=(*origins, place)), behind)
         home = scope if isinstance(self._statements[id_], Let) else scope.home_of(name)
         home.variables[name] = known
 
@@ -390,13 +273,13 @@ class TreeLabels:
             return
         self.clock = self.clock.join(label)
         for region in regions:
-            noted = _Noted(region, label)
+            noted = Noted(region, label)
             if noted in scope.noted:
                 continue
             scope.noted.append(noted)
             for name in scope.body.set_in(region):
-                if name in _RESULTS:
-                    home = scope if name == _YIELDED else scope.root
+                if name in RESULTS:
+                    home = scope if name == YIELDED else scope.root
                     home.result = raised(home.result, label)
                     continue
                 known = scope.find(name)
@@ -416,17 +299,9 @@ class TreeLabels:
         evaluator = self._evaluator(scope, id_, values)
         value = evaluator.forgotten(evaluator.value(statement.value))
         if isinstance(statement, Let):
-            self._cast(evaluator, statement.type, value)
+            evaluator.casts(value, statement.type, self._tree.named_types)
         self._may_fail(scope, statement, evaluator)
         self._put(scope, id_, statement.name, value)
-
-    def _cast(self, evaluator: ExpressionLabels, type_: Type | None, value: Labelled) -> None:
-        """A value is checked against a type: one that names values tests the content, any other the form."""
-        if type_ is None or type_ is Basic.JSON:
-            return
-        evaluator.casts(value)
-        if names_values(type_, self._tree.named_types):
-            evaluator.fails(value)
 
     def tested(self, scope: Scope, id_: str, condition: Expression, values: Values) -> None:
         """A condition of ?IF, REPEAT or REQUIRE is about to be evaluated."""
@@ -456,7 +331,7 @@ class TreeLabels:
         label = source.label
         if loop.limit is not None:
             label = label.join(evaluator.value(loop.limit).label)
-        scope.lists[id_] = _Lists(label, source)
+        scope.lists[id_] = Lists(label, source)
         self._note(scope, self._governed(scope, id_).decides, label.join(self.counter(scope, id_)))
         self._may_fail(scope, loop, evaluator)
 
@@ -623,13 +498,8 @@ class TreeLabels:
         every = join(value.label for value in given.values())
         time = self.clock.join(self.counter(scope, id_)) if flow.reads_clock else LITERAL
         every = every.join(time)
-        scope.computed[id_] = results = {}
-        for name in program.into:
-            made_of = [given[one] for one in flow.inputs_of(name, given)]
-            label = self._literal.join(join(value.label for value in made_of)).join(time)
-            label = evaluator.told(flow.texts, label, spells=flow.spells)
-            origins = tuple(dict.fromkeys(origin for value in made_of for origin in value.origins))
-            results[name] = Labelled(label, label, (), origins)
+        results = {name: evaluator.result_of(flow, name, given, time) for name in program.into}
+        scope.computed[id_] = results
         evaluator.reads, evaluator.can_fail = every, True
         content = join(given[name].label for name in flow.tested(program.names))
         self._may_fail(scope, program, evaluator, content)

@@ -11,7 +11,7 @@ from callsheet.machine.tree.failures import Failure
 from callsheet.machine.tree.program import Body, InvokeOp, LoopOp, ParallelOp
 
 if TYPE_CHECKING:
-    from callsheet.machine.monitor.structured import Scope
+    from callsheet.machine.monitor.tree_scopes import Scope
 
 
 class Leaving(NamedTuple):

@@ -91,6 +91,7 @@ OWN_FACTS: Mapping[str, ToolFacts] = {COMPUTE: ToolFacts(Effect.PURE), CLOCK: To
 _DEEPEST = 50
 """How deep sub-plans may call others: each is some levels of Python's own stack."""
 _CLOCKS = frozenset({"now", "today"})
+"""The functions whose value only a run knows."""
 _CLOCK_IN_CODE = lazy.pattern(r"\b(?:now|utcnow|today)\b")
 """What pure code asks for the time with; code that only says such a word gets a time that it does not use."""
 
@@ -243,7 +244,7 @@ class _Compiler:
 
     def block(self, block: Block, scope: _Scope) -> None:
         for one in block:
-            if not isinstance(one, If | Repeat | Try | Foreach | Parallel) and _reads_clock(operands(one)):
+            if not isinstance(one, If | Repeat | Try | Foreach | Parallel) and reads_clock(operands(one)):
                 scope.operations.append(ClockOp(self.clock_code(one.id)))
             self.statement(one, scope)
 
@@ -549,7 +550,7 @@ class _Compiler:
     # -------------------------------------------------------------- parts
 
     def clock(self, id_: str, read: Iterable[Expression], scope: _Scope) -> None:
-        if _reads_clock(read):
+        if reads_clock(read):
             scope.operations.append(ClockOp(self.clock_code(id_)))
 
     def clock_code(self, id_: str) -> StepCode:
@@ -574,10 +575,14 @@ def _into_of(one: Statement) -> Into | None:
     return one.into if isinstance(one, Act | Invoke | Foreach) else None
 
 
-def _reads_clock(read: Iterable[Expression]) -> bool:
-    return any(
-        isinstance(node, FunctionCall) and node.function in _CLOCKS for one in read for node in nodes(one)
-    )
+def reads_clock(read: Iterable[Expression]) -> bool:
+    """Whether one of these expressions asks for the time."""
+    return any(asks_time(node) for one in read for node in nodes(one))
+
+
+def asks_time(node: Expression) -> bool:
+    """Whether an expression is a call of a clock."""
+    return isinstance(node, FunctionCall) and node.function in _CLOCKS
 
 
 def _invokes(block: Block) -> bool:

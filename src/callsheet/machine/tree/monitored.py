@@ -15,7 +15,8 @@ from callsheet.ir.labels import LITERAL
 from callsheet.ir.tree import Foreach, If, Leave, Repeat, Require, Say, Word, recovery_of
 from callsheet.machine.commands import Command
 from callsheet.machine.frames import Attempt
-from callsheet.machine.monitor.structured import ABSENT, Scope, Values
+from callsheet.machine.monitor.structured import ABSENT, Values
+from callsheet.machine.monitor.tree_scopes import Scope
 from callsheet.machine.monitor.trees import TreeMonitor
 from callsheet.machine.tree.activations import Activation, Ended, Loop
 from callsheet.machine.tree.failures import Failure
@@ -37,6 +38,7 @@ from callsheet.machine.tree.program import (
     UntilOp,
     YieldOp,
 )
+from callsheet.machine.tree.wire import plain
 
 if TYPE_CHECKING:
     from callsheet.machine.run import Run
@@ -66,7 +68,7 @@ class MonitoredTreeRun(TreeRun):
         super().advance(run, out)
 
     def _values(self, act: Activation) -> Values:
-        """The present values of the variables of an activation."""
+        """The present values of the variables of an activation, as JSON data."""
         names = act.body.names
         slot_of = self._names.get(id(names))
         if slot_of is None:
@@ -74,7 +76,7 @@ class MonitoredTreeRun(TreeRun):
 
         def value(name: str) -> Any:
             slot = slot_of.get(name)
-            return ABSENT if slot is None else act.slots[slot]
+            return ABSENT if slot is None else plain(act.slots[slot])
 
         return value
 

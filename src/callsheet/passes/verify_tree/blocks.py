@@ -24,7 +24,6 @@ from callsheet.ir.tree import (
     Use,
 )
 from callsheet.ir.tree_flow import names_made
-from callsheet.ir.types import Type
 from callsheet.passes.verify_tree.calls import Record
 from callsheet.passes.verify_tree.walk import Loop, Protected, Walk, Ways
 from callsheet.policy.expression_labels import ExpressionLabels
@@ -39,10 +38,6 @@ class Blocks(Walk):
 
     def block(self, block: Block) -> None:
         """Walk the statements of a block."""
-        raise NotImplementedError
-
-    def _cast(self, evaluator: ExpressionLabels, type_: Type, value: Labelled) -> None:
-        """A value is checked against a type."""
         raise NotImplementedError
 
     def _handlers(
@@ -340,7 +335,7 @@ class Blocks(Walk):
             recovery = loop.recovery
             if loop.into.type is not None:
                 tested = self._evaluator(loop)
-                self._cast(tested, loop.into.type, result)
+                tested.casts(result, loop.into.type, self.tree.named_types)
                 self._may_fail(loop, tested, result.origins)
             if recovery is not None and isinstance(recovery.remedy, Use):
                 given = self._evaluator(loop).value(recovery.remedy.value)

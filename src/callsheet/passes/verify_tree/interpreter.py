@@ -38,7 +38,7 @@ from callsheet.ir.tree import (
     Word,
 )
 from callsheet.ir.tree_flow import flow_of_block
-from callsheet.ir.types import Basic, Type, names_values
+from callsheet.ir.types import names_values
 from callsheet.passes.verify_tree.blocks import Blocks
 from callsheet.passes.verify_tree.calls import only_file, replaced_file
 from callsheet.passes.verify_tree.state import Counters
@@ -47,7 +47,7 @@ from callsheet.policy.calls import Argument, CallView, Hole
 from callsheet.policy.expression_labels import ExpressionLabels
 from callsheet.policy.labelled import NOTHING as UNSET
 from callsheet.policy.labelled import Labelled, origins_of, raised, said_by
-from callsheet.policy.program_flow import ProgramFlow, program_flow
+from callsheet.policy.program_flow import program_flow
 
 
 class Interpreter(Blocks):
@@ -74,7 +74,7 @@ class Interpreter(Blocks):
                 evaluator = self._evaluator(statement)
                 known = evaluator.value(value)
                 if isinstance(statement, Let) and statement.type is not None:
-                    self._cast(evaluator, statement.type, known)
+                    evaluator.casts(known, statement.type, self.tree.named_types)
                 self._may_fail(statement, evaluator, known.origins)
                 self._set(statement, name, known)
             case Require():
@@ -93,14 +93,6 @@ class Interpreter(Blocks):
                 self._parallel(statement)
             case _:
                 assert_never(statement)
-
-    def _cast(self, evaluator: ExpressionLabels, type_: Type, value: Labelled) -> None:
-        """A value is checked against a type: one that names values tests the content, any other the form."""
-        if type_ is Basic.JSON:
-            return
-        evaluator.casts(value)
-        if names_values(type_, self.tree.named_types):
-            evaluator.fails(value)
 
     def _named(self, act: Act) -> list[tuple[str, Expression]]:
         """The arguments of a call; positional ones are named after their parameter, or their place."""
@@ -186,7 +178,7 @@ class Interpreter(Blocks):
         into = statement.into if isinstance(statement, Act | Invoke) else None
         if into is not None and into.type is not None:
             if isinstance(statement, Invoke):
-                self._cast(evaluator, into.type, value)
+                evaluator.casts(value, into.type, self.tree.named_types)
             elif names_values(into.type, self.tree.named_types):
                 content = content.join(value.label)
         handled = self._may_fail(statement, evaluator, value.origins, called, words, content)
@@ -262,7 +254,7 @@ class Interpreter(Blocks):
         self._frame, self._loops, self._retries = outer, loops, retries
         result = frame.returned or UNSET
         if plan.result is not None:
-            self._cast(evaluator, plan.result, result)
+            evaluator.casts(result, plan.result, self.tree.named_types)
         failed = Called(frame.caught.join(frame.words), frame.caught, words=frame.words)
         self._done(
             call,
@@ -293,7 +285,7 @@ class Interpreter(Blocks):
         if known is None:
             return Labelled(self._planner)
         value = known
-        self._cast(evaluator, declared.type, value)
+        evaluator.casts(value, declared.type, self.tree.named_types)
         site = ((*self._frame.path, call.id), "")
         origin = self.origins.add(site, f"{call.id} ${declared.name}", value.label, value.origins)
         return value._replace(origins=(origin,))
@@ -310,13 +302,13 @@ class Interpreter(Blocks):
         given = dict(zip(program.names, values, strict=True))
         flow = program_flow(program.source)
         every = join(value.label for value in values)
-        if flow.reads_clock:
-            every = every.join(self._clock).join(self._pc(program))
+        time = self._clock.join(self._pc(program)) if flow.reads_clock else LITERAL
+        every = every.join(time)
         evaluator.reads = every
         evaluator.can_fail = True
         evaluator.fails_by_content = flow.tests_content
         content = join(given[name].label for name in flow.tested(program.names))
-        results = {name: self._output(flow, name, given, evaluator) for name in program.into}
+        results = {name: evaluator.result_of(flow, name, given, time) for name in program.into}
         if flow.may_test and not every.is_public and not self._frame.flow.of[program.id].is_caught:
             self.bits[self._site(program)] = 1  # its failure may tell more than that data has another form
         if flow.prints:
@@ -336,18 +328,6 @@ class Interpreter(Blocks):
         printed = Argument("0", (Hole("print", label),), label)
         call = CallView(program.id, "TERMINATE", (printed,), self._planner.join(pc))
         self._record(program, "NOTE", [call], (("0", Labelled(label)),), pc)
-
-    def _output(
-        self, flow: ProgramFlow, name: str, given: Mapping[str, Labelled], evaluator: ExpressionLabels
-    ) -> Labelled:
-        """What is known of a variable that a program sets: it is made of the inputs that lead to it."""
-        values = [value for one, value in given.items() if one in flow.inputs_of(name, given)]
-        label = self._planner.join(join(value.label for value in values))
-        if flow.reads_clock:
-            label = label.join(self._clock)
-        label = evaluator.told(flow.texts, label, spells=flow.spells)
-        said = said_by(values)
-        return Labelled(label, label, (), origins_of(values), said)
 
     def _require(self, statement: Require) -> None:
         evaluator = self._evaluator(statement)
