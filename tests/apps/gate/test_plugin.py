@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from callsheet.apps.cli.main import main
-from callsheet.apps.gate.spoken_words import SpokenWords, note_words
+from callsheet.apps.gate.spoken_words import SpokenWords, note_words, words_file
 from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.python import read_python
 from callsheet.version import VERSION
@@ -87,3 +87,16 @@ def test_files_for_agents_are_what_they_name() -> None:
     released = VERSION.partition(".dev")[0]
     assert {registry["version"], registry["packages"][0]["version"], plugin["version"]} == {released}
     assert len(registry["description"]) <= 100
+
+
+def test_words_that_are_not_written_whole_yet_are_read_the_next_time(tmp_path: Path) -> None:
+    place = words_file(tmp_path)
+    place.parent.mkdir(parents=True)
+    place.touch()
+    spoken = SpokenWords(tmp_path)
+    with place.open("a") as file:
+        file.write('{"said": "one"}\n{"said": "tw')
+        file.flush()
+        first = spoken.new()
+        file.write('o"}\nhalf of a line"}\n{"said": "three"}\n')
+    assert (first, spoken.new(), spoken.new()) == (["one"], ["two", "three"], [])

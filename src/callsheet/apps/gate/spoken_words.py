@@ -57,18 +57,28 @@ class SpokenWords:
         self._offset = self._size()
 
     def new(self) -> list[str]:
-        """What was said since the last time."""
+        """What was said since the last time; a line that is not whole yet is left for the next time."""
         size = self._size()
         if size == self._offset:
             return []
         with self._place.open("rb") as file:
-            file.seek(self._offset if self._offset < size else 0)
+            start = self._offset if self._offset < size else 0
+            file.seek(start)
             whole, newline, _ = file.read().rpartition(b"\n")
-            self._offset = file.tell() if newline else self._offset
-        return [str(json.loads(line)["said"]) for line in whole.splitlines()]
+        if newline:
+            self._offset = start + len(whole) + 1
+        return [said for line in whole.splitlines() if (said := _said(line)) is not None]
 
     def _size(self) -> int:
         try:
             return self._place.stat().st_size
         except OSError:
             return 0
+
+
+def _said(line: bytes) -> str | None:
+    """The words in a line; None for the rest of one whose beginning was cut off when the file began anew."""
+    try:
+        return str(json.loads(line)["said"])
+    except (ValueError, KeyError, TypeError):
+        return None
