@@ -403,3 +403,10 @@ def test_invalid_login_settings_are_errors_with_position(entry, said):
     assert said in shown
     assert "mcp.json:1:" in shown
     assert "hunter2 " not in shown
+
+
+def test_an_inverse_of_a_tool_is_read_and_a_wrong_one_has_its_place() -> None:
+    told = one('{"command": "b", "callsheet": {"effects": {"add": {"undo": "drop(id=result.id)"}}}}')
+    assert str(told.rules["add"].undo) == "drop(id=result.id)"
+    with pytest.raises(CallsheetError, match="CFG112: this undoes nothing: 'drop' is no call"):
+        one('{"command": "b", "callsheet": {"effects": {"add": {"undo": "drop"}}}}')

@@ -1,4 +1,4 @@
-"""`Runtime.playback`, `rerun` and `fork`: go through a recorded run, or branch a new run off it.
+"""`Runtime.playback`, `rerun`, `fork` and `undo`: go through a recorded run, branch off it, take it back.
 
 In: recorded runs, edits. Out: what happened, event by event; or the result of the new run.
 """
@@ -25,6 +25,7 @@ from callsheet.runtime.edits import Edits
 from callsheet.runtime.effects import EffectAhead
 from callsheet.runtime.forking import Forking
 from callsheet.runtime.launch import Watch
+from callsheet.runtime.undo import Undoing
 from callsheet.trace.replay import Moment, play
 
 _HOW_TO_ALLOW = "allow it: effects=True, or a function that takes the steps and returns True"
@@ -69,6 +70,14 @@ class ForkOptions(BranchOptions, total=False):
     variables: Mapping[str, Any] | None
     arguments: Mapping[tuple[str, str], JSON] | None
     steps: Mapping[str, str] | None
+
+
+class UndoOptions(TypedDict, total=False):
+    """The options of `Runtime.undo`."""
+
+    start: str
+    effects: bool | Callable[[Undoing], bool]
+    in_doubt: InDoubt | None
 
 
 class Branching(Watching):
@@ -184,7 +193,43 @@ class Branching(Watching):
             made = await session.branch_off(run_id, Fork(at, edits), terms)
             return await _run_branch(session, made, effects, new_id, terms)
 
+    async def undo(
+        self,
+        run_id: str,
+        *,
+        start: str = "",
+        effects: bool | Callable[[Undoing], bool] = False,
+        in_doubt: InDoubt | None = None,
+    ) -> RunResult:
+        """Take back what the calls of a run did, newest first, as a run of its own.
+
+        The inverse of a tool is declared with it (`@tool(undo=…)`). With `start`, the id of a step, only what
+        was called from that step on is taken back. `effects` allows the calls: True, or a function that is
+        shown what can and what cannot be undone and returns True; else they are refused (JRN083). The new run
+        is under the policy of the old one. What earlier undoings have taken back is not taken back
+        again, and one that has not ended goes on; `in_doubt` decides about its calls, as in `resume`.
+
+        Raises CallsheetError: JRN002 for an unknown run, JRN081 for a step that made no call, JRN086 for a
+        run that has not ended, that undoes another, or of which nothing is left to undo; PolicyRefused;
+        ValueError for a runtime without a journal.
+        """
+        self._require_journal()
+        wanted("start", start, str, "the id of a step")
+        if not (isinstance(effects, bool) or callable(effects)):
+            raise wrong("effects", effects, "True, False or a function")
+        terms = resume_terms(in_doubt, False, None)
+        async with self._opened() as session:
+            name = await session.begin_undo(run_id, start, effects)
+            session.learn(name)
+            log = StepLog(None)
+            outcome = await session.resume(name, terms, Observers(log=log), Watch())
+            return RunResult.of(outcome, log.results(), session.hides)
+
     # ------------------------------------------------------------ without async
+
+    def undo_sync(self, run_id: str, **given: Unpack[UndoOptions]) -> RunResult:
+        """Like `undo`, for programs without an event loop."""
+        return self._run_sync(self.undo(run_id, **given), "undo")
 
     def playback_sync(self, run_id: str, start: int = 1, end: int | None = None) -> list[Played]:
         """Like `playback`, for programs without an event loop."""

@@ -7,7 +7,7 @@ registered; they and the journal stay open until the session ends.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from types import TracebackType
 
@@ -41,10 +41,11 @@ from callsheet.runtime.doubt import Resolution, RunOutcome
 from callsheet.runtime.forking import Draft, Forking
 from callsheet.runtime.gateway import Ports, Route, TurnPort
 from callsheet.runtime.launch import Watch
+from callsheet.runtime.undo import Undoing
 from callsheet.sealing.known import Known
 from callsheet.sealing.masking import Finder, MaskedFields
 from callsheet.sealing.shapes import Shapes
-from callsheet.store import Journal
+from callsheet.store import Journal, JournalError
 from callsheet.store.start import Start
 
 
@@ -215,6 +216,31 @@ class Session:
         as_recorded, known = terms.as_recorded, self.tools.credentials
         rules = BranchRules(as_recorded=as_recorded, open_for=opened, known=known)
         return await branch_off(self.journal, run_id, what, rules)
+
+    async def begin_undo(self, run_id: str, start: str, effects: bool | Callable[[Undoing], bool]) -> str:
+        """The id of the run that undoes another, which is recorded and not begun.
+
+        Raises as `undo.begin_undo` does, JournalError (JRN083) unless its `effects` are allowed.
+        """
+        from callsheet.api.undo import UndoTerms, begin_undo, undo_lines  # noqa: PLC0415 - only to undo
+
+        assert self.journal is not None
+        equipment, config = await self.checks.equipment(None), self._config
+        run_id = self.find(run_id)
+        terms = UndoTerms(start, config.bounds(None), {"plan": f"undo {run_id}"}, default=config.policy)
+
+        def agrees(undoing: Undoing) -> bool:
+            if effects(undoing) if callable(effects) else effects:
+                return True
+            told, hint = (
+                "\n".join(undo_lines(undoing)),
+                "allow it: effects=True, or a function that is shown it",
+            )
+            raise JournalError("JRN083", f"undoing has effects: {told}", hint)
+
+        name = await begin_undo(self.journal, run_id, equipment, terms, agrees)
+        assert name is not None, "it was agreed to"
+        return name
 
     async def decide(
         self, run_id: str, calls: Sequence[str], verdict: Resolution, *, every: bool

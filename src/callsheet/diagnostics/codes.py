@@ -342,6 +342,7 @@ CODES: dict[str, Code] = _table(
     JRN083="effects ahead of a fork that are not confirmed",
     JRN084="an edit of an unknown variable or step",
     JRN085="a pattern that RE2 does not support",
+    JRN086="a run that cannot be undone",
     MDL020="local models without their extra",
     MDL021="an unknown local model",
     MDL022="a local model that is not downloaded",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, did_you_mean
 from callsheet.ir import JSON, Effect, OnInDoubt, ToolClass, class_of_effect
+from callsheet.ir.inverse import Inverse
 from callsheet.ports.calls import CallContext
 
 if TYPE_CHECKING:
@@ -60,6 +61,8 @@ class ToolSpec:
     """Who says its effect, in words; empty for what callsheet or its author declares."""
     hint: Effect | None = None
     """The effect that its server claims by hints, whether that counts or not."""
+    undo: Inverse | None = None
+    """The call that takes back what a call did, if somebody responsible for the tool says so."""
 
     @property
     def parameter_names(self) -> tuple[str, ...]:

@@ -141,6 +141,8 @@ def tool_details(name: str, spec: ToolSpec) -> Iterator[str]:
         )
     yield ""
     yield f"effect: {effect_text(spec)}{claims}"
+    if spec.undo is not None:
+        yield f"undone by: {spec.undo}"
     kind, _, where = spec.origin.partition(":")
     yield f"result: {'declared' if spec.result else 'not declared, so of any type'}"
     yield f"from: {_PROVIDERS.get(kind, kind)}{f' {where}' if where else ''}"

@@ -65,6 +65,7 @@ COMMANDS: dict[str, CommandEntry] = {
     "fork": CommandEntry(
         f"{_PACKAGE}.time_travel.branching:fork", "Branch a new run off an event, with edits.", _RUNS
     ),
+    "undo": CommandEntry(f"{_PACKAGE}.undo:undo", "Take back what a run did.", _RUNS),
     "report": CommandEntry(f"{_PACKAGE}.report:report", "Write a run as an HTML report.", _RUNS),
     "serve": CommandEntry(f"{_PACKAGE}.servers:serve", "Serve the HTTP API and the web viewer.", _RUNS),
     "lctl": CommandEntry(

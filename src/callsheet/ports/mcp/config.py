@@ -17,6 +17,7 @@ from typing import Any, NoReturn, TypeAlias, TypeVar, cast
 from callsheet import lazy
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, Span, did_you_mean
 from callsheet.ir import Effect, OnInDoubt, ToolClass
+from callsheet.ir.inverse import Inverse, NotAnInverse, read_inverse
 from callsheet.ports.mcp.servers import (
     DEFAULT_TIMEOUT,
     Grant,
@@ -197,7 +198,7 @@ _OTHERS = frozenset(
     }
 )
 """Keys of other clients that are accepted and ignored."""
-_RULE = ("effect", "does", "to", "key_argument", "probe", "on_in_doubt", "max_concurrent")
+_RULE = ("effect", "does", "to", "key_argument", "probe", "on_in_doubt", "max_concurrent", "undo")
 _PROBE = ("tool", "arguments", "key_argument")
 _EXTENSION = ("effects", "trusted", "timeout", "max_concurrent", "oauth")
 _OAUTH = ("grant", "client_id", "client_secret", "client_metadata_url", "issuer", "scope", "redirect_port")
@@ -387,7 +388,14 @@ class _Reading:
         policy = self.word(OnInDoubt, "policy", entry["on_in_doubt"]) if "on_in_doubt" in entry else None
         does = self.word(ToolClass, "class", entry["does"]) if "does" in entry else None
         told = self.get(entry, "to", str, None)
-        return effect, ToolRule(key_argument, probe, policy, self.at_once(entry), does, told)
+        undo = self.inverse(entry["undo"]) if "undo" in entry else None
+        return effect, ToolRule(key_argument, probe, policy, self.at_once(entry), does, told, undo)
+
+    def inverse(self, node: Node) -> Inverse:
+        try:
+            return read_inverse(self.text(node, "undo"))
+        except NotAnInverse as error:
+            self.wrong(node.span, f"this undoes nothing: {error}")
 
     def probe(self, node: Node) -> ToolProbe:
         if isinstance(node.value, str):

@@ -15,6 +15,7 @@ from callsheet import lazy
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, did_you_mean
 from callsheet.ir import CallKind, Effect, OnInDoubt, ToolClass, call_kind, canonical_tool_name
 from callsheet.ir.canon import canonical_bytes
+from callsheet.ir.inverse import Inverse
 from callsheet.ir.operations import CONTROL_WORDS
 from callsheet.ports.mcp.servers import DEFAULT_TIMEOUT, McpServerConfig, ToolRule
 from callsheet.ports.tools import ToolSpec
@@ -69,7 +70,8 @@ class EffectSource(StrEnum):
 class ToolTerms(NamedTuple):
     """What the operator says of a tool beside its declaration; `timeout` is that of its server.
 
-    `does` is what kind of thing it does, `tells` the argument that says who is told.
+    `does` is what kind of thing it does, `tells` the argument that says who is told,
+    `undo` the call that takes back what a call did.
     """
 
     effect: Effect = Effect.UNSAFE
@@ -79,6 +81,7 @@ class ToolTerms(NamedTuple):
     timeout: float = DEFAULT_TIMEOUT
     does: ToolClass | None = None
     tells: str | None = None
+    undo: Inverse | None = None
 
 
 def terms_of(
@@ -92,7 +95,7 @@ def terms_of(
     rule = config.rules.get(name, ToolRule())
     effect, source = _effect(config, declaration, accepted)
     doubt, timeout = rule.on_in_doubt, config.timeout
-    return ToolTerms(effect, source, rule.key_argument, doubt, timeout, rule.does, rule.to)
+    return ToolTerms(effect, source, rule.key_argument, doubt, timeout, rule.does, rule.to, rule.undo)
 
 
 def _effect(
@@ -211,6 +214,7 @@ def spec_under(server: str, declaration: Mapping[str, Any], terms: ToolTerms) ->
         hint=hinted_effect(declaration),
         does=terms.does,
         tells=terms.tells,
+        undo=terms.undo,
     )
 
 

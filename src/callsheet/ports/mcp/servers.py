@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from callsheet.diagnostics.settings_types import check_fields
 from callsheet.ir import Effect, OnInDoubt, ToolClass
+from callsheet.ir.inverse import Inverse
 from callsheet.sealing.configured import configured, in_address, in_arguments, in_environment, in_headers
 from callsheet.sealing.masking import Finder
 from callsheet.sealing.shapes import Shapes
@@ -98,7 +99,7 @@ class ToolRule:
     """The operator's rules for a tool, besides its effect.
 
     `key_argument` is the argument that receives the idempotency key; plans do not see it. `does` is what kind
-    of thing it does, `to` the argument that says who is told.
+    of thing it does, `to` the argument that says who is told, `undo` the call that takes back what it did.
     """
 
     key_argument: str | None = None
@@ -108,6 +109,7 @@ class ToolRule:
     """How many of its calls may run at once."""
     does: ToolClass | None = None
     to: str | None = None
+    undo: Inverse | None = None
 
     def __post_init__(self) -> None:
         check_fields(self, positive=("max_concurrent",))

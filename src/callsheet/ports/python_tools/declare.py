@@ -16,6 +16,7 @@ from callsheet.diagnostics import did_you_mean
 from callsheet.diagnostics.wrong_type import wanted
 from callsheet.ir import JSON, CallKind, Effect, OnInDoubt, ToolClass, call_kind, canonical_tool_name
 from callsheet.ir.canon import canonical_bytes
+from callsheet.ir.inverse import Inverse, NotAnInverse, read_inverse
 from callsheet.ir.operations import CONTROL_WORDS
 from callsheet.ports.answers import Answerer, may_report, read_answer
 from callsheet.ports.calls import CallContext, ToolFailed, ToolRaised
@@ -46,6 +47,7 @@ class Declaration:
     max_concurrent: int | None = None
     does: ToolClass | None = None
     to: str | None = None
+    undo: Inverse | None = None
 
 
 @overload
@@ -64,6 +66,7 @@ def tool(
     max_concurrent: int | None = None,
     does: ToolClass | str | None = None,
     to: str | None = None,
+    undo: str | None = None,
 ) -> Callable[[F], F]: ...
 def tool(  # noqa: PLR0913 - all that can be said of a tool
     function: F | None = None,
@@ -80,6 +83,7 @@ def tool(  # noqa: PLR0913 - all that can be said of a tool
     max_concurrent: int | None = None,
     does: ToolClass | str | None = None,
     to: str | None = None,
+    undo: str | None = None,
 ) -> F | Callable[[F], F]:
     """Declare a function as a tool that plans can call.
 
@@ -100,8 +104,11 @@ def tool(  # noqa: PLR0913 - all that can be said of a tool
 
     `does` says what kind of thing a call does, for policies: `computes`, `reads`, `writes`, `sends`, `pays`,
     `deletes`, `runs` or `administers`; by default `computes` for the effect `pure` and `reads` for `read`.
-    `to` is the parameter that names who is told or paid, if its name does not tell. Raises CallsheetError
-    (CFG105) for words or parameters that do not exist.
+    `to` is the parameter that names who is told or paid, if its name does not tell.
+
+    `undo` is the call that takes back what a call did, for `callsheet undo`, such as
+    `"delete_event(event_id=result.id, calendar=call.calendar)"`: `call` stands for the call's arguments,
+    `result` for what it gave. Raises CallsheetError (CFG105) for words or parameters that do not exist.
 
     >>> @tool(effect="pure", inline=True)
     ... def add(a: int, b: int = 1) -> int:
@@ -124,6 +131,7 @@ def tool(  # noqa: PLR0913 - all that can be said of a tool
             max_concurrent,
             None if does is None else _word(target, ToolClass, "class", does),
             to,
+            None if undo is None else _inverse(target, undo),
         )
         _refuse_misfits(target, declared)
         try:
@@ -183,6 +191,7 @@ def tool_of(function: Callable[..., Any], *, origin: str | None = None) -> Tool:
         tells=declared.to,
         on_in_doubt=declared.on_in_doubt,
         result=signature.result,
+        undo=declared.undo,
     )
     probe = None if declared.probe is None else _prober(declared.probe, declared.key_argument)
     handler = _handler(function, signature, declared)
@@ -206,6 +215,13 @@ def _word(function: Callable[..., Any], kind: type[_Word], what: str, given: str
         raise cannot(function, f"there is no {what} {given!r}", hint) from None
 
 
+def _inverse(function: Callable[..., Any], text: str) -> Inverse:
+    try:
+        return read_inverse(wanted("undo", text, str, "a call as text"))
+    except NotAnInverse as error:
+        raise cannot(function, "its `undo` cannot be read", str(error)) from None
+
+
 def _refuse_misfits(function: Callable[..., Any], declared: Declaration) -> None:
     """Raise CFG105 for a key or probe that the effect does not use, or a missing probe."""
     if declared.key_argument is not None and declared.effect not in (Effect.KEYED, Effect.PROBE):
@@ -213,6 +229,8 @@ def _refuse_misfits(function: Callable[..., Any], declared: Declaration) -> None
     if (declared.probe is not None) != (declared.effect is Effect.PROBE):
         hint = "write @tool(effect='probe', probe=function)"
         raise cannot(function, "the effect probe and a probe belong together", hint)
+    if declared.undo is not None and (declared.effect or Effect.UNSAFE).only_reads:
+        raise cannot(function, "it changes nothing, so there is nothing to undo", "remove undo=...")
     most = declared.max_concurrent
     if most is not None and wanted("max_concurrent", most, int, "a whole number") < 1:
         raise cannot(function, f"max_concurrent is {most}", "allow at least one call at once")

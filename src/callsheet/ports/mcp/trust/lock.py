@@ -15,6 +15,7 @@ from typing import Any, cast
 
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
 from callsheet.ir import Effect, OnInDoubt, ToolClass
+from callsheet.ir.inverse import Inverse, NotAnInverse, read_inverse
 from callsheet.ir.strict_json import NotJson, read_json
 from callsheet.ports.mcp.atomic_file import replace_file
 from callsheet.ports.mcp.declarations import (
@@ -205,6 +206,7 @@ def _tool_json(tool: LockedTool) -> dict[str, Any]:
         **({} if terms.on_in_doubt is None else {"on_in_doubt": str(terms.on_in_doubt)}),
         **({} if terms.does is None else {"does": str(terms.does)}),
         **({} if terms.tells is None else {"to": terms.tells}),
+        **({} if terms.undo is None else {"undo": str(terms.undo)}),
         "pin": pin_of(tool.declaration),
         "declaration": dict(tool.declaration),
     }
@@ -236,8 +238,18 @@ def _read_server(name: str, data: object) -> LockedServer:
     )
 
 
+def _read_undo(data: object, where: str) -> Inverse:
+    try:
+        return read_inverse(read_text(data, where))
+    except NotAnInverse as error:
+        raise WrongRecord(f"{where} undoes nothing: {error}") from None
+
+
 def _read_tool(name: str, data: object, where: str, timeout: float) -> LockedTool:
-    needed, more = ("effect", "source", "pin", "declaration"), ("key_argument", "on_in_doubt", "does", "to")
+    needed, more = (
+        ("effect", "source", "pin", "declaration"),
+        ("key_argument", "on_in_doubt", "does", "to", "undo"),
+    )
     entry = read_table(data, where, needed, more)
     declaration = read_words(entry["declaration"], f"{where}.declaration")
     if declaration.get("name") != name:
@@ -254,6 +266,7 @@ def _read_tool(name: str, data: object, where: str, timeout: float) -> LockedToo
         timeout,
         None if does is None else ToolClass(does),
         None if "to" not in entry else read_text(entry["to"], f"{where}.to"),
+        None if "undo" not in entry else _read_undo(entry["undo"], f"{where}.undo"),
     )
     if terms.source in (EffectSource.ACCEPTED, EffectSource.TRUSTED):
         if hinted_effect(declaration) is not terms.effect:
