@@ -115,10 +115,11 @@ def measure(number: int, seed: int, tally: Counter[str]) -> None:
         fails = rng.randint(2, len(ops) + 1)
         options = ("--tools", "tools.py", "--run-id", "r", "--var", f"ops={json.dumps(ops)}")
         _callsheet(folder, "run", "plan.ltp", *options, FAIL=fails)
-        done = _calls(folder)
+        done, said = _calls(folder), ""
         for _ in range(_MOST_ATTEMPTS):
             at = _calls(folder) + rng.randint(1, 4)
             ended = _callsheet(folder, "undo", "r", "--yes", KILL=at)
+            said = ended.stderr
             tally["kills"] += ended.returncode == -9
             if ended.returncode in (0, 2):
                 break
@@ -127,7 +128,7 @@ def measure(number: int, seed: int, tally: Counter[str]) -> None:
         world = json.loads((folder / "world.json").read_text())
         tally["as before"] += world == before
         if world != before:
-            print(f"run {number}: {before} became {world}\n{ended.stderr}", file=sys.stderr)
+            print(f"run {number}: {before} became {world}\n{said}", file=sys.stderr)
 
 
 def main() -> None:
