@@ -24,7 +24,8 @@ from callsheet.machine.tree.activations import MISSING, Activation, Loop, Member
 from callsheet.machine.tree.failures import Failure as Fault
 from callsheet.machine.tree.failures import StatementFailed, record_of
 from callsheet.machine.tree.guards import STAY
-from callsheet.machine.tree.interpreter import CarryOut, TreeRun
+from callsheet.machine.tree.execution import CarryOut
+from callsheet.machine.tree.interpreter import TreeRun
 from callsheet.machine.tree.program import (
     NONE,
     Body,
