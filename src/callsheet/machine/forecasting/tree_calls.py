@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, NamedTuple, TypeAlias, cast
 
-from callsheet.ir import JSON, Plan
+from callsheet.ir import JSON, Call, Plan
 from callsheet.ir.expression import Expression
 from callsheet.ir.operations import CLOCK, COMPUTE, CallKind
 from callsheet.ir.plan import filled_parameters
@@ -33,6 +33,7 @@ from callsheet.machine.forecasting.tree_state import (
     Scope,
 )
 from callsheet.machine.keys import segment
+from callsheet.machine.program import ToolFacts
 from callsheet.machine.tree.compiling import asks_time_in_code, loop_operations
 from callsheet.machine.tree.program import LoopOp
 from callsheet.machine.tree.typing import conformed
@@ -145,17 +146,7 @@ class CallForecast:
 
     def _act(self, one: Act, scope: Scope, at: At, frame: Frame) -> Out:
         row = self._rows[frame.path + one.id]
-        positional = [self._value(value, scope) for value in one.positional]
-        named = [(name, self._value(value, scope)) for name, value in one.named]
-        if one.kind not in (CallKind.MODEL, CallKind.AGENT) and positional:
-            call = row.step.call
-            assert call is not None
-            given = {name for name, _ in named}
-            known = filled_parameters(fact_of(call, self._knowledge.facts).parameters, given, len(positional))
-            known += [f"arg{i}" for i in range(len(known), len(positional))]
-            named = [*zip(known, positional, strict=True), *named]
-            positional = []
-        inputs, arguments = tuple(map(data_of, positional)), {name: data_of(value) for name, value in named}
+        inputs, arguments = arguments_of(one, self._knowledge.facts, lambda node: self._value(node, scope))
         self._visited(row, one, scope, at, inputs, arguments)
         wants_data = one.into is not None and one.into.type is not None and type_text(one.into.type) != "str"
         place = "" if at.key is None else at.key + segment(one.id)
@@ -227,6 +218,22 @@ class CallForecast:
             value = made[name] if name in made else Unknown(f"${name}", row.step.id)
             self._put(scope, name, value, one, frame)
         return ON
+
+
+def arguments_of(
+    one: Act, facts: Mapping[str, ToolFacts], value: Callable[[Expression], Foreseen]
+) -> tuple[tuple[Foreseen, ...], dict[str, Foreseen]]:
+    """What a call is given: its inputs, if a model or an agent takes them, and its arguments by name."""
+    positional = [value(node) for node in one.positional]
+    named = [(name, value(node)) for name, node in one.named]
+    if one.kind not in (CallKind.MODEL, CallKind.AGENT) and positional:
+        given = {name for name, _ in named}
+        parameters = fact_of(Call(one.tool), facts).parameters
+        known = filled_parameters(parameters, given, len(positional))
+        known += [f"arg{i}" for i in range(len(known), len(positional))]
+        named = [*zip(known, positional, strict=True), *named]
+        positional = []
+    return tuple(map(data_of, positional)), {name: data_of(each) for name, each in named}
 
 
 def data_of(value: Foreseen) -> Foreseen:

@@ -183,6 +183,18 @@ class TreeLabels(LabelReading):
         self._may_fail(scope, statement, evaluator)
         self._note(scope, self._governed(scope, id_).decides, pc)
 
+    def edited(self, scope: Scope, name: str) -> None:
+        """A person has set a variable of a scope: it is labelled like an input.
+
+        The value may derive from the one it replaces, so its readers are restricted to those of the old one.
+        """
+        home = scope.home_of(name)
+        known = self._enforcement.inputs.get(name, self._enforcement.given)
+        before = home.variables.get(name)
+        readers = None if before is None else before.value.label.readers
+        noted = () if before is None else before.noted
+        home.variables[name] = Known(Labelled(known.join(Label(False, readers))), noted)
+
     # ------------------------------------------------------------ calls
 
     def admit(

@@ -41,6 +41,7 @@ from callsheet.machine.tree.program import (
 )
 from callsheet.machine.tree.statements import Statements
 from callsheet.machine.tree.typing import conformed
+from callsheet.machine.tree.variables import value_like
 
 if TYPE_CHECKING:
     from callsheet.machine.run import Run
@@ -221,6 +222,8 @@ class Blocks(Statements):
             loop.next += 1
             loop.open += 1
             item = self._item(loop, index)
+            if run.edits is not None:
+                self._edit_beginning(run, item, loop.path + f"[{index}]")
             if self._execute(run, item, out, None) == WAITING:
                 continue
             assert item.ended is not None
@@ -238,6 +241,15 @@ class Blocks(Statements):
             slots[inside] = outer[outside]
         slots[op.item_slot] = loop.items[index]
         return Activation(body, slots, f"{loop.path}[{index}]/", act, loop, index, True)
+
+    def _edit_beginning(self, run: Run, act: Activation, place: str) -> None:
+        """Set the edited variables of an item or sub-plan that begins."""
+        for name, value in (run.edits or {}).items():
+            around, _, variable = name.rpartition("/")
+            if around == place and variable in act.body.names:
+                slot = act.body.names.index(variable)
+                act.slots[slot] = value_like(act.slots[slot], value)
+                self.edited(act, variable)
 
     def _item_ended(self, run: Run, loop: Loop, item: Activation, ended: Ended) -> None:
         loop.open -= 1
@@ -327,6 +339,8 @@ class Blocks(Statements):
             slots[slot] = value
         for slot, one in op.defaults:
             slots[slot] = self._default(one)
+        if run.edits is not None:
+            self._edit_beginning(run, inner, visit)
         signal = self._execute(run, inner, out, None)
         if signal == WAITING:
             return WAITING

@@ -117,6 +117,9 @@ class Execution:
     def computed(self, act: Activation, op: ComputeOp, made: Mapping[str, Any]) -> None:
         """A COMPUTE has given these values."""
 
+    def edited(self, act: Activation, name: str) -> None:
+        """A person has set a variable of an activation."""
+
     def bound(
         self, act: Activation, id_: str, name: str, failure: Failure, *, is_failure: bool = False
     ) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
+from callsheet.ir import JSON
 from callsheet.ir.tree import Word
 from callsheet.machine.commands import Command
 from callsheet.machine.frames import Attempt, End, TreeFrame, Wait
@@ -18,7 +19,7 @@ from callsheet.machine.tree.activations import Activation, Ended, Loop, Members
 from callsheet.machine.tree.blocks import Blocks
 from callsheet.machine.tree.execution import CarryOut, RunEnds
 from callsheet.machine.tree.failures import Failure
-from callsheet.machine.tree.guards import WAITING
+from callsheet.machine.tree.guards import STAY, WAITING
 from callsheet.machine.tree.program import (
     BranchOp,
     BreakOp,
@@ -38,11 +39,13 @@ from callsheet.machine.tree.program import (
     RequireOp,
     RoundOp,
     SayOp,
+    Store,
     TreeProgram,
     UnguardOp,
     UntilOp,
     YieldOp,
 )
+from callsheet.machine.tree.variables import place_of, scopes_under_way, value_like
 
 if TYPE_CHECKING:
     from callsheet.machine.run import Run
@@ -51,10 +54,12 @@ if TYPE_CHECKING:
 class TreeRun(Blocks):
     """The part of a run that only a plan tree has."""
 
-    __slots__ = ()
+    __slots__ = ("is_edited",)
 
     def __init__(self, program: TreeProgram, slots: list[Any]) -> None:
         super().__init__(program, slots, OPERATIONS)
+        self.is_edited = False
+        """Whether the edits that the run holds have been made over what the current event sets."""
 
     def advance(self, run: Run, out: list[Command]) -> None:
         """Begin the plan."""
@@ -110,10 +115,14 @@ class TreeRun(Blocks):
         """Execute an activation and what goes on behind it; `first` is done before its next operation."""
         try:
             following: Activation | None = act
+            if run.edits is not None:
+                first = partial(self._then_edited, run, first)
             while following is not None and run.result is None and self.ending is None:
                 if self._execute(run, following, out, first) == WAITING:
                     return
                 following, first = self._deliver(run, following, out)
+                if run.edits is not None and following is not None and first is not None:
+                    first = partial(self._then_edited_again, run, following, first)
         except RunEnds as ends:
             self.ending = ends.end
             self.paused.clear()
@@ -140,6 +149,57 @@ class TreeRun(Blocks):
                 assert parent is not None
                 return parent, lambda: self._returned(run, parent, invoke, act)
         return None, None
+
+    # -------------------------------------------------------------- edits
+
+    def _then_edited(self, run: Run, first: Callable[[], int] | None) -> int:
+        """Do what an event leads to at once, then set the edited variables over it."""
+        try:
+            return STAY if first is None else first()
+        finally:
+            self.is_edited = True
+            run.edit(run.edits or {}, notifies=True)
+
+    def _then_edited_again(self, run: Run, act: Activation, first: Callable[[], int]) -> int:
+        """Go on behind a block that the event has ended: an edit overrides what the block sets."""
+        into = getattr(act.body.operations[act.pc], "into", None)
+        try:
+            return first()
+        finally:
+            if isinstance(into, Store):
+                place = place_of(act)
+                name = f"{place}/{into.name}" if place else into.name
+                self.edit(run, {n: value for n, value in (run.edits or {}).items() if n == name})
+
+    def edit(self, run: Run, values: Mapping[str, JSON]) -> None:
+        """Set variables to values that a person gave, by their names and places; others do not exist yet."""
+        scopes = scopes_under_way(run) if values else {}
+        for name, value in values.items():
+            place, _, variable = name.rpartition("/")
+            act = scopes.get(place)
+            if act is not None:
+                self._set_by_hand(run, scopes, act, variable, value)
+
+    def _set_by_hand(
+        self, run: Run, scopes: Mapping[str, Activation], act: Activation, name: str, given: JSON
+    ) -> None:
+        """Set a variable of an activation, and what the items under way inside it have seen of it."""
+        if name not in act.body.names:
+            if act is self.main:
+                run.scope.take_over({name: given})
+            return
+        slot = act.body.names.index(name)
+        value = value_like(act.slots[slot], given)
+        self.put(run, act, slot, value)
+        self.edited(act, name)
+        seen = {id(act.slots): slot}
+        for item in scopes.values():
+            if isinstance(item.role, Loop) and id(item.role.act.slots) in seen:
+                outside = seen[id(item.role.act.slots)]
+                for outer, inner in item.body.captures:
+                    if outer == outside:
+                        item.slots[inner] = value
+                        seen[id(item.slots)] = inner
 
     def _end_run(self, run: Run, ended: Ended) -> None:
         by = ended.by

@@ -94,6 +94,10 @@ class MonitoredTreeRun(TreeRun):
         self.monitor.note_secret(failure.step, label)
         return failure._replace(label=label)
 
+    def edited(self, act: Activation, name: str) -> None:
+        """A person has set a variable; it gets the label of an input."""
+        self.labels.edited(_scope(act), name)
+
     def bound(
         self, act: Activation, id_: str, name: str, failure: Failure, *, is_failure: bool = False
     ) -> None:
