@@ -20,6 +20,7 @@ from callsheet.runtime.doubt import Resolution
 from callsheet.store import check_run_id, new_run_id
 
 _NAME = lazy.pattern(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_PLACED_NAME = lazy.pattern(r"(?:[^/\s]+/)*[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 InDoubt: TypeAlias = "Decision | Literal['retry', 'skip', 'fail'] | TookPlace"
 """A decision on calls that may or may not have taken place: call again (`retry`), take null as the result
@@ -34,14 +35,17 @@ def names_of(given: Iterable[str], argument: str) -> Iterable[str]:
     return [wanted(argument, name, str, "a list of names") for name in names]
 
 
-def values_of(inputs: Mapping[str, Any] | None, argument: str = "inputs") -> dict[str, JSON]:
+def values_of(
+    inputs: Mapping[str, Any] | None, argument: str = "inputs", *, placed: bool = False
+) -> dict[str, JSON]:
     """The variables of a run, copied as JSON; raises CallsheetError (RUN022) for an invalid name or value.
 
-    `argument` is the name of the parameter for the message of a TypeError.
+    `argument` is the name of the parameter for the message of a TypeError. Names may be `placed` in an item
+    or sub-plan, as in `S2[4]/left`.
     """
     values: dict[str, JSON] = {}
     for name, value in wanted_names(argument, inputs).items():
-        if _NAME.fullmatch(name) is None:
+        if (_PLACED_NAME if placed else _NAME).fullmatch(name) is None:
             raise _cannot_be_given(name, "it is not a name", "names are letters, digits and _, without $")
         try:
             values[name] = to_json(value)

@@ -258,7 +258,7 @@ def _edits_of(
     wanted("steps", steps or {}, Mapping, "a dict of lines by step")
     for line in wanted_names("steps", steps or {}).values():
         wanted("steps", line, str, "a dict of lines by step")
-    return Edits(values_of(variables, "variables"), dict(arguments or {}), dict(steps or {}), by)
+    return Edits(values_of(variables, "variables", placed=True), dict(arguments or {}), dict(steps or {}), by)
 
 
 def _check_names(new_id: object, effects: object, by: object) -> None:

@@ -279,7 +279,7 @@ class RunMoment:
     @property
     def variables(self) -> Mapping[str, JSON]:
         """The variables that were set."""
-        return self.folded.machine.variables()
+        return self.folded.machine.all_variables()
 
     @property
     def visits(self) -> Mapping[str, int]:

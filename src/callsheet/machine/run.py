@@ -418,9 +418,12 @@ class Run:
 
     def edit(self, values: Mapping[str, JSON], *, notifies: bool) -> None:
         """Set variables to values that a person gave, and tell the observer if `notifies`."""
-        self.scope.take_over(values)
-        if self.monitor is not None:
-            self.monitor.edited(values)
+        if self.tree is not None:
+            self.tree.edit(self, values)
+        else:
+            self.scope.take_over(values)
+            if self.monitor is not None:
+                self.monitor.edited(values)
         if self.observer is not None and notifies:
             for name, value in values.items():
                 self.observer(Note(NoteKind.EDITED, "", "", name, value))
@@ -428,6 +431,9 @@ class Run:
     def hold_edits(self) -> None:
         """Apply the pending edits over what the current event has set."""
         edits, self.edits = self.edits or {}, None
+        if self.tree is not None and self.tree.is_edited:
+            self.tree.is_edited = False
+            return
         now = self.scope.to_dict()
         for name, value in edits.items():
             if self.last is not None and now.get(name) is self.last:
@@ -442,6 +448,14 @@ class Run:
         from callsheet.machine.tree.wire import plain  # noqa: PLC0415 - only for version 2
 
         return {name: plain(value) for name, value in values.items()}
+
+    def all_variables(self) -> dict[str, JSON]:
+        """As `variables`, with those of items and sub-plans of a plan tree that are under way, by place."""
+        if self.tree is None or self.result is not None:
+            return self.variables()
+        from callsheet.machine.tree.variables import inner_variables  # noqa: PLC0415 - only for version 2
+
+        return {**self.variables(), **inner_variables(self)}
 
     def finish(self, end: End, out: list[Command], objection: PolicyRefusal | None = None) -> None:
         """End the run; `objection` is its policy's, if that is the reason."""

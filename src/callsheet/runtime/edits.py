@@ -7,7 +7,7 @@ a JournalError.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, cast
@@ -16,10 +16,16 @@ from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, 
 from callsheet.frontends.dag import format_dag, parse_dag
 from callsheet.frontends.ltp import parse
 from callsheet.ir import JSON, DictExpr, ListExpr, Literal, Order, Plan, Step, Value
-from callsheet.ir.plan import flat
 from callsheet.ir.strict_json import NotJson, read_json
-from callsheet.machine import Edited
+from callsheet.machine import Edited, Machine
 from callsheet.machine.keys import parse_key
+from callsheet.machine.tree.variables import (
+    names_under_way,
+    results_under_way,
+    secret_under_way,
+    wrong_input,
+)
+from callsheet.runtime import tree_edits
 from callsheet.sealing.known import Known
 from callsheet.sealing.masking import mask_value
 from callsheet.sealing.sealer import is_sealed
@@ -125,25 +131,54 @@ def edit_of(before: Folded, last: Event, edits: Edits) -> Edited | None:
             hint="name an earlier event: `callsheet show RUN --events` lists them",
         )
     known = {*machine.program.names, *machine.variables()}
+    if machine.tree is not None:
+        known = set(names_under_way(machine))
     for name in edits.variables:
         if name not in known:
             suggestions = did_you_mean(name, known)
             hint = f"did you mean {' or '.join('$' + n for n in suggestions)}?" if suggestions else None
+            hint = hint or _where(name, known)
             raise JournalError("JRN084", f"the run has no variable ${name[:80]}", hint)
     if not edits.variables:
         return None
     return Edited(dict(edits.variables), edits.by, holds=is_fed_to_machine(last.type))
 
 
+def _where(name: str, known: Collection[str]) -> str | None:
+    """Where variables of this name are, in items and sub-plans under way at the event."""
+    inner = sorted(one for one in known if one.rpartition("/")[2] == name.rpartition("/")[2])
+    return f"at that event there is {', '.join('$' + one for one in inner[:8])}" if inner else None
+
+
+def check_inputs(before: Folded, edits: Edits, at: int) -> None:
+    """Check the values of the inputs of a plan with blocks, which have types. Raises JournalError (JRN084).
+
+    At the first event only inputs can be edited: nothing else is there to be replaced.
+    """
+    tree = before.machine.program.tree
+    if tree is None:
+        return
+    inputs = {one.name for _, one in tree.inputs}
+    for name, value in edits.variables.items():
+        if at == 1 and name not in inputs:
+            raise JournalError(
+                "JRN084",
+                f"${name[:80]} is no input of the plan, so it has no value at event 1 that could be replaced",
+                f"fork after the event that sets it; the inputs are {', '.join(sorted(inputs)) or 'none'}",
+            )
+        wrong = wrong_input(tree, name, value)
+        if wrong:
+            raise JournalError("JRN084", f"${name} cannot be that: {wrong}", "give a value of its type")
+
+
 def secret_in(before: Folded, start: Start, edits: Edits) -> frozenset[str]:
     """The edited variables that replace secret values."""
     monitor = before.machine.monitor
     labels = {} if monitor is None else monitor.variables()
-    return frozenset(
-        name
-        for name in edits.variables
-        if name in start.secret or (name in labels and labels[name][0].is_secret)
-    )
+    secret = {name for name, (label, _) in labels.items() if label.is_secret}
+    if monitor is not None and before.machine.tree is not None:
+        secret |= secret_under_way(before.machine)
+    return frozenset(name for name in edits.variables if name in start.secret or name in secret)
 
 
 def sealed_before(history: ParentHistory, at: int, edits: Edits) -> frozenset[str]:
@@ -153,7 +188,7 @@ def sealed_before(history: ParentHistory, at: int, edits: Edits) -> frozenset[st
     names = set[str]()
     for seq in {at, history.parent.events}:
         opened, closed = (
-            state_at(history.plan, rows, seq, history.plan_of)[0].machine.variables()
+            state_at(history.plan, rows, seq, history.plan_of)[0].machine.all_variables()
             for rows in (history.events(), history.closed())
         )
         names |= {name for name in edits.variables if opened.get(name) != closed.get(name)}
@@ -189,8 +224,8 @@ def check_not_begun(history: ParentHistory, edits: Edits, at: int) -> None:
                 f"at event {event.seq} the run followed a new plan of RE-PLAN, which cannot be edited",
                 hint=f"fork before it, or edit only variables: --at {event.seq - 1}",
             )
-        if event.key is not None and parse_key(event.key).step in changed:
-            step = parse_key(event.key).step
+        step = "" if event.key is None else parse_key(event.key).step.removesuffix(":clock")
+        if step in changed:
             raise JournalError(
                 "JRN082",
                 f"step {step} had started at event {event.seq}, so it cannot be edited any more",
@@ -206,7 +241,7 @@ def check_same_past(before: Folded, now: Folded, edits: Edits) -> None:
         others = ((key, c) for key, c in folded.waiting.items() if parse_key(key).step not in changed)
         return {key: command for key, command in others if key in folded.launched}
 
-    is_same = before.machine.variables() == now.machine.variables() and left(before) == left(now)
+    is_same = _past(before.machine) == _past(now.machine) and left(before) == left(now)
     if not is_same:
         raise JournalError(
             "JRN082",
@@ -216,14 +251,23 @@ def check_same_past(before: Folded, now: Folded, edits: Edits) -> None:
         )
 
 
+def _past(machine: Machine) -> object:
+    """What a run has made so far: its variables, and the results of items of loops under way."""
+    if machine.tree is None:
+        return machine.variables()
+    return machine.all_variables(), results_under_way(machine)
+
+
 def with_arguments(plan: Plan, given: Mapping[tuple[str, str], JSON]) -> Plan:
     """The plan with these arguments, by step and name; a text is a literal, in which `$` has no meaning.
 
     A positional argument is named by its index, from 0. Raises JournalError (JRN084) for an unknown step, or
     one that calls no tool; an unknown name adds an argument.
     """
-    flat(plan, "the edit of a step")
     for (step, name), value in given.items():
+        if plan.tree is not None:
+            plan = tree_edits.with_argument(plan, step, name, value)
+            continue
         plan = _with_step(plan, step, lambda old, n=name, v=value: _with_argument(old, n, v))
     return plan
 
@@ -233,8 +277,10 @@ def with_steps(plan: Plan, given: Mapping[str, str]) -> Plan:
 
     Raises JournalError (JRN084) for an unknown step, CallsheetError for a text that is not a step.
     """
-    flat(plan, "the edit of a step")
     for step, text in given.items():
+        if plan.tree is not None:
+            plan = tree_edits.with_line(plan, step, text)
+            continue
         read = _read_object if plan.order is Order.DAG else _read_line
         plan = _with_step(plan, step, lambda old, t=text, p=plan, r=read: r(p, old, t))
     return plan

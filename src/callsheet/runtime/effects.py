@@ -42,6 +42,7 @@ class AheadCall:
     call stands for each of several. With `is_next` it is made at once, with `is_sure` unless a step fails
     before. `earlier` is the parent's call in its place, if any, and `is_same` says that it had exactly these
     arguments. `in_doubt` means that it had left when the run branched off, with unknown outcome.
+    A call without a key is made for each item or round, as `per` says.
     """
 
     key: str
@@ -50,6 +51,7 @@ class AheadCall:
     is_sure: bool = False
     in_doubt: bool = False
     earlier: EarlierCall | None = None
+    per: str = "item"
     is_same: bool = False
 
     @property
@@ -115,7 +117,7 @@ class EffectAhead:
         elif call.is_next:
             lead = "next"
         elif not call.key:
-            lead = "for each item"
+            lead = f"for each {call.per}"
         elif self.on_failure:
             lead = "only after a failure"
         else:

@@ -66,7 +66,7 @@ class ParentCalls:
         return EarlierCall(call.seq, call.tool, self.args_of(call))
 
 
-class _Open(NamedTuple):
+class OpenCall(NamedTuple):
     """A call that the new run makes as soon as it goes on, or once it is approved."""
 
     key: str
@@ -81,6 +81,10 @@ def effects_ahead(folded: Folded, parent: ParentCalls) -> tuple[EffectAhead, ...
     """The steps that may have side effects when the run goes on, in plan order."""
     if folded.machine.result is not None:
         return ()
+    if folded.machine.tree is not None:
+        from callsheet.runtime.tree_effects import tree_effects_ahead  # noqa: PLC0415 - only for version 2
+
+        return tree_effects_ahead(folded, parent)
     return tuple(_Preview(folded, parent).effects())
 
 
@@ -98,8 +102,8 @@ class _Preview:
         self._later = [c for c in parent.calls if parse_key(c.key).generation > generation]
         self._variables = self._shown_variables()
         self._begun = _begun_steps(machine, hides=self._hides)
-        self._open: dict[tuple[str, str], list[_Open]] = {}
-        for call in _open_calls(folded):
+        self._open: dict[tuple[str, str], list[OpenCall]] = {}
+        for call in calls_that_are_open(folded):
             self._open.setdefault((call.step, call.tool), []).append(call)
 
     def effects(self) -> Iterator[EffectAhead]:
@@ -176,7 +180,7 @@ class _Preview:
         visit = self._machine.visits[code.identity] + 1
         return self._machine.generation + (code.prefix if visit == 1 else f"{code.prefix[:-1]}@{visit}.")
 
-    def _open_call(self, call: _Open, step: Step) -> AheadCall:
+    def _open_call(self, call: OpenCall, step: Step) -> AheadCall:
         args: Mapping[str, Foreseen] = self._as_shown(call, step) if self._hides else dict(call.args)
         ahead = AheadCall(call.key, args, call.is_next, is_sure=call.is_next, in_doubt=call.in_doubt)
         return self._compared(ahead, call.tool, call.args)
@@ -219,7 +223,7 @@ class _Preview:
             for name, value in values.items()
         }
 
-    def _as_shown(self, call: _Open, step: Step) -> Mapping[str, Foreseen]:
+    def _as_shown(self, call: OpenCall, step: Step) -> Mapping[str, Foreseen]:
         """The arguments of an open call as far as variables that may be shown make them."""
         action = step.call
         planned: dict[str, Foreseen] = {}
@@ -267,18 +271,18 @@ def _begun_steps(machine: Machine, *, hides: bool) -> dict[str, Begun]:
     return begun
 
 
-def _open_calls(folded: Folded) -> Iterator[_Open]:
+def calls_that_are_open(folded: Folded) -> Iterator[OpenCall]:
     """The calls that are made when the run goes on, and those that wait for an approval or a retry."""
     machine, doubtful = folded.machine, folded.in_doubt()
     asked = {attempt.key: attempt for attempt, _ in machine.asking.open()}
     for key, command in folded.waiting.items():
         match command:
             case CallTool(step=step, tool=tool, args=args):
-                yield _Open(key, step, tool, args, in_doubt=key in doubtful)
+                yield OpenCall(key, step, tool, args, in_doubt=key in doubtful)
             case RunAgent(step=step, tool=tool, inputs=inputs, args=args):
-                yield _Open(key, step, tool, {"inputs": inputs, **args}, in_doubt=key in doubtful)
+                yield OpenCall(key, step, tool, {"inputs": inputs, **args}, in_doubt=key in doubtful)
             case Probe(call=call):
-                yield _Open(key, call.step, call.tool, call.args, in_doubt=True)
+                yield OpenCall(key, call.step, call.tool, call.args, in_doubt=True)
             case Ask(asked=Approval(answer=())) if key in asked:
                 yield _of_attempt(key, asked[key])
             case Sleep() if key in machine.asleep:
@@ -288,11 +292,11 @@ def _open_calls(folded: Folded) -> Iterator[_Open]:
                 pass
 
 
-def _of_attempt(key: str, attempt: Attempt) -> _Open:
+def _of_attempt(key: str, attempt: Attempt) -> OpenCall:
     args: Mapping[str, JSON] = attempt.args
     if attempt.code.kind is Kind.AGENT:
         args = {"inputs": attempt.inputs, **args}
-    return _Open(key, attempt.frame.code.id, attempt.code.tool, args, is_next=False)
+    return OpenCall(key, attempt.frame.code.id, attempt.code.tool, args, is_next=False)
 
 
 def _steps_ahead(machine: Machine) -> Iterator[int]:

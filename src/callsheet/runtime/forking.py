@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from callsheet import lazy
-from callsheet.diagnostics import CallsheetError, did_you_mean
+from callsheet.diagnostics import did_you_mean
 from callsheet.ir import JSON, Order, Plan, plan_hash
 from callsheet.machine import Limits, LimitsChanged, Machine, ToolFacts
 from callsheet.machine.forecasting.partial_values import is_same
@@ -25,6 +25,7 @@ from callsheet.runtime.edits import (
     Edits,
     ParentHistory,
     changed_steps,
+    check_inputs,
     check_not_begun,
     check_plain,
     check_same_past,
@@ -205,12 +206,6 @@ def fork(
             "JRN041", f"the run has no event {at}", f"its events have the numbers 1 to {parent.events}"
         )
     history = ParentHistory(journal, parent, known)
-    if history.plan.tree is not None:
-        raise CallsheetError.single(
-            "CFG023",
-            "a fork does not know the blocks of version 2 yet",
-            help="edit the plan's text, and keep what is unchanged: callsheet rerun RUN --plan FILE",
-        )
     check_plain(history, edits)
     before, last = state_at(history.plan, history.events(), at, history.plan_of)
     plan = history.plan
@@ -228,6 +223,7 @@ def fork(
         body |= {"launch": {**body["launch"], "servers": servers}} if servers else {}
         body |= {} if revision.policy is None else policy_body(revision.policy)
     edit = edit_of(before, last, edits)
+    check_inputs(before, edits, at)
     if edit is not None and at == 1:
         body, edit = with_inputs(body, edits.variables), None
     if edits.changes_plan:
@@ -338,10 +334,10 @@ def _hidden(history: ParentHistory, new_branch: Branch, public: frozenset[str]) 
         stored, _ = state_at(history.plan, history.closed(), new_branch.at, history.plan_of)
     except JournalError:
         return None
-    closed = stored.machine.variables()
+    closed = stored.machine.all_variables()
     return frozenset(
         name
-        for name, value in new_branch.folded.machine.variables().items()
+        for name, value in new_branch.folded.machine.all_variables().items()
         if name not in public and not (name in closed and is_same(value, closed[name]))
     )
 

@@ -16,7 +16,8 @@ from callsheet.ir.operations import CLOCK, COMPUTE, CallKind, call_kind
 from callsheet.ir.tree import Act, all_statements
 from callsheet.machine import CallTool, ToolFacts
 from callsheet.machine.forecasting import Foreseen, Knowledge
-from callsheet.machine.forecasting.tree_interpreter import ForeseenCall, Recalled, foresee_tree
+from callsheet.machine.forecasting.tree_calls import ForeseenCall, Recalled
+from callsheet.machine.forecasting.tree_interpreter import foresee_tree
 from callsheet.ports.transforms import work_out
 from callsheet.runtime.edits import ParentHistory
 from callsheet.runtime.effects import AheadCall, EarlierCall, EffectAhead

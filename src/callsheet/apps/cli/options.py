@@ -441,8 +441,12 @@ def _read_plan_input(path: Path | None) -> str:
 _NAME = lazy.pattern(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 
-def parse_variables(assignments: Iterable[str], option: str = "--var") -> dict[str, Any]:
+def parse_variables(
+    assignments: Iterable[str], option: str = "--var", *, placed: bool = False
+) -> dict[str, Any]:
     """The variables of an option by name. Raises CallsheetError (CFG011) for an invalid or repeated one.
+
+    Names may be `placed` in an item or sub-plan of a run, as in `S2[4]/left`.
 
     >>> parse_variables(["n=3", "city=Oslo", 'tags=["a"]', "empty="])
     {'n': 3, 'city': 'Oslo', 'tags': ['a'], 'empty': ''}
@@ -452,7 +456,8 @@ def parse_variables(assignments: Iterable[str], option: str = "--var") -> dict[s
         name, equals, value = text.partition("=")
         if not equals:
             raise _error(f"{option} {text[:60]!r} has no =", f"write {option} name=value")
-        name = parse_name(option, name)
+        place, slash, name = name.rpartition("/") if placed else ("", "", name)
+        name = place.strip().removeprefix("$") + slash + parse_name(option, name)
         if name in values:
             raise _error(f"{option} gives {name} twice", "give each variable once")
         values[name] = parse_value(f"{option} {name}", value)

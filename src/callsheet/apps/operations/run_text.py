@@ -212,7 +212,7 @@ def _asks(details: RunDetails, hint: str) -> Iterator[str]:
 def _end(details: RunDetails) -> Iterator[str]:
     machine = details.account.folded.machine
     yield ""
-    for name, value in machine.variables().items():
+    for name, value in machine.all_variables().items():
         yield f"${name} = {preview(value, 100)}"
     result = machine.result
     if result is not None:

@@ -73,6 +73,7 @@ from callsheet.apps.table.texts import (
     Lines,
     Name,
     NamedPlanArguments,
+    PlacedName,
     PolicyName,
     Values,
 )
@@ -421,7 +422,7 @@ class ForkArguments(BranchArguments):
         Number | None,
         in_http(kind=Number, default=..., description="The last event that the new run shares."),
     ] = Field(None, description="The last event that the new run shares. This or before.")
-    variables: Annotated[dict[Name, JsonValue], in_mcp(kind=dict[str, Any])] = Field(
+    variables: Annotated[dict[PlacedName, JsonValue], in_mcp(kind=dict[str, Any])] = Field(
         {}, description="Changed variables, by name."
     )
     arguments: Annotated[list[ChangedArgument], Field(max_length=1_000)] = Field(

@@ -75,6 +75,8 @@ _COLUMNS = 120
 NAME = r"^[A-Za-z_][A-Za-z0-9_]*$"
 NAME_SPELLING = "a name is made of A-Z, a-z, 0-9 and underscore, and does not begin with a digit"
 Name = Annotated[str, Field(pattern=NAME, max_length=200)]
+PlacedName = Annotated[str, Field(pattern=r"^([^/\s]+/)*[A-Za-z_][A-Za-z0-9_]*$", max_length=1_000)]
+"""The name of a variable of a run; one of an item or sub-plan has its path before it, as in S2[4]/left."""
 Line = Annotated[str, Field(max_length=10_000)]
 Lines = Annotated[list[str], Field(max_length=1_000)]
 Amount = Annotated[float, Field(ge=0, le=1e15)]

@@ -17,94 +17,27 @@ A machine calls, with the scope of the activation and the id of the statement:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from callsheet.ir.expr import Literal
 from callsheet.ir.expression import Expression, variables_in
 from callsheet.ir.labels import LITERAL, Label, join
-from callsheet.ir.tree import (
-    Act,
-    Assign,
-    Block,
-    Compute,
-    Foreach,
-    If,
-    Invoke,
-    Let,
-    Repeat,
-    Require,
-    Say,
-    Statement,
-    Tree,
-    Word,
-    all_statements,
-    operands,
-    variables_read,
-    variables_set,
-)
-from callsheet.ir.tree_flow import Governed, Region, assigned_outside
-from callsheet.ir.types import Basic, Type, names_values
-from callsheet.machine.monitor.enforcement import Enforcement
-from callsheet.machine.monitor.judging import Judging
+from callsheet.ir.tree import Act, Assign, Compute, Foreach, If, Invoke, Let, Repeat, Say, Word, operands
+from callsheet.ir.types import names_values
+from callsheet.machine.monitor.label_reading import LabelReading, Values, no_value
 from callsheet.machine.monitor.reads import argument_of
-from callsheet.machine.monitor.tree_scopes import RESULTS, YIELDED, Body, Known, Lists, Noted, Scope
-from callsheet.machine.monitor.variable_labels import NOTHING_SHOWN, Admitted, Origins, VariableLabels
+from callsheet.machine.monitor.tree_scopes import Known, Lists, Scope
+from callsheet.machine.monitor.variable_labels import NOTHING_SHOWN, Admitted
 from callsheet.policy.calls import Argument, CallView, Hole
-from callsheet.policy.expression_labels import ExpressionLabels
-from callsheet.policy.judge import judge_of
-from callsheet.policy.labelled import NOTHING, Labelled, dotted, failure_of, is_failure, raised
-from callsheet.policy.model import Implicit
+from callsheet.policy.labelled import NOTHING, Labelled, dotted, failure_of, raised
 from callsheet.policy.program_flow import program_flow
 
-Values = Callable[[str], Any]
-"""The present value of a variable, by its name."""
-_MOST = 8
 
-
-class TreeLabels:
+class TreeLabels(LabelReading):
     """The labels of one run; raises RefusedByPolicy from `admit` and `answered`."""
 
-    def __init__(self, tree: Tree, enforcement: Enforcement, *, literal: Label | None = None) -> None:
-        rules = enforcement.rules or judge_of(enforcement.policy)
-        self._judge = rules
-        self._enforcement = enforcement
-        self.judging = Judging(enforcement.judge, VariableLabels())
-        self._strict = rules.policy.implicit is Implicit.STRICT
-        self._literal = rules.policy.planner if literal is None else literal
-        self._tree = tree
-        self._statements: dict[str, Statement] = {one.id: one for one in all_statements(tree)}
-        self._ids = list(self._statements)
-        self._places = {id_: place for place, id_ in enumerate(self._ids)}
-        self._bodies: dict[str, Body] = {}
-        self._outer: dict[str, frozenset[str]] = {}
-        self.clock = LITERAL
-        """The label of the time: that of all decisions and calls so far."""
-
-    # ------------------------------------------------------------ scopes
-
-    def begin(self, names: Iterable[str]) -> Scope:
-        """The scope of the main plan, whose inputs have these names."""
-        scope = Scope(self._body("", self._tree.body))
-        secret = {one.name for one in self._tree.inputs if one.is_secret}
-        for name in names:
-            label = self._enforcement.inputs.get(name, self._enforcement.given)
-            label = Label(label.untrusted, frozenset()) if name in secret else label
-            scope.variables[name] = Known(Labelled(label))
-        return scope
-
-    def item(self, scope: Scope, id_: str) -> Scope:
-        """The scope of one item of a loop."""
-        loop = self._statements[id_]
-        assert isinstance(loop, Foreach)
-        listed = scope.lists[id_]
-        inner = Scope(scope.body, scope, scope.base, True, noted=scope.noted)
-        inner.variables[loop.var] = Known(listed.item)
-        for name in self.outer_names(id_):
-            home = scope.home_of(name)
-            if name in home.variables:
-                inner.before.append((home, name, home.variables[name]))
-        return inner
+    # ------------------------------------------------------------ items and sub-plans
 
     def item_done(self, scope: Scope, id_: str, item: Scope, *, is_undone: bool = False) -> None:
         """An item has ended, or failed: what it yielded becomes part of the list.
@@ -121,7 +54,7 @@ class TreeLabels:
             )
             home.variables[name] = Known(value, tuple(dict.fromkeys((*known.noted, *now.noted))))
         listed = scope.lists[id_]
-        listed.label = listed.label.join(self._evaluator(item, id_, _no_value).forgotten(item.result).label)
+        listed.label = listed.label.join(self._evaluator(item, id_, no_value).forgotten(item.result).label)
         listed.label = listed.label.join(item.failure)
 
     def invoked(self, scope: Scope, id_: str, values: Values) -> Scope:
@@ -165,126 +98,6 @@ class TreeLabels:
             else:
                 self._note(scope, (region,), inner.content)
         self._escapes(scope, governed, inner.content, inner.caught)
-
-    @staticmethod
-    def _escapes(scope: Scope, governed: Governed, content: Label, caught: Label) -> None:
-        """A failure may end the plan or sub-plan around a statement."""
-        if governed.escapes:
-            root = scope.root
-            root.content = root.content.join(content)
-            root.caught = root.caught.join(content).join(caught)
-
-    def _checked(self, scope: Scope, statement: Statement, type_: Type | None, value: Labelled) -> None:
-        """The result of a statement is checked against a type."""
-        if type_ is not None and type_ is not Basic.JSON and value.label is not LITERAL:
-            evaluator = self._evaluator(scope, statement.id, _no_value)
-            evaluator.casts(value, type_, self._tree.named_types)
-            self._may_fail(scope, statement, evaluator)
-
-    def _body(self, name: str, block: Block) -> Body:
-        if name not in self._bodies:
-            self._bodies[name] = Body.of(block)
-        return self._bodies[name]
-
-    # ------------------------------------------------------------ reading
-
-    def counter(self, scope: Scope, id_: str) -> Label:
-        """The label of all decisions that led to a statement."""
-        number = scope.body.flow.of[id_].number
-        label = scope.base
-        for noted in scope.noted:
-            if noted.region.first <= number <= noted.region.last:
-                label = label.join(noted.label)
-        return label
-
-    def label_of(self, scope: Scope, name: str, id_: str) -> Label:
-        """The label of a variable as a statement reads it."""
-        return self._read(scope, name, scope.body.flow.of[id_].number).label
-
-    def finals(self, scope: Scope) -> dict[str, tuple[Label, Origins]]:
-        """The label of each variable of a scope as it is seen after the plan, and what it was made by."""
-        values = {name: self._read(scope, name, -1) for name in scope.variables}
-        return {name: (value.label, self._steps((value,))) for name, value in values.items()}
-
-    def statement(self, id_: str) -> Statement:
-        """The statement with this id."""
-        return self._statements[id_]
-
-    def _read(self, scope: Scope, name: str, number: int) -> Labelled:
-        known = scope.find(name)
-        if known is None:
-            return NOTHING
-        value = known.value
-        for region, label in known.noted:
-            if not region.first <= number <= region.last:
-                value = raised(value, label)
-        return value
-
-    def _evaluator(self, scope: Scope, id_: str, values: Values) -> ExpressionLabels:
-        number = scope.body.flow.of[id_].number
-
-        def variable(name: str) -> Labelled:
-            known = self._read(scope, name, number)
-            value = values(name)
-            if value is ABSENT or is_failure(known):
-                return known
-            return known._replace(shapes=(argument_of("", value, known.label, name),))
-
-        def clock() -> Label:
-            return self.clock.join(self.counter(scope, id_))
-
-        return ExpressionLabels(self._judge, variable, clock, self._literal)
-
-    def _is_plain(self, scope: Scope, names: Iterable[str]) -> bool:
-        """Whether nothing that is read has a label, so that nothing need be worked out."""
-        if self._literal is not LITERAL:
-            return False
-        for name in names:
-            known = scope.find(name)
-            if known is not None and (known.noted or known.value.label is not LITERAL):
-                return False
-        return True
-
-    def _governed(self, scope: Scope, id_: str) -> Governed:
-        return scope.body.flow.of[id_]
-
-    def _counts(self, scope: Scope, id_: str) -> bool:
-        return self._strict or scope.in_loop or self._governed(scope, id_).in_loop
-
-    # ------------------------------------------------------------ setting
-
-    def _store(self, scope: Scope, id_: str, value: Labelled) -> None:
-        for name in variables_set(self._statements[id_]):
-            self._put(scope, id_, name, value)
-
-    def _put(self, scope: Scope, id_: str, name: str, value: Labelled) -> None:
-        number = scope.body.flow.of[id_].number
-        behind = tuple(one for one in scope.noted if one.region.first <= number <= one.region.last)
-        place = self._places[id_]
-        origins = tuple(one for one in value.origins if one != place)[1 - _MOST :]
-        shapes = value.shapes if is_failure(value) else ()
-        known = Known(value._replace(shapes=shapes, origins=(*origins, place)), behind)
-        home = scope if isinstance(self._statements[id_], Let) else scope.home_of(name)
-        home.variables[name] = known
-
-    def _note(self, scope: Scope, regions: Iterable[Region], label: Label) -> None:
-        """A decision by data of this label governs these regions, and what may be set in them."""
-        if label is LITERAL:
-            return
-        self.clock = self.clock.join(label)
-        for region in regions:
-            noted = Noted(region, label)
-            if noted in scope.noted:
-                continue
-            scope.noted.append(noted)
-            for name in scope.body.set_in(region):
-                if name in RESULTS:
-                    home = scope if name == YIELDED else scope.root
-                    home.result = raised(home.result, label)
-                    continue
-                known = scope.find(name)
-                if known is not None:
-                    known.noted = (*known.noted, noted)
 
     # ------------------------------------------------------------ statements without calls
 
@@ -335,11 +148,6 @@ class TreeLabels:
         self._note(scope, self._governed(scope, id_).decides, label.join(self.counter(scope, id_)))
         self._may_fail(scope, loop, evaluator)
 
-    def listed(self, scope: Scope, id_: str) -> Label:
-        """The label of a loop's list so far, with the words of the failures of its items."""
-        known = scope.lists.get(id_)
-        return LITERAL if known is None else known.label
-
     def loop_checked(self, scope: Scope, id_: str) -> None:
         """The list of a loop is about to be checked against a type."""
         loop = self._statements[id_]
@@ -374,6 +182,18 @@ class TreeLabels:
             home.result = evaluator.joined(home.result, raised(evaluator.forgotten(said[0]), pc))
         self._may_fail(scope, statement, evaluator)
         self._note(scope, self._governed(scope, id_).decides, pc)
+
+    def edited(self, scope: Scope, name: str) -> None:
+        """A person has set a variable of a scope: it is labelled like an input.
+
+        The value may derive from the one it replaces, so its readers are restricted to those of the old one.
+        """
+        home = scope.home_of(name)
+        known = self._enforcement.inputs.get(name, self._enforcement.given)
+        before = home.variables.get(name)
+        readers = None if before is None else before.value.label.readers
+        noted = () if before is None else before.noted
+        home.variables[name] = Known(Labelled(known.join(Label(False, readers))), noted)
 
     # ------------------------------------------------------------ calls
 
@@ -441,10 +261,6 @@ class TreeLabels:
         self._may_fail(scope, statement, evaluator)
         self.clock = self.clock.join(admitted.result)
         return admitted, call
-
-    def _steps(self, values: Iterable[Labelled]) -> Origins:
-        places = dict.fromkeys(one for value in values for one in value.origins)
-        return tuple(self._ids[place] for place in places)[-_MOST:]
 
     def succeeded(self, scope: Scope, id_: str, admitted: Admitted, label: Label | None = None) -> None:
         """A call has its result, which has this label; None for that of its admission."""
@@ -523,14 +339,6 @@ class TreeLabels:
             evaluator.arguments([(str(n), one) for n, one in enumerate(operands(act))])
             self._may_fail(scope, act, evaluator)
 
-    def words_of(self, scope: Scope, id_: str) -> Label:
-        """The label of what a statement may say: of all that it reads and was given, and what led to it."""
-        number = scope.body.flow.of[id_].number
-        label = self.counter(scope, id_).join(scope.told.get(id_, LITERAL)).join(self.listed(scope, id_))
-        for name in variables_read(self._statements[id_]):
-            label = label.join(self._read(scope, name, number).label)
-        return label
-
     def failed(self, scope: Scope, id_: str, admitted: Admitted | None = None) -> Label:
         """A statement has failed, or one inside it; gives the label of the words of its failure.
 
@@ -554,40 +362,6 @@ class TreeLabels:
             self._put(scope, id_, name, failure_of(words, self.counter(scope, id_), (place,)))
         else:
             self._put(scope, id_, name, Labelled(words, words, (), (place,)))
-
-    def _may_fail(
-        self, scope: Scope, statement: Statement, evaluator: ExpressionLabels, content: Label = LITERAL
-    ) -> None:
-        """Note what is told by whether the expressions of a statement could be evaluated."""
-        tested = evaluator.content.join(content)
-        governed = self._governed(scope, statement.id)
-        if tested is not LITERAL or isinstance(statement, Require):
-            tested = tested.join(self.counter(scope, statement.id))
-        told = tested.join(evaluator.reads) if evaluator.can_fail else tested
-        in_loop = scope.in_loop or governed.in_loop
-        for region in governed.stops:
-            if governed.is_caught or self._strict:
-                self._note(scope, (region,), told)
-            elif in_loop and not region.is_behind_loop:
-                self._note(scope, (region,), Label(tested.untrusted, told.readers))
-            else:
-                self._note(scope, (region,), tested)
-        self._escapes(scope, governed, tested, told)
-
-    def outer_names(self, id_: str) -> frozenset[str]:
-        """The outer variables that the items of a loop assign."""
-        if id_ not in self._outer:
-            loop = self._statements[id_]
-            self._outer[id_] = assigned_outside(loop) if isinstance(loop, Foreach) else frozenset()
-        return self._outer[id_]
-
-
-ABSENT = object()
-"""Stands for the value of a variable that is not known."""
-
-
-def _no_value(_name: str) -> Any:
-    return ABSENT
 
 
 def filled(argument: Argument, value: Any, shown: str) -> Argument:

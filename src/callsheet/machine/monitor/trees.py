@@ -20,9 +20,10 @@ from callsheet.machine.decision_log import DecisionLog
 from callsheet.machine.frames import Attempt
 from callsheet.machine.monitor.enforcement import Enforcement
 from callsheet.machine.monitor.judging import objected
+from callsheet.machine.monitor.label_reading import Values
 from callsheet.machine.monitor.monitor import Monitor
 from callsheet.machine.monitor.shown_texts import failure, remark, sanitized_question, sanitized_value, sent
-from callsheet.machine.monitor.structured import TreeLabels, Values
+from callsheet.machine.monitor.structured import TreeLabels
 from callsheet.machine.monitor.tree_scopes import Scope
 from callsheet.machine.monitor.variable_labels import Origins
 from callsheet.machine.program import Kind

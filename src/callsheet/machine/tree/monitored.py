@@ -15,7 +15,7 @@ from callsheet.ir.labels import LITERAL
 from callsheet.ir.tree import Foreach, If, Leave, Repeat, Require, Say, Word, recovery_of
 from callsheet.machine.commands import Command
 from callsheet.machine.frames import Attempt
-from callsheet.machine.monitor.structured import ABSENT, Values
+from callsheet.machine.monitor.label_reading import ABSENT, Values
 from callsheet.machine.monitor.tree_scopes import Scope
 from callsheet.machine.monitor.trees import TreeMonitor
 from callsheet.machine.tree.activations import Activation, Ended, Loop
@@ -93,6 +93,10 @@ class MonitoredTreeRun(TreeRun):
         _scope(act).failure = label
         self.monitor.note_secret(failure.step, label)
         return failure._replace(label=label)
+
+    def edited(self, act: Activation, name: str) -> None:
+        """A person has set a variable; it gets the label of an input."""
+        self.labels.edited(_scope(act), name)
 
     def bound(
         self, act: Activation, id_: str, name: str, failure: Failure, *, is_failure: bool = False

@@ -21,10 +21,11 @@ from callsheet.machine.notes import Note, NoteKind
 from callsheet.machine.result import Status
 from callsheet.machine.run import Run
 from callsheet.machine.tree.activations import MISSING, Activation, Loop, Members
+from callsheet.machine.tree.execution import CarryOut
 from callsheet.machine.tree.failures import Failure as Fault
 from callsheet.machine.tree.failures import StatementFailed, record_of
 from callsheet.machine.tree.guards import STAY
-from callsheet.machine.tree.interpreter import CarryOut, TreeRun
+from callsheet.machine.tree.interpreter import TreeRun
 from callsheet.machine.tree.program import (
     NONE,
     Body,

@@ -185,7 +185,7 @@ def _rules(journal: Journal, run_id: str, as_recorded: bool, model: str, moved: 
     "variables",
     multiple=True,
     metavar="VAR=JSON",
-    help="Set a variable to another value after the event.",
+    help="Set a variable to another value after the event; in an item or sub-plan under way: S2[4]/x=1.",
 )
 @click.option(
     "--args",
@@ -232,7 +232,7 @@ def fork(
     from callsheet.runtime.edits import Edits  # noqa: PLC0415 - as above
 
     edits = Edits(
-        parse_variables(variables, "--set"),
+        parse_variables(variables, "--set", placed=True),
         dict(_argument(text) for text in arguments),
         dict(_step(text) for text in steps),
         actor_name(by),

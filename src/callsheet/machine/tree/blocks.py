@@ -1,0 +1,372 @@
+"""Executes the blocks of a plan tree: branches, rounds, guards, loops, @PARALLEL, sub-plans."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from callsheet.ir.tree import Failing, Input, Word
+from callsheet.machine.commands import Command
+from callsheet.machine.expressions import ExpressionFailed
+from callsheet.machine.expressions.values import elements, type_name
+from callsheet.machine.keys import segment
+from callsheet.machine.notes import CallPlace, NoteKind
+from callsheet.machine.tree.activations import (
+    MISSING,
+    Activation,
+    Ended,
+    Guard,
+    Leaving,
+    Loop,
+    Members,
+    Pending,
+)
+from callsheet.machine.tree.failures import Failure, StatementFailed, of_items, record_of
+from callsheet.machine.tree.guards import NEXT, STAY, WAITING, leave, unwind
+from callsheet.machine.tree.program import (
+    NONE,
+    BranchOp,
+    BreakOp,
+    CatchOp,
+    EndFinalOp,
+    EnterOp,
+    GuardOp,
+    InvokeOp,
+    JumpOp,
+    LeaveRoundsOp,
+    LoopOp,
+    ParallelOp,
+    RoundOp,
+    UnguardOp,
+    UntilOp,
+)
+from callsheet.machine.tree.statements import Statements
+from callsheet.machine.tree.typing import conformed
+from callsheet.machine.tree.variables import value_like
+
+if TYPE_CHECKING:
+    from callsheet.machine.run import Run
+
+
+class Blocks(Statements):
+    """Executes what has statements inside; each method takes an operation and says what it leads to."""
+
+    __slots__ = ()
+
+    def _jump(self, run: Run, act: Activation, op: JumpOp, out: list[Command]) -> int:
+        act.pc = op.to
+        return STAY
+
+    def _branch(self, run: Run, act: Activation, op: BranchOp, out: list[Command]) -> int:
+        if self.value(act, op.condition):
+            return NEXT
+        act.pc = op.otherwise
+        return STAY
+
+    # -------------------------------------------------------------- rounds
+
+    def _enter(self, run: Run, act: Activation, op: EnterOp, out: list[Command]) -> int:
+        most = None
+        if op.most is not None:
+            most = self.value(act, op.most)
+            if type(most) is not int or most < 0:
+                raise StatementFailed(
+                    Failure(Failing.TYPE.value, "max must be a whole number from 0 on", act.path + op.id)
+                )
+        act.slots[op.slot] = (0, most, act.path, len(act.guards))
+        return NEXT
+
+    def _round(self, run: Run, act: Activation, op: RoundOp, out: list[Command]) -> int:
+        count, most, path, depth = act.slots[op.slot]
+        act.path = path
+        if op.while_ is not None and not self.value(act, op.while_):
+            act.pc = op.end
+            return STAY
+        if most is not None and count >= most:
+            raise StatementFailed(
+                Failure(Failing.ROUNDS.value, f"it is not over after {most} rounds", path + op.id)
+            )
+        self._count_step(run, path + op.id)
+        act.slots[op.slot] = (count + 1, most, path, depth)
+        act.path = f"{path}{segment(op.id)}[#{count + 1}]/"
+        return NEXT
+
+    def _until(self, run: Run, act: Activation, op: UntilOp, out: list[Command]) -> int:
+        count, most, *_ = act.slots[op.slot]
+        if op.until is not None and self.value(act, op.until):
+            act.pc += 1
+            return STAY
+        if op.every is not None and (most is None or count < most):
+            place = act.path + segment(op.id)
+            return self._wait(run, act, place, self.value(act, op.every), out)
+        act.pc = op.head
+        return STAY
+
+    def _leave_rounds(self, run: Run, act: Activation, op: LeaveRoundsOp, out: list[Command]) -> int:
+        act.path = act.slots[op.slot][2]
+        return NEXT
+
+    def _break(self, run: Run, act: Activation, op: BreakOp, out: list[Command]) -> int:
+        if op.repeat == NONE:
+            return leave(act, Leaving(op.word))
+        _, _, path, depth = act.slots[op.repeat]
+        head = act.body.operations[op.head]
+        assert isinstance(head, RoundOp)
+        to = head.end if op.word is Word.BREAK else head.next
+        path = path if op.word is Word.BREAK else act.path
+        return leave(act, Leaving(op.word, to=to, depth=depth, path=path))
+
+    # -------------------------------------------------------------- guards
+
+    def _guard(self, run: Run, act: Activation, op: GuardOp, out: list[Command]) -> int:
+        attempt, path = 1, act.path
+        if act.failure is not None and act.failure[1].at == act.pc:
+            attempt, path = act.failure[1].attempt + 1, act.failure[1].path
+        act.failure = None
+        act.guards.append(Guard(act.pc, op.catch, op.final, path, len(act.pending), attempt))
+        if attempt > 1:
+            act.path = f"{path}{segment(op.id)}~{attempt}/"
+        return NEXT
+
+    def _unguard(self, run: Run, act: Activation, op: UnguardOp, out: list[Command]) -> int:
+        act.path = act.guards.pop().path
+        return self._behind(act, op.final, op.end, None)
+
+    def _catch(self, run: Run, act: Activation, op: CatchOp, out: list[Command]) -> int:
+        assert act.failure is not None
+        failure, guard = act.failure
+        is_denied = failure.kind == Failing.DENIED
+        if guard.attempt <= op.retries and not is_denied:
+            pause = run.limits.pause(guard.attempt, op.delay, op.backoff)
+            run.notify(NoteKind.RETRYING, guard.path + segment(op.id), failure.text)
+            if pause <= 0:
+                act.pc = op.guard
+                return STAY
+            return self._wait(run, act, f"{guard.path}{segment(op.id)}~{guard.attempt + 1}", pause, out)
+        act.failure = None
+        after: Pending = failure
+        if op.remedy is not None and not is_denied:
+            try:
+                after = self._remedy(run, act, op.id, op.remedy, failure, op.into)
+            except ExpressionFailed as failed:
+                after = self.blamed(run, act, Failure.of(failed, guard.path + op.id))
+        for kinds, slot, first in op.handlers:
+            if failure.kind in kinds if kinds else not is_denied:
+                act.slots[slot] = record_of(failure)
+                self.bound(act, op.id, act.body.names[slot], failure, is_failure=True)
+                run.notify(NoteKind.FACT, failure.step, f"it failed ({failure.text}); its handler runs")
+                act.pc = first
+                return STAY
+        return self._behind(act, op.final, op.end, after)
+
+    @staticmethod
+    def _behind(act: Activation, final: int, end: int, after: Pending) -> int:
+        """Go to a FINALLY block, if there is one, and then to what comes after it."""
+        if final != NONE:
+            act.pending.append(after)
+            act.pc = final
+            return STAY
+        match after:
+            case None:
+                act.pc = end
+                return STAY
+            case Failure():
+                return unwind(act, after)
+            case Leaving():
+                return leave(act, after)
+
+    def _end_final(self, run: Run, act: Activation, op: EndFinalOp, out: list[Command]) -> int:
+        return self._behind(act, NONE, op.end, act.pending.pop())
+
+    # -------------------------------------------------------------- loops
+
+    def _loop(self, run: Run, act: Activation, op: LoopOp, out: list[Command]) -> int:
+        visit = act.path + segment(op.id)
+        self._count(run, act, visit)
+        source = self.value(act, op.source)
+        if isinstance(source, str):
+            raise StatementFailed(
+                Failure(Failing.TYPE.value, "a text is no list of items; write list($text)", visit)
+            )
+        try:
+            items = list(elements(self.env, source, 1))
+        except TypeError:
+            said = f"{type_name(source)} has no items to go through"
+            raise StatementFailed(Failure(Failing.TYPE.value, said, visit)) from None
+        if op.limit is not None:
+            limit = self.value(act, op.limit)
+            if type(limit) is not int or limit < 0:
+                raise StatementFailed(
+                    Failure(Failing.TYPE.value, "LIMIT takes a whole number from 0 on", visit)
+                )
+            items = items[:limit]
+        refusal = run.budget.refuse_items(len(items))
+        if refusal is not None:
+            raise self._refused(refusal, visit)
+        run.notify(NoteKind.STARTED, visit, at=CallPlace(items=len(items)))
+        return self._filled(run, Loop(act, op, items, visit), out)
+
+    def _filled(self, run: Run, loop: Loop, out: list[Command]) -> int:
+        """Start items of a loop while there is room; what its statement leads to if all are done."""
+        if loop.is_paused:
+            return WAITING
+        op, items, act = loop.op, loop.items, loop.act
+        window = 1
+        if op.side_by_side:
+            window = run.limits.window if op.most is None else min(op.most, run.limits.window)
+        while loop.next < len(items) and loop.open < window and not loop.is_stopped:
+            if run.units_left <= 0:
+                run.is_paused = loop.is_paused = True
+                self.paused.append(loop)
+                return WAITING
+            index = loop.next
+            loop.next += 1
+            loop.open += 1
+            item = self._item(loop, index)
+            if run.edits is not None:
+                self._edit_beginning(run, item, loop.path + f"[{index}]")
+            if self._execute(run, item, out, None) == WAITING:
+                continue
+            assert item.ended is not None
+            self._item_ended(run, loop, item, item.ended)
+        if loop.open:
+            return WAITING
+        return self._loop_done(run, act, loop)
+
+    def _item(self, loop: Loop, index: int) -> Activation:
+        op, act = loop.op, loop.act
+        body = op.body
+        slots: list[Any] = [None] * body.size
+        outer = act.slots
+        for outside, inside in body.captures:
+            slots[inside] = outer[outside]
+        slots[op.item_slot] = loop.items[index]
+        return Activation(body, slots, f"{loop.path}[{index}]/", act, loop, index, True)
+
+    def _edit_beginning(self, run: Run, act: Activation, place: str) -> None:
+        """Set the edited variables of an item or sub-plan that begins."""
+        for name, value in (run.edits or {}).items():
+            around, _, variable = name.rpartition("/")
+            if around == place and variable in act.body.names:
+                slot = act.body.names.index(variable)
+                act.slots[slot] = value_like(act.slots[slot], value)
+                self.edited(act, variable)
+
+    def _item_ended(self, run: Run, loop: Loop, item: Activation, ended: Ended) -> None:
+        loop.open -= 1
+        by, op = ended.by, loop.op
+        if isinstance(by, Failure):
+            loop.failures[item.index] = by
+            if op.one_by_one and (not op.skips or by.kind == Failing.DENIED):
+                loop.is_stopped = True
+            if op.skips:
+                return
+        elif isinstance(by, Leaving) and by.word is not Word.CONTINUE:
+            loop.is_stopped = True
+            if by.word is not Word.BREAK:
+                loop.leaving = by
+            else:
+                loop.results[item.index] = item.yielded
+        else:
+            loop.results[item.index] = item.yielded
+        for inside, outside in op.body.returns:
+            self.put(run, loop.act, outside, item.slots[inside])
+
+    def _loop_done(self, run: Run, act: Activation, loop: Loop) -> int:
+        op, failures = loop.op, loop.failures
+        if loop.leaving is not None:
+            return leave(act, loop.leaving)
+        if failures:
+            numbers = sorted(failures)
+            denied = next((n for n in numbers if failures[n].kind == Failing.DENIED), None)
+            if not op.skips or denied is not None:
+                first = failures[numbers[0] if denied is None else denied]
+                failure = of_items(failures, len(loop.items), first)
+                run.notify(NoteKind.FAILED, loop.path, failure.text)
+                raise StatementFailed(failure)
+            run.failed_steps[loop.path] = None
+            said = of_items(failures, len(loop.items), failures[numbers[0]]).text
+            run.notify(NoteKind.FACT, loop.path, f"{said}; left out")
+        results = [value for value in loop.results if value is not MISSING]
+        if op.into is None:
+            self._finished(run, loop.path)
+        else:
+            self._finished(run, loop.path, op.into.name, self.store(run, act, op.into, results, loop.path))
+        return NEXT
+
+    # -------------------------------------------------------------- parallel
+
+    def _parallel(self, run: Run, act: Activation, op: ParallelOp, out: list[Command]) -> int:
+        return self._started(run, Members(act, op), out)
+
+    def _started(self, run: Run, members: Members, out: list[Command]) -> int:
+        act = members.act
+        if not members.is_started:
+            members.is_started = True
+            for index, body in enumerate(members.op.members):
+                members.open += 1
+                member = Activation(body, act.slots, act.path, act, members, index, act.is_inner)
+                member.now, member.labels = act.now, act.labels
+                if self._execute(run, member, out, None) != WAITING:
+                    assert member.ended is not None
+                    self._member_ended(members, member, member.ended)
+        if members.open:
+            return WAITING
+        if members.failures:
+            raise StatementFailed(members.failures[min(members.failures)])
+        return NEXT
+
+    def _member_ended(self, members: Members, member: Activation, ended: Ended) -> None:
+        members.open -= 1
+        by = ended.by
+        if isinstance(by, Leaving):
+            by = Failure(Failing.FAIL.value, f"{by.word.value} may not stand in @PARALLEL", by.step)
+        if by is not None:
+            members.failures[member.index] = by
+
+    # -------------------------------------------------------------- sub-plans
+
+    def _invoke(self, run: Run, act: Activation, op: InvokeOp, out: list[Command]) -> int:
+        visit = act.path + segment(op.id)
+        self._count(run, act, visit)
+        run.notify(NoteKind.STARTED, visit)
+        inner = self._callee(act, op, visit)
+        slots = inner.slots
+        for slot, compiled, kind in op.arguments:
+            value, wrong = conformed(self.value(act, compiled), kind, self.program.types)
+            if wrong:
+                name = op.body.names[slot]
+                raise StatementFailed(Failure(Failing.CAST.value, f"{op.plan} ({name}=…): {wrong}", visit))
+            slots[slot] = value
+        for slot, one in op.defaults:
+            slots[slot] = self._default(one)
+        if run.edits is not None:
+            self._edit_beginning(run, inner, visit)
+        signal = self._execute(run, inner, out, None)
+        if signal == WAITING:
+            return WAITING
+        return self._returned(run, act, op, inner)
+
+    def _callee(self, act: Activation, op: InvokeOp, visit: str) -> Activation:
+        return Activation(op.body, [None] * op.body.size, visit + "/", act, op, 0, act.is_inner)
+
+    def _default(self, one: Input) -> Any:
+        return conformed(one.default, one.type, self.program.types)[0]
+
+    def _returned(self, run: Run, act: Activation, op: InvokeOp, inner: Activation) -> int:
+        assert inner.ended is not None
+        visit, by = act.path + segment(op.id), inner.ended.by
+        if isinstance(by, Failure):
+            run.notify(NoteKind.FAILED, visit, by.text)
+            raise StatementFailed(by._replace(error=f"{op.plan}: {by.text}"))
+        if isinstance(by, Leaving) and by.word is not Word.RETURN:
+            return leave(act, by)
+        value = None if by is None else by.value
+        if op.result is not None:
+            value, wrong = conformed(value, op.result, self.program.types)
+            if wrong:
+                raise StatementFailed(Failure(Failing.CAST.value, f"the result of {op.plan}: {wrong}", visit))
+        if op.into is None:
+            self._finished(run, visit)
+        else:
+            self._finished(run, visit, op.into.name, self.store(run, act, op.into, value, visit))
+        return NEXT

@@ -1,0 +1,202 @@
+"""Executes the operations of an activation of a plan tree until it waits or ends; its values and variables.
+
+What each operation does is in `statements` and `blocks`; what goes on when an activation ends, in
+`interpreter`. Under a policy, `monitored` does more at `blamed`, `admit`, `bound` and the texts shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+from callsheet.ir import JSON
+from callsheet.ir.tree import Failing
+from callsheet.machine.budget import Refusal
+from callsheet.machine.commands import Command
+from callsheet.machine.expressions import Compiled, ExpressionFailed
+from callsheet.machine.expressions.values import DEFAULT_WORK, Environment, to_text
+from callsheet.machine.frames import Attempt, End
+from callsheet.machine.notes import Note, NoteKind
+from callsheet.machine.result import Status
+from callsheet.machine.tree.activations import Activation, Ended, Loop, new_environment
+from callsheet.machine.tree.failures import Failure, StatementFailed
+from callsheet.machine.tree.guards import ENDED, NEXT, STAY, WAITING, unwind
+from callsheet.machine.tree.program import CallOp, ComputeOp, Const, Operand, SayOp, Store, TreeProgram
+from callsheet.machine.tree.typing import conformed
+from callsheet.machine.tree.wire import plain
+
+if TYPE_CHECKING:
+    from callsheet.machine.run import Run
+
+
+class RunEnds(Exception):
+    """Unwinds to the driver of the tree: the run ends, and nothing in the plan can catch it."""
+
+    def __init__(self, end: End) -> None:
+        super().__init__(end.response)
+        self.end = end
+
+
+CarryOut: TypeAlias = Callable[[Any, "Run", Activation, Any, "list[Command]"], int]
+"""Executes an operation of an activation in a run of a tree; what it leads to, as in `guards`."""
+
+
+class Execution:
+    """Executes operations; `carry_out` says how each kind of them is executed."""
+
+    __slots__ = ("carry_out", "ending", "env", "main", "paused", "program")
+
+    def __init__(self, program: TreeProgram, slots: list[Any], carry_out: Mapping[type, CarryOut]) -> None:
+        self.program = program
+        self.carry_out = carry_out
+        """How each kind of operation is executed; who records reads and writes puts itself between."""
+        self.main = Activation(program.main, slots)
+        self.paused: list[Activation | Loop] = []
+        self.ending: End | None = None
+        """How the run ends once the calls that have left have their outcomes; nothing else starts."""
+        self.env: Environment = new_environment()
+
+    def set_inputs(self, run: Run, given: Mapping[str, JSON]) -> None:
+        """Set the variables of the inputs: those given and the defaults, as their types say."""
+        for slot, one in self.program.inputs:
+            if one.name in given:
+                value: Any = given[one.name]
+            elif one.is_required:
+                continue
+            else:
+                value = one.default
+            run.scope.assign(slot, conformed(value, one.type, self.program.types)[0])
+
+    def _execute(self, run: Run, act: Activation, out: list[Command], first: Callable[[], int] | None) -> int:
+        """Execute operations until the activation waits or ends."""
+        operations, carry_out = act.body.operations, self.carry_out
+        count = len(operations)
+        while True:
+            try:
+                if first is not None:
+                    step, first = first, None
+                    signal = step()
+                elif act.pc >= count:
+                    act.ended = Ended(None, act.yielded)
+                    return ENDED
+                elif run.units_left <= 0:
+                    run.is_paused = True
+                    self.paused.append(act)
+                    return WAITING
+                else:
+                    run.units_left -= 1
+                    operation = operations[act.pc]
+                    signal = carry_out[type(operation)](self, run, act, operation, out)
+            except StatementFailed as failed:
+                signal = unwind(act, self.blamed(run, act, failed.failure))
+            except ExpressionFailed as failed:
+                signal = unwind(act, self.blamed(run, act, Failure.of(failed, self._place(act))))
+            if signal == NEXT:
+                act.pc += 1
+            elif signal != STAY:
+                return signal
+
+    @staticmethod
+    def _place(act: Activation) -> str:
+        operation = act.body.operations[act.pc]
+        code = getattr(operation, "code", None)
+        return act.path + str(getattr(operation, "id", "") if code is None else code.id)
+
+    # -------------------------------------------------------------- under a policy
+
+    def blamed(self, run: Run, act: Activation, failure: Failure) -> Failure:
+        """A failure of the current statement of an activation, before it is handled."""
+        return failure
+
+    def admit(self, run: Run, act: Activation, attempt: Attempt) -> None:
+        """A call is about to be made."""
+
+    def unmade(self, act: Activation, op: CallOp) -> None:
+        """The arguments of a call cannot be evaluated."""
+
+    def computed(self, act: Activation, op: ComputeOp, made: Mapping[str, Any]) -> None:
+        """A COMPUTE has given these values."""
+
+    def edited(self, act: Activation, name: str) -> None:
+        """A person has set a variable of an activation."""
+
+    def bound(
+        self, act: Activation, id_: str, name: str, failure: Failure, *, is_failure: bool = False
+    ) -> None:
+        """A variable holds a failure (surely so with `is_failure`), or what takes the place of a result."""
+
+    def shown_failure(self, failure: Failure) -> str:
+        """What the end of the run says of a failure."""
+        return failure.text
+
+    def shown_message(self, run: Run, act: Activation, id_: str, values: list[Any], text: str) -> str:
+        """What the run answers for an ON_FAIL TERMINATE."""
+        return text
+
+    def shown_remark(self, act: Activation, id_: str, text: str) -> str:
+        """What the run says for a NOTE, or for what pure code prints."""
+        return text
+
+    def shown_answer(
+        self, run: Run, act: Activation, op: SayOp, values: list[Any], text: str, answer: JSON
+    ) -> tuple[str, JSON]:
+        """An answer as it may be shown: its text, and its value."""
+        return text, answer
+
+    # -------------------------------------------------------------- values and variables
+
+    def value(self, act: Activation, operand: Operand) -> Any:
+        """The value of an operand at the current statement of an activation."""
+        kind = type(operand)
+        if kind is int:
+            return act.slots[cast("int", operand)]
+        if kind is Const:
+            return cast("Const", operand).value
+        env = self.env
+        env.work, env.now = DEFAULT_WORK, act.now
+        return cast("Compiled", operand)(act.slots, env)
+
+    def text(self, value: Any) -> str:
+        """A value as text."""
+        self.env.work = DEFAULT_WORK
+        return to_text(self.env, value)
+
+    def store(
+        self, run: Run, act: Activation, into: Store, value: Any, step: str, *, of_tool: bool = False
+    ) -> Any:
+        """Store a result, after the check of its type; returns what is stored."""
+        if into.type is not None:
+            value, wrong = conformed(value, into.type, self.program.types, reads_text=of_tool)
+            if wrong:
+                raise StatementFailed(Failure(Failing.CAST.value, f"${into.name}: {wrong}", step))
+        self.put(run, act, into.slot, value)
+        return value
+
+    def put(self, run: Run, act: Activation, slot: int, value: Any) -> None:
+        """Set a variable."""
+        act.slots[slot] = value
+        if act.slots is run.slots:
+            run.scope.was_set[slot] = 1
+
+    # -------------------------------------------------------------- budget and progress
+
+    def _refused(self, refusal: Refusal, visit: str) -> RunEnds:
+        why = refusal.describe()
+        return RunEnds(End(Status.FAILED, why, error=why, ended_at=visit or None, refusal=refusal))
+
+    def _count(self, run: Run, act: Activation, visit: str) -> None:
+        """Count a step, outside the items of loops."""
+        if not act.is_inner:
+            self._count_step(run, visit)
+
+    def _count_step(self, run: Run, visit: str) -> None:
+        budget, most = run.budget, run.limits.max_steps
+        if budget.steps >= most:
+            raise self._refused(Refusal("max_steps", most, budget.steps), visit)
+        budget.steps += 1
+        budget.ahead -= 1
+
+    def _finished(self, run: Run, visit: str, var: str | None = None, value: Any = None) -> None:
+        if run.observer is not None:
+            is_secret = run.monitor is not None and run.monitor.holds_secrets_of(visit)
+            run.observer(Note(NoteKind.FINISHED, visit, "", var, plain(value), is_secret))

@@ -1,0 +1,147 @@
+"""The variables of a run of a plan tree by their places: of the main plan, of items and sub-plans under way.
+
+A variable of the main plan has its name, others have the path of their item or sub-plan before it, as in
+`S2[4]/left` and `S2[4]/S3/total`. Whoever looks at a run or edits it names them so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date, datetime, timedelta
+from typing import TYPE_CHECKING, Any, cast
+
+from callsheet.ir import JSON
+from callsheet.ir.types import Basic
+from callsheet.machine.frames import Attempt, TreeFrame
+from callsheet.machine.keys import segment
+from callsheet.machine.tree.activations import Activation, Loop, Members
+from callsheet.machine.tree.typing import conformed
+from callsheet.machine.tree.wire import plain
+
+if TYPE_CHECKING:
+    from callsheet.machine.run import Run
+    from callsheet.machine.tree.program import TreeProgram
+
+
+def activations_under_way(run: Run) -> list[Activation]:
+    """The activations that have begun and not ended, each behind the one around it."""
+    assert run.tree is not None
+    found: dict[int, Activation] = {}
+    for leaf in _waiting(run):
+        chain: list[Activation] = []
+        act: Activation | None = leaf
+        while act is not None and id(act) not in found:
+            chain.append(act)
+            act = act.parent
+        found.update((id(one), one) for one in reversed(chain))
+    return list(found.values())
+
+
+def _waiting(run: Run) -> Iterator[Activation]:
+    """The activations that wait for an outcome or the next slice of work."""
+    assert run.tree is not None
+    for call in run.attempts.values():
+        if isinstance(call, Attempt):
+            yield cast("TreeFrame", call.frame).act
+        else:
+            yield cast("Activation", call[3])
+    others = [*run.inner.values(), *run.asleep.values(), *run.compiling.values()]
+    others += [attempt for attempt, _ in run.asking.open()]
+    for attempt in others:
+        yield cast("TreeFrame", attempt.frame).act
+    for paused in run.tree.paused:
+        yield paused.act if isinstance(paused, Loop) else paused
+
+
+def place_of(act: Activation) -> str:
+    """The path of the item or sub-plan whose variables an activation has, "" for the main plan."""
+    while isinstance(act.role, Members) and act.parent is not None:
+        act = act.parent
+    if act.parent is None or act.role is None:
+        return ""
+    if isinstance(act.role, Loop):
+        return f"{act.role.path}[{act.index}]"
+    assert not isinstance(act.role, Members)
+    return act.parent.path + segment(act.role.id)
+
+
+def scopes_under_way(run: Run) -> dict[str, Activation]:
+    """The items and sub-plans under way by their paths, and the main plan under ""."""
+    assert run.tree is not None
+    scopes = {"": run.tree.main}
+    for act in activations_under_way(run):
+        scopes.setdefault(place_of(act), act)
+    return scopes
+
+
+def names_in(act: Activation) -> list[str]:
+    """The names of the variables that a body can have."""
+    return [name for name in act.body.names if not name.startswith("#")]
+
+
+def names_under_way(run: Run) -> Iterator[str]:
+    """The names of the variables that can be set now: of the main plan, of items and sub-plans under way."""
+    for place, act in scopes_under_way(run).items():
+        yield from (f"{place}/{name}" if place else name for name in names_in(act))
+
+
+def results_under_way(run: Run) -> list[tuple[str, list[Any], list[int]]]:
+    """The results so far of the items of each loop under way, and which of them failed."""
+    loops = {id(act.role): act.role for act in activations_under_way(run) if isinstance(act.role, Loop)}
+    return [(loop.path, [*loop.results], sorted(loop.failures)) for loop in loops.values()]
+
+
+def secret_under_way(run: Run) -> set[str]:
+    """The names of the variables of items and sub-plans under way whose labels are secret."""
+    labels = getattr(run.tree, "labels", None)
+    found: set[str] = set()
+    for place, act in scopes_under_way(run).items():
+        if labels is not None and place and act.labels is not None:
+            scope = act.labels
+            found |= {f"{place}/{n}" for n, (label, _) in labels.finals(scope).items() if label.is_secret}
+    return found
+
+
+def inner_variables(run: Run) -> dict[str, JSON]:
+    """The variables of items and sub-plans under way that are not null, as JSON data to look at."""
+    found: dict[str, JSON] = {}
+    for place, act in scopes_under_way(run).items():
+        if place:
+            slot_of = {name: slot for slot, name in enumerate(act.body.names)}
+            set_here = ((name, act.slots[slot_of[name]]) for name in names_in(act))
+            found.update((f"{place}/{name}", plain(value)) for name, value in set_here if value is not None)
+    return found
+
+
+def value_like(before: Any, given: JSON) -> Any:
+    """A value that a person gives for a variable, as of the type of the one before it where JSON lacks it.
+
+    >>> value_like(timedelta(0), "2d"), value_like({1}, [1, 2]), value_like("a", 3)
+    (datetime.timedelta(days=2), {1, 2}, 3)
+    """
+    if isinstance(given, str):
+        for type_, of in _TIMES:
+            if type(before) is type_:
+                value, wrong = conformed(given, of, {})
+                return given if wrong else value
+    if isinstance(given, list) and type(before) in (tuple, set, frozenset):
+        try:
+            return cast("type[Any]", type(before))(given)
+        except TypeError:
+            return given
+    return given
+
+
+_TIMES: tuple[tuple[type, Basic], ...] = (
+    (datetime, Basic.DATETIME),
+    (date, Basic.DATE),
+    (timedelta, Basic.DURATION),
+)
+
+
+def wrong_input(program: TreeProgram, name: str, given: JSON) -> str:
+    """Why a value cannot be that of an input of the plan; "" if it can, or if there is no such input."""
+    for _, one in program.inputs:
+        if one.name == name:
+            return conformed(given, one.type, program.types)[1]
+    return ""
