@@ -19,7 +19,8 @@ from callsheet.apps.http.exports import EventRow
 from callsheet.apps.operations.reading import plan_text
 from callsheet.apps.operations.runs import CallsInDoubt, Inbox
 from callsheet.apps.operations.schema import ProblemRow, schema_of
-from callsheet.apps.table.runs import RunList, ShownRunResult, StartedResult
+from callsheet.apps.table.runs import RunList, ShownRunResult
+from callsheet.apps.table.starts import StartedResult
 from callsheet.runtime import forking
 from callsheet.runtime.answers import Answer
 from callsheet.runtime.cancelling import cancel_run

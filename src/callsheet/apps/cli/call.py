@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from callsheet.apps.cli.options import NamedPlan, parse_variables
+from callsheet.apps.cli.assignments import parse_variables
+from callsheet.apps.cli.plan_argument import NamedPlan
 from callsheet.apps.cli.run import RunArguments, execute_run, run_options
 from callsheet.apps.cli.tools import plan_name_of
 from callsheet.diagnostics import CallsheetError, Source

@@ -96,7 +96,7 @@ async def _open_chat(
 ) -> None:
     from callsheet.apps.chat.chat_session import ChatSession  # noqa: PLC0415 - as above
     from callsheet.apps.chat.plan_tools import plan_tools, with_plan_tools  # noqa: PLC0415
-    from callsheet.apps.cli.plan.resolve import open_library  # noqa: PLC0415
+    from callsheet.apps.cli.plan_argument import open_library  # noqa: PLC0415
     from callsheet.apps.hosting.host import Host  # noqa: PLC0415
 
     sessions: list[ChatSession] = []

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from callsheet.apps.cli import options
+from callsheet.apps.cli.assignments import parse_value, parse_variables
 from callsheet.apps.cli.exit_status import Exit
-from callsheet.apps.cli.options import FiniteRange, parse_value, parse_variables
+from callsheet.apps.cli.options import FiniteRange
 from callsheet.apps.cli.output import print_diagnostics, print_json, to_stderr
 from callsheet.apps.cli.terminal import columns
 from callsheet.apps.operations.library import bound

@@ -3,35 +3,38 @@
 from __future__ import annotations
 
 import functools
-import json
 import math
 import os
-import re
-import shlex
-import sys
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from callsheet import lazy
-from callsheet.api.texts import read_text, unreadable
-from callsheet.apps.cli.terminal import is_terminal
-from callsheet.apps.operations.reading import PlanText, text_of
-from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source
+from callsheet.apps.cli.assignments import as_declared, parse_value, parse_variables, read_secrets
+from callsheet.apps.cli.plan_argument import NamedPlan, plan_files, read_plan, try_read_plan
+from callsheet.diagnostics import Diagnostic, Severity
 from callsheet.frontends.spelling import Syntax
 
 if TYPE_CHECKING:
-    from callsheet.apps.operations.reading import PlanText
     from callsheet.apps.projects import Project
     from callsheet.apps.setup import Setup
     from callsheet.frontends.spelling import Syntax
     from callsheet.ir import Plan
     from callsheet.policy.model import Policy
 
+__all__ = [  # beside the options below, what is read from them
+    "NamedPlan",
+    "as_declared",
+    "parse_value",
+    "parse_variables",
+    "plan_files",
+    "read_plan",
+    "read_secrets",
+    "try_read_plan",
+]
 
 DECISIONS = "retry|skip|fail|value=JSON"
 """The decisions on a call in doubt, as an option takes them."""
@@ -49,9 +52,6 @@ class ProgressMode(StrEnum):
 
 
 Decorator: TypeAlias = "Callable[[Callable[..., Any]], Callable[..., Any]]"
-
-_ID = lazy.pattern(r"(?!.*\.(?:ltp|micro|json|ya?ml)\Z)[a-z0-9][a-z0-9._-]*(?:@.*)?\Z", re.ASCII)
-"""The syntax of a plan id: no slash, and no suffix of a plan file."""
 _PATH = click.Path(path_type=Path)
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
@@ -129,29 +129,6 @@ def grouped(name: str, make: Callable[..., object], **options: Decorator) -> Dec
 
 
 # ---------------------------------------------------------------- the plan
-
-
-@dataclass(frozen=True, slots=True)
-class NamedPlan:
-    """A plan named on the command line: a file, `-`, or an id of the library in the folder.
-
-    If `syntax` is set, the name is always that of a file.
-    """
-
-    plan: str
-    syntax: Syntax | None
-    plans_folder: Path | None = None
-
-    def read(self, variables: Iterable[str] = ()) -> PlanText:
-        """The text with its plan, if it is valid. Raises CallsheetError (CFG012) if it cannot be read."""
-
-        if self.syntax is None and _ID.match(self.plan):
-            from callsheet.apps.cli.plan.resolve import read_named  # noqa: PLC0415 - as above
-
-            return read_named(self.plan, self.plans_folder, variables)
-        return read_plan(self.plan, syntax=self.syntax, variables=variables)
-
-
 plans_folder = click.option(
     "--plans",
     "plans_folder",
@@ -360,249 +337,6 @@ def check_approved(plan: Plan, approved: Iterable[str]) -> None:
             suggestions = did_you_mean(step_id, ids)
             meant = f"; did you mean {' or '.join(suggestions)}?" if suggestions else ""
             raise click.UsageError(f"--approved: the plan has no step {step_id[:40]!r}{meant}")
-
-
-STDIN = "-"
-
-
-def read_plan(
-    argument: str,
-    *,
-    syntax: Syntax | None = None,
-    strict: bool = False,
-    variables: Iterable[str] = (),
-) -> PlanText:
-    """The plan that an argument names.
-
-    `syntax` is the syntax, None to detect it from the suffix or the text. `strict` makes loose spellings
-    errors. `variables` are the names of variables that the run will be given.
-
-    Raises CallsheetError (CFG012) if the text cannot be read. Errors in the text are part of the result.
-    """
-    path = None if argument == STDIN else Path(argument)
-    source = Source("<stdin>" if path is None else argument, _read_plan_input(path))
-    return text_of(path, source, syntax=syntax, strict=strict, variables=variables)
-
-
-_PLAN_SUFFIXES = (".ltp", ".micro", ".dag.json", ".dag.yaml", ".dag.yml")
-
-
-def plan_files(names: Iterable[str], project: Iterable[str] = ()) -> tuple[str, ...]:
-    """The files of plans that arguments name: a folder stands for all plans in it, a pattern for its matches.
-
-    Without arguments these are the plans of the `project`. A folder or pattern without plans stands for
-    itself, which cannot be read. Raises click.UsageError if there is nothing to take.
-    """
-    given = tuple(names) or tuple(project)
-    if not given:
-        raise click.UsageError('missing argument PLAN; a project names its plans: plans = ["plans"]')
-    return tuple(dict.fromkeys(file for name in given for file in _plans_at(name)))
-
-
-def _plans_at(name: str) -> list[str]:
-    found: list[str] = []
-    if os.path.isdir(name):
-        files = (path for path in Path(name).rglob("*") if path.name.endswith(_PLAN_SUFFIXES))
-        found = sorted(str(path) for path in files if path.is_file())
-    elif any(char in name for char in "*?[") and not os.path.isfile(name):
-        import glob  # noqa: PLC0415 - only for patterns that the shell has left
-
-        found = sorted(path for path in glob.glob(name, recursive=True) if os.path.isfile(path))
-    return found or [name]
-
-
-def try_read_plan(
-    argument: str, *, syntax: Syntax | None = None, strict: bool = False, variables: Iterable[str] = ()
-) -> PlanText:
-    """As `read_plan`, but a text that cannot be read is a diagnostic in the result."""
-    try:
-        return read_plan(argument, syntax=syntax, strict=strict, variables=variables)
-    except CallsheetError as error:
-        return PlanText(None, Source(argument, ""), None, error.diagnostics)
-
-
-def _read_plan_input(path: Path | None) -> str:
-    name = "standard input" if path is None else str(path)
-    help_text = "give a file, or - for standard input"
-    try:
-        if path is None and sys.stdin is None:
-            raise unreadable(name, "it is closed", help_text)
-        if path is None:
-            return read_text(sys.stdin.buffer, name, help_text)
-        with path.open("rb") as file:
-            return read_text(file, name, help_text)
-    except IsADirectoryError as error:
-        files = f"name its files, for example with the pattern {shlex.quote(name)}/*.ltp"
-        raise unreadable(name, "it is a folder", files) from error
-    except OSError as error:
-        raise unreadable(name, error.strerror or str(error), help_text) from error
-
-
-_NAME = lazy.pattern(r"[A-Za-z_][A-Za-z0-9_]*\Z")
-
-
-def parse_variables(
-    assignments: Iterable[str], option: str = "--var", *, placed: bool = False
-) -> dict[str, Any]:
-    """The variables of an option by name. Raises CallsheetError (CFG011) for an invalid or repeated one.
-
-    Names may be `placed` in an item or sub-plan of a run, as in `S2[4]/left`.
-
-    >>> parse_variables(["n=3", "city=Oslo", 'tags=["a"]', "empty="])
-    {'n': 3, 'city': 'Oslo', 'tags': ['a'], 'empty': ''}
-    """
-    values: dict[str, Any] = {}
-    for text in assignments:
-        name, equals, value = text.partition("=")
-        if not equals:
-            raise _error(f"{option} {text[:60]!r} has no =", f"write {option} name=value")
-        place, slash, name = name.rpartition("/") if placed else ("", "", name)
-        name = place.strip().removeprefix("$") + slash + parse_name(option, name)
-        if name in values:
-            raise _error(f"{option} gives {name} twice", "give each variable once")
-        values[name] = parse_value(f"{option} {name}", value)
-    return values
-
-
-def as_declared(plan: Plan | None, inputs: dict[str, Any], assignments: Iterable[str]) -> dict[str, Any]:
-    """The variables as the inputs of a plan of version 2 want them: where one is a text, as it was typed.
-
-    `assignments` are those of `parse_variables`, which reads `id=7` as a number.
-    """
-    if plan is None or plan.tree is None:
-        return inputs
-    from callsheet.ir.inputs import takes_text  # noqa: PLC0415 - only for version 2
-
-    typed = {
-        name.strip().removeprefix("$"): raw for name, _, raw in (one.partition("=") for one in assignments)
-    }
-    texts = {
-        one.name: typed[one.name] for one in plan.tree.inputs if one.name in typed and takes_text(one.type)
-    }
-    return inputs | texts
-
-
-def parse_name(option: str, text: str) -> str:
-    """The name of a variable without `$`. Raises CallsheetError (CFG011) for an invalid name."""
-    name = text.strip().removeprefix("$")
-    if not _NAME.match(name):
-        raise _error(
-            f"{option}: {name[:60]!r} is not a variable name",
-            "a name consists of ASCII letters, digits and _, and does not start with a digit",
-        )
-    return name
-
-
-def parse_value(option: str, raw: str) -> Any:
-    """The JSON value of a text, otherwise the text itself; NaN and infinities are texts."""
-    twice: list[str] = []
-
-    def as_dict(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        parsed = dict(pairs)
-        if len(parsed) < len(pairs):
-            keys = [key for key, _ in pairs]
-            twice.extend(key for key in parsed if keys.count(key) > 1)
-        return parsed
-
-    from callsheet.ir.strict_json import finite, refuse_constant  # noqa: PLC0415 - not for --help
-
-    text = _decoded(option, raw)
-    try:
-        value = json.loads(
-            text, parse_float=finite, parse_constant=refuse_constant, object_pairs_hook=as_dict
-        )
-    except (ValueError, RecursionError):
-        return text
-    if twice:
-        raise _error(f"{option} gives the key {twice[0][:60]!r} twice", "give each key of an object once")
-    return value
-
-
-def _decoded(option: str, raw: str) -> str:
-    """The value as UTF-8 text, independent of the locale."""
-    try:
-        return os.fsencode(raw).decode("utf-8")
-    except UnicodeError:
-        raise _error(f"the value of {option} is not UTF-8 text", "encode it as UTF-8") from None
-
-
-def _error(message: str, help_text: str) -> CallsheetError:
-    return CallsheetError.single("CFG011", message, help=help_text)
-
-
-_MAX_BYTES = 1_000_000
-_FORMS = "env:VARIABLE nor file:PATH nor -"
-
-
-def read_secrets(assignments: Iterable[str], variables: Mapping[str, object] = {}) -> dict[str, str]:
-    """The secrets of `--secret` by name. Raises CallsheetError (SEC005) for one that cannot be read.
-
-    `variables` are the other inputs of the run.
-    """
-    values: dict[str, str] = {}
-    for text in assignments:
-        name, equals, source = text.partition("=")
-        name = parse_name("--secret", name)
-        if not equals:
-            raise _secret_error(f"--secret {name} has no source", f"write --secret {name}=env:{name.upper()}")
-        if name in values or name in variables:
-            raise _secret_error(f"{name} is given twice", "give each variable once: by --secret or by --var")
-        secret = _read_assignments(name, source)
-        if not secret:
-            raise _secret_error(
-                f"the secret {name} is empty", "check the variable or file that it is read from"
-            )
-        values[name] = secret
-    return values
-
-
-def _read_assignments(name: str, source: str) -> str:
-    if source == "-":
-        return _prompt(name)
-    kind, _, what = source.partition(":")
-    if kind == "env" and what:
-        value = os.environ.get(what)
-        if value is None:
-            raise _secret_error(f"--secret {name}: the environment variable {what[:60]} is not set", "set it")
-        return value
-    if kind == "file" and what:
-        return _read_file(name, Path(what).expanduser())
-    raise _secret_error(
-        f"--secret {name} is neither {_FORMS}",
-        f"put the secret into a variable or a file: --secret {name}=env:{name.upper()}",
-    )
-
-
-def _prompt(name: str) -> str:
-    if is_terminal(sys.stdin):
-        return str(click.prompt(f"secret {name}", hide_input=True, err=True, default="", show_default=False))
-    data = sys.stdin.buffer.read(_MAX_BYTES + 1) if sys.stdin is not None else b""
-    return _text(name, data, "standard input")
-
-
-def _read_file(name: str, path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            data = file.read(_MAX_BYTES + 1)
-    except OSError as error:
-        raise _secret_error(
-            f"--secret {name}: {path} cannot be read: {error.strerror}", "name a readable file"
-        ) from None
-    return _text(name, data, str(path))
-
-
-def _text(name: str, data: bytes, source: str) -> str:
-    if len(data) > _MAX_BYTES:
-        raise _secret_error(f"--secret {name}: {source} contains more than 1 MB", "a secret is a short text")
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError:
-        raise _secret_error(f"--secret {name}: {source} is not UTF-8 text", "a secret is a text") from None
-    return text.removesuffix("\n").removesuffix("\r")
-
-
-def _secret_error(message: str, help_text: str) -> CallsheetError:
-    return CallsheetError.single("SEC005", message, help=help_text)
 
 
 class FiniteRange(click.FloatRange):

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import click
 
 from callsheet.apps.cli import options
+from callsheet.apps.cli.assignments import parse_variables
 from callsheet.apps.cli.exit_status import Exit, exit_for_diagnostics
-from callsheet.apps.cli.options import parse_variables, read_plan, try_read_plan
 from callsheet.apps.cli.output import (
     count_by_severity,
     format_diagnostics,
@@ -22,6 +22,7 @@ from callsheet.apps.cli.output import (
     print_text,
     to_stderr,
 )
+from callsheet.apps.cli.plan_argument import plan_files, read_plan, try_read_plan
 from callsheet.apps.cli.terminal import columns, is_coloured
 from callsheet.apps.operations.reading import PlanText
 from callsheet.apps.operations.texts import (
@@ -89,7 +90,7 @@ def fmt(
         if others or not writes or not argument:
             raise click.UsageError("--to prints one plan: give one PLAN, without --check and --diff")
         return _convert(argument, syntax, Syntax(target), tools_files, as_json=as_json)
-    plans = options.plan_files(plans, () if plans else options.setup_from().plans)
+    plans = plan_files(plans, () if plans else options.setup_from().plans)
     status, changed = Exit.OK, list[str]()
     rows: list[dict[str, object]] = []
     for argument in plans:
@@ -133,7 +134,7 @@ def upgrade(plans: tuple[str, ...], syntax: Syntax | None, show_diff: bool, as_j
     """
     status, changed = Exit.OK, list[str]()
     rows: list[dict[str, object]] = []
-    for argument in options.plan_files(plans, ()):
+    for argument in plan_files(plans, ()):
         result = upgrade_text(read_plan(argument, syntax=syntax))
         text, formatted = result.text, result.formatted
         if formatted is None:
@@ -354,7 +355,7 @@ def check(
       callsheet check plans/*.ltp --no-tools
     """
     inputs = parse_variables(variables)
-    files = options.plan_files(plans, setup.plans)
+    files = plan_files(plans, setup.plans)
     texts = [try_read_plan(name, syntax=syntax, strict=strict, variables=inputs) for name in files]
     from callsheet.apps.operations.checking import check_text  # noqa: PLC0415 - not for --help
     from callsheet.apps.tool_declarations import DeclaredTools  # noqa: PLC0415 - as above

@@ -21,6 +21,7 @@ from callsheet.apps.cli.output import (
     print_text,
     to_stderr,
 )
+from callsheet.apps.cli.plan_argument import try_read_plan
 from callsheet.apps.cli.terminal import is_terminal
 from callsheet.apps.rendering.values import preview, without_controls
 from callsheet.diagnostics import CallsheetError, Source, Span, to_json
@@ -275,7 +276,7 @@ def propose(
 def _plan_of(source: str, journal: Path | None) -> Plan:
     """The plan in a file, or of a run."""
     if os.path.exists(source):
-        text = options.try_read_plan(source, syntax=None, variables={})
+        text = try_read_plan(source, syntax=None, variables={})
         if text.plan is None:
             raise CallsheetError(text.diagnostics, text.source)
         return text.plan

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from callsheet.apps.cli import journals, limit_options, live_export, options
+from callsheet.apps.cli.assignments import as_declared, parse_variables
 from callsheet.apps.cli.dry_run import Assumptions, DryRunRules, assumptions, print_dry_run
 from callsheet.apps.cli.engines.engine_options import Engine, engine
 from callsheet.apps.cli.exit_status import Exit
-from callsheet.apps.cli.options import ProgressMode, as_declared, parse_variables
+from callsheet.apps.cli.options import ProgressMode
 from callsheet.apps.cli.output import print_diagnostics, to_stderr
 from callsheet.apps.cli.progress import Progress, choose_progress
 from callsheet.apps.operations.library import bound, origin_note, other_tools
@@ -444,7 +445,7 @@ def _make_job(
 
     `on_open` is called with the path of the journal once it is open.
     """
-    from callsheet.apps.cli.options import read_secrets  # noqa: PLC0415 - not for --help
+    from callsheet.apps.cli.assignments import read_secrets  # noqa: PLC0415 - not for --help
     from callsheet.apps.operations.checking import require_plan  # noqa: PLC0415 - as above
     from callsheet.machine.approvals import approval_rules  # noqa: PLC0415 - as above
 

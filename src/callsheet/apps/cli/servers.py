@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 import click
 
 from callsheet.apps.cli import journals, limit_options, options
+from callsheet.apps.cli.assignments import parse_variables
 from callsheet.apps.cli.exit_status import Exit
-from callsheet.apps.cli.options import FiniteRange, parse_variables
+from callsheet.apps.cli.options import FiniteRange
 from callsheet.apps.cli.output import to_stderr
 from callsheet.apps.cli.terminal import is_terminal
 from callsheet.diagnostics import CallsheetError

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from callsheet.apps.cli import options
+from callsheet.apps.cli.assignments import parse_variables
 from callsheet.apps.cli.exit_status import Exit, exit_for_diagnostics
-from callsheet.apps.cli.options import parse_variables
 from callsheet.apps.cli.output import (
     count_by_severity,
     format_diagnostics,
@@ -16,6 +16,7 @@ from callsheet.apps.cli.output import (
     print_diagnostics,
     print_json,
 )
+from callsheet.apps.cli.plan_argument import plan_files
 from callsheet.apps.rendering.values import preview
 from callsheet.diagnostics import CallsheetError
 
@@ -66,7 +67,7 @@ def verify(
       callsheet verify plan.ltp --policy workspace --tools tools.py
     """
     inputs = parse_variables(variables)
-    policy, files = options.required_policy(policy, setup), options.plan_files(plans, setup.plans)
+    policy, files = options.required_policy(policy, setup), plan_files(plans, setup.plans)
     proved = [_prove(plan, policy, approved, unattended, setup, inputs, syntax) for plan in files]
     if as_json:
         print_json(_json(proved))
@@ -91,7 +92,7 @@ def _prove(
     """The text, its proof and all diagnostics."""
     from callsheet.api.policies import load_policy  # noqa: PLC0415 - not for --help
     from callsheet.api.proving import Assumptions  # noqa: PLC0415 - as above
-    from callsheet.apps.cli.options import try_read_plan  # noqa: PLC0415 - as above
+    from callsheet.apps.cli.plan_argument import try_read_plan  # noqa: PLC0415 - as above
     from callsheet.apps.operations.proofs import prove_text  # noqa: PLC0415 - as above
     from callsheet.apps.tool_declarations import DeclaredTools  # noqa: PLC0415 - as above
     from callsheet.store.journal_paths import default_journal_path  # noqa: PLC0415 - as above

@@ -21,7 +21,7 @@ from callsheet.apps.http.state import State
 from callsheet.apps.operations.runs import OutcomeWord, StatusWord, shown_outcome
 from callsheet.apps.operations.schema import Count, Ordinal, ProblemRow, Schema, Time
 from callsheet.apps.rendering.runs import event_json
-from callsheet.apps.table.runs import RunId
+from callsheet.apps.table.arguments import RunId
 from callsheet.diagnostics import CallsheetError
 from callsheet.runtime.reporting import MADE_BY, lctl_of, report_document, report_page
 from callsheet.store.events import Event

@@ -15,9 +15,8 @@ from starlette.requests import ClientDisconnect, Request
 
 from callsheet.apps.http.problems import Problem
 from callsheet.apps.http.state import RequestLimits
+from callsheet.apps.table.arguments import NAME, NAME_SPELLING, RUN_ID, RUN_ID_SPELLING
 from callsheet.apps.table.operation import names_of
-from callsheet.apps.table.runs import RUN_ID, RUN_ID_SPELLING
-from callsheet.apps.table.texts import NAME, NAME_SPELLING
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, did_you_mean
 from callsheet.ir.strict_json import NotJson, read_json
 

@@ -25,7 +25,7 @@ from callsheet.apps.http.endpoint import (
 )
 from callsheet.apps.http.problems import Problem, json_bytes, problem_of
 from callsheet.apps.http.state import State
-from callsheet.apps.table.runs import RunId
+from callsheet.apps.table.arguments import RunId
 from callsheet.apps.web.bundled import assets
 from callsheet.runtime.reporting import MADE_BY, report_document
 from callsheet.views.report.build import Showing

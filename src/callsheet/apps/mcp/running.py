@@ -27,9 +27,11 @@ from callsheet.apps.mcp.server_context import ClientRequest, Form, ServerContext
 from callsheet.apps.operations.runs import outcome_json
 from callsheet.apps.rendering.runs import doubt_lines, failures_line, unanswered_lines
 from callsheet.apps.rendering.values import without_controls
+from callsheet.apps.table.answers import pending_lines, running_data
+from callsheet.apps.table.arguments import WaitArguments
 from callsheet.apps.table.extent import Extent, extent_lines
 from callsheet.apps.table.operation import Context, Operation, Reply, with_diagnostics
-from callsheet.apps.table.runs import Recorded, WaitArguments, pending_lines, plan_in, running_data
+from callsheet.apps.table.starts import Recorded, plan_in
 from callsheet.diagnostics import Diagnostic, to_json
 from callsheet.ir import Order, Plan
 from callsheet.machine import Status

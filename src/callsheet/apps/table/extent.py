@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, NotRequired, TypedDict
 
+from callsheet.apps.operations.runs import OutcomeResult
 from callsheet.apps.operations.schema import Count
 from callsheet.ir import JSON
 
@@ -49,6 +50,12 @@ LeftOut = Annotated[
     "what is not shown: explain_run returns it with show_variables and from_character, dry_run_plan with "
     "show_steps",
 ]
+
+
+class LimitedOutcome(OutcomeResult):
+    """What has come of a run, of which long or unwanted parts are left out."""
+
+    left_out: LeftOut
 
 
 @dataclass(frozen=True, slots=True)

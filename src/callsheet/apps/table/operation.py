@@ -236,6 +236,29 @@ class HttpFace(Generic[R]):
     needs_body: bool = True
 
 
+def run_endpoint(
+    method: str, path: str, summary: str, responses: Mapping[int, str], *problems: int, **more: Any
+) -> HttpFace[Any]:
+    """The endpoint of an operation on one run; `more` are further fields."""
+    return HttpFace(
+        method=method,
+        path=f"/v1/runs/{{run_id}}{path}",
+        summary=summary,
+        tag=more.pop("tag", "runs"),
+        responses=responses,
+        problems=(404, 409, *problems),
+        **more,
+    )
+
+
+def text_endpoint(path: str, summary: str, *problems: int) -> HttpFace[Any]:
+    """The endpoint of an operation on a text."""
+    responses: Mapping[int, str] = {200: "The result."}
+    return HttpFace(
+        method="POST", path=path, summary=summary, tag="texts", responses=responses, problems=problems
+    )
+
+
 class Hint(Enum):
     """What a tool may do: read only, destructive, idempotent, in an open world."""
 

@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from callsheet.apps.table.answers import ANSWER_OPERATIONS
 from callsheet.apps.table.operation import Operation
 from callsheet.apps.table.plans import PLAN_OPERATIONS
+from callsheet.apps.table.proofs import PROOF_OPERATIONS
 from callsheet.apps.table.runs import RUN_OPERATIONS
+from callsheet.apps.table.starts import START_OPERATIONS
 from callsheet.apps.table.texts import TEXT_OPERATIONS
 
-OPERATIONS: tuple[Operation[Any, Any], ...] = (*TEXT_OPERATIONS, *PLAN_OPERATIONS, *RUN_OPERATIONS)
+OPERATIONS: tuple[Operation[Any, Any], ...] = (
+    *TEXT_OPERATIONS,
+    *PROOF_OPERATIONS,
+    *PLAN_OPERATIONS,
+    *START_OPERATIONS,
+    *ANSWER_OPERATIONS,
+    *RUN_OPERATIONS,
+)

@@ -9,13 +9,9 @@ from pydantic import Field
 
 from callsheet.api.requirements import pins_for_library
 from callsheet.apps.operations.compiling import plan_on
-from callsheet.apps.operations.library import (
-    PlanList,
-    StoredResult,
-    listed_json,
-    stored_json,
-)
+from callsheet.apps.operations.library import PlanList, StoredResult, listed_json, stored_json
 from callsheet.apps.operations.schema import diagnostic_rows
+from callsheet.apps.table.arguments import UNNAMED, GoalArguments, Line, PlanArguments
 from callsheet.apps.table.operation import (
     HTTP_ONLY,
     MCP_ONLY,
@@ -30,7 +26,6 @@ from callsheet.apps.table.operation import (
     in_mcp,
     with_diagnostics,
 )
-from callsheet.apps.table.texts import UNNAMED, GoalArguments, Line, PlanArguments
 from callsheet.diagnostics import CallsheetError, Diagnostic, Source
 from callsheet.store.library import Listed, StoredPlan, check_plan_id, read_params
 from callsheet.views.terminal import terminal_graph
@@ -189,7 +184,7 @@ PLAN_OPERATIONS: tuple[Operation[Any, Any], ...] = (
             method="GET",
             path="/v1/plans",
             summary="List the plans of the library",
-            tag=_TAG,
+            tag="runs",
             responses={200: "The plans."},
             problems=(422,),
         ),
@@ -210,7 +205,7 @@ PLAN_OPERATIONS: tuple[Operation[Any, Any], ...] = (
             method="GET",
             path="/v1/plans/{plan_id}",
             summary="Show a plan of the library",
-            tag=_TAG,
+            tag="runs",
             responses={200: "The plan."},
             problems=(404, 422),
         ),
@@ -231,7 +226,7 @@ PLAN_OPERATIONS: tuple[Operation[Any, Any], ...] = (
             method="PUT",
             path="/v1/plans/{plan_id}",
             summary="Save a plan in the library",
-            tag=_TAG,
+            tag="runs",
             responses={200: "The plan.", 201: "The new plan."},
             status=lambda saved: 201 if saved.is_new else 200,
             problems=(404, 409),
@@ -252,7 +247,7 @@ PLAN_OPERATIONS: tuple[Operation[Any, Any], ...] = (
             method="DELETE",
             path="/v1/plans/{plan_id}",
             summary="Delete a plan of the library",
-            tag=_TAG,
+            tag="runs",
             responses={204: "The plan was deleted."},
             problems=(404, 422),
         ),

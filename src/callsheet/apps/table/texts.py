@@ -1,4 +1,4 @@
-"""Operations on the texts of plans and goals: parse, check, format, draw, prove, predict, compile.
+"""Operations on the texts of plans and goals: parse, check, format, draw, compile; codes and LCTL.
 
 Errors of a plan are part of the result: an invalid plan does not make the request invalid.
 """
@@ -6,32 +6,16 @@ Errors of a plan are part of the result: an invalid plan does not make the reque
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, JsonValue, WithJsonSchema
+from pydantic import Field
 
-from callsheet.api.policies import load_policy
-from callsheet.api.proving import Assumptions
 from callsheet.api.requirements import parameters_of
 from callsheet.apps.compiling import ProofTerms, save_compiled
 from callsheet.apps.operations.checking import Checked, CheckResult, check_text
 from callsheet.apps.operations.compiling import Compilation, CompileResult, compile_text
 from callsheet.apps.operations.lctl import LctlChecked, LctlResult, check_blocks
-from callsheet.apps.operations.library import bound, text_of_stored
-from callsheet.apps.operations.proofs import (
-    LabelsResult,
-    Prediction,
-    PredictionOptions,
-    PredictionResult,
-    ProofResult,
-    Proved,
-    predict,
-    prove_text,
-)
-from callsheet.apps.operations.reading import PlanText, plan_text
-from callsheet.apps.operations.schema import ANY_JSON
 from callsheet.apps.operations.texts import (
     CodePage,
     Drawing,
@@ -48,13 +32,12 @@ from callsheet.apps.operations.texts import (
     format_text,
     parse_text,
 )
-from callsheet.apps.table.extent import LeftOut, cut_dry_run, dry_run_lines, limited_dry_run
+from callsheet.apps.table.arguments import GoalArguments, Names, PlanArguments
 from callsheet.apps.table.operation import (
     HTTP_ONLY,
     MCP_ONLY,
     Arguments,
     Context,
-    Face,
     Hint,
     HttpFace,
     Operation,
@@ -62,72 +45,13 @@ from callsheet.apps.table.operation import (
     ToolFace,
     in_http,
     in_mcp,
+    text_endpoint,
     with_diagnostics,
 )
 from callsheet.authoring.compiler.request import PlanForm
 from callsheet.frontends.spelling import Syntax
 from callsheet.store.library import check_plan_id
 from callsheet.views.describe import describe_step
-
-MOST_CHARACTERS = 2_000_000
-"""The maximum length of a text that a model sends."""
-_COLUMNS = 120
-NAME = r"^[A-Za-z_][A-Za-z0-9_]*$"
-NAME_SPELLING = "a name is made of A-Z, a-z, 0-9 and underscore, and does not begin with a digit"
-Name = Annotated[str, Field(pattern=NAME, max_length=200)]
-PlacedName = Annotated[str, Field(pattern=r"^([^/\s]+/)*[A-Za-z_][A-Za-z0-9_]*$", max_length=1_000)]
-"""The name of a variable of a run; one of an item or sub-plan has its path before it, as in S2[4]/left."""
-Line = Annotated[str, Field(max_length=10_000)]
-Lines = Annotated[list[str], Field(max_length=1_000)]
-Amount = Annotated[float, Field(ge=0, le=1e15)]
-AnyJson = Annotated[JsonValue, WithJsonSchema(ANY_JSON)]
-Values = Annotated[dict[Name, JsonValue], in_mcp("variables", kind=dict[str, Any])]
-SyntaxName = Annotated[
-    Literal["ltp", "micro", "dag", "python"] | None,
-    in_mcp(unset="auto", description="The syntax of the plan; auto: detected."),
-]
-PolicyName = Annotated[
-    Literal["strict", "workspace", "open"] | None,
-    in_mcp(
-        unset="configured",
-        description="The policy; configured: that of the server, or strict if it has none.",
-    ),
-]
-Names = Annotated[
-    list[Name], in_mcp(kind=Lines, description="The names of the variables that a run receives.")
-]
-_LongText = Annotated[str, Field(max_length=MOST_CHARACTERS)]
-_LTP_TEXT = in_mcp(
-    "ltp_text", kind=_LongText, description="The plan: LTP text, or Micro-CLI, or a JSON plan."
-)
-UNNAMED = in_mcp(is_absent=True, default="<plan>")
-_APPROVED = Annotated[list[Line], in_mcp(kind=Lines)]
-APPROVED = Field(default=[], description="The ids of steps that a person has approved.")
-
-
-class PlanArguments(Arguments):
-    """A plan as text."""
-
-    plan: Annotated[str, _LTP_TEXT] = Field(
-        description="The plan: LTP text, Micro-CLI, or a JSON plan as a string."
-    )
-    syntax: SyntaxName = Field(None, description="The syntax; detected by default.")
-    name: Annotated[Line, UNNAMED] = Field(
-        "plan",
-        description="The name of the text in diagnostics, and of its run; otherwise that is its goal.",
-    )
-
-    def text(
-        self, variables: Iterable[str] = (), *, strict: bool = False, named: str | None = None
-    ) -> PlanText:
-        """The text, read as a plan; `named` is another name for diagnostics."""
-        syntax, name = _syntax(self.syntax), named or self.name
-        return plan_text(self.plan, name, syntax=syntax, strict=strict, variables=variables)
-
-
-def _syntax(word: str | None) -> Syntax | None:
-    return None if word is None else Syntax(word)
-
 
 # ---------------------------------------------------------------- parse
 
@@ -224,161 +148,7 @@ async def visualize(context: Context, args: DrawArguments) -> Drawing:
     return await context.host.beside(lambda: draw(args.text(), DrawingFormat(args.format)))
 
 
-# ---------------------------------------------------------------- prove
-
-
-class VerifyArguments(PlanArguments):
-    """A plan to prove against a policy."""
-
-    policy: PolicyName = Field(None, description="By default the policy of the server.")
-    inputs: Names = Field([])
-    approved: _APPROVED = APPROVED
-    unattended: bool = Field(False, description="Whether no person can be asked during the run.")
-    servers: Annotated[bool, HTTP_ONLY] = True
-
-
-async def verify(context: Context, args: VerifyArguments) -> Proved:
-    """Prove a plan against a policy; nothing runs."""
-    policy = context.policy_for(args.policy)
-    text = await context.host.beside(lambda: args.text(args.inputs))
-    declared = await context.declared_tools(text, asks_servers=args.servers)
-    assumed = Assumptions(inputs=args.inputs, approved=args.approved, can_ask=not args.unattended)
-    journal = context.journal_path
-    return await context.host.beside(lambda: prove_text(text, policy, declared, assumed, journal=journal))
-
-
-async def explain_policy(context: Context, args: VerifyArguments) -> Proved:
-    """The labels of the data that each step of a plan reads and writes under a policy, and why."""
-    return await verify(context, args)
-
-
-def _proved_reply(context: Context, args: VerifyArguments, proved: Proved) -> Reply:
-    text = with_diagnostics("\n".join(_proof_lines(proved)), proved.diagnostics, proved.text.source)
-    return Reply(text, proved.to_json())
-
-
-def _proof_lines(proved: Proved) -> list[str]:
-    if proved.proof is None:
-        return ["nothing was proved"]
-    name = proved.proof.policy.name
-    if not proved.ok:
-        return [f"not proved against {name}"]
-    obligations = dict.fromkeys((o.step, o.kind, o.detail) for o in proved.proof.obligations)
-    duties = [f"  {step}: {kind}{f' ({detail})' if detail else ''}" for step, kind, detail in obligations]
-    return [f"proved against {name}", *(["the run has to ensure:"] if duties else []), *duties]
-
-
-# ---------------------------------------------------------------- predict
-
-
-class NamedPlanArguments(Arguments):
-    """A plan: its text, or its id in the library."""
-
-    plan: Annotated[
-        str | None,
-        in_mcp("ltp_text", kind=_LongText, unset="", description="A plan as text. This or plan_id."),
-    ] = Field(None, description="The plan as text; alternatively `plan_id`.")
-    plan_id: Annotated[
-        Line | None,
-        in_mcp(
-            kind=str,
-            unset="",
-            description="A plan of the library: its id, or ID@N for its version N. This or ltp_text.",
-        ),
-    ] = Field(None, description="A plan of the library: its id, or ID@N for a version.")
-    syntax: SyntaxName = None
-    name: Annotated[Line, UNNAMED] = "plan"
-
-    async def text(self, context: Context, variables: Iterable[str]) -> PlanText:
-        """The text, read as a plan; raises CallsheetError unless there is exactly one of text and id."""
-        if (self.plan is None) == (self.plan_id is None):
-            either = "plan_id or ltp_text" if context.face is Face.MCP else "plan or plan_id"
-            raise context.wrong(
-                f"the call needs either {either}", "give one of them; the list of plans has their ids"
-            )
-        names, plan_id = tuple(variables), self.plan_id
-        if plan_id is not None:
-            return await context.host.beside(lambda: text_of_stored(context.library().load(plan_id), names))
-        syntax = _syntax(self.syntax)
-        return await context.host.beside(
-            lambda: plan_text(self.plan or "", self.name, syntax=syntax, variables=names)
-        )
-
-
-class DryRunArguments(NamedPlanArguments):
-    """A plan to dry-run."""
-
-    inputs: Values = Field({}, description="Variables of the plan by name; they override its own values.")
-    assume: Annotated[dict[str, JsonValue], in_mcp(kind=dict[str, Any])] = Field(
-        {}, description="Assumed results, by step id."
-    )
-    price: Annotated[Amount | None, HTTP_ONLY] = Field(
-        None, description="The price of a million prompt tokens."
-    )
-    approve: Annotated[list[Line], HTTP_ONLY] = Field([])
-    policy: Annotated[PolicyName, HTTP_ONLY] = None
-    approved: Annotated[list[Line], HTTP_ONLY] = Field([])
-    servers: Annotated[bool, in_mcp(is_absent=True, default=True)] = Field(
-        False, description="Whether MCP servers are queried for their tools."
-    )
-    show_steps: Annotated[tuple[str, ...], MCP_ONLY] = Field(
-        default=(),
-        max_length=1_000,
-        description='The steps whose arguments and results are shown at length, by id, or "all".',
-    )
-
-
-async def dry_run(context: Context, args: DryRunArguments) -> Prediction:
-    """Predict what a plan would do, without running it."""
-    text = await args.text(context, args.inputs)
-    declared = await context.declared_tools(text, asks_servers=args.servers)
-    options = PredictionOptions(
-        inputs=bound(text, dict(args.inputs), ()),
-        assume=args.assume,
-        price=args.price,
-        approve=args.approve,
-        policy=context.policy or (None if args.policy is None else load_policy(args.policy)),
-        approved=args.approved,
-        journal=context.journal_path,
-    )
-    return await context.host.beside(lambda: predict(text, declared, options))
-
-
-class LimitedPrediction(PredictionResult):
-    """A predicted run, of which long parts are left out."""
-
-    left_out: LeftOut
-
-
-def _predicted_reply(context: Context, args: DryRunArguments, made: Prediction) -> Reply:
-    data = limited_dry_run(made.to_json(), args.show_steps)
-    shown = cut_dry_run(made.dry_run.to_text(_COLUMNS))
-    text = "\n".join((shown.rstrip(), *dry_run_lines(data["left_out"])))
-    return Reply(with_diagnostics(text, made.diagnostics, made.text.source), data)
-
-
 # ---------------------------------------------------------------- compile
-
-
-class GoalArguments(Arguments):
-    """A goal."""
-
-    goal: Annotated[
-        str,
-        Field(min_length=1, max_length=100_000),
-        in_mcp(
-            kind=Annotated[str, Field(min_length=1, max_length=20_000)],
-            description="The goal, with every name, path and number that the steps need.",
-        ),
-    ]
-    context: Annotated[
-        str,
-        in_mcp(
-            kind=Annotated[str, Field(max_length=100_000)], description="Data about the goal for the model."
-        ),
-    ] = ""
-
-
 class CompileArguments(GoalArguments):
     """A goal to compile into a plan."""
 
@@ -461,20 +231,13 @@ def _lctl_reply(context: Context, args: LctlArguments, checked: LctlChecked) -> 
     return Reply("\n".join([verdict, *checked.lines()]), checked.to_json())
 
 
-def _post(path: str, summary: str, *problems: int) -> HttpFace[Any]:
-    responses: Mapping[int, str] = {200: "The result."}
-    return HttpFace(
-        method="POST", path=path, summary=summary, tag="texts", responses=responses, problems=problems
-    )
-
-
 TEXT_OPERATIONS: tuple[Operation[Any, Any], ...] = (
     Operation(
         work=parse,
         arguments=ParseArguments,
         result=ParseResult,
         to_json=Parsed.to_json,
-        http=_post("/v1/parse", "Parse a plan"),
+        http=text_endpoint("/v1/parse", "Parse a plan"),
         mcp=ToolFace(
             name="parse_plan",
             title="Parse a plan",
@@ -489,7 +252,7 @@ TEXT_OPERATIONS: tuple[Operation[Any, Any], ...] = (
         arguments=CheckArguments,
         result=CheckResult,
         to_json=Checked.to_json,
-        http=_post("/v1/validate", "Check a plan"),
+        http=text_endpoint("/v1/validate", "Check a plan"),
         mcp=ToolFace(
             name="validate_plan",
             title="Validate a plan",
@@ -504,7 +267,7 @@ TEXT_OPERATIONS: tuple[Operation[Any, Any], ...] = (
         arguments=DrawArguments,
         result=DrawingResult,
         to_json=Drawing.to_json,
-        http=_post("/v1/visualize", "Draw a plan"),
+        http=text_endpoint("/v1/visualize", "Draw a plan"),
         mcp=ToolFace(
             name="visualize_plan",
             title="Draw a plan",
@@ -518,7 +281,7 @@ TEXT_OPERATIONS: tuple[Operation[Any, Any], ...] = (
         arguments=FormatArguments,
         result=FormatResult,
         to_json=Formatted.to_json,
-        http=_post("/v1/format", "Format a plan"),
+        http=text_endpoint("/v1/format", "Format a plan"),
         mcp=ToolFace(
             name="format_plan",
             title="Format a plan",
@@ -527,29 +290,6 @@ TEXT_OPERATIONS: tuple[Operation[Any, Any], ...] = (
             hint=Hint.READ_ONLY,
             reply=_formatted_reply,
         ),
-    ),
-    Operation(
-        work=verify,
-        arguments=VerifyArguments,
-        result=ProofResult,
-        to_json=Proved.to_json,
-        http=_post("/v1/verify", "Prove a plan"),
-        mcp=ToolFace(
-            name="verify_plan",
-            title="Prove a plan against a policy",
-            description="Prove a plan against a security policy: whether untrusted or secret data can "
-            "reach a place where it must not. Returns the violations, and the obligations of a run. "
-            "Nothing is run.",
-            hint=Hint.READ_ONLY,
-            reply=_proved_reply,
-        ),
-    ),
-    Operation(
-        work=explain_policy,
-        arguments=VerifyArguments,
-        result=LabelsResult,
-        to_json=Proved.labels,
-        http=_post("/v1/explain-policy", "Explain a policy"),
     ),
     Operation(
         work=explain,
@@ -591,7 +331,7 @@ TEXT_OPERATIONS: tuple[Operation[Any, Any], ...] = (
         arguments=CompileArguments,
         result=CompileResult,
         to_json=lambda made: made[1],
-        http=_post("/v1/compile", "Compile a goal", 503),
+        http=text_endpoint("/v1/compile", "Compile a goal", 503),
         mcp=ToolFace(
             name="compile_plan",
             title="Compile a goal",
@@ -599,22 +339,6 @@ TEXT_OPERATIONS: tuple[Operation[Any, Any], ...] = (
             "available tools. A plan that was saved for the same goal is returned instead. Nothing is run.",
             hint=Hint.READ_ONLY_OPEN_WORLD,
             reply=_compiled_reply,
-        ),
-    ),
-    Operation(
-        work=dry_run,
-        arguments=DryRunArguments,
-        result=PredictionResult,
-        to_json=Prediction.to_json,
-        http=_post("/v1/dry-run", "Dry-run a plan", 404, 409),
-        mcp=ToolFace(
-            name="dry_run_plan",
-            title="Dry-run a plan",
-            description="Predict what a plan would do, step by step: calls with their known arguments, "
-            "effects outside, questions to people, refusals by the policy. Nothing is run.",
-            hint=Hint.READ_ONLY,
-            reply=_predicted_reply,
-            result=LimitedPrediction,
         ),
     ),
 )

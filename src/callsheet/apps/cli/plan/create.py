@@ -10,7 +10,7 @@ import click
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.output import print_diagnostics, print_json, print_text, to_stderr
-from callsheet.apps.cli.plan.resolve import open_library
+from callsheet.apps.cli.plan_argument import open_library
 from callsheet.apps.rendering.values import preview
 
 if TYPE_CHECKING:

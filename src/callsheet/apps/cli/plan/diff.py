@@ -11,8 +11,8 @@ import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exit_status import Exit
-from callsheet.apps.cli.options import STDIN
 from callsheet.apps.cli.output import print_json
+from callsheet.apps.cli.plan_argument import STDIN
 from callsheet.apps.cli.terminal import columns, is_coloured
 from callsheet.apps.operations.reading import PlanText
 from callsheet.diagnostics import Source

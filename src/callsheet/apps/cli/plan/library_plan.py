@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from callsheet.apps.cli import options
-from callsheet.apps.cli.plan.resolve import open_library
+from callsheet.apps.cli.plan_argument import open_library
 from callsheet.apps.operations.library import text_of_stored
 
 if TYPE_CHECKING:

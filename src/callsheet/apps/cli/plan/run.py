@@ -9,7 +9,7 @@ import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.plan.library_plan import library_plan, plan_id_argument
-from callsheet.apps.cli.plan.resolve import open_library
+from callsheet.apps.cli.plan_argument import open_library
 from callsheet.apps.cli.resume import execute_resume, resume_options
 from callsheet.apps.cli.run import RunArguments, execute_run, run_options
 from callsheet.diagnostics import CallsheetError

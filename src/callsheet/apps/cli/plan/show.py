@@ -11,7 +11,7 @@ from callsheet.apps.cli import options
 from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.output import ignoring_broken_pipe, print_json, print_text, to_stderr
 from callsheet.apps.cli.plan.library_plan import plan_id_argument
-from callsheet.apps.cli.plan.resolve import open_library
+from callsheet.apps.cli.plan_argument import open_library
 from callsheet.apps.cli.terminal import columns, is_coloured
 from callsheet.apps.operations.library import listed_json, stored_json
 from callsheet.apps.rendering.values import preview, utc

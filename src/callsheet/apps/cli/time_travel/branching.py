@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from callsheet.apps.cli import journals
+from callsheet.apps.cli.assignments import parse_value, parse_variables
 from callsheet.apps.cli.exit_status import Exit
-from callsheet.apps.cli.options import parse_value, parse_variables
 from callsheet.apps.cli.output import print_json, to_stderr
 from callsheet.apps.cli.resume import execute_resume, resume_options
 from callsheet.apps.cli.terminal import is_terminal

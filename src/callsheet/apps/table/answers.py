@@ -1,0 +1,288 @@
+"""Operations that end a run or answer it: cancel, decide, approve, answer, list what waits for a person."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal, NamedTuple
+
+from pydantic import Field, JsonValue
+
+from callsheet.apps.operations.runs import (
+    AskRow,
+    CallsInDoubt,
+    Inbox,
+    OutcomeResult,
+    ask_json,
+    doubts_json,
+    outcome_json,
+    run_doubt_json,
+)
+from callsheet.apps.rendering.runs import question_lines
+from callsheet.apps.rendering.values import without_controls
+from callsheet.apps.table.arguments import AnyJson, Line, RunArguments, VerdictArguments
+from callsheet.apps.table.extent import Extent, LimitedOutcome
+from callsheet.apps.table.operation import (
+    HTTP_ONLY,
+    Context,
+    Hint,
+    HttpFace,
+    NoArguments,
+    Operation,
+    Reply,
+    ToolFace,
+    in_mcp,
+    run_endpoint,
+)
+from callsheet.apps.table.runs import details_of
+from callsheet.machine import Decision, TookPlace, Verdict
+from callsheet.runtime.answers import Answer, PendingAsk
+from callsheet.runtime.doubt import Resolution, RunOutcome, unfinished
+from callsheet.runtime.inbox import calls_in_doubt, inbox
+
+
+class CancelArguments(RunArguments):
+    """Why a run is cancelled."""
+
+    reason: Annotated[
+        Line, in_mcp(kind=Annotated[str, Field(max_length=1_000)], default="cancelled by the client")
+    ] = "cancelled"
+    patience: Annotated[float, Field(ge=0, le=30), HTTP_ONLY] = Field(
+        10.0, description="Seconds to wait for its end."
+    )
+
+
+class OpenRun(NamedTuple):
+    """What has come of a run, masked; `outcome` is None as long as its process has not ended it."""
+
+    run_id: str
+    status: str
+    outcome: RunOutcome | None
+
+    def to_json(self) -> CallsInDoubt:
+        """Its status and its calls in doubt, as data."""
+        return doubts_json(self.run_id, self.status, () if self.outcome is None else self.outcome.in_doubt)
+
+
+async def cancel(context: Context, args: CancelArguments) -> OpenRun:
+    """Cancel a run and return its calls in doubt; status 202 if its process has not ended it yet."""
+    host, run_id = context.host, (await context.run(args.run_id)).run_id
+    outcome = await host.cancel(run_id, args.reason, args.patience)
+    return await _open(context, run_id, outcome)
+
+
+async def _open(context: Context, run_id: str, outcome: RunOutcome | None) -> OpenRun:
+    host = context.host
+    state = await host.beside(lambda: host.state(run_id))
+    return OpenRun(run_id, state.status, None if outcome is None else host.masker.outcome(outcome))
+
+
+def _cancelled_reply(context: Context, args: CancelArguments, run: OpenRun) -> Reply:
+    run_id = run.run_id
+    if run.outcome is None:
+        text = f"run {run_id} was requested to end and has not ended yet; explain_run shows its status"
+        return Reply(text, running_data(context, run_id), run_id=run_id)
+    data = Extent().limited(outcome_json(run.outcome, context.journal_path))
+    return Reply(f"run {run_id} has ended: {data['status']}", data, run_id=run_id)
+
+
+def running_data(context: Context, run_id: str) -> dict[str, Any]:
+    """The data of a run that goes on, of which nothing else is looked at."""
+    data = Extent().limited(outcome_json(RunOutcome(run_id, None), context.journal_path))
+    return data | {"status": "running", "outcome": "running"}
+
+
+class DecideArguments(RunArguments):
+    """The decision on single calls in doubt."""
+
+    decision: Literal["retry", "skip", "fail", "value"]
+    value: JsonValue = None
+    calls: Annotated[list[Line], Field(min_length=1)] = Field(description="Keys of calls, or steps.")
+    every: bool = Field(False, description="Whether a step selects all of its calls in doubt.")
+    resume: bool = Field(True, description="Whether the run is resumed if no call is in doubt any more.")
+
+
+async def decide(context: Context, args: DecideArguments) -> OpenRun:
+    """Decide on calls in doubt: those that were sent and have no outcome."""
+    host, run_id = context.host, args.run_id
+    verdict = VerdictArguments(decision=args.decision, value=args.value).resolution()
+    outcome = await host.decide(run_id, args.calls, verdict, every=args.every)
+    if args.resume and outcome.result is None and not outcome.in_doubt:
+        await host.resume(run_id)
+    return await _open(context, run_id, outcome)
+
+
+class ApproveArguments(RunArguments):
+    """The answer of a person: approval, denial (`deny`), or the answer to a question."""
+
+    key: Line | None = Field(
+        None, description="The key or the step; optional if only one question is pending."
+    )
+    deny: bool = False
+    answer: JsonValue = Field(None, description="The answer to a question.")
+    by: Line = ""
+    note: Line = ""
+    digest: Line | None = Field(
+        None, description="The digest of the question that was read; another one is not answered."
+    )
+    for_plan: bool = Field(
+        False,
+        description="Approve further calls of this step in this run too, if all that decides them is equal.",
+    )
+
+
+async def approve(context: Context, args: ApproveArguments) -> PendingAsk:
+    """Answer a question of a run, and resume the run if it waits for the answer."""
+    has_answer = "answer" in args.model_fields_set
+    if args.deny and has_answer:
+        raise context.wrong("deny and answer cannot be combined", "use one of them")
+
+    def said(ask: PendingAsk) -> Answer:
+        if args.deny:
+            return Answer.deny(by=args.by, note=args.note)
+        if has_answer:
+            return Answer.of(args.answer, by=args.by, note=args.note)
+        return Answer.approve(by=args.by, note=args.note, for_plan=args.for_plan)
+
+    if args.for_plan and (args.deny or has_answer):
+        raise context.wrong("only an approval can be for the plan", "leave for_plan out")
+    return await context.host.answer(args.run_id, said, args.key, digest=args.digest)
+
+
+class AnswerArguments(RunArguments):
+    """The answer of a person, which a model passes on."""
+
+    key: str = Field(description="The key of the question or call, from waiting or in_doubt.")
+    verdict: Literal["approve", "deny", "answer", "retry", "skip", "fail", "took_place"] = Field(
+        description="For an approval: approve or deny. For a question: answer, with value. For a "
+        "call in doubt: retry, skip, fail, or took_place with the value that it returned."
+    )
+    value: AnyJson = Field(None, description="The answer, or the result of the call in doubt.")
+    note: Line = Field("", description="A note recorded with the answer.")
+
+
+async def answer_run(context: Context, args: AnswerArguments) -> RunOutcome:
+    """Answer a question of a run, or decide on a call in doubt; what it still waits for."""
+    host, run_id = context.host, (await context.run(args.run_id)).run_id
+    if args.verdict in ("retry", "skip", "fail", "took_place"):
+        took_place = args.verdict == "took_place"
+        resolution: Resolution = TookPlace(args.value) if took_place else Decision(args.verdict)
+        await host.decide(run_id, [args.key], resolution)
+    else:
+        answer = Answer(Verdict(args.verdict), args.value, context.by, args.note)
+        await host.answer(run_id, answer, args.key)
+    details = await host.beside(lambda: details_of(context, run_id))
+    asks = tuple(ask for ask in details.asks if not ask.is_answered)
+    return host.masker.outcome(unfinished(run_id, details.account.folded, details.in_doubt, asks))
+
+
+def _answered_reply(context: Context, args: AnswerArguments, outcome: RunOutcome) -> Reply:
+    data = Extent().limited(outcome_json(outcome, context.journal_path))
+    still_open = "\n".join(pending_lines(outcome, context.hint))
+    text = f"recorded; resume_run continues run {outcome.run_id}" + (
+        f"\nit still waits for:\n{still_open}" if still_open else ""
+    )
+    return Reply(without_controls(text), data, run_id=outcome.run_id)
+
+
+def pending_lines(outcome: RunOutcome, hint: str) -> Iterator[str]:
+    """The open questions of a run, with the commands that answer them."""
+    for ask in outcome.waiting:
+        yield from question_lines(ask, hint)
+
+
+async def list_asks(context: Context, args: NoArguments) -> Inbox:
+    """The unanswered questions and the calls in doubt of all runs, oldest first."""
+    host = context.host
+    asks = await host.beside(lambda: inbox(host.journal))
+    doubts = await host.beside(lambda: calls_in_doubt(host.journal, context.doubts))
+    return {
+        "asks": [ask_json(ask) for ask in asks if not ask.is_answered],
+        "in_doubt": [run_doubt_json(run_id, call) for run_id, calls in doubts.items() for call in calls],
+    }
+
+
+def _cancel_status(run: OpenRun) -> int:
+    return 202 if run.outcome is None else 200
+
+
+ANSWER_OPERATIONS: tuple[Operation[Any, Any], ...] = (
+    Operation(
+        work=cancel,
+        arguments=CancelArguments,
+        result=CallsInDoubt,
+        to_json=OpenRun.to_json,
+        http=run_endpoint(
+            "POST",
+            "/cancel",
+            "End a run for good",
+            {
+                200: "The run has ended; with its calls in doubt.",
+                202: "Its process was asked to end it, but has not done so yet.",
+            },
+            503,
+            needs_body=False,
+            status=_cancel_status,
+        ),
+        mcp=ToolFace(
+            name="cancel_run",
+            title="Cancel a run",
+            description="Cancel a run, whether it is running, waiting or interrupted. It cannot be resumed "
+            "afterwards.",
+            hint=Hint.DESTRUCTIVE_IDEMPOTENT,
+            reply=_cancelled_reply,
+            result=LimitedOutcome,
+        ),
+    ),
+    Operation(
+        work=decide,
+        arguments=DecideArguments,
+        result=CallsInDoubt,
+        to_json=OpenRun.to_json,
+        http=run_endpoint(
+            "POST", "/decide", "Decide on calls in doubt", {200: "The calls still in doubt."}, 503
+        ),
+    ),
+    Operation(
+        work=approve,
+        arguments=ApproveArguments,
+        result=AskRow,
+        to_json=ask_json,
+        http=run_endpoint(
+            "POST",
+            "/approve",
+            "Answer a question of a run",
+            {200: "The question that was answered."},
+            503,
+            needs_body=False,
+        ),
+    ),
+    Operation(
+        work=answer_run,
+        arguments=AnswerArguments,
+        result=OutcomeResult,
+        mcp=ToolFace(
+            name="answer_run",
+            title="Answer for a person",
+            description="Answer an open question of a run for a person: approve or deny a call, answer a "
+            "question, or resolve a call in doubt. Give only answers that a person has told you.",
+            hint=Hint.DESTRUCTIVE,
+            reply=_answered_reply,
+            result=LimitedOutcome,
+            is_for_answers=True,
+        ),
+    ),
+    Operation(
+        work=list_asks,
+        arguments=NoArguments,
+        result=Inbox,
+        http=HttpFace(
+            method="GET",
+            path="/v1/inbox",
+            summary="List pending questions and calls in doubt",
+            tag="runs",
+            responses={200: "The questions and calls."},
+            problems=(409,),
+        ),
+    ),
+)
+"""The operations that end a run or answer it."""
