@@ -451,6 +451,8 @@ class Computation:
         }
         needs_classes = classes if wanted & self.names else set[str]()
         found = self.program.definitions_for(wanted | needs_classes, self.local)
+        self.program.computed += body
+        self.program.computed_definitions |= found
         parts = [ast.unparse(one) for one in dict.fromkeys(found.values())]
         reached = wanted | names_read(*found.values())
         parts[:0] = [

@@ -154,6 +154,10 @@ class Program:
 
     warnings: list[Refused] = field(default_factory=list[Refused])
     """What has another effect than its text says."""
+    computed: list[ast.stmt] = field(default_factory=list[ast.stmt])
+    """The statements that are left to the interpreter of pure code."""
+    computed_definitions: dict[str, ast.stmt] = field(default_factory=dict[str, ast.stmt])
+    """The imports and definitions that these need."""
 
     def resolved(self, node: ast.AST) -> str | None:
         """The full name of `a.b` where `a` was imported, as in `asyncio.gather`; None for all else."""
