@@ -400,6 +400,7 @@ CODES: dict[str, Code] = _table(
     PYT026="pure code that its interpreter does not have",
     PYT070="a plan that is not written as Python",
     PYT101="a time-out that the settings of the tool decide",
+    PYT102="calls that run one after another instead of side by side",
     POL001="a policy that is not TOML",
     POL002="an unknown key in a policy",
     POL003="an invalid value in a policy",

@@ -14,7 +14,7 @@ from callsheet.diagnostics import Severity
 from callsheet.frontends.pure_code.refusals import judged
 from callsheet.frontends.python import core
 from callsheet.frontends.python.blocks import Blocks
-from callsheet.frontends.python.changes import changes_of, give_back, take_back
+from callsheet.frontends.python.changes import Taking, changes_of, give_back
 from callsheet.frontends.python.computation import Ids, Result
 from callsheet.frontends.python.program import BINDINGS, Binding, Program, Signature, read_program
 from callsheet.frontends.python.recursion import Copies
@@ -150,14 +150,25 @@ class _Compiler:
         if known is not None:
             return known
         translator = Translator(self.program, node, self.names, outer)
-        made = translator.translate()
+        try:
+            made = translator.translate()
+        except Refused as refused:
+            if refused.code not in {"PYT020", "PYT007"} or not self.program.keeps_errors:
+                raise
+            translator = Translator(self.program, node, self.names, outer)
+            translator.eager = True
+            try:
+                made = translator.translate()
+            except Refused as again:
+                raise (again if again.code != "PYT020" else refused) from None
         for one in core.all_of(made.body):
             if isinstance(one, core.Call) and one.helper is not None:
                 self.copies.fit(one)
                 inner, _ = self._translate(one.helper, self._owner(one.helper, translator), (*around, node))
                 self._complete(one, inner)
         functions = {number: function for number, (function, _) in self.done.items()}
-        made.body = take_back(made.body, functions, self.names.fresh, self.names.made)
+        taking = Taking(functions, self.names.fresh, self.names.made, self.program.warnings.append)
+        made.body = taking.block(made.body)
         if node is not self.program.main:
             definitions = {**self.program.definitions, **translator.definitions()}
             changes = changes_of(made, definitions, self.program.resolved)
