@@ -61,7 +61,6 @@ REFUSED = {
     "async def main():\n    return getattr(await get('a'), await get('b'))": ("PYT006", 2),
     "async def main():\n    return list(map(eval, await get('a')))": ("PYT006", 2),
     "import os\nasync def main():\n    return await get('a')": ("PYT005", 1),
-    "import asyncio\nasync def main():\n    return await asyncio.sleep(1, result=5)": ("PYT020", 3),
     "async def main(x):\n    return '{0.__class__}'.format(x)": ("PYT025", 2),
     "import random\nasync def main():\n    return random.random()": ("PYT005", 1),
     "from time import sleep\nasync def main():\n    sleep(1)": ("PYT023", 3),

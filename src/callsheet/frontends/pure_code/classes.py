@@ -129,9 +129,10 @@ class ProgramClass:
         defaults = [ast.unparse(one.default) for one in self.own_fields if one.default is not None]
         text = (
             f"from collections import namedtuple as _cs_namedtuple\n"
-            f"{self.name} = _cs_namedtuple({self.name!r}, {names!r}, defaults=[{', '.join(defaults)}])"
+            f"{self.name} = _cs_namedtuple({self.name!r}, {names!r}, defaults=[{', '.join(defaults)}])\n"
+            f"_cs_classes[{self.name!r}] = {self.name}"
         )
-        return LoweredClass(_parsed(text, node), [], [], frozenset())
+        return LoweredClass(_parsed(text, node), [], [], frozenset({"_cs_classes"}))
 
     def _plain(self, node: ast.ClassDef, with_blank: bool) -> LoweredClass:
         parts = _Parts(self)

@@ -42,15 +42,27 @@ class Refusal(NamedTuple):
     rewrite: str
 
 
+class Judged(NamedTuple):
+    """A refusal, and the node that it is about."""
+
+    refusal: Refusal
+    node: ast.AST
+
+
+def judged(tree: ast.Module, given: Iterable[str] = ()) -> list[Judged]:
+    """`refusals`, each with its node."""
+    found = _Judge(tree, given)
+    found.visit(tree)
+    return sorted(found.found, key=lambda one: (one.refusal.line, one.refusal.column))
+
+
 def refusals(tree: ast.Module, given: Iterable[str] = ()) -> list[Refusal]:
     """What pure code may not say of a program whose inputs are `given`, in the order of the text.
 
     >>> [one.reason for one in refusals(ast.parse("text = open('a').read()"))]
     ['`open` is not pure: it touches a file']
     """
-    found = _Judge(tree, given)
-    found.visit(tree)
-    return sorted(set(found.found), key=lambda refusal: (refusal.line, refusal.column))
+    return list(dict.fromkeys(one.refusal for one in judged(tree, given)))
 
 
 _IMPURE: Final = {
@@ -130,7 +142,7 @@ class _Judge(ast.NodeVisitor):
     """Walks a program and notes what is refused."""
 
     def __init__(self, tree: ast.Module, given: Iterable[str]) -> None:
-        self.found: list[Refusal] = []
+        self.found: list[Judged] = []
         self.scopes = Scopes(tree, given)
         self.classes: Mapping[str, ProgramClass] = classes_of(self.scopes)
         self.own_methods = {name for one in self.classes.values() for name in one.methods}
@@ -149,7 +161,7 @@ class _Judge(ast.NodeVisitor):
         at = getattr(node, "lineno", 1), getattr(node, "col_offset", 0) + 1
         if isinstance(node, ast.Attribute):  # the place of its name
             at = node.end_lineno or 1, (node.end_col_offset or 0) - len(node.attr) + 1
-        self.found.append(Refusal(kind, *at, reason, rewrite))
+        self.found.append(Judged(Refusal(kind, *at, reason, rewrite), node))
 
     def statement(self, node: ast.AST, reason: str, rewrite: str) -> None:
         """Note a statement that is refused."""

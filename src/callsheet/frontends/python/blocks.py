@@ -17,8 +17,8 @@ from callsheet.frontends.python.sharing import chain, find
 from callsheet.frontends.python.source import (
     dotted,
     names_bound,
-    walk,
 )
+from callsheet.frontends.python.syntax import parsed
 from callsheet.ir import expression as ir
 from callsheet.ir import tree
 from callsheet.ir.expr import Literal
@@ -66,8 +66,12 @@ class Blocks(Computation):
         out: list[tree.Statement],
         pending: list[core.Pure],
         lower: Callable[[ast.expr], Expression] | None = None,
+        also: frozenset[str] = frozenset(),
     ) -> list[Expression]:
-        """The operands of a statement as expressions; what they need is computed before."""
+        """The operands of a statement as expressions; what they need is computed before.
+
+        `also` are variables that the statement itself reads.
+        """
         lower = lower or self.lowering.expression
         made: list[Expression | None] = []
         for each in operands:
@@ -100,7 +104,8 @@ class Blocks(Computation):
             else:
                 result.append(each)
                 reads |= self.variables.reads_of(node)
-        needed = self.variables.inner[id(one)] | reads | made_names
+        walrus = {name for node in operands for name in names_bound(node)} & self.names
+        needed = self.variables.inner[id(one)] | reads | made_names | also | walrus
         group = [*pending, *held]
         pending.clear()
         if group:
@@ -160,7 +165,9 @@ class Blocks(Computation):
                 self.flushed(one, [], path, out, pending)
                 out.append(tree.Say("", tree.Word.CONTINUE, span=span))
             case core.Fail(message=message, kind=kind, again=again):
-                values = self.flushed(one, [] if message is None else [message], path, out, pending)
+                also = frozenset[str]() if again is None else frozenset({again})
+                given = [] if message is None else [message]
+                values = self.flushed(one, given, path, out, pending, also=also)
                 if again is not None:
                     values = [ir.Variable(again, span)]
                 out.append(tree.Say("", tree.Word.FAIL, tuple(values) or (Literal(""),), kind, span=span))
@@ -386,11 +393,3 @@ class Blocks(Computation):
             out += before
         out.append(tree.Parallel("", tuple(members), span=self.text.head(one.node)))
         out += after
-
-
-def parsed(text: str, place: ast.AST) -> ast.expr:
-    """The expression of a text, at the place of a node."""
-    made = ast.parse(text, mode="eval").body
-    for one in walk(made):
-        ast.copy_location(one, place)
-    return made

@@ -10,6 +10,7 @@ from typing import Final, cast
 from callsheet.diagnostics import did_you_mean
 from callsheet.frontends.python import core
 from callsheet.frontends.python.callbacks import specialised, takes_functions
+from callsheet.frontends.python.error_values import keeps
 from callsheet.frontends.python.program import IN_SCOPE, said
 from callsheet.frontends.python.scope import Scope
 from callsheet.frontends.python.source import (
@@ -50,6 +51,10 @@ class Calls(Scope):
 
     def statement(self, node: ast.stmt, out: core.Block) -> None:
         """Take one statement apart."""
+        raise NotImplementedError
+
+    def block(self, body: Sequence[ast.stmt]) -> core.Block:
+        """The statements of a block."""
         raise NotImplementedError
 
     def gather(self, call: ast.Call, node: ast.AST, out: core.Block, into: str | None) -> ast.expr:
@@ -120,11 +125,7 @@ class Calls(Scope):
             raise Refused("PYT020", call, "this is no call that could be awaited", f"write {FORMS}")
         resolved = self.program.resolved(call.func) or ""
         if resolved == "asyncio.sleep":
-            seconds = [*call.args, *(one.value for one in call.keywords if one.arg == "delay")]
-            if len(seconds) != 1 or any(one.arg != "delay" for one in call.keywords):
-                told = "sleep takes the seconds, and gives nothing"
-                raise Refused("PYT020", call, told, "write await asyncio.sleep(5)")
-            return core.Wait(self.value(seconds[0], out), call)
+            return self._timer(call, out, into)
         if resolved in STARTS and call.args:
             return self.member(call.args[0], out, into)
         if resolved == "asyncio.wait_for" and call.args:
@@ -146,6 +147,21 @@ class Calls(Scope):
         callee, is_helper = self.callee(call)
         arguments = self.arguments(call, callee, is_helper=is_helper, out=out)
         return core.Call(into, callee, self.helper(callee) if is_helper else None, arguments, call)
+
+    def _timer(self, call: ast.Call, out: core.Block, into: str | None) -> core.Wait:
+        """`asyncio.sleep(seconds, result)`; the result is there when the timer starts."""
+        given = {one.arg: one.value for one in call.keywords}
+        given |= dict(zip(("delay", "result"), call.args, strict=False))
+        delay, result = given.pop("delay", None), given.pop("result", None)
+        if delay is None or given or len(call.args) > 2:
+            told = "sleep takes the seconds, and a result"
+            raise Refused("PYT020", call, told, "write await asyncio.sleep(5)")
+        seconds = self.value(delay, out)
+        if into:
+            made = self.value(result, out) if result is not None else none(call)
+            assigned = ast.Assign([ast.Name(into, ast.Store())], made)
+            out.append(core.Pure(ast.fix_missing_locations(ast.copy_location(assigned, call))))
+        return core.Wait(seconds, call)
 
     def warn_of_timeout(self, node: ast.AST) -> None:
         """Note that a time-out of the program is one of its tool's settings in a plan."""
@@ -248,6 +264,8 @@ class Calls(Scope):
         else:
             for one in (*call.args, *(word.value for word in call.keywords)):
                 self.check(one.value if isinstance(one, ast.Starred) else one)
+                if not is_helper:
+                    self._check_no_error(one)
             shape.args = [self.replaced(one) for one in call.args]
             shape.keywords = [
                 ast.copy_location(ast.keyword(one.arg, self.replaced(one.value)), one)
@@ -275,6 +293,17 @@ class Calls(Scope):
             made.append(core.Argument(word.arg, word.value))
         self._check_arguments(call, callee, made, parameters, is_helper=is_helper)
         return made
+
+    def _check_no_error(self, argument: ast.expr) -> None:
+        """Raises Refused (PYT021) for a caught error that a tool would be given."""
+        for name in {name for name, _, _ in self.caught if name}:
+            if keeps(argument, name):
+                raise Refused(
+                    "PYT021",
+                    argument,
+                    f"a tool is given the error {name} itself, and it takes JSON",
+                    f"write str({name})",
+                )
 
     def ordered_call(self, call: ast.Call, out: core.Block) -> ast.expr:
         """A call whose arguments await, with these taken out in order."""

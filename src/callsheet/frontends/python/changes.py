@@ -8,11 +8,13 @@ one after another.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 
 from callsheet.frontends.python import core
+from callsheet.frontends.python.error_values import is_marked
 from callsheet.frontends.python.sharing import Sharing, chain, find, sharing_of
 from callsheet.frontends.python.source import Refused
+from callsheet.frontends.python.syntax import marked_failure
 from callsheet.frontends.python.variables import bound_names
 
 
@@ -103,60 +105,182 @@ def _is_late(block: core.Block, changes: frozenset[str], *, ends: bool) -> bool:
     return True
 
 
-def take_back(
-    block: core.Block,
-    functions: Mapping[int, core.Function],
-    fresh: Callable[[str], str],
-    made_names: Container[str],
-    *,
-    caught: bool = False,
-) -> core.Block:
-    """A block whose calls of such functions are followed by assignments. Raises Refused (PYT015)."""
-    made: core.Block = []
-    for one in block:
-        made.append(one)
-        found = functions.get(id(one.helper)) if isinstance(one, core.Call) else None
-        if isinstance(one, core.Call) and found is not None and found.changes and not one.changes:
-            if caught and not found.is_late:
-                raise _refused(one, found, "may fail after it was changed, and the error is caught here")
-            made += _taken(one, found, fresh, made_names)
-        _inner(one, functions, fresh, made_names, caught=caught)
-    return made
+class Taking:
+    """Puts an assignment of each changed part after the calls of such functions. Raises Refused (PYT015)."""
+
+    def __init__(
+        self,
+        functions: Mapping[int, core.Function],
+        fresh: Callable[[str], str],
+        made_names: Container[str],
+        warn: Callable[[Refused], None],
+    ) -> None:
+        self.functions, self.fresh, self.made_names, self.warn = functions, fresh, made_names, warn
+
+    def block(self, block: core.Block, *, caught: bool = False) -> core.Block:
+        """The block; `caught` says that an error in it is caught."""
+        made: core.Block = []
+        for one in block:
+            found = self._changing(one)
+            if isinstance(one, core.Loop) and one.together and self._changing_in(one.body):
+                made += self._one_by_one(one)
+                continue
+            if isinstance(one, core.Together) and self._changing_in(one.members):
+                made += self._in_a_row(one)
+                continue
+            made.append(one)
+            if found is not None and isinstance(one, core.Call) and not one.changes:
+                if caught and not found.is_late:
+                    raise _refused(one, found, "may fail after it was changed, and the error is caught here")
+                made += _taken(one, found, self.fresh, self.made_names)
+            self._inner(one, caught=caught)
+        return made
+
+    def _changing(self, one: core.Core) -> core.Function | None:
+        found = self.functions.get(id(one.helper)) if isinstance(one, core.Call) else None
+        return found if found is not None and found.changes else None
+
+    def _changing_in(self, block: core.Block) -> list[tuple[core.Call, core.Function]]:
+        return [
+            (one, found)
+            for one in core.all_of(block)
+            if isinstance(one, core.Call) and (found := self._changing(one)) is not None
+        ]
+
+    def _inner(self, one: core.Core, *, caught: bool) -> None:
+        match one:
+            case core.Choice():
+                one.then = self.block(one.then, caught=caught)
+                one.otherwise = self.block(one.otherwise, caught=caught)
+            case core.Loop() | core.While():
+                one.body = self.block(one.body, caught=caught)
+            case core.Attempt():
+                one.body = self.block(one.body, caught=True)
+                for each in one.handlers:
+                    each.body = self.block(each.body, caught=caught)
+                if one.final is not None:
+                    one.final = self.block(one.final, caught=caught)
+            case _:
+                pass
+
+    # ------------------------------------------------------------ calls that were to run side by side
+
+    def _check_order(self, block: core.Block) -> None:
+        """Raises Refused where calls side by side see what the others change; a warning if they do not."""
+        for number, (call, found) in enumerate(self._changing_in(block)):
+            if not _is_blind(found) and not _is_early(found):
+                raise _refused(call, found, "is changed and read by calls that run side by side")
+            if number:
+                continue
+            self.warn(
+                Refused(
+                    "PYT102",
+                    call.node,
+                    f"these calls run one after another, since each changes {' and '.join(found.changes)}",
+                    f"let {found.name} return what it adds, and put the results together after the gather",
+                )
+            )
+
+    def _one_by_one(self, one: core.Loop) -> core.Block:
+        self._check_order(one.body)
+        one.together, one.most = False, None
+        if any(isinstance(each, core.Attempt) for each in one.body):
+            one.body = self.block(one.body)
+            return [one]
+        one.into = one.into or self.fresh("results")
+        if not any(isinstance(each, core.Give) for each in one.body):
+            one.body.append(core.Give(ast.copy_location(ast.Constant(None), one.node), one.node))
+        binds = self.fresh("error")
+        handler = core.Caught((), binds, [core.Give(marked_failure(binds, one.node), one.node)], one.node)
+        one.body = self.block([core.Attempt(one.body, [handler], None, one.node)])
+        each = self.fresh("one")
+        source = ast.copy_location(ast.Name(one.into, ast.Load()), one.node)
+        return [one, core.Loop(each, source, [_raised(each, one.node)], one.node)]
+
+    def _in_a_row(self, one: core.Together) -> core.Block:
+        self._check_order(one.members)
+        made: core.Block = []
+        names: list[str] = []
+        for each in one.members:
+            if not isinstance(each, core.Call):
+                made.append(each)
+                continue
+            each.into = each.into or self.fresh(each.callee)
+            names.append(each.into)
+            binds = self.fresh("error")
+            stored = ast.Assign([ast.Name(each.into, ast.Store())], marked_failure(binds, one.node))
+            kept = core.Pure(ast.fix_missing_locations(ast.copy_location(stored, one.node)))
+            handler = core.Caught((), binds, [kept], one.node)
+            made.append(core.Attempt([each], [handler], None, one.node))
+        made = self.block(made)
+        return [*made, *(_raised(name, one.node) for name in names)]
 
 
-def _inner(
-    one: core.Core,
-    functions: Mapping[int, core.Function],
-    fresh: Callable[[str], str],
-    made_names: Container[str],
-    *,
-    caught: bool,
-) -> None:
-    match one:
-        case core.Choice():
-            one.then = take_back(one.then, functions, fresh, made_names, caught=caught)
-            one.otherwise = take_back(one.otherwise, functions, fresh, made_names, caught=caught)
-        case core.Loop() if one.together:
-            _none_of(one.body, functions)
-        case core.Loop() | core.While():
-            one.body = take_back(one.body, functions, fresh, made_names, caught=caught)
-        case core.Attempt():
-            one.body = take_back(one.body, functions, fresh, made_names, caught=True)
-            for each in one.handlers:
-                each.body = take_back(each.body, functions, fresh, made_names, caught=caught)
-            if one.final is not None:
-                one.final = take_back(one.final, functions, fresh, made_names, caught=caught)
-        case core.Together():
-            _none_of(one.members, functions)
+def _raised(name: str, place: ast.AST) -> core.Choice:
+    """Raise the error that a variable may hold."""
+    test = is_marked(ast.Name(name, ast.Load()))
+    test = ast.fix_missing_locations(ast.copy_location(test, place))
+    return core.Choice(test, [core.Fail(None, None, place, name)], [], place)
+
+
+def _own_part(one: core.Core) -> list[ast.AST]:
+    """What a statement evaluates, without what it gives back."""
+    if isinstance(one, core.Return) and isinstance(one.value, ast.Tuple):
+        return [one.value.elts[0]]
+    return core.parts_of(one)
+
+
+def _names_in(parts: Iterable[ast.AST]) -> set[str]:
+    return {each.id for part in parts for each in ast.walk(part) if isinstance(each, ast.Name)}
+
+
+def _is_blind(function: core.Function) -> bool:
+    """Whether a function only adds to what it changes, and never looks at it."""
+    changes = set(function.changes)
+    return all(
+        not _names_in(_own_part(one)) & changes or (isinstance(one, core.Pure) and _adds(one.stmt, changes))
+        for one in core.all_of(function.body)
+    )
+
+
+def _adds(stmt: ast.stmt, changes: set[str]) -> bool:
+    """Whether a statement adds to one of some containers or numbers without looking at it."""
+    match stmt:
+        case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=name), slice=key)], value=value):
+            return name in changes and not _names_in([key, value]) & changes
+        case ast.AugAssign(target=ast.Name(id=name), value=value):
+            return name in changes and not _names_in([value]) & changes
+        case ast.AugAssign(target=ast.Subscript(value=ast.Name(id=name), slice=key), value=value):
+            return name in changes and not _names_in([key, value]) & changes
+        case ast.Expr(value=ast.Call(func=ast.Attribute(attr=method, value=holder), args=args)) if method in {
+            "append",
+            "add",
+            "extend",
+            "update",
+        }:
+            if isinstance(holder, ast.Subscript):
+                args, holder = [*args, holder.slice], holder.value
+            elif isinstance(holder, ast.Call) and isinstance(holder.func, ast.Attribute):
+                if holder.func.attr != "setdefault":
+                    return False
+                args, holder = [*args, *holder.args], holder.func.value
+            return isinstance(holder, ast.Name) and holder.id in changes and not _names_in(args) & changes
         case _:
-            pass
+            return False
 
 
-def _none_of(block: core.Block, functions: Mapping[int, core.Function]) -> None:
-    for one in core.all_of(block):
-        found = functions.get(id(one.helper)) if isinstance(one, core.Call) else None
-        if isinstance(one, core.Call) and found is not None and found.changes:
-            raise _refused(one, found, "is changed by calls that run side by side")
+def _is_early(function: core.Function) -> bool:
+    """Whether a function touches what it changes before it first waits, and never again."""
+    changes = set(function.changes)
+    is_over = False
+    for one in function.body:
+        inside = list(core.all_of([one]))
+        waits = any(isinstance(each, (core.Call, core.Wait, core.Together)) for each in inside)
+        touches = any(_names_in(_own_part(each)) & changes for each in inside)
+        if touches and (is_over or waits):
+            return False
+        is_over = is_over or waits
+    return True
 
 
 def _refused(one: core.Call, found: core.Function, why: str) -> Refused:

@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeAlias, cast
 
 from callsheet.diagnostics import Span
 from callsheet.frontends.python import core
+from callsheet.frontends.python.error_values import fields_of
 from callsheet.frontends.python.exceptions import DENIED, FAILURE_KINDS, TOOL_ERROR, exception_name
 from callsheet.frontends.python.expressions import Lowering, NotSimple, made_span
 from callsheet.frontends.python.kinds import ANY, FLAT, NUMBERS, OPAQUE, Kinds
@@ -374,6 +375,7 @@ class Computation:
         outputs = sorted(
             name for name in (bound | touched) & needed if name in (done or set()) or name in before
         )
+        carries = bool(self.program.error_fields) and self._may_raise_own(body)
         sure = set[str]() if keeps or done is None else done
         reads |= {name for name in outputs if name not in sure and name in before}
         start: list[str] = []
@@ -389,12 +391,14 @@ class Computation:
             if name in self.variables.scopes and not self.is_here(name, path)
         }
         stores = {name: _stored(held, name, body[-1]) for name, held in renamed.items()}
-        failed = self.fresh("failed") if keeps else None
+        failed = self.fresh("failed") if keeps or carries else None
         if failed is None:
             body = [*body, *stores.values()]
         else:
             body = _kept_after_failure(
-                [*body, *(one for name, one in stores.items() if name not in keeps)], failed
+                [*body, *(one for name, one in stores.items() if name not in keeps)],
+                failed,
+                self.program.error_fields,
             )
             body += [one for name, one in stores.items() if name in keeps]
         source = self._source(body, start)
@@ -418,6 +422,16 @@ class Computation:
         for name in renamed:
             if name not in keeps:
                 assign(name)
+
+    def _may_raise_own(self, body: Sequence[ast.stmt]) -> bool:
+        """Whether statements may raise an exception of the program's own class."""
+        found = self.program.definitions_for(names_read(*body), self.local)
+        own = self.program.exceptions.own
+        return any(
+            isinstance(one, ast.Raise) and one.exc is not None and bool(names_read(one.exc) & own.keys())
+            for part in (*body, *found.values())
+            for one in walk(part)
+        )
 
     def _check_functions(self, body: Sequence[ast.stmt], needed: frozenset[str]) -> None:
         """Raises Refused (PYT019) for functions that a variable would have to keep over a call."""
@@ -451,6 +465,8 @@ class Computation:
         }
         needs_classes = classes if wanted & self.names else set[str]()
         found = self.program.definitions_for(wanted | needs_classes, self.local)
+        self.program.computed += body
+        self.program.computed_definitions |= found
         parts = [ast.unparse(one) for one in dict.fromkeys(found.values())]
         reached = wanted | names_read(*found.values())
         parts[:0] = [
@@ -562,16 +578,20 @@ try:
     pass
 except Exception as _error:
     _name = type(_error).__name__
-    {failed} = {{"kind": {kinds!r}.get(_name, _name), "message": str(_error), "step": ""}}
+    {failed} = {{"kind": {kinds!r}.get(_name, _name), "message": str(_error), "step": ""{fields}}}
 """
 
 
-def _kept_after_failure(body: Sequence[ast.stmt], failed: str) -> list[ast.stmt]:
-    """Statements whose failure is a value, so that what they have set until then is kept."""
+def _kept_after_failure(body: Sequence[ast.stmt], failed: str, error_fields: Sequence[str]) -> list[ast.stmt]:
+    """Statements whose failure is a value, so that what they have set until then is kept.
+
+    So is what the exception carries beside its words.
+    """
     kinds = {
         exception_name(kind): kind for kind in FAILURE_KINDS if kind not in {"SCHEMA", "REQUIRE", "TIMEOUT"}
     }
-    made = ast.parse(_KEPT.format(failed=failed, kinds=kinds)).body
+    fields = f', "fields": {fields_of("_error", error_fields)}' if error_fields else ""
+    made = ast.parse(_KEPT.format(failed=failed, kinds=kinds, fields=fields)).body
     for one in made:
         for each in walk(one):
             ast.copy_location(each, body[0])

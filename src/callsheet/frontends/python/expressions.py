@@ -13,7 +13,7 @@ from typing import Final
 
 from callsheet.diagnostics import Span
 from callsheet.frontends.expressions.names import FUNCTIONS, METHOD_NAMES
-from callsheet.frontends.python.kinds import ANY, NUMBERS, OPAQUE, Kinds
+from callsheet.frontends.python.kinds import ANY, DATA, NUMBERS, OPAQUE, Kinds
 from callsheet.frontends.python.source import dotted, walk
 from callsheet.ir import expression as ir
 from callsheet.ir.expr import Literal
@@ -131,6 +131,17 @@ class Lowering:
             return False
         return self.kinds.of(node) == OPAQUE
 
+    def _has_objects(self, node: ast.expr) -> bool:
+        """Whether what is gone through may hold objects of the program."""
+        if not self.kinds.has_objects or isinstance(node, ast.GeneratorExp):
+            return False
+        saved = dict(self.kinds.known)
+        for name in self.bound:
+            self.kinds.known[name] = DATA
+        made = self.kinds.item(node)
+        self.kinds.known = saved
+        return made == OPAQUE
+
     def lower(self, node: ast.expr, *, taken: bool = False) -> Expression:
         """An expression inside another; `taken` says that all its items are taken at once."""
         self.depth += 1
@@ -231,7 +242,7 @@ class Lowering:
         if self.bound and any(isinstance(one, ast.Name) and one.id in self.bound for one in walk(node)):
             saved = dict(self.kinds.known)
             for name in self.bound:
-                self.kinds.known[name] = ANY
+                self.kinds.known[name] = DATA if self.kinds.has_objects else ANY
             made = self.kinds.of(node)
             self.kinds.known = saved
             return made
@@ -241,7 +252,7 @@ class Lowering:
         if self.resolved(node) is not None or attr in METHOD_NAMES or not attr.isascii():
             raise NotSimple
         if (
-            self._kind(value) not in {ANY, "key", "dict", "date"}
+            self._kind(value) not in {ANY, DATA, "key", "dict", "date"}
             or attr in dir(dict)
             or attr.startswith("__")
         ):
@@ -294,7 +305,7 @@ class Lowering:
             return True
         families = {"int": "number", "float": "number"}
         one, two = families.get(one, one), families.get(two, two)
-        return one == two and one not in {ANY, OPAQUE, "date", "set", "key"}
+        return one == two and one not in {ANY, DATA, OPAQUE, "date", "set", "key"}
 
     def _text(self, parts: Sequence[ast.expr], span: Span | None) -> Expression:
         made: list[str | ir.Hole] = []
@@ -346,7 +357,7 @@ class Lowering:
         clauses: list[ir.Clause] = []
         depth = len(self.bound)
         for one in node.generators:
-            if one.is_async or self._is_opaque(one.iter):
+            if one.is_async or self._is_opaque(one.iter) or self._has_objects(one.iter):
                 raise NotSimple
             source = self.lower(one.iter, taken=True)
             target = self._target(one.target)
@@ -394,6 +405,8 @@ class Lowering:
         if name in {"int", "float"} and node.args and self._kind(node.args[0]) == "date":
             raise NotSimple
         takes_all = name in _TAKES_ALL or name == "reversed"
+        if takes_all and node.args and self._has_objects(node.args[0]):
+            raise NotSimple
         arguments = tuple(self.lower(one, taken=(takes_all and number == 0) or name == "zip")
                           for number, one in enumerate(node.args))  # fmt: skip
         named = tuple((word.arg or "", self._named(name, word)) for word in node.keywords)

@@ -1,10 +1,11 @@
-"""What a program says of the errors that it has caught, as what a plan records of a failure."""
+"""What a program says of the errors that it has caught or kept, as what a plan records of a failure."""
 
 from __future__ import annotations
 
 import ast
 from typing import TYPE_CHECKING
 
+from callsheet.frontends.python.error_values import is_marked, is_repeatable
 from callsheet.frontends.python.exceptions import FAILURE_KINDS, exception_name
 from callsheet.frontends.python.source import (
     Refused,
@@ -12,121 +13,152 @@ from callsheet.frontends.python.source import (
 )
 from callsheet.frontends.python.syntax import (
     MARK,
+    marked_failure,
 )
 
 if TYPE_CHECKING:
     from callsheet.frontends.python.scope import Scope
 
 
+def _placed(made: ast.expr, place: ast.AST) -> ast.expr:
+    return ast.fix_missing_locations(ast.copy_location(made, place))
+
+
+def _field(held: ast.expr, field: str, node: ast.AST) -> ast.expr:
+    return _placed(ast.Subscript(held, ast.Constant(field), ast.Load()), node)
+
+
+def _own_field(held: ast.expr, name: str, node: ast.AST) -> ast.expr:
+    """A field that an exception of the program's own has given itself."""
+    return _field(_field(held, "fields", node), name, node)
+
+
 class Failures(ast.NodeTransformer):
-    """What is said of a caught error, as fields of its failure."""
+    """What is said of caught and kept errors, as fields of their failures."""
 
     def __init__(self, of: Scope) -> None:
         self.of = of
+        self.keeps = of.program.keeps_errors
 
-    def _field(self, held: str, field: str, node: ast.AST) -> ast.expr:
-        made = ast.Subscript(ast.Name(held, ast.Load()), ast.Constant(field), ast.Load())
-        return ast.fix_missing_locations(ast.copy_location(made, node))
+    def _held(self, node: ast.AST) -> ast.expr | None:
+        """The failure that a handler's name stands for."""
+        name = self.of.failure_variable(node.id) if isinstance(node, ast.Name) else None
+        return None if name is None else ast.copy_location(ast.Name(name, ast.Load()), node)
 
-    def _held(self, node: ast.AST) -> str | None:
-        return self.of.failure_variable(node.id) if isinstance(node, ast.Name) else None
+    def _may_be_error(self, node: ast.expr) -> bool:
+        return self.keeps and not isinstance(node, ast.Constant) and is_repeatable(node)
+
+    # ------------------------------------------------------------ calls
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         """A call."""
         name = dotted(node.func)
-        if isinstance(node.func, ast.Attribute) and node.func.attr == "result" and not node.args:
-            return self.visit(node.func.value)
-        held = self._held(node.args[0]) if len(node.args) >= 1 else None
-        if held is not None and name == "str":
-            return self._field(held, "message", node)
-        if held is not None and name == "repr":
-            return self._repr(held, node)
-        if held is not None and name == "isinstance" and len(node.args) == 2:
-            listed = node.args[1].elts if isinstance(node.args[1], ast.Tuple) else [node.args[1]]
-            names = [(dotted(one) or "").split(".")[-1] for one in listed]
-            if all(self.of.program.exceptions.is_exception(one) for one in names):
-                kinds = self.of.program.exceptions.caught(names)
-                if not kinds:
-                    return ast.copy_location(ast.Constant(True), node)
-                among = ast.Tuple([ast.Constant(one) for one in kinds], ast.Load())
-                test = ast.Compare(self._field(held, "kind", node), [ast.In()], [among])
-                return ast.fix_missing_locations(ast.copy_location(test, node))
-        if self.of.keeps_errors and node.args:
-            made = self._of_result(node, name)
+        if isinstance(node.func, ast.Attribute) and not node.args and not node.keywords:
+            if node.func.attr == "result":
+                return self.visit(node.func.value)
+            if node.func.attr == "exception" and self.keeps:
+                value = self.visit(node.func.value)
+                return _placed(ast.IfExp(is_marked(value), value, ast.Constant(None)), node)
+        if name == "isinstance" and len(node.args) == 2:
+            made = self._is_instance(node)
             if made is not None:
                 return made
+        if name in {"str", "repr"} and len(node.args) == 1 and not node.keywords:
+            made = self._text(node.args[0], node, name)
+            if made is not None:
+                return made
+        if self.keeps and name == "map" and len(node.args) == 2:
+            function = node.args[0]
+            if isinstance(function, ast.Name) and function.id in {"str", "repr"}:
+                one = ast.Name("_one", ast.Load())
+                clause = ast.comprehension(ast.Name("_one", ast.Store()), self.visit(node.args[1]), [], 0)
+                text = self._text(one, _placed(ast.Call(function, [one], []), node), function.id)
+                return _placed(ast.GeneratorExp(text or one, [clause]), node)
         if isinstance(node.func, ast.Attribute) and node.func.attr in {"print_exc", "format_exc"}:
             raise Refused("PYT021", node, "a plan has no traceback", "use str(error)")
         return self.generic_visit(node)
 
-    def _of_result(self, node: ast.Call, name: str | None) -> ast.expr | None:
-        """What is asked of a value that may be an error among results."""
-        value = node.args[0]
-        if not isinstance(value, (ast.Name, ast.Subscript)):
+    def _is_instance(self, node: ast.Call) -> ast.expr | None:
+        value, kind = node.args
+        listed = kind.elts if isinstance(kind, ast.Tuple) else [kind]
+        names = [(dotted(one) or "").split(".")[-1] for one in listed]
+        exceptions = [one for one in names if self.of.program.exceptions.is_exception(one)]
+        held = self._held(value)
+        if held is not None:
+            kinds = self.of.program.exceptions.caught(exceptions)
+            if exceptions and not kinds:
+                return ast.copy_location(ast.Constant(True), node)
+            return self._is_of(held, kinds, node)
+        if not self._may_be_error(value):
             return None
-        if name == "isinstance" and len(node.args) == 2:
-            listed = node.args[1].elts if isinstance(node.args[1], ast.Tuple) else [node.args[1]]
-            names = [(dotted(one) or "").split(".")[-1] for one in listed]
-            if not all(self.of.program.exceptions.is_exception(one) for one in names):
-                if "dict" in names:
-                    both: list[ast.expr] = [node, ast.UnaryOp(ast.Not(), self.is_marked(value))]
-                    return ast.fix_missing_locations(ast.copy_location(ast.BoolOp(ast.And(), both), node))
-                return None
-            test: ast.expr = self.is_marked(value)
-            kinds = self.of.program.exceptions.caught(names)
+        value = self.visit(value)
+        tests: list[ast.expr] = []
+        if exceptions:
+            kinds = self.of.program.exceptions.caught(exceptions)
+            test: ast.expr = is_marked(value)
             if kinds:
-                among = ast.Tuple([ast.Constant(one) for one in kinds], ast.Load())
-                kind = ast.Subscript(value, ast.Constant("kind"), ast.Load())
-                test = ast.BoolOp(ast.And(), [test, ast.Compare(kind, [ast.In()], [among])])
-            return ast.fix_missing_locations(ast.copy_location(test, node))
-        if name == "str" and len(node.args) == 1:
-            return self._message(value, node)
-        return None
+                test = ast.BoolOp(ast.And(), [test, self._is_of(value, kinds, node)])
+            tests.append(test)
+        others = [one for one, name in zip(listed, names, strict=True) if name not in exceptions]
+        if others:
+            given = others[0] if len(others) == 1 else ast.Tuple(others, ast.Load())
+            plain: ast.expr = ast.Call(node.func, [value, given], [])
+            if "dict" in names or "Mapping" in names:
+                plain = ast.BoolOp(ast.And(), [plain, ast.UnaryOp(ast.Not(), is_marked(value))])
+            tests.append(plain)
+        return _placed(tests[0] if len(tests) == 1 else ast.BoolOp(ast.Or(), tests), node)
 
-    def is_marked(self, value: ast.expr) -> ast.expr:
-        """The test whether a value is an error among results."""
-        is_dict = ast.Call(ast.Name("isinstance", ast.Load()), [value, ast.Name("dict", ast.Load())], [])
-        return ast.BoolOp(ast.And(), [is_dict, ast.Compare(ast.Constant(MARK), [ast.In()], [value])])
+    def _is_of(self, value: ast.expr, kinds: tuple[str, ...], node: ast.AST) -> ast.expr:
+        among = ast.Tuple([ast.Constant(one) for one in kinds], ast.Load())
+        return _placed(ast.Compare(_field(value, "kind", node), [ast.In()], [among]), node)
 
-    def _message(self, value: ast.expr, otherwise: ast.expr) -> ast.expr:
-        field = ast.Subscript(value, ast.Constant("message"), ast.Load())
-        made = ast.IfExp(self.is_marked(value), field, otherwise)
-        return ast.fix_missing_locations(ast.copy_location(made, value))
+    def _text(self, value: ast.expr, node: ast.expr, how: str) -> ast.expr | None:
+        """`str` or `repr` of an error, or of what may be one."""
+        held = self._held(value)
+        if held is not None:
+            return _field(held, "message", node) if how == "str" else self._repr(held, node)
+        if not self._may_be_error(value):
+            return None
+        value = self.visit(value)
+        text = _field(value, "message", node) if how == "str" else self._repr(value, node)
+        plain = _placed(ast.Call(ast.Name(how, ast.Load()), [value], []), node)
+        return _placed(ast.IfExp(is_marked(value), text, plain), node)
 
-    def _repr(self, held: str, node: ast.AST) -> ast.expr:
+    def _repr(self, held: ast.expr, node: ast.AST) -> ast.expr:
         parts: list[ast.expr] = [
             ast.FormattedValue(self._type(held, node), -1, None),
             ast.Constant("("),
-            ast.FormattedValue(self._field(held, "message", node), ord("r"), None),
+            ast.FormattedValue(_field(held, "message", node), ord("r"), None),
             ast.Constant(")"),
         ]
-        return ast.fix_missing_locations(ast.copy_location(ast.JoinedStr(parts), node))
+        return _placed(ast.JoinedStr(parts), node)
 
-    def _type(self, held: str, node: ast.AST) -> ast.expr:
-        kinds = next(kinds for _, name, kinds in self.of.caught if name == held)
+    def _type(self, held: ast.expr, node: ast.AST) -> ast.expr:
+        """The name of the class of an error."""
+        kinds = next(
+            (kinds for _, name, kinds in self.of.caught if isinstance(held, ast.Name) and name == held.id), ()
+        )
         known_names = {one: exception_name(one) for one in kinds or FAILURE_KINDS}
         if len(set(known_names.values())) == 1:
             return ast.copy_location(ast.Constant(next(iter(known_names.values()))), node)
         table = {one: name for one, name in known_names.items() if one != name}
+        kind = _field(held, "kind", node)
         if not table:
-            return self._field(held, "kind", node)
-        kind = self._field(held, "kind", node)
+            return kind
         known = ast.Dict([ast.Constant(one) for one in table], [ast.Constant(one) for one in table.values()])
         made = ast.Call(ast.Attribute(known, "get", ast.Load()), [kind, kind], [])
-        return ast.fix_missing_locations(ast.copy_location(made, node))
+        return _placed(made, node)
+
+    # ------------------------------------------------------------ other expressions
 
     def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.AST:
         """A hole of a text."""
-        held = self._held(node.value)
-        if held is not None:
-            field: ast.expr = self._field(held, "message", node)
-            if node.conversion == ord("r"):
-                field = self._repr(held, node)
-            return ast.copy_location(ast.FormattedValue(field, -1, node.format_spec), node)
-        if self.of.keeps_errors and isinstance(node.value, ast.Name) and node.conversion == -1:
-            return ast.copy_location(
-                ast.FormattedValue(self._message(node.value, node.value), -1, node.format_spec), node
-            )
+        how = "repr" if node.conversion == ord("r") else "str"
+        is_error = self._held(node.value) is not None
+        if is_error or (node.format_spec is None and node.conversion in {-1, ord("r"), ord("s")}):
+            text = self._text(node.value, node.value, how)
+            if text is not None:
+                return ast.copy_location(ast.FormattedValue(text, -1, node.format_spec), node)
         return self.generic_visit(node)
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
@@ -135,35 +167,69 @@ class Failures(ast.NodeTransformer):
         if isinstance(value, ast.Attribute) and value.attr == "args":
             held = self._held(value.value)
             if held is not None and isinstance(node.slice, ast.Constant) and node.slice.value == 0:
-                return self._field(held, "message", node)
+                return _field(held, "message", node)
         return self.generic_visit(node)
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         """A field."""
+        value = node.value
         if node.attr == "__name__":
-            value = node.value
+            of: ast.expr | None = None
             if isinstance(value, ast.Call) and dotted(value.func) == "type" and len(value.args) == 1:
-                held = self._held(value.args[0])
-                if held is not None:
-                    return self._type(held, node)
-            if isinstance(value, ast.Attribute) and value.attr == "__class__":
-                held = self._held(value.value)
-                if held is not None:
-                    return self._type(held, node)
+                of = value.args[0]
+            elif isinstance(value, ast.Attribute) and value.attr == "__class__":
+                of = value.value
+            held = None if of is None else self._held(of)
+            if held is not None:
+                return self._type(held, node)
+            if of is not None and self._may_be_error(of):
+                kept: ast.expr = self.visit(of)
+                return _placed(ast.IfExp(is_marked(kept), self._type(kept, node), node), node)
+            return self.generic_visit(node)
+        held = self._held(value)
+        if not isinstance(node.ctx, ast.Load):
+            return self.generic_visit(node)
+        fields = self.of.program.error_fields
+        if held is not None:
+            if node.attr in fields:
+                return _own_field(held, node.attr, node)
+            if node.attr == "args":
+                return _placed(ast.Tuple([_field(held, "message", node)], ast.Load()), node)
+            raise Refused(
+                "PYT021",
+                node,
+                f"the error has no field {node.attr} that is known here",
+                "use str(error), or give a class of this file that field in its __init__",
+            )
+        if node.attr in fields and self._may_be_error(value):
+            value = self.visit(value)
+            plain = ast.copy_location(ast.Attribute(value, node.attr, ast.Load()), node)
+            return _placed(ast.IfExp(is_marked(value), _own_field(value, node.attr, node), plain), node)
         return self.generic_visit(node)
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
         """A name."""
         if isinstance(node.ctx, ast.Load) and node.id in self.of.results:
             return ast.copy_location(ast.Name(self.of.results[node.id], ast.Load()), node)
-        if isinstance(node.ctx, ast.Load) and self._held(node) is not None:
-            raise Refused(
-                "PYT021",
-                node,
-                f"the error {node.id} itself is used as a value",
-                f"use str({node.id}), type({node.id}).__name__ or isinstance({node.id}, …)",
-            )
+        held = self._held(node) if isinstance(node.ctx, ast.Load) else None
+        if isinstance(held, ast.Name):
+            return marked_failure(held.id, node)
         return node
+
+    def visit_MatchClass(self, node: ast.MatchClass) -> ast.AST:
+        """A pattern of a class of exceptions."""
+        name = (dotted(node.cls) or "").split(".")[-1]
+        if not self.keeps or not self.of.program.exceptions.is_exception(name) or node.patterns:
+            return self.generic_visit(node)
+        keys: list[ast.expr] = [ast.Constant(MARK)]
+        patterns: list[ast.pattern] = [ast.MatchSingleton(True)]
+        kinds = self.of.program.exceptions.caught([name])
+        if kinds:
+            keys.append(ast.Constant("kind"))
+            values: list[ast.pattern] = [ast.MatchValue(ast.Constant(one)) for one in kinds]
+            patterns.append(values[0] if len(values) == 1 else ast.MatchOr(values))
+        made = ast.MatchMapping(keys, patterns, None)
+        return ast.fix_missing_locations(ast.copy_location(made, node))
 
     def visit_Raise(self, node: ast.Raise) -> ast.AST:
         """A raise."""

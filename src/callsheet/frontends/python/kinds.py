@@ -1,7 +1,8 @@
 """What kind of value an expression gives, as far as the text tells: for what must be known to mean the same.
 
-`any` is a value that a plan can hold and nothing more is known; `opaque` is one of Python's own objects (a
-match, an instance, an iterator), which only pure code can use.
+`any` is a value of which nothing is known; `data` is JSON data, such as the result of a tool; `opaque` is one
+of Python's own objects (a match, an instance, an iterator), which only pure code can use. In a program with
+classes of its own any value may be an object of them, unless it is surely data.
 """
 
 from __future__ import annotations
@@ -13,11 +14,14 @@ from typing import Final
 from callsheet.frontends.python import core
 from callsheet.frontends.python.source import dotted, own_nodes, parameters_of, walk
 
-ANY, OPAQUE = "any", "opaque"
+ANY, OPAQUE, DATA = "any", "opaque", "data"
 NUMBERS: Final = frozenset({"int", "float", "bool", "number"})
 
 FLAT: Final = NUMBERS | {"str", "none", "date", "key"}
 """The kinds of values that nothing can change."""
+
+_OF_JSON: Final = NUMBERS | {"str", "none", DATA}
+"""The kinds of values that are surely JSON data."""
 
 _BY_FUNCTION: Final[Mapping[str, str]] = {
     "len": "int", "str": "str", "repr": "str", "int": "int", "float": "float", "bool": "bool",
@@ -25,7 +29,7 @@ _BY_FUNCTION: Final[Mapping[str, str]] = {
     "round": "number", "sum": ANY, "any": "bool", "all": "bool", "isinstance": "bool",
     "ord": "int", "chr": "str",
     "format": "str", "min": ANY, "max": ANY, "next": ANY, "divmod": "tuple", "pow": "number", "hash": "int",
-    "json.loads": ANY, "json.dumps": "str", "re.findall": "list", "re.split": "list", "re.sub": "str",
+    "json.loads": DATA, "json.dumps": "str", "re.findall": "list", "re.split": "list", "re.sub": "str",
     "re.escape": "str", "math.ceil": "int", "math.floor": "int", "math.sqrt": "float", "math.isnan": "bool",
     "datetime.datetime.now": "date", "datetime.datetime.fromisoformat": "date", "datetime.date.today": "date",
     "datetime.date.fromisoformat": "date", "datetime.timedelta": "date", "datetime.datetime": "date",
@@ -47,7 +51,8 @@ _BY_METHOD: Final[Mapping[str, str]] = {
     **dict.fromkeys(("startswith", "endswith", "isdigit", "isalpha", "isupper", "islower",
         "isspace", "isalnum",
                      "isnumeric", "issubset", "issuperset", "isdisjoint", "isdecimal"), "bool"),
-    **dict.fromkeys(("get", "pop", "copy", "setdefault", "group", "start", "end"), ANY),
+    **dict.fromkeys(("get", "pop", "copy", "setdefault"), ANY),
+    "group": DATA, "start": "int", "end": "int",
     **dict.fromkeys(("groups", "span", "partition", "rpartition"), "tuple"),
     "groupdict": "dict", "total_seconds": "float", "timestamp": "float", "date": "date",
 }  # fmt: skip
@@ -58,13 +63,28 @@ _OF_OPAQUE: Final = frozenset(
 """Methods of opaque objects whose results are plain values."""
 
 
+_PUTS: Final = frozenset({"append", "add", "insert", "extend", "appendleft", "update", "setdefault"})
+"""Methods that put their arguments into a container."""
+
+
+def _makes_objects(one: ast.stmt, resolved: Callable[[ast.AST], str | None]) -> bool:
+    """Whether a definition is one of a class whose objects are values, or of a named tuple."""
+    if isinstance(one, ast.ClassDef):
+        names = {(dotted(base) or "").split(".")[-1] for base in one.bases}
+        return not any(name == "TypedDict" or name.endswith(("Error", "Exception")) for name in names)
+    value = one.value if isinstance(one, (ast.Assign, ast.AnnAssign)) else None
+    return isinstance(value, ast.Call) and resolved(value.func) == "collections.namedtuple"
+
+
 def join(one: str | None, two: str) -> str:
     """The kind of a value that is one or the other."""
     if one is None or one == two:
         return two
     if OPAQUE in (one, two):
         return OPAQUE
-    return "number" if one in NUMBERS and two in NUMBERS else ANY
+    if one in NUMBERS and two in NUMBERS:
+        return "number"
+    return DATA if one in _OF_JSON and two in _OF_JSON else ANY
 
 
 def _may_end(block: core.Block) -> bool:
@@ -91,7 +111,9 @@ class Kinds:
     ) -> None:
         """`result` gives the kind of what a call of an async function returns."""
         self.definitions, self.resolved, self.result = definitions, resolved, result
-        self.known: dict[str, str] = dict.fromkeys((*function.parameters, *function.captured), ANY)
+        self.has_objects = any(_makes_objects(one, resolved) for one in definitions.values())
+        start = self._seen(ANY)
+        self.known: dict[str, str] = dict.fromkeys((*function.parameters, *function.captured), start)
         self.functions: dict[str, str] = {}
         self.errors = {
             each.binds
@@ -106,15 +128,21 @@ class Kinds:
             if before == self.known:
                 break
 
+    def _seen(self, kind: str) -> str:
+        """A kind as this program has it: without objects of its own, any value is data."""
+        if self.has_objects:
+            return OPAQUE if kind == ANY else kind
+        return ANY if kind == DATA else kind
+
     def _is(self, name: str, kind: str) -> None:
-        self.known[name] = join(self.known.get(name), kind)
+        self.known[name] = self._seen(join(self.known.get(name), kind))
 
     def _take(self, one: core.Core) -> None:
         match one:
             case core.Pure(stmt=stmt):
                 self._statement(stmt)
             case core.Call(into=str() as into):
-                self._is(into, self.result(one))
+                self._is(into, DATA if one.helper is None else self.result(one))
             case core.Loop(target=target, source=source, into=into):
                 self._is(target, self.item(source))
                 if into:
@@ -125,7 +153,7 @@ class Kinds:
             case _:
                 pass
 
-    def _statement(self, root: ast.stmt) -> None:
+    def _statement(self, root: ast.stmt) -> None:  # noqa: PLR0912 - a case for each statement
         for node in own_nodes(root):
             match node:
                 case ast.Assign(targets=targets, value=value):
@@ -151,8 +179,18 @@ class Kinds:
                                 self._is(name, kind)
                 case ast.ExceptHandler(name=str() as name):
                     self._is(name, OPAQUE)
+                case ast.Call(func=ast.Attribute(attr=method, value=holder)) if method in _PUTS:
+                    if any(self.of(one) == OPAQUE for one in node.args):
+                        self._holds_objects(holder)
                 case _:
                     pass
+
+    def _holds_objects(self, holder: ast.expr) -> None:
+        """Note that an object was put into what an expression gives."""
+        while isinstance(holder, (ast.Subscript, ast.Attribute, ast.Call)):
+            holder = holder.func if isinstance(holder, ast.Call) else holder.value
+        if isinstance(holder, ast.Name):
+            self._is(holder.id, OPAQUE)
 
     def _bind(self, target: ast.expr, kind: str) -> None:
         match target:
@@ -161,10 +199,11 @@ class Kinds:
             case ast.Tuple(elts=parts) | ast.List(elts=parts):
                 for one in parts:
                     inner = one.value if isinstance(one, ast.Starred) else one
-                    own = OPAQUE if kind == OPAQUE else ("list" if isinstance(one, ast.Starred) else ANY)
+                    part = DATA if kind == DATA else ANY
+                    own = OPAQUE if kind == OPAQUE else ("list" if isinstance(one, ast.Starred) else part)
                     self._bind(inner, own)
-            case ast.Subscript(value=ast.Name(id=name)) if kind == OPAQUE:
-                self._is(name, OPAQUE)
+            case ast.Subscript(value=holder) | ast.Attribute(value=holder) if kind == OPAQUE:
+                self._holds_objects(holder)
             case _:
                 pass
 
@@ -182,6 +221,9 @@ class Kinds:
 
     def item(self, source: ast.expr) -> str:
         """The kind of what a loop gets of a source."""
+        return self._seen(self._item(source))
+
+    def _item(self, source: ast.expr) -> str:
         if isinstance(source, ast.Call):
             name = self.resolved(source.func) or dotted(source.func)
             if name in {"zip", "enumerate"}:
@@ -202,13 +244,21 @@ class Kinds:
             return "str"
         if kind == "dict":
             return "key"
+        if kind == DATA:
+            return DATA
+        if isinstance(source, (ast.List, ast.Tuple, ast.Set)) and kind != OPAQUE:
+            return self._joined(source.elts)
         return OPAQUE if kind == OPAQUE and not self._counts(source) else ANY
 
     def _counts(self, node: ast.expr) -> bool:
         """Whether an opaque value is a container of plain ones, such as a Counter or a csv reader."""
-        return isinstance(node, ast.Name) and node.id not in self.definitions
+        return isinstance(node, ast.Name) and node.id not in self.definitions and not self.has_objects
 
-    def of(self, node: ast.AST | None) -> str:  # noqa: PLR0911, PLR0912 - a case for each expression
+    def of(self, node: ast.AST | None) -> str:
+        """The kind of an expression's value."""
+        return self._seen(self._of(node))
+
+    def _of(self, node: ast.AST | None) -> str:  # noqa: PLR0911, PLR0912 - a case for each expression
         """The kind of an expression's value."""
         match node:
             case ast.Constant(value=value):
@@ -245,18 +295,19 @@ class Kinds:
             case ast.Subscript(value=ast.Name(id=name), slice=ast.Constant(value=field)) if (
                 name in self.errors
             ):
-                return "str" if field in {"message", "kind"} else ANY
+                return "str" if field in {"message", "kind"} else (OPAQUE if field == "fields" else ANY)
             case ast.Subscript(value=value):
                 kind = self.of(value)
                 if kind == "str":
                     return "str"
                 if isinstance(node.slice, ast.Slice):
                     return kind
-                return OPAQUE if kind == OPAQUE else ANY
+                return kind if kind in {OPAQUE, DATA} else ANY
             case ast.Attribute(value=value):
                 if self.resolved(node) is not None:
                     return ANY if (self.resolved(node) or "").startswith("math.") else OPAQUE
-                return OPAQUE if self.of(value) == OPAQUE else ANY
+                kind = self.of(value)
+                return kind if kind in {OPAQUE, DATA} else ANY
             case ast.Call():
                 return self._call(node)
             case _:
@@ -304,7 +355,7 @@ class Kinds:
             return left
         if isinstance(node.op, ast.Add) and "str" in (left, right):
             return "str"
-        return ANY
+        return DATA if left in _OF_JSON and right in _OF_JSON else ANY
 
     def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.DictComp) -> str:
         saved = dict(self.known)
@@ -332,15 +383,21 @@ class Kinds:
             return "list" if name == "sorted" else name
         if name in _BY_FUNCTION:
             kind = _BY_FUNCTION[name]
-            if kind == ANY and node.args and self.item(node.args[0]) == OPAQUE:
-                return OPAQUE
+            if kind == ANY and node.args:
+                kinds = {self.item(node.args[0]), *map(self.of, node.args[1:])}
+                kinds |= {self.of(word.value) for word in node.keywords if word.arg == "default"}
+                if OPAQUE in kinds:
+                    return OPAQUE
+                return DATA if kinds <= _OF_JSON else ANY
             return kind
         if resolved is None and isinstance(node.func, ast.Attribute):
             method = node.func.attr
             holder = self.of(node.func.value)
             if holder == OPAQUE and method not in _OF_OPAQUE:
                 return OPAQUE if method not in _BY_METHOD or _BY_METHOD[method] == ANY else _BY_METHOD[method]
-            return _BY_METHOD.get(method, OPAQUE)
+            kind = _BY_METHOD.get(method, OPAQUE)
+            is_data = kind == ANY and holder == DATA and {self.of(one) for one in node.args} <= _OF_JSON
+            return DATA if is_data else kind
         return OPAQUE
 
     def _function(self, name: str) -> str:
@@ -353,7 +410,7 @@ class Kinds:
             return OPAQUE
         self.functions[name] = ANY
         saved = self.known
-        self.known = {one.arg: ANY for one in parameters_of(found.args)}
+        self.known = {one.arg: self._seen(ANY) for one in parameters_of(found.args)}
         for _ in range(2):
             for one in found.body:
                 self._statement(one)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from callsheet.diagnostics import did_you_mean
+from callsheet.frontends.python.error_values import error_fields, uses_errors
 from callsheet.frontends.python.exceptions import DENIED, TOOL_ERROR, Exceptions
 from callsheet.frontends.python.source import Refused, dotted, names_bound, names_read, waits, walk
 
@@ -154,6 +155,14 @@ class Program:
 
     warnings: list[Refused] = field(default_factory=list[Refused])
     """What has another effect than its text says."""
+    keeps_errors: bool = False
+    """Whether errors may be values of the program, as among the results of a gather."""
+    error_fields: tuple[str, ...] = ()
+    """What the program's own exceptions carry beside their words."""
+    computed: list[ast.stmt] = field(default_factory=list[ast.stmt])
+    """The statements that are left to the interpreter of pure code."""
+    computed_definitions: dict[str, ast.stmt] = field(default_factory=dict[str, ast.stmt])
+    """The imports and definitions that these need."""
 
     def resolved(self, node: ast.AST) -> str | None:
         """The full name of `a.b` where `a` was imported, as in `asyncio.gather`; None for all else."""
@@ -381,6 +390,8 @@ class _Reader:
             self.tools,
             self.bindings,
             about,
+            keeps_errors=uses_errors(tree),
+            error_fields=error_fields(tree, exceptions),
         )
 
     def _main(self, tree: ast.Module) -> ast.AsyncFunctionDef:

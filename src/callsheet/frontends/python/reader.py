@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from callsheet.diagnostics import Severity
+from callsheet.frontends.pure_code.refusals import judged
 from callsheet.frontends.python import core
 from callsheet.frontends.python.blocks import Blocks
-from callsheet.frontends.python.changes import changes_of, give_back, take_back
+from callsheet.frontends.python.changes import Taking, changes_of, give_back
 from callsheet.frontends.python.computation import Ids, Result
 from callsheet.frontends.python.program import BINDINGS, Binding, Program, Signature, read_program
 from callsheet.frontends.python.recursion import Copies
@@ -104,6 +105,7 @@ class _Compiler:
         inputs = tuple(self._input(one, main) for one in main.parameters)
         plans = tuple(self._sub_plan(*self.done[id(node)]) for node in self.order)
         body = self._blocks(main, translator, is_main=True)
+        self._check_pure_code()
         made = tree.with_ids(tree.Tree(body, inputs, plans=plans, result=_type(main.node.returns)))
         goal = " ".join((program.about or "").split()) or None
         return tree.plan_of_tree(made, goal=goal)
@@ -119,6 +121,18 @@ class _Compiler:
         self.program.choices |= check.choices
         for one in dict.fromkeys(self.program.definitions.values()):
             check.check(one)
+
+    def _check_pure_code(self) -> None:
+        """Raises Refused (PYT026) for what the interpreter of pure code does not do as CPython does."""
+        program = self.program
+        if not program.computed:
+            return
+        definitions = list(dict.fromkeys(program.computed_definitions.values()))
+        names = [name for _, made in self.done.values() for name in made.bound]
+        found = judged(ast.Module([*definitions, *program.computed], []), names)
+        if found:
+            first = found[0]
+            raise Refused("PYT026", first.node, first.refusal.reason, first.refusal.rewrite)
 
     # ------------------------------------------------------------ functions
 
@@ -136,14 +150,25 @@ class _Compiler:
         if known is not None:
             return known
         translator = Translator(self.program, node, self.names, outer)
-        made = translator.translate()
+        try:
+            made = translator.translate()
+        except Refused as refused:
+            if refused.code not in {"PYT020", "PYT007"} or not self.program.keeps_errors:
+                raise
+            translator = Translator(self.program, node, self.names, outer)
+            translator.eager = True
+            try:
+                made = translator.translate()
+            except Refused as again:
+                raise (again if again.code != "PYT020" else refused) from None
         for one in core.all_of(made.body):
             if isinstance(one, core.Call) and one.helper is not None:
                 self.copies.fit(one)
                 inner, _ = self._translate(one.helper, self._owner(one.helper, translator), (*around, node))
                 self._complete(one, inner)
         functions = {number: function for number, (function, _) in self.done.items()}
-        made.body = take_back(made.body, functions, self.names.fresh, self.names.made)
+        taking = Taking(functions, self.names.fresh, self.names.made, self.program.warnings.append)
+        made.body = taking.block(made.body)
         if node is not self.program.main:
             definitions = {**self.program.definitions, **translator.definitions()}
             changes = changes_of(made, definitions, self.program.resolved)

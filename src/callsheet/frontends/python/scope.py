@@ -25,7 +25,7 @@ from callsheet.frontends.python.syntax import (
 )
 
 if TYPE_CHECKING:
-    from callsheet.frontends.python.tasks import Held
+    from callsheet.frontends.python.held_calls import Held
 
 _PRINTS: Final = frozenset({"print", "note"})
 _LOGS: Final = frozenset({"debug", "info", "warning", "error", "critical", "exception", "log"})
@@ -79,10 +79,14 @@ class Scope:
         self.listed: dict[str, tuple[list[core.Call], core.Block]] = {}
         """Lists of different calls, and the blocks in which they were made."""
         self.awaits: int = 0
+        self.eager = False
+        """Whether tasks run where they are started, as some are kept and awaited elsewhere."""
+        self.alone: list[ast.AST] = []
+        """Tasks that run one after another, since each is started by itself."""
+        self.groups: set[str] = set()
+        """The names of task groups."""
         self.results: dict[str, str] = {}
         """Tasks of a finished TaskGroup, and the variable of the result of each."""
-        self.keeps_errors = False
-        """Whether errors stand among the results of a gather."""
         self.choices: dict[str, None] = {}
         """Tools and async functions that the program chooses among by data."""
 
@@ -169,7 +173,7 @@ class Scope:
         return cast("ast.expr", Failures(self).visit(copy.deepcopy(node)))
 
     def _needs_replacing(self, node: ast.AST) -> bool:
-        if self.results or self.keeps_errors:
+        if self.results or self.program.keeps_errors:
             return True
         names = {name for name, _, _ in self.caught if name}
         return bool(names) and any(isinstance(one, ast.Name) and one.id in names for one in walk(node))

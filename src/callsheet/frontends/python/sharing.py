@@ -373,7 +373,7 @@ class Sharing:
                 held = self.value(one)
                 merge(made, inside(held) if len(node.args) == 1 or last == "next" else held)
             return find(made)
-        if last in {"zip", "enumerate", "map"}:
+        if last in {"zip", "enumerate", "map"} or name.startswith("itertools."):
             made = Node()
             for one in given:
                 merge(inside(made), inside(self.value(one)))
@@ -457,7 +457,7 @@ class Sharing:
                     self.bind(target, self.item_of(source, self.value(source)))
                 case ast.Call(func=ast.Attribute(attr=method, value=holder)) if method in _STORES:
                     held = self.value(holder)
-                    for one in node.args:
+                    for one in node.args[1:] if method in {"setdefault", "insert"} else node.args:
                         given = self.value(one)
                         self._store(held, inside(given) if method in {"update", "extend"} else given)
                 case ast.NamedExpr():

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import cast
 
 from callsheet.frontends.python import core
+from callsheet.frontends.python.error_values import fields_of
 from callsheet.frontends.python.exceptions import TOOL_ERROR, kind_of
 from callsheet.frontends.python.program import check_pure_function
 from callsheet.frontends.python.source import (
@@ -58,6 +59,15 @@ class Translator(Values):
         captured = tuple(sorted(self._captured()))
         body = self.block(node.body)
         self.check_held()
+        if len(self.alone) > 1:
+            self.program.warnings.append(
+                Refused(
+                    "PYT102",
+                    self.alone[0],
+                    "the tasks of this function run one after another, where they are started",
+                    "start and await them in one place: await asyncio.gather(*[f(x) for x in xs])",
+                )
+            )
         defaults = self._defaults(node.args)
         annotations = {
             one.arg: one.annotation for one in parameters_of(node.args) if one.annotation is not None
@@ -150,6 +160,8 @@ class Translator(Values):
 
     def statement(self, node: ast.stmt, out: core.Block) -> None:  # noqa: PLR0912, PLR0915 - cases
         """Take one statement apart."""
+        if self.eager:
+            node = self.with_started(node)
         node = self.with_choices(node)
         if self.take_tasks(node, out):
             return
@@ -176,7 +188,13 @@ class Translator(Values):
                 return
             case _:
                 pass
-        if not waits(node) and not leaves(node) and not only_raises(node) and not self.makes_calls(node):
+        if (
+            not waits(node)
+            and not leaves(node)
+            and not only_raises(node)
+            and not self.makes_calls(node)
+            and not isinstance(node, (ast.With, ast.AsyncWith))
+        ):
             node = self.without_failures(node)
             self.check(node)
             out.append(core.Pure(node))
@@ -283,9 +301,11 @@ class Translator(Values):
     def _raise(self, node: ast.Raise, out: core.Block) -> None:
         """`raise X(…)`, `raise` and `raise error`; a class with fields of its own is raised by pure code."""
         error = node.exc
-        if self.keeps_errors and isinstance(error, ast.Name) and error.id in self.bound:
-            out.append(core.Fail(None, None, node, error.id))
-            return
+        if self.program.keeps_errors and self._is_kept_error(error):
+            kept = self.spilled(cast("ast.expr", error), out)
+            if isinstance(kept, ast.Name):
+                out.append(core.Fail(None, None, node, kept.id))
+                return
         if error is None or (isinstance(error, ast.Name) and self.failure_variable(error.id)):
             again = self.failure_variable(error.id) if isinstance(error, ast.Name) else self._innermost()
             if again is None:
@@ -328,8 +348,32 @@ class Translator(Values):
             return
         if called == TOOL_ERROR:
             raise Refused("PYT021", node, "ToolError takes one message", 'write raise ToolError("…")')
+        if own is not None and self.program.error_fields:
+            self._raise_with_fields(node, error, called, out)
+            return
         made = ast.copy_location(ast.Raise(error, None), node)
         out.append(core.Pure(made))
+
+    def _is_kept_error(self, error: ast.expr | None) -> bool:
+        """Whether what is raised is a value: a variable that is no handler's name, or a part of one."""
+        if isinstance(error, ast.Name):
+            return error.id in self.bound and not self.failure_variable(error.id)
+        return isinstance(error, ast.Subscript)
+
+    def _raise_with_fields(self, node: ast.Raise, error: ast.expr, kind: str, out: core.Block) -> None:
+        """Raise an exception that carries more than its words: its record is made by pure code."""
+        made = error if isinstance(error, ast.Call) else ast.copy_location(ast.Call(error, [], []), error)
+        held, record = self.new_name("raised"), self.new_name("failure")
+        out.append(assigned(held, made, node))
+        text = (
+            f'{{"kind": {kind!r}, "message": str({held}), "step": "", "fields": '
+            f"{fields_of(held, self.program.error_fields)}}}"
+        )
+        value = ast.parse(text, mode="eval").body
+        for one in ast.walk(value):
+            ast.copy_location(one, node)
+        out.append(assigned(record, value, node))
+        out.append(core.Fail(None, None, node, record))
 
     def _innermost(self) -> str | None:
         return self.caught[-1][1] if self.caught else None
@@ -539,9 +583,16 @@ class Translator(Values):
                 if self.outer is not None:
                     self.most = limit
                 continue
-            if isinstance(held, ast.Call) and self.program.resolved(held.func) == "asyncio.timeout":
+            resolved = self.program.resolved(held.func) if isinstance(held, ast.Call) else None
+            if isinstance(held, ast.Call) and resolved == "asyncio.timeout":
                 self.warn_of_timeout(held)
                 continue
+            if isinstance(held, ast.Call) and resolved == "contextlib.suppress" and len(node.items) == 1:
+                kinds = ast.copy_location(ast.Tuple(held.args, ast.Load()), held)
+                nothing = ast.copy_location(ast.Pass(), node)
+                handler = ast.copy_location(ast.ExceptHandler(kinds, None, [nothing]), node)
+                self._try(ast.copy_location(ast.Try(node.body, [handler], [], []), node), out)
+                return
             raise Refused(
                 "PYT019",
                 held,
@@ -553,10 +604,27 @@ class Translator(Values):
 
     def _remark(self, call: ast.Call, out: core.Block) -> ast.expr:
         parts: list[ast.expr] = []
-        for number, one in enumerate(call.args):
+        args = call.args
+        name = dotted(call.func) or ""
+        if "." in name:  # a logger, whose first argument is a template for the others
+            if name.endswith(".log"):
+                args = args[1:]
+            if len(args) > 1 and isinstance(args[0], ast.Constant) and isinstance(args[0].value, str):
+                given: list[ast.expr] = [
+                    call_of("str", one)
+                    if isinstance(one, ast.Name) and self.failure_variable(one.id)
+                    else one
+                    for one in args[1:]
+                ]
+                filled = ast.BinOp(args[0], ast.Mod(), ast.Tuple(given, ast.Load()))
+                return self.value(ast.fix_missing_locations(ast.copy_location(filled, call)), out)
+        for number, one in enumerate(args):
             if number:
                 parts.append(constant(" ", call))
             inner = one.value if isinstance(one, ast.Starred) else one
+            if isinstance(inner, ast.Name) and (self.failure_variable(inner.id) or self.program.keeps_errors):
+                hole = ast.copy_location(ast.FormattedValue(inner, -1, None), inner)
+                inner = ast.copy_location(ast.JoinedStr([hole]), inner)
             made = self.value(inner, out)
             if isinstance(made, ast.JoinedStr):
                 parts += made.values

@@ -237,3 +237,11 @@ def is_plain(node: ast.expr) -> bool:
 def is_shared(node: ast.expr, inner: set[str]) -> bool:
     """Whether an argument is the same for all items, and cannot fail."""
     return is_plain(node) and not any(isinstance(one, ast.Name) and one.id in inner for one in walk(node))
+
+
+def parsed(text: str, place: ast.AST) -> ast.expr:
+    """The expression of a text, at the place of a node."""
+    made = ast.parse(text, mode="eval").body
+    for one in walk(made):
+        ast.copy_location(one, place)
+    return made

@@ -13,6 +13,7 @@ from callsheet.frontends.python.source import (
     names_bound,
     waits,
 )
+from callsheet.frontends.python.started import Started, only_starts
 from callsheet.frontends.python.syntax import (
     Renaming,
     assigned,
@@ -21,10 +22,9 @@ from callsheet.frontends.python.syntax import (
     put_part,
     slots_of,
 )
-from callsheet.frontends.python.tasks import Tasks
 
 
-class Values(Tasks):
+class Values(Started):
     """The part of a translator that takes expressions apart."""
 
     def value(self, node: ast.expr, out: core.Block) -> ast.expr:
@@ -200,12 +200,14 @@ class Values(Tasks):
             renamed.names[name] = self.names.fresh(name)
             self.bound.add(renamed.names[name])
         source = self.value(clause.iter, out)
+        together = only_starts(element) and not any(waits(one) for one in (*clause.ifs, *more))
 
         def rename(part: ast.expr) -> ast.expr:
             return cast("ast.expr", renamed.visit(copy.deepcopy(part)))
 
         target = rename(clause.target)
         body: core.Block = []
+        alone = len(self.alone)
         if isinstance(target, ast.Name):
             item = target.id
         else:
@@ -232,7 +234,9 @@ class Values(Tasks):
             inner = [*before, core.Choice(condition, inner, [core.Give(empty, test)], test)]
         body += inner
         held = self.names.fresh("items")
-        out.append(core.Loop(item, source, body, element, into=held))
+        if together:
+            del self.alone[alone:]
+        out.append(core.Loop(item, source, body, element, into=held, together=together))
         if not is_flat:
             return held
         flat = self.names.fresh("items")

@@ -57,7 +57,8 @@ class Kept:
 
     Expressions hand it on and do no more with it; pure code gets the object back. `kind` is `class` (parts:
     the name of the class, its fields), `Counter`, `defaultdict` (the name of its factory, its items), `deque`
-    (its items, its length at most), `OrderedDict`, `pattern` or `match`.
+    (its items, its length at most), `OrderedDict`, `pattern`, `match`, `named` (a named tuple: its name, its
+    fields, its values), `iterator` (what is left in it) or `count`.
     """
 
     kind: str
@@ -242,6 +243,8 @@ def to_json(value: Any) -> Any:
             f"{value.get('step')} has failed, and its failure is used as data; test it with FAILED(…)",
         )
     if isinstance(value, Kept):
+        if value.kind == "named":
+            return [to_json(one) for one in value.parts[2]]
         items = value.parts[_ITEMS[value.kind]] if value.kind in _ITEMS else None
         if isinstance(items, dict):
             return _json_object(cast("dict[Any, Any]", items))

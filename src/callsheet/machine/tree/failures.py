@@ -36,6 +36,8 @@ class Failure(NamedTuple):
     attempts: int = 1
     label: Label | None = None
     """The label of its words, in a run under a policy."""
+    fields: Any = None
+    """What an exception of the program's own class carries beside its words."""
 
     @classmethod
     def of(cls, failed: ExpressionFailed, step: str) -> Failure:
@@ -58,13 +60,16 @@ class StatementFailed(Exception):
 
 def record_of(failure: Failure) -> FailureRecord:
     """A failure as a value: what `$error` and CONTINUE give."""
-    return FailureRecord(
+    made = FailureRecord(
         error=failure.text,
         message=failure.message,
         kind=failure.kind,
         step=failure.step,
         attempts=failure.attempts,
     )
+    if failure.fields is not None:
+        made["fields"] = failure.fields
+    return made
 
 
 def is_failure(values: list[Any]) -> bool:
@@ -82,6 +87,7 @@ def failure_of(record: Mapping[str, Any], place: str) -> Failure:
         str(record["step"] or place),
         str(record.get("error") or ""),
         attempts if isinstance(attempts, int) else 1,
+        fields=record.get("fields"),
     )
 
 

@@ -113,6 +113,7 @@ NUMBER = Shape((Basic.INT, Basic.FLOAT))
 
 FAILURE_FIELDS: Mapping[str, Shape] = {
     "error": STR, "message": STR, "kind": STR, "step": STR, "attempts": INT,
+    "fields": ANY,
 }  # fmt: skip
 """The fields of a failure as a value."""
 

@@ -1,0 +1,121 @@
+"""Errors that are values of a program: where there are some, and what its own exceptions carry.
+
+An error that is kept in a variable, a list or a tuple is a record of its failure with a mark (`MARK`).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from callsheet.frontends.python.exceptions import Exceptions
+from callsheet.frontends.python.source import children, dotted, walk
+from callsheet.frontends.python.syntax import MARK
+
+_TASKS: Final = frozenset({"create_task", "ensure_future"})
+_ASKS: Final = frozenset({"str", "repr", "type", "isinstance", "print", "note"})
+"""Functions that ask something of an error and do not keep it."""
+_LOGS: Final = frozenset({"debug", "info", "warning", "error", "critical", "exception", "log"})
+_REPEATABLE: Final = (
+    ast.Name, ast.Constant, ast.Subscript, ast.Attribute, ast.Slice, ast.UnaryOp, ast.BinOp, ast.operator,
+    ast.unaryop, ast.expr_context,
+)  # fmt: skip
+
+
+def uses_errors(tree: ast.Module) -> bool:
+    """Whether a program keeps errors as values: results of gather, tasks, caught errors in variables."""
+    for node in walk(tree):
+        match node:
+            case ast.keyword(arg="return_exceptions"):
+                return True
+            case ast.Attribute(attr=attr) if attr in _TASKS:
+                return True
+            case ast.Name(id=name) if name in _TASKS:
+                return True
+            case ast.ExceptHandler(name=str() as name, body=body):
+                if any(keeps(one, name) for one in body):
+                    return True
+            case _:
+                pass
+    return False
+
+
+def keeps(node: ast.AST, name: str) -> bool:
+    """Whether a tree uses a caught error as a value."""
+    match node:
+        case ast.Name(id=known, ctx=ast.Load()):
+            return known == name
+        case ast.Call(func=func, args=[ast.Name(id=known), *rest]) if known == name:
+            function = dotted(func) or ""
+            asks = function in _ASKS or function.rpartition(".")[2] in _LOGS
+            return not asks or any(keeps(one, name) for one in rest if not isinstance(one, ast.Name))
+        case ast.Call(func=func) if (
+            dotted(func) == "print" or (dotted(func) or "").rpartition(".")[2] in _LOGS
+        ):
+            return any(keeps(one, name) for one in children(node) if not isinstance(one, ast.Name))
+        case ast.FormattedValue(value=ast.Name(id=known)) | ast.Attribute(value=ast.Name(id=known)) if (
+            known == name
+        ):
+            return False
+        case ast.Raise(exc=exc):
+            return exc is not None and not isinstance(exc, ast.Name) and keeps(exc, name)
+        case _:
+            return any(keeps(one, name) for one in children(node))
+
+
+def error_fields(tree: ast.Module, exceptions: Exceptions) -> tuple[str, ...]:
+    """The fields that the program's own exceptions give themselves, by name."""
+    found: dict[str, None] = {}
+    for node in walk(tree):
+        if isinstance(node, ast.ClassDef) and (node.name in exceptions.own or _is_error(node, exceptions)):
+            found |= dict.fromkeys(_fields(node))
+    return tuple(found)
+
+
+def _is_error(node: ast.ClassDef, exceptions: Exceptions) -> bool:
+    return any(exceptions.is_exception((dotted(base) or "").split(".")[-1]) for base in node.bases)
+
+
+def _fields(node: ast.ClassDef) -> Iterator[str]:
+    for one in node.body:
+        match one:
+            case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+                yield name
+            case ast.FunctionDef(args=ast.arguments(args=[ast.arg(arg=itself), *_])):
+                for each in walk(one):
+                    match each:
+                        case ast.Attribute(value=ast.Name(id=known), attr=attr, ctx=ast.Store()) if (
+                            known == itself
+                        ):
+                            yield attr
+                        case _:
+                            pass
+            case _:
+                pass
+
+
+def fields_of(held: str, fields: Iterable[str]) -> str:
+    """The text of a dict of what an exception in a variable carries.
+
+    >>> fields_of("e", ["code"])
+    "{'code': getattr(e, 'code', None)}"
+    """
+    return "{" + ", ".join(f"{one!r}: getattr({held}, {one!r}, None)" for one in fields) + "}"
+
+
+def is_repeatable(node: ast.expr) -> bool:
+    """Whether evaluating an expression twice is the same as once."""
+    for one in ast.walk(node):
+        if isinstance(one, ast.Call):
+            if not (isinstance(one.func, ast.Attribute) and one.func.attr in {"get", "result"}):
+                return False
+        elif not isinstance(one, _REPEATABLE):
+            return False
+    return True
+
+
+def is_marked(value: ast.expr) -> ast.expr:
+    """The test whether a value is an error that is kept."""
+    is_dict = ast.Call(ast.Name("isinstance", ast.Load()), [value, ast.Name("dict", ast.Load())], [])
+    return ast.BoolOp(ast.And(), [is_dict, ast.Compare(ast.Constant(MARK), [ast.In()], [value])])

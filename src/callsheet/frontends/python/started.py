@@ -1,0 +1,180 @@
+"""Tasks that are kept in variables and containers: they run where they are started, to their end.
+
+That is one of CPython's possible runs: nothing says how long a task takes. Its result is the value of the
+task; an error that it ended in is kept as one, and raised where the task is awaited. Where calls are started
+and awaited in one place, `tasks` lets them run side by side, and nothing here is needed.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import Final, cast
+
+from callsheet.frontends.python import core
+from callsheet.frontends.python.error_values import is_marked
+from callsheet.frontends.python.groups import Groups
+from callsheet.frontends.python.source import Refused, dotted, names_bound, names_read
+from callsheet.frontends.python.syntax import assigned, call_of, name_of, none
+
+_OF_TASKS: Final = frozenset({"asyncio.wait_for", "asyncio.shield"})
+
+
+class Started(Groups):
+    """The part of a translator that starts tasks and takes their results."""
+
+    def with_started(self, node: ast.stmt) -> ast.stmt:
+        """A statement in which starting a task is an await of its own."""
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and self.starts_task(node.value):
+            group = node.value.func
+            in_group = isinstance(group, ast.Attribute) and dotted(group.value) in self.groups
+            if not in_group:
+                raise Refused(
+                    "PYT007",
+                    node,
+                    "the task that is started here is never awaited: it may end before anything happens",
+                    "await it: task = asyncio.create_task(f(x)), and later await task",
+                )
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and self.starts_task(node.value):
+            names = names_bound(node)
+            if not names & names_read(*self.function.body):
+                raise Refused(
+                    "PYT007",
+                    node,
+                    "the task that is started here is never awaited: it may end before anything happens",
+                    f"await it later: await {min(names, default='task')}",
+                )
+        return cast("ast.stmt", _Starts(self).visit(node))
+
+    def start(self, call: ast.Call, node: ast.AST, out: core.Block) -> ast.expr:
+        """Run a task where it is started; its value, in which an error of it is kept."""
+        group = call.func
+        in_group = isinstance(group, ast.Attribute) and dotted(group.value) in self.groups
+        inner: ast.expr = call
+        while isinstance(inner, ast.Call) and self.starts_task(inner) and inner.args:
+            inner = inner.args[0]
+        name = self.new_name(self.stem(inner))
+        member = self.member(inner, out, name)
+        self.awaits += 1
+        self.alone.append(node)
+        if in_group or isinstance(member, core.Wait):
+            out.append(member)
+        else:
+            out.append(self.safe(member, name, node))
+        return name_of(name, node)
+
+    def take(self, task: ast.expr, node: ast.AST, out: core.Block, into: str | None) -> ast.expr:
+        """The result of a task that has run, or its error again."""
+        if isinstance(task, ast.Call):
+            raise Refused("PYT020", node, "this is no task", "await a call, or a task in a variable")
+        held = self.spilled(task, out)
+        if not isinstance(held, ast.Name):
+            return held
+        failed: core.Block = [core.Fail(None, None, node, held.id)]
+        test = ast.fix_missing_locations(ast.copy_location(is_marked(held), node))
+        out.append(core.Choice(test, failed, [], node))
+        return self.result(ast.copy_location(held, node), out, into)
+
+    def take_all(
+        self, tasks: Sequence[ast.expr], node: ast.AST, out: core.Block, into: str | None, *, keeps: bool
+    ) -> ast.expr:
+        """The results of tasks that have run, or the first error among them."""
+        listed = ast.List(list(tasks), ast.Load())
+        made: ast.expr = ast.fix_missing_locations(ast.copy_location(listed, node))
+        if len(tasks) == 1 and isinstance(tasks[0], ast.Starred):
+            made = ast.copy_location(call_of("list", tasks[0].value), node)
+        name = into or self.new_name("results")
+        self.bound.add(name)
+        out.append(assigned(name, self.value(made, out), node))
+        if not keeps:
+            one = self.new_name("one")
+            test = ast.fix_missing_locations(ast.copy_location(is_marked(name_of(one, node)), node))
+            body: core.Block = [core.Choice(test, [core.Fail(None, None, node, one)], [], node)]
+            out.append(core.Loop(one, name_of(name, node), body, node))
+        return none(node) if into is None else name_of(name, node)
+
+    def of_tasks(self, node: ast.Await, out: core.Block, into: str | None) -> ast.expr | None:
+        """What an await of tasks gives; None if it awaits a call."""
+        waited = node.value
+        if not isinstance(waited, ast.Call):
+            return self.take(waited, node, out, into)
+        resolved = self.program.resolved(waited.func) or ""
+        if resolved in _OF_TASKS and waited.args and not isinstance(waited.args[0], ast.Call):
+            if resolved == "asyncio.wait_for":
+                self.warn_of_timeout(waited)
+            return self.take(waited.args[0], node, out, into)
+        if resolved == "asyncio.wait" and waited.args:
+            if any(word.arg == "timeout" for word in waited.keywords):
+                self.warn_of_timeout(waited)
+            done = call_of("list", self.value(waited.args[0], out))
+            pair = ast.Tuple([done, ast.List([], ast.Load())], ast.Load())
+            return self.result(ast.fix_missing_locations(ast.copy_location(pair, node)), out, into)
+        if resolved == "asyncio.gather" and waited.args and all(map(self._is_task, waited.args)):
+            keeps = any(
+                word.arg == "return_exceptions" and getattr(word.value, "value", None) is True
+                for word in waited.keywords
+            )
+            return self.take_all(waited.args, node, out, into, keeps=keeps)
+        return None
+
+    def _is_task(self, node: ast.expr) -> bool:
+        """Whether an argument of gather is a task, or several, and no call."""
+        if isinstance(node, ast.Starred):
+            many = node.value
+            if isinstance(many, (ast.ListComp, ast.GeneratorExp)):
+                return not isinstance(many.elt, (ast.Call, ast.Await))
+            if isinstance(many, ast.Name) and (many.id in self.held or many.id in self.listed):
+                return False
+            if isinstance(many, ast.Call):
+                return isinstance(many.func, ast.Attribute) and many.func.attr in {"values", "copy"}
+            return isinstance(many, (ast.Name, ast.Subscript, ast.Attribute))
+        return isinstance(node, (ast.Name, ast.Subscript)) and not (
+            isinstance(node, ast.Name) and node.id in self.held
+        )
+
+
+class _Starts(ast.NodeTransformer):
+    """Puts an await around each call that starts a task."""
+
+    def __init__(self, of: Started) -> None:
+        self.of = of
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        """A call."""
+        if self.of.starts_task(node) and node.args:
+            made = ast.copy_location(ast.Await(node), node)
+            vars(made)["is_task"] = True
+            return made
+        return self.generic_visit(node)
+
+    def visit_Await(self, node: ast.Await) -> ast.AST:
+        """An await, of a task that is started in it or of another one."""
+        if isinstance(node.value, ast.Call):
+            if self.of.starts_task(node.value):
+                return node
+            resolved = self.of.program.resolved(node.value.func) or ""
+            if resolved.startswith("asyncio."):
+                for number, one in enumerate(node.value.args):
+                    if isinstance(one, ast.Starred):
+                        node.value.args[number] = cast("ast.expr", self.generic_visit(one))
+                return node
+        return self.generic_visit(node)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        """A function of its own."""
+        return node
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
+        """An async function of its own."""
+        return node
+
+
+def starts(node: ast.AST) -> bool:
+    """Whether an await is one of a task that is started."""
+    return isinstance(node, ast.Await) and bool(vars(node).get("is_task"))
+
+
+def only_starts(node: ast.AST) -> bool:
+    """Whether all awaits in a tree start tasks, so that they may run side by side."""
+    found = [one for one in ast.walk(node) if isinstance(one, ast.Await)]
+    return bool(found) and all(map(starts, found))
