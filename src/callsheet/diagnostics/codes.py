@@ -397,6 +397,7 @@ CODES: dict[str, Code] = _table(
     PYT023="a clock or a timer of Python's own",
     PYT024="a method or decorator that awaits",
     PYT025="an attribute behind the values of a plan",
+    PYT026="a name that the text of a module does not explain",
     PYT070="a plan that is not written as Python",
     PYT101="a time-out that the settings of the tool decide",
     POL001="a policy that is not TOML",
