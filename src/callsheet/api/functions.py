@@ -90,7 +90,7 @@ class PlanFunction(Generic[P, R]):
             raise PlanError.of(
                 CallsheetError.single(
                     "PYT026",
-                    f"{self.__name__} uses {names} of the function around it, so its text does not say it all",
+                    f"{self.__name__} uses {names} of the function around it, so its text is not all",
                     help=f"give what it needs as arguments: async def {self.__name__}({names}); what it calls"
                     " is written or imported at the top of the module",
                 )
