@@ -10,6 +10,7 @@ from pathlib import Path
 USE = """
 import callsheet
 from callsheet import CallContext, Limits, Runtime, RunEnded, StepFinished, tool
+from callsheet import ToolError, gather, llm, llm_classify, note, now, plan
 from typing import assert_type
 
 
@@ -36,6 +37,22 @@ async def watch() -> None:
                         pass
 
 
+
+@plan
+async def greet(city: str, names: list[str]) -> str:
+    try:
+        texts = await gather(*[llm(f"Greet {name}") for name in names])
+        assert_type(texts, list[str])
+    except ToolError as error:
+        note(str(error), now() - now())
+    return await llm_classify(city, ["a", "b"])
+
+
+async def outer() -> None:
+    assert_type(await greet("Oslo", []), str)
+    assert_type(await Runtime().run(greet, city="Oslo", names=["Ada"]), callsheet.RunResult)
+
+
 assert_type(weather("Oslo"), dict[str, int])
 assert_type(callsheet.run("S1: @WEATHER ($city)", tools=[weather]), callsheet.RunResult)
 """
@@ -45,6 +62,14 @@ from callsheet import Rutime
 
 callsheet.rum("S1: @CALC (1)")
 callsheet.run("S1: @CALC (1)", tool=[])
+
+
+@callsheet.plan
+async def greet(city: str) -> str:
+    return city
+
+
+greet(town="Oslo")
 """
 
 
@@ -66,4 +91,4 @@ def test_documented_names_type_check_in_strict_mode(tmp_path: Path) -> None:
 
 def test_misspelled_name_and_argument_are_reported(tmp_path: Path) -> None:
     lines = {line for line, rule in reported(tmp_path, MISTAKES) if rule.startswith(("reportA", "reportC"))}
-    assert lines == {3, 5, 6}
+    assert lines == {3, 5, 6, 14}

@@ -56,7 +56,10 @@ CALLS: dict[str, tuple[str, Callable[[Any, str], object]]] = {
     "doubt": ("on_in_doubt must be ask or fail or retry", lambda r, _: Runtime(on_in_doubt="x")),  # type: ignore[arg-type]
     "limits": (r"limits must be Limits\(…\), not dict", lambda r, _: Runtime(limits={"max_calls": 1})),  # type: ignore[arg-type]
     "names to ask about": ("approve must be a list of names, not int", lambda r, _: Runtime(approve=[3])),  # type: ignore[list-item]
-    "what is run": ("plan must be a Plan, its text or its path, not int", lambda r, _: r.run_sync(3)),
+    "what is run": (
+        "plan must be a Plan, a function with @plan, its text or its path, not int",
+        lambda r, _: r.run_sync(3),
+    ),
     "variables": ("inputs must be a dict of values by name, not list", lambda r, _: r.run_sync(PLAN, ["n"])),
     "a name": ("inputs must have texts for keys, and not 1", lambda r, _: r.run_sync(PLAN, {1: 2})),
     "secrets": ("secrets must be a dict", lambda r, _: r.run_sync(PLAN, secrets="n")),

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 from callsheet import lazy
-from callsheet.diagnostics import CallsheetError
+from callsheet.diagnostics import CallsheetError, did_you_mean
 from callsheet.diagnostics.wrong_type import wanted, wanted_list, wanted_names
 from callsheet.ir import JSON
 from callsheet.machine import Decision, TookPlace
@@ -52,6 +52,40 @@ def values_of(
         except ToolFailed as error:
             raise _cannot_be_given(f"${name}", str(error), "give JSON data") from error
     return values
+
+
+def inputs_for(
+    plan: object, inputs: Mapping[str, Any] | None, named: Mapping[str, Any]
+) -> Mapping[str, Any] | None:
+    """The inputs of a run, with those that were given by name, as to a function with `@plan`.
+
+    Raises TypeError, as Python does, for names that the function does not have, and for any name where the
+    plan is no function.
+    """
+    if not named:
+        return inputs
+    from callsheet.api.functions import PlanFunction  # noqa: PLC0415 - only for plans in modules
+
+    first = next(iter(named))
+    if not isinstance(plan, PlanFunction):
+        raise TypeError(
+            f"unexpected keyword argument {first!r}: only a function with @plan takes its inputs"
+            f" by name; give {{{first!r}: …}} as inputs"
+        )
+    function = cast("PlanFunction[..., Any]", plan)
+    unknown = next((name for name in named if name not in function.parameters), None)
+    if unknown is not None:
+        meant = did_you_mean(unknown, function.parameters)
+        hint = (
+            f"did you mean {' or '.join(meant)}?"
+            if meant
+            else f"it takes {', '.join(function.parameters) or 'none'}"
+        )
+        raise TypeError(f"{function.__name__} has no argument {unknown}: {hint}")
+    both = sorted(named.keys() & wanted_names("inputs", inputs).keys())
+    if both:
+        raise TypeError(f"{both[0]} is given twice: by name and in inputs")
+    return {**wanted_names("inputs", inputs), **named}
 
 
 class RunInputs(NamedTuple):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from callsheet.api.arguments import assumed_results, values_of
+from callsheet.api.arguments import assumed_results, inputs_for, values_of
 from callsheet.api.compiling import Compiled, CompileFailed, CompileOptions, Verify
 from callsheet.api.dryrun import DryRun, NeedsApproval
 from callsheet.api.findings import Findings
@@ -24,12 +24,13 @@ class Inspecting(Opening):
 
     # ------------------------------------------------------------ checking
 
-    async def check(self, plan: PlanLike, inputs: Mapping[str, Any] | None = None) -> Findings:
+    async def check(self, plan: PlanLike, inputs: Mapping[str, Any] | None = None, **named: Any) -> Findings:
         """Check a plan against the tools of this runtime; servers may be opened, nothing is run.
 
-        `inputs` are the variables that the run will get. Raises PlanError for a text that is not a plan.
+        `inputs` are the variables that the run will get; those of a function with `@plan` may be given by
+        name. Raises PlanError for a text that is not a plan.
         """
-        given = wanted_names("inputs", inputs)
+        given = wanted_names("inputs", inputs_for(plan, inputs, named))
         async with self._opened() as session:
             return await session.checks.examine(as_plan(plan, given.keys()), given)
 
@@ -40,13 +41,14 @@ class Inspecting(Opening):
         *,
         approved: Iterable[str] = (),
         can_ask: bool = True,
+        **named: Any,
     ) -> Proof:
         """Prove a plan against the policy and the tools of this runtime; nothing is run.
 
         Servers may be opened. The other arguments are those of `callsheet.verify`. Raises PlanError for a
         text that is not a plan, ValueError for a runtime without a policy.
         """
-        given = wanted_names("inputs", inputs)
+        given = wanted_names("inputs", inputs_for(plan, inputs, named))
         async with self._opened() as session:
             return await session.checks.prove(as_plan(plan, given.keys()), given, approved, can_ask=can_ask)
 
@@ -59,6 +61,7 @@ class Inspecting(Opening):
         needs_approval: NeedsApproval = (),
         price: float | None = None,
         ask_servers: bool = False,
+        **named: Any,
     ) -> DryRun:
         """Predict what a plan would do, step by step; nothing is called or recorded.
 
@@ -78,7 +81,7 @@ class Inspecting(Opening):
         >>> [(call.tool, call.visits[0].arguments) for call in told.calls]
         [('GREET', (('name', 'Ada'),)), ('SEND', (('text', None), ('note', '2 times')))]
         """
-        values, assumed = values_of(inputs), assumed_results(assume)
+        values, assumed = values_of(inputs_for(plan, inputs, named)), assumed_results(assume)
         read = as_plan(plan, values.keys())
         async with self._opened() as session:
             return await session.checks.dry_run(
@@ -161,9 +164,9 @@ class Inspecting(Opening):
 
     # ------------------------------------------------------------ without async
 
-    def check_sync(self, plan: PlanLike, inputs: Mapping[str, Any] | None = None) -> Findings:
+    def check_sync(self, plan: PlanLike, inputs: Mapping[str, Any] | None = None, **named: Any) -> Findings:
         """Like `check`, for programs without an event loop."""
-        return self._run_sync(self.check(plan, inputs), "check")
+        return self._run_sync(self.check(plan, inputs, **named), "check")
 
     def dry_run_sync(
         self,
@@ -174,10 +177,17 @@ class Inspecting(Opening):
         needs_approval: NeedsApproval = (),
         price: float | None = None,
         ask_servers: bool = False,
+        **named: Any,
     ) -> DryRun:
         """Like `dry_run`, for programs without an event loop."""
         work = self.dry_run(
-            plan, inputs, assume=assume, needs_approval=needs_approval, price=price, ask_servers=ask_servers
+            plan,
+            inputs,
+            assume=assume,
+            needs_approval=needs_approval,
+            price=price,
+            ask_servers=ask_servers,
+            **named,
         )
         return self._run_sync(work, "dry_run")
 
@@ -188,9 +198,10 @@ class Inspecting(Opening):
         *,
         approved: Iterable[str] = (),
         can_ask: bool = True,
+        **named: Any,
     ) -> Proof:
         """Like `verify`, for programs without an event loop."""
-        work = self.verify(plan, inputs, approved=approved, can_ask=can_ask)
+        work = self.verify(plan, inputs, approved=approved, can_ask=can_ask, **named)
         return self._run_sync(work, "verify")
 
 

@@ -25,6 +25,7 @@ from callsheet.ir import Order, Step, plan_from_json, plan_hash, plan_to_json
 from callsheet.ir import Plan as Steps
 
 if TYPE_CHECKING:
+    from callsheet.api.functions import PlanFunction
     from callsheet.frontends.values import ParseResult
     from callsheet.ir.diff import PlanDiff
 
@@ -38,7 +39,7 @@ _OPTION = re.compile(r"--syntax (\w+)")
 _HINT = "give the path of a plan"
 _SUFFIXES: Mapping[str, Syntax] = {".ltp": "ltp", ".micro": "micro", ".py": "python"}
 _YAML = (".yaml", ".yml")
-_FILES = (".ltp", ".micro", ".json", *_YAML)
+_FILES = (".ltp", ".micro", ".json", ".py", *_YAML)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -71,9 +72,15 @@ class Plan:
 
     @classmethod
     def parse(
-        cls, text: str, *, name: str = "<plan>", syntax: Syntax = "auto", inputs: Collection[str] = ()
+        cls,
+        text: str,
+        *,
+        name: str = "<plan>",
+        syntax: Syntax = "auto",
+        language: Syntax | None = None,
+        inputs: Collection[str] = (),
     ) -> Plan:
-        """Parse a plan; `name` is the name of the text in messages.
+        """Parse a plan; `name` is the name of the text in messages, `language` another word for `syntax`.
 
         `inputs` names the variables that a run will get, so that a bare word in Micro-CLI can refer to one.
         Raises PlanError with all errors of the text.
@@ -81,10 +88,22 @@ class Plan:
         >>> Plan.parse('search "tea" > hits\\nrespond hits').step("S2").action
         Respond(values=(Ref(name='hits', path=()),))
         """
-        return cls._of(_parse(wanted("text", text, str, "the text of a plan"), name, syntax, inputs))
+        spelling = syntax if language is None else language
+        return cls.of_reading(_parse(wanted("text", text, str, "the text of a plan"), name, spelling, inputs))
 
     @classmethod
-    def _of(cls, result: ParseResult) -> Plan:
+    def of(cls, function: PlanFunction[..., Any]) -> Plan:
+        """The plan of a function with `@plan`, read from its source; nothing is executed.
+
+        Raises PlanError with what a plan cannot say, TypeError for a function without `@plan`.
+        """
+        from callsheet.api.functions import PlanFunction  # noqa: PLC0415 - only for plans in modules
+
+        return wanted("function", function, PlanFunction, "a function with @plan").plan
+
+    @classmethod
+    def of_reading(cls, result: ParseResult) -> Plan:
+        """The plan of a text that was read. Raises PlanError with its errors."""
         if result.plan is None:
             raise PlanError(result.diagnostics, result.source)
         return cls(result.plan, result.source, result.diagnostics)
@@ -119,7 +138,7 @@ class Plan:
         if syntax in (None, "dag") and place.suffix in _YAML:
             from callsheet.frontends.dag import parse_dag  # noqa: PLC0415 - only for a JSON plan
 
-            return cls._of(parse_dag(text, str(place), is_yaml=True))
+            return cls.of_reading(parse_dag(text, str(place), is_yaml=True))
         given = syntax or _SUFFIXES.get(place.suffix, "auto")
         return cls.parse(text, name=str(place), syntax=given, inputs=inputs)
 
@@ -273,11 +292,11 @@ def _with_used(plan: Plan, place: Path) -> Steps:
         raise PlanError(error.diagnostics, plan.source) from None
 
 
-PlanLike: TypeAlias = "Plan | str | os.PathLike[str]"
-"""A plan, its text, or the path of its file.
+PlanLike: TypeAlias = "Plan | PlanFunction[..., Any] | str | os.PathLike[str]"
+"""A plan, a function with `@plan`, the text of a plan, or the path of its file.
 
-A `str` is text, unless it is a single word that ends in `.ltp`, `.micro`, `.json`, `.yaml` or `.yml`: no
-plan text looks like that.
+A `str` is text, unless it is a single word that ends in `.ltp`, `.micro`, `.json`, `.yaml`, `.yml` or `.py`:
+no plan text looks like that.
 """
 
 
@@ -288,9 +307,18 @@ def as_plan(given: PlanLike, inputs: Collection[str] = ()) -> Plan:
     if isinstance(given, str):
         is_path = given.endswith(_FILES) and len(given.split(maxsplit=1)) == 1
         return Plan.load(given, inputs=inputs) if is_path else Plan.parse(given, inputs=inputs)
-    if not isinstance(cast("object", given), os.PathLike):
-        raise wrong("plan", given, "a Plan, its text or its path")
-    return Plan.load(given, inputs=inputs)
+    if isinstance(cast("object", given), os.PathLike):
+        return Plan.load(cast("os.PathLike[str]", given), inputs=inputs)
+    if callable(given):
+        from callsheet.api.functions import PlanFunction  # noqa: PLC0415 - only for plans in modules
+
+        if isinstance(cast("object", given), PlanFunction):
+            return given.plan
+        name = getattr(given, "__name__", "it")
+        raise TypeError(
+            f"plan must be a function with @plan, and {name} has none: from callsheet import plan"
+        )
+    raise wrong("plan", given, "a Plan, a function with @plan, its text or its path")
 
 
 def diff_plans(old: PlanLike, new: PlanLike) -> PlanDiff:

@@ -13,6 +13,7 @@ from callsheet.api.arguments import (
     InDoubt,
     RunInputs,
     id_of_run,
+    inputs_for,
     names_of,
     verdict_of,
     with_secrets,
@@ -202,10 +203,12 @@ class Runtime(Adopting):
         run_id: str | None = None,
         limits: Limits | None = None,
         secrets: Mapping[str, Any] | None = None,
+        **named: Any,
     ) -> RunResult:
         """Check a plan and run it until it ends, is in doubt, or waits for people.
 
-        `inputs` are variables by name, without `$`; `secrets` are further ones that are secret: they are
+        `inputs` are variables by name, without `$`; those of a function with `@plan` may be given as
+        arguments, `run(triage, repo="octo/demo")`. `secrets` are further ones that are secret: they are
         encrypted wherever they occur in the journal, and under a policy nobody may read them. `run_id` is the
         id of the run, by default a new one; `limits` replace the runtime's. A failed plan gives a result with
         that status (`result.raise_for_status()` raises). Cancelling this call interrupts the run: its journal
@@ -218,7 +221,7 @@ class Runtime(Adopting):
         >>> asyncio.run(Runtime().run('S1: @CALC ("$n * 2") > $twice', {"n": 21})).variables["twice"]
         42
         """
-        values, secret = with_secrets(inputs, secrets)
+        values, secret = with_secrets(inputs_for(plan, inputs, named), secrets)
         read = as_plan(plan, values.keys())
         name = id_of_run(run_id)
         async with self._opened() as session:
@@ -235,6 +238,7 @@ class Runtime(Adopting):
         run_id: str | None = None,
         limits: Limits | None = None,
         secrets: Mapping[str, Any] | None = None,
+        **named: Any,
     ) -> RunHandle:
         """Start a run on the running event loop and return its handle, which streams the events.
 
@@ -243,7 +247,7 @@ class Runtime(Adopting):
         handle raises all other errors.
         """
         require_loop("start", "run_sync")
-        values, secret = with_secrets(inputs, secrets)
+        values, secret = with_secrets(inputs_for(plan, inputs, named), secrets)
         read = as_plan(plan, values.keys())
         name = id_of_run(run_id)
         if run_id is not None:
@@ -364,12 +368,13 @@ class Runtime(Adopting):
         run_id: str | None = None,
         limits: Limits | None = None,
         secrets: Mapping[str, Any] | None = None,
+        **named: Any,
     ) -> RunResult:
         """Like `run`, for programs without an event loop; raises RuntimeError inside one.
 
         Ctrl-C interrupts the run, which can then be resumed.
         """
-        work = self.run(plan, inputs, run_id=run_id, limits=limits, secrets=secrets)
+        work = self.run(plan, inputs, run_id=run_id, limits=limits, secrets=secrets, **named)
         return self._run_sync(work, "run")
 
     def resume_sync(

@@ -399,6 +399,7 @@ CODES: dict[str, Code] = _table(
     PYT024="a method or decorator that awaits",
     PYT025="an attribute behind the values of a plan",
     PYT026="pure code that its interpreter does not have",
+    PYT027="a name that the text of a module does not explain",
     PYT070="a plan that is not written as Python",
     PYT101="a time-out that the settings of the tool decide",
     PYT102="calls that run one after another instead of side by side",

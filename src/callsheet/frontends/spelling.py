@@ -221,9 +221,9 @@ def format_as(syntax: Syntax, plan: Plan) -> str:
 
             return format_dag(plan)
         case Syntax.PYTHON:
-            raise CallsheetError.single(
-                "PYT070", "a plan is not written as Python", help="write it as LTP text: --to ltp"
-            )
+            from callsheet.frontends.python.printer import print_python  # noqa: PLC0415 - as above
+
+            return print_python(plan)[0]
 
 
 def convert_to(
@@ -234,6 +234,10 @@ def convert_to(
     `parameters` are the parameters of tools by canonical name, since a JSON plan names every
     argument. Also returns remarks on the conversion. Raises CallsheetError as `format_as` does.
     """
+    if syntax is Syntax.PYTHON:
+        from callsheet.frontends.python.printer import print_python  # noqa: PLC0415 - only to convert
+
+        return print_python(plan)
     if plan.tree is not None:
         from callsheet.frontends.structured.printer import with_titles_as_comments  # noqa: PLC0415 - only to convert
 

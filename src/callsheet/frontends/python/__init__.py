@@ -1,6 +1,7 @@
 """Plans written as Python: an `async def` whose awaits are calls of tools, compiled and never executed."""
 
+from callsheet.frontends.python.module import Within
 from callsheet.frontends.python.program import BINDINGS, Binding, Signature
 from callsheet.frontends.python.reader import read_python
 
-__all__ = ["BINDINGS", "Binding", "Signature", "read_python"]
+__all__ = ["BINDINGS", "Binding", "Signature", "Within", "read_python"]

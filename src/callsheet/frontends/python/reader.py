@@ -10,12 +10,13 @@ import ast
 from collections.abc import Mapping
 from typing import Any, cast
 
-from callsheet.diagnostics import Severity
+from callsheet.diagnostics import Severity, Span
 from callsheet.frontends.pure_code.refusals import judged
 from callsheet.frontends.python import core
 from callsheet.frontends.python.blocks import Blocks
 from callsheet.frontends.python.changes import Taking, changes_of, give_back
 from callsheet.frontends.python.computation import Ids, Result
+from callsheet.frontends.python.module import Within, needed_part
 from callsheet.frontends.python.program import BINDINGS, Binding, Program, Signature, read_program
 from callsheet.frontends.python.recursion import Copies
 from callsheet.frontends.python.scope import Names, Scope
@@ -34,10 +35,12 @@ def read_python(
     *,
     tools: Mapping[str, Signature] | None = None,
     bindings: Mapping[str, Binding] = BINDINGS,
+    within: Within | None = None,
 ) -> ParseResult:
     """Compile a Python program; `tools` are the signatures of all tools by name, if they are known.
 
     Without them any name that is not defined is a tool. `bindings` are names for operations of callsheet.
+    With `within` the text is that of a user's module, of which only that function and what it needs is read.
 
     >>> result = read_python('async def main(): return await search(query="tea")')
     >>> [(step.id, step.call.tool) for step in result.plan.steps]
@@ -47,7 +50,12 @@ def read_python(
     found = [*hidden_characters(text)]
     plan: Plan | None = None
     try:
-        plan, warnings = _compiled(source, tools, bindings)
+        module = source.tree()
+        if within is not None:
+            module = needed_part(module, within)
+            spans = [source.span(one) for one in module.body]
+            found = [one for one in found if any(_is_in(one.span, span) for span in spans)]
+        plan, warnings = _compiled(source, module, tools, bindings)
         found += [source.diagnostic(one, Severity.WARNING) for one in warnings]
     except Refused as refused:
         found.append(source.diagnostic(refused))
@@ -61,13 +69,19 @@ def read_python(
 
 
 def _compiled(
-    source: Text, tools: Mapping[str, Signature] | None, bindings: Mapping[str, Binding]
+    source: Text,
+    module: ast.Module,
+    tools: Mapping[str, Signature] | None,
+    bindings: Mapping[str, Binding],
 ) -> tuple[Plan, list[Refused]]:
-    module = source.tree()
     _check_names(module)
     program = read_program(module, tools, bindings)
     compiler = _Compiler(program, source, module)
     return compiler.plan(), program.warnings
+
+
+def _is_in(inner: Span | None, outer: Span | None) -> bool:
+    return inner is None or outer is None or outer.start <= inner.start < outer.end
 
 
 def _check_names(module: ast.Module) -> None:

@@ -75,6 +75,8 @@ class Scope:
         self.nonlocals: set[str] = set()
         """Variables of the functions around this one that it assigns."""
         self.bound: set[str] = names_bound(*function.body) | set(self.parameters)
+        self.inner_names: set[str] = bound_inside(function)
+        """What comprehensions and lambdas bind: without a catalogue, they would be taken for tools."""
         self.held: dict[str, Held] = {}
         self.listed: dict[str, tuple[list[core.Call], core.Block]] = {}
         """Lists of different calls, and the blocks in which they were made."""
@@ -139,7 +141,7 @@ class Scope:
         if self.helper(name) is not None:
             return True
         return self.program.is_tool(name) and (
-            known is None or name in known or name in self.program.bindings
+            name not in self.inner_names if known is None else name in known or name in self.program.bindings
         )
 
     def new_name(self, stem: str) -> str:

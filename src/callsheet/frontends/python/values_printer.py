@@ -1,0 +1,451 @@
+"""Expressions of the plan language as Python's, for the printer of plans.
+
+In: an expression, and what its variables are called in Python. Out: a syntax tree of Python. What Python says
+with another meaning for some values is a remark; what it cannot say raises `NotPython`.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import keyword
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, assert_never
+
+from callsheet.diagnostics import Span
+from callsheet.frontends.expressions.names import FUNCTIONS, METHOD_NAMES
+from callsheet.frontends.python.exceptions import FAILURE_KINDS, exception_name
+from callsheet.frontends.python.program import BINDINGS, IN_SCOPE
+from callsheet.ir import expression as ir
+from callsheet.ir.expr import Literal
+from callsheet.ir.expression import Expression, variables_in
+
+_SAME: Final = FUNCTIONS - {
+    *("str", "date", "datetime", "duration", "now", "today", "match", "find_all", "json"),
+    *("FAILED", "IS_EMPTY", "pystr", "pyrepr"),
+}
+"""Functions that are Python's own."""
+_LISTED: Final = frozenset({"zip", "enumerate", "range", "reversed"})
+_VIEWS: Final = frozenset({"keys", "values", "items"})
+_UNITS: Final = {"w": "weeks", "d": "days", "h": "hours", "m": "minutes", "s": "seconds"}
+_TAKEN: Final = frozenset(dir(builtins)) | FUNCTIONS | set(BINDINGS) | IN_SCOPE | {"plan", "gather", "asyncio"}
+"""Names that no variable of a printed plan may have: they would hide what the plan calls."""
+
+EQUALITY: Final = "values of different types are not equal in Python; in LTP comparing them fails"
+KINDS: Final = "the kind of a failure is the name of an exception in Python: ToolError, and TOOL in LTP"
+TEXTS: Final = "Python writes None, True and numbers in its own way in a text; LTP writes JSON, and null fails"
+
+
+class NotPython(Exception):
+    """What Python cannot say, and what to do instead."""
+
+    def __init__(self, what: str, instead: str, span: Span | None = None) -> None:
+        super().__init__(what)
+        self.what, self.instead, self.span = what, instead, span
+
+
+class ValuesPrinter:
+    """Makes Python's expressions; `remark` is told what means something else, `imports` gets modules."""
+
+    def __init__(self, names: Mapping[str, str], remark: Callable[[str, Span | None], None]) -> None:
+        self.names, self.remark = names, remark
+        self.imports: dict[str, set[str]] = {}
+        self.failures: set[str] = set()
+        """The variables that hold failures, which are exceptions in Python."""
+        self.bound: dict[str, str] = {}
+
+    def value(self, node: Expression) -> ast.expr:  # noqa: PLR0911, PLR0912 - a case for each kind of node
+        """The expression in Python. Raises NotPython."""
+        match node:
+            case Literal(value=value):
+                return literal(value)
+            case ir.Variable(name=name):
+                if name in self.failures:
+                    raise NotPython(
+                        f"the failure ${name} as a value", "use its message, ${…message}", node.span
+                    )
+                return _name(self.names[name])
+            case ir.Bound(name=name):
+                return _name(self.bound.get(name, name))
+            case ir.Field() | ir.Index():
+                return self._path(node)
+            case ir.Slice(target=target, start=start, stop=stop, step=step):
+                parts = [None if one is None else self.value(one) for one in (start, stop, step)]
+                return ast.Subscript(self.value(target), ast.Slice(*parts), ast.Load())
+            case ir.Unary(op=op, operand=operand):
+                made: ast.unaryop = _UNARY[op]()
+                return ast.UnaryOp(made, self.value(operand))
+            case ir.Binary(op=op, left=left, right=right):
+                return ast.BinOp(self.value(left), _BINARY[op](), self.value(right))
+            case ir.Compared():
+                return self._compared(node)
+            case ir.Logic(op=op, operands=operands):
+                logic = ast.And() if op is ir.LogicOp.AND else ast.Or()
+                return ast.BoolOp(logic, [self.value(one) for one in operands])
+            case ir.Conditional(condition=condition, then=then, otherwise=otherwise):
+                return ast.IfExp(self.value(condition), self.value(then), self.value(otherwise))
+            case ir.Coalesce(left=left, right=right):
+                return self._coalesced(left, right)
+            case ir.Text(parts=parts):
+                return ast.JoinedStr([self._part(part) for part in parts])
+            case ir.Display(kind=kind, items=items):
+                return self._display(kind, [self.value(one) for one in items])
+            case ir.Mapping(items=pairs):
+                keys: list[ast.expr | None] = [self.value(key) for key, _ in pairs]
+                return ast.Dict(keys, [self.value(value) for _, value in pairs])
+            case ir.Comprehension():
+                return self._comprehension(node)
+            case ir.Lambda(parameters=parameters, body=body):
+                arguments = [ast.arg(one) for one in parameters]
+                made_body = self._within(parameters, body, lambda: self.value(body))
+                return ast.Lambda(ast.arguments([], arguments, None, [], [], None, []), made_body)
+            case ir.Call():
+                return self._call(node)
+            case ir.Method(target=target, name=name, arguments=arguments, named=named):
+                known = self._kind_of(node)
+                if known is not None:
+                    return known
+                function = ast.Attribute(self.value(target), name, ast.Load())
+                made_call = ast.Call(function, [self.value(one) for one in arguments], self._named(named))
+                return _call("list", made_call) if name in _VIEWS else made_call
+        assert_never(node)
+
+    def source(self, node: Expression) -> ast.expr:
+        """What a loop goes through: the list that is made of it for the loop needs no name."""
+        match node:
+            case ir.Call(function="list", arguments=(inner,), named=()):
+                return self.source(inner)
+            case ir.Call(function=function) if function in _LISTED:
+                return self._plain_call(node)
+            case ir.Method(target=target, name=name, arguments=()) if name in _VIEWS:
+                return ast.Call(ast.Attribute(self.value(target), name, ast.Load()), [], [])
+            case _:
+                return self.value(node)
+
+    # ------------------------------------------------------------ paths
+
+    def _path(self, node: ir.Field | ir.Index) -> ast.expr:
+        failure = self._of_failure(node)
+        if failure is not None:
+            return failure
+        if node.is_optional:
+            raise NotPython(
+                "a path with ?", 'give a default: ${row.title ?? "none"}, or row.get("title")', node.span
+            )
+        if isinstance(node, ir.Index):
+            return ast.Subscript(self.value(node.target), self.value(node.index), ast.Load())
+        return self._field(self.value(node.target), node.name)
+
+    def _field(self, target: ast.expr, name: str) -> ast.expr:
+        if name in METHOD_NAMES or name in _OF_RECORDS or keyword.iskeyword(name) or name.startswith("_"):
+            return ast.Subscript(target, ast.Constant(name), ast.Load())
+        return ast.Attribute(target, name, ast.Load())
+
+    def _failure_field(self, node: Expression) -> tuple[str, str] | None:
+        """The failure and the field that `$error.kind` or `$error["kind"]` names."""
+        if isinstance(node, ir.Field) and isinstance(node.target, ir.Variable):
+            name, field = node.target.name, node.name
+        elif (
+            isinstance(node, ir.Index)
+            and isinstance(node.target, ir.Variable)
+            and isinstance(node.index, Literal)
+        ):
+            name, field = node.target.name, str(node.index.value)
+        else:
+            return None
+        return (name, field) if name in self.failures else None
+
+    def _of_failure(self, node: ir.Field | ir.Index) -> ast.expr | None:
+        known = self._failure_field(node)
+        if known is None:
+            return None
+        name, field = known
+        if field == "message":
+            return _call("str", _name(self.names[name]))
+        if field == "kind":
+            self.remark(KINDS, node.span)
+            return ast.Attribute(_call("type", _name(self.names[name])), "__name__", ast.Load())
+        raise NotPython(
+            f"the field {field} of a failure", "use its message; `except` tells kinds apart", node.span
+        )
+
+    def _kind_of(self, node: ir.Method) -> ast.expr | None:
+        """`type(error).__name__`, which a plan says as a table of kinds."""
+        if node.name != "get" or not isinstance(node.target, ir.Mapping) or len(node.arguments) != 2:
+            return None
+        known = self._failure_field(node.arguments[0])
+        if known is None or known[1] != "kind" or node.arguments[0] != node.arguments[1]:
+            return None
+        table = {key: value for key, value in node.target.items}
+        written = all(
+            isinstance(key, Literal)
+            and isinstance(value, Literal)
+            and str(key.value) in FAILURE_KINDS
+            and exception_name(str(key.value)) == value.value
+            for key, value in table.items()
+        )
+        if not written:
+            return None
+        kind = _call("type", _name(self.names[known[0]]))
+        return ast.Attribute(kind, "__name__", ast.Load())
+
+    def _coalesced(self, left: Expression, right: Expression) -> ast.expr:
+        """`left ?? right`: of paths with literal keys through records, `get`."""
+        tested = self._tolerant(left)
+        no = ast.Compare(tested, [ast.IsNot()], [ast.Constant(None)])
+        return ast.IfExp(no, tested, self.value(right))
+
+    def _tolerant(self, node: Expression) -> ast.expr:
+        """The value where there is one, else None."""
+        match node:
+            case ir.Variable() | Literal() | ir.Bound():
+                return self.value(node)
+            case ir.Field(target=ir.Variable() | ir.Bound() as target, name=name) if not self._failure_field(
+                node
+            ):
+                self.remark("get() fails where the value is no record; ?? takes the other side of null", node.span)
+                got = ast.Attribute(self.value(target), "get", ast.Load())
+                return ast.Call(got, [ast.Constant(name)], [])
+            case ir.Index(
+                target=ir.Variable() | ir.Bound() as target, index=Literal(value=str() as name)
+            ) if not self._failure_field(node):
+                got = ast.Attribute(self.value(target), "get", ast.Load())
+                self.remark("get() fails where the value is no record; ?? takes the other side of null", node.span)
+                return ast.Call(got, [ast.Constant(name)], [])
+            case ir.Field() | ir.Index() | ir.Slice():
+                raise NotPython("?? behind a longer path", "LET a variable of its first part", node.span)
+            case _:
+                return self.value(node)
+
+    # ------------------------------------------------------------ the rest
+
+    def _compared(self, node: ir.Compared) -> ast.expr:
+        left, ops, rights = self.value(node.first), list[ast.cmpop](), list[ast.expr]()
+        for op, right in node.rest:
+            only = len(node.rest) == 1 and isinstance(right, ir.Display) and len(right.items) == 1
+            if only and isinstance(right, ir.Display) and right.kind is ir.Kind.LIST and op in _MEMBER:
+                ops.append(_MEMBER[op]())
+                rights.append(self.value(right.items[0]))
+                continue
+            if op in {ir.Comparison.EQ, ir.Comparison.NE} and not _is_none(right) and not _alike(node.first, right):
+                self.remark(EQUALITY, node.span)
+            ops.append(_COMPARED[op]())
+            rights.append(self.value(right))
+        return ast.Compare(left, ops, rights)
+
+    def _part(self, part: str | ir.Hole) -> ast.expr:
+        if isinstance(part, str):
+            return ast.Constant(part)
+        format_ = None if part.format is None else ast.JoinedStr([ast.Constant(part.format)])
+        match part.expression:
+            case ir.Call(function="pystr", arguments=(inner,)):
+                return ast.FormattedValue(self._said(inner), -1, format_)
+            case ir.Call(function="pyrepr", arguments=(inner,)):
+                return ast.FormattedValue(self.value(inner), ord("r"), format_)
+            case other:
+                if part.format is None and not is_text(other) and not self._is_message(other):
+                    self.remark(TEXTS, None)
+                return ast.FormattedValue(self._said(other), -1, format_)
+
+    def _said(self, node: Expression) -> ast.expr:
+        known = self._failure_field(node)
+        if known is not None and known[1] == "message":
+            return _name(self.names[known[0]])
+        return self.value(node)
+
+    def _is_message(self, node: Expression) -> bool:
+        return self._failure_field(node) is not None
+
+    def _display(self, kind: ir.Kind, items: list[ast.expr]) -> ast.expr:
+        match kind:
+            case ir.Kind.TUPLE:
+                return ast.Tuple(items, ast.Load())
+            case ir.Kind.SET:
+                return ast.Set(items) if items else _call("set")
+            case _:
+                return ast.List(items, ast.Load())
+
+    def _within(self, names: Iterable[str], root: Expression, make: Callable[[], ast.expr]) -> ast.expr:
+        """What is inside a comprehension; its names give way to variables that are read there."""
+        saved = dict(self.bound)
+        for name in names:
+            self.bound[name] = self._free(name, root)
+        made = make()
+        self.bound = saved
+        return made
+
+    def _free(self, name: str, root: Expression) -> str:
+        read = {self.names.get(one, one) for one in variables_in(root)}
+        while name in read or name in _TAKEN:
+            name += "_"
+        return name
+
+    def _comprehension(self, node: ir.Comprehension) -> ast.expr:
+        saved = dict(self.bound)
+        for clause in node.clauses:
+            for name in _names_in(clause.target):
+                self.bound[name] = self._free(name, node)
+        clauses: list[ast.comprehension] = []
+        for clause in node.clauses:
+            tests = [self.value(one) for one in clause.conditions]
+            clauses.append(ast.comprehension(self._target(clause.target), self.source(clause.source), tests, 0))
+        element = self.value(node.element)
+        made: ast.expr
+        match node.kind:
+            case ir.Kind.DICT:
+                assert node.key is not None
+                made = ast.DictComp(self.value(node.key), element, clauses)
+            case ir.Kind.SET:
+                made = ast.SetComp(element, clauses)
+            case ir.Kind.GENERATOR:
+                made = ast.GeneratorExp(element, clauses)
+            case ir.Kind.LIST | ir.Kind.TUPLE:
+                made = ast.ListComp(element, clauses)
+        self.bound = saved
+        return made
+
+    def _target(self, target: ir.Target) -> ast.expr:
+        if isinstance(target, str):
+            return ast.Name(self.bound.get(target, target), ast.Store())
+        return ast.Tuple([self._target(one) for one in target.parts], ast.Store())
+
+    def _named(self, named: tuple[tuple[str, Expression], ...]) -> list[ast.keyword]:
+        return [ast.keyword(name, self.value(value)) for name, value in named]
+
+    def _plain_call(self, node: ir.Call) -> ast.expr:
+        takes_list = node.function in _LISTED
+        arguments = [self.source(one) if takes_list else self.value(one) for one in node.arguments]
+        return ast.Call(_name(node.function), arguments, self._named(node.named))
+
+    def _call(self, node: ir.Call) -> ast.expr:
+        name = node.function
+        if name in _SAME:
+            made = self._plain_call(node)
+            return _call("list", made) if name in _LISTED else made
+        match name:
+            case "pystr":
+                return _call("str", *map(self._said, node.arguments))
+            case "pyrepr":
+                return _call("repr", *map(self.value, node.arguments))
+            case "str":
+                if not is_text(node.arguments[0]):
+                    self.remark(TEXTS, node.span)
+                return _call("str", *map(self.value, node.arguments))
+            case "now" | "today":
+                self.imports.setdefault("callsheet", set()).add(name)
+                return _call(name)
+            case "date" | "datetime" if len(node.arguments) == 1 and not node.named:
+                self.imports.setdefault("datetime", set()).add(name)
+                function = ast.Attribute(_name(name), "fromisoformat", ast.Load())
+                return ast.Call(function, [self.value(node.arguments[0])], [])
+            case "duration":
+                return self._duration(node)
+            case "IS_EMPTY" if len(node.arguments) == 1:
+                return ast.UnaryOp(ast.Not(), self.value(node.arguments[0]))
+            case _:
+                raise NotPython(f"the function {name}", "compute it in COMPUTE, or keep the plan as LTP text", node.span)
+
+    def _duration(self, node: ir.Call) -> ast.expr:
+        self.imports.setdefault("datetime", set()).add("timedelta")
+        if not node.arguments:
+            return ast.Call(_name("timedelta"), [], self._named(node.named))
+        match node.arguments[0]:
+            case Literal(value=str() as text) if text[-1:] in _UNITS and text[:-1].isdigit():
+                unit = ast.keyword(_UNITS[text[-1]], ast.Constant(int(text[:-1])))
+                return ast.Call(_name("timedelta"), [], [unit])
+            case _:
+                raise NotPython("a duration that is read from a text", "duration(hours=…)", node.span)
+
+
+def literal(value: object) -> ast.expr:
+    """A JSON value as Python writes it."""
+    return ast.parse(repr(value), mode="eval").body
+
+
+def is_text(node: Expression) -> bool:
+    """Whether a value is surely a text or a whole number, which Python and LTP write in one way."""
+    match node:
+        case Literal(value=value):
+            return isinstance(value, (str, int)) and not isinstance(value, bool)
+        case ir.Text():
+            return True
+        case ir.Call(function=function):
+            return function in {"len", "pystr", "pyrepr", "str"}
+        case ir.Method(name=name):
+            return name in {"join", "upper", "lower", "strip", "title", "replace", "isoformat", "strftime"}
+        case _:
+            return False
+
+
+def free_name(name: str, taken: Iterable[str]) -> str:
+    """A name of a variable as Python may have it beside those that are taken."""
+    used = {*taken}
+    while name in used or name in _TAKEN or keyword.iskeyword(name) or name.startswith("_cs_"):
+        name = name.removeprefix("_cs_") + "_"
+    return name
+
+
+def _names_in(target: ir.Target) -> list[str]:
+    return [target] if isinstance(target, str) else [name for one in target.parts for name in _names_in(one)]
+
+
+def _is_none(node: Expression) -> bool:
+    return isinstance(node, Literal) and node.value is None
+
+
+def _alike(left: Expression, right: Expression) -> bool:
+    """Whether two values are surely of one type."""
+    kinds = [_family(one) for one in (left, right)]
+    return kinds[0] is not None and kinds[0] == kinds[1]
+
+
+def _family(node: Expression) -> str | None:
+    match node:
+        case Literal(value=bool()):
+            return "bool"
+        case Literal(value=int() | float()) | ir.Call(function="len" | "int" | "float"):
+            return "number"
+        case Literal(value=str()) | ir.Text() | ir.Call(function="pystr" | "pyrepr" | "str"):
+            return "str"
+        case _:
+            return None
+
+
+def _name(name: str) -> ast.Name:
+    return ast.Name(name, ast.Load())
+
+
+def _call(function: str, *arguments: ast.expr) -> ast.Call:
+    return ast.Call(_name(function), list(arguments), [])
+
+
+_OF_RECORDS: Final = frozenset(dir(dict))
+_UNARY: Final = {ir.UnaryOp.MINUS: ast.USub, ir.UnaryOp.PLUS: ast.UAdd, ir.UnaryOp.NOT: ast.Not}
+_BINARY: Final[Mapping[ir.BinaryOp, type[ast.operator]]] = {
+    ir.BinaryOp.ADD: ast.Add,
+    ir.BinaryOp.SUBTRACT: ast.Sub,
+    ir.BinaryOp.MULTIPLY: ast.Mult,
+    ir.BinaryOp.DIVIDE: ast.Div,
+    ir.BinaryOp.FLOOR: ast.FloorDiv,
+    ir.BinaryOp.REMAINDER: ast.Mod,
+    ir.BinaryOp.POWER: ast.Pow,
+    ir.BinaryOp.UNION: ast.BitOr,
+    ir.BinaryOp.INTERSECTION: ast.BitAnd,
+    ir.BinaryOp.DIFFERENCE: ast.BitXor,
+}
+_COMPARED: Final[Mapping[ir.Comparison, type[ast.cmpop]]] = {
+    ir.Comparison.EQ: ast.Eq,
+    ir.Comparison.NE: ast.NotEq,
+    ir.Comparison.LT: ast.Lt,
+    ir.Comparison.LE: ast.LtE,
+    ir.Comparison.GT: ast.Gt,
+    ir.Comparison.GE: ast.GtE,
+    ir.Comparison.IN: ast.In,
+    ir.Comparison.NOT_IN: ast.NotIn,
+    ir.Comparison.IS: ast.Is,
+    ir.Comparison.IS_NOT: ast.IsNot,
+}
+_MEMBER: Final[Mapping[ir.Comparison, type[ast.cmpop]]] = {
+    ir.Comparison.IN: ast.Eq,
+    ir.Comparison.NOT_IN: ast.NotEq,
+}
