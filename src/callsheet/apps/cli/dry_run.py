@@ -14,6 +14,7 @@ import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exit_status import Exit
+from callsheet.apps.cli.input_options import PlanCommand
 from callsheet.apps.cli.options import FiniteRange, parse_value, parse_variables
 from callsheet.apps.cli.output import print_diagnostics, print_json, to_stderr
 from callsheet.apps.cli.terminal import columns
@@ -78,7 +79,7 @@ assumptions = options.grouped(
 """The options of a dry run, as `assumptions`."""
 
 
-@click.command(name="dry-run")
+@click.command(name="dry-run", cls=PlanCommand)
 @options.plan
 @options.tool_sources
 @options.variables

@@ -18,6 +18,7 @@ from callsheet.apps.cli import journals, limit_options, live_export, options
 from callsheet.apps.cli.dry_run import Assumptions, DryRunRules, assumptions, print_dry_run
 from callsheet.apps.cli.engines.engine_options import Engine, engine
 from callsheet.apps.cli.exit_status import Exit
+from callsheet.apps.cli.input_options import PlanCommand
 from callsheet.apps.cli.options import ProgressMode, as_declared, parse_variables
 from callsheet.apps.cli.output import print_diagnostics, to_stderr
 from callsheet.apps.cli.progress import Progress, choose_progress
@@ -323,7 +324,7 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-@click.command()
+@click.command(cls=PlanCommand)
 @options.plan
 @run_options
 def run(**arguments: Any) -> int:
