@@ -2,9 +2,25 @@
 
 from __future__ import annotations
 
+from typing import TypedDict
+
 from callsheet import tool
 
-MESSAGES = [
+
+class Message(TypedDict):
+    """A mail."""
+
+    sender: str
+    subject: str
+
+
+class Filed(TypedDict):
+    """What was moved."""
+
+    count: int
+
+
+MESSAGES: list[Message] = [
     {"sender": "ada@example.test", "subject": "URGENT: the build is red"},
     {"sender": "bo@example.test", "subject": "Lunch on Friday?"},
     {"sender": "cy@example.test", "subject": "URGENT: a disk is full"},
@@ -12,15 +28,9 @@ MESSAGES = [
 
 
 @tool(effect="read")
-async def list_messages(folder: str) -> list[dict[str, str]]:
+async def list_messages(folder: str) -> list[Message]:
     """The messages in a folder."""
     return MESSAGES
-
-
-@tool(effect="read")
-async def count_messages(folder: str) -> int:
-    """The number of messages in a folder."""
-    return len(MESSAGES)
 
 
 @tool(effect="unsafe")
@@ -30,6 +40,6 @@ async def reply(to: str, text: str) -> str:
 
 
 @tool(effect="idempotent")
-async def file_messages(folder: str, into: str) -> dict[str, int]:
+async def file_messages(folder: str, into: str) -> Filed:
     """Move all messages of a folder; a repeated call changes nothing."""
     return {"count": len(MESSAGES)}

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from callsheet import Plan
 from callsheet.apps.demo import servers
 from callsheet.apps.demo.sample import plan_text
-from callsheet.frontends.ltp import format_plan, parse
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.ltp"))
@@ -90,7 +90,7 @@ def test_demo_plan_equals_example() -> None:
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_examples_are_canonical(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
-    assert format_plan(parse(text).require()) == text
+    assert Plan.parse(text).to_ltp() == text
 
 
 def test_readme_shows_inbox_example_diagram_and_answer(tmp_path: Path) -> None:

@@ -12,12 +12,13 @@ from collections import namedtuple
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypedDict
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 from uuid import UUID
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from jsonschema import ValidationError, validate
 from pydantic import BaseModel, TypeAdapter
 
 from callsheet.diagnostics import CallsheetError
@@ -47,6 +48,15 @@ class Order(TypedDict):
 
 class Model(BaseModel):
     name: str
+
+
+class Ticket(TypedDict):
+    order: Order
+    points: list[Point]
+    model: Model | None
+    color: Color
+    note: "NotRequired[str]"
+    until: tuple[date, ...]
 
 
 def call(function, **args):
@@ -490,6 +500,22 @@ def test_cancelling_call_is_not_failure():
 # ---------------------------------------------------------------- results
 
 Pair = namedtuple("Pair", "left right")
+
+
+def test_result_has_schema_of_what_it_becomes():
+    def tickets() -> list[Ticket]: ...
+
+    schema = tool_of(tickets).spec.result
+    item = schema["items"]
+    assert item["required"] == ["order", "points", "model", "color", "until"]
+    assert item["properties"]["note"] == {"type": "string"}
+    ticket = {
+        "order": Order(item="a", count=1), "points": [Point(1)], "model": Model(name="m"), "color": Color.RED,
+        "until": (date(2026, 1, 31),),
+    }  # fmt: skip
+    validate([to_json(ticket)], schema)
+    with pytest.raises(ValidationError):
+        validate([to_json(ticket | {"until": (1,)})], schema)
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ import click
 from callsheet.apps.cli import options
 from callsheet.apps.cli.assignments import parse_value, parse_variables
 from callsheet.apps.cli.exit_status import Exit
+from callsheet.apps.cli.input_options import PlanCommand
 from callsheet.apps.cli.options import FiniteRange
 from callsheet.apps.cli.output import print_diagnostics, print_json, to_stderr
 from callsheet.apps.cli.terminal import columns
@@ -79,7 +80,7 @@ assumptions = options.grouped(
 """The options of a dry run, as `assumptions`."""
 
 
-@click.command(name="dry-run")
+@click.command(name="dry-run", cls=PlanCommand)
 @options.plan
 @options.tool_sources
 @options.variables

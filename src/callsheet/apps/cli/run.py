@@ -19,6 +19,7 @@ from callsheet.apps.cli.assignments import as_declared, parse_variables
 from callsheet.apps.cli.dry_run import Assumptions, DryRunRules, assumptions, print_dry_run
 from callsheet.apps.cli.engines.engine_options import Engine, engine
 from callsheet.apps.cli.exit_status import Exit
+from callsheet.apps.cli.input_options import PlanCommand
 from callsheet.apps.cli.options import ProgressMode
 from callsheet.apps.cli.output import print_diagnostics, to_stderr
 from callsheet.apps.cli.progress import Progress, choose_progress
@@ -324,7 +325,7 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-@click.command()
+@click.command(cls=PlanCommand)
 @options.plan
 @run_options
 def run(**arguments: Any) -> int:

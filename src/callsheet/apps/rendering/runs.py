@@ -250,4 +250,4 @@ def _command(ask: PendingAsk, hint: str) -> str:
     needs_more = bool(ask.options) or ask.schema is not None
     answer = " --answer …" if needs_more else "" if ask.kind == "approval" else " [--answer …]"
     more = "" if ask.kind == "question" or ask.answer else ", or --for-plan for calls like it"
-    return f"callsheet approve {ask.run_id} {ask.key}{hint}{answer}   or with --deny{more}"
+    return f"callsheet approve {ask.run_id} {shlex.quote(ask.key)}{hint}{answer}   or with --deny{more}"

@@ -48,16 +48,16 @@ from callsheet.ir.expression import Expression
 from callsheet.ir.tree import (
     Act,
     Again,
+    Assign,
     Block,
-    Compute,
-    Foreach,
+    Handler,
     Into,
-    Invoke,
-    Parallel,
+    Let,
     Recovery,
-    Repeat,
+    Say,
     Statement,
     Try,
+    Use,
     Word,
     recovery_of,
 )
@@ -76,7 +76,6 @@ _USUAL_TAIL = lazy.pattern(
 )
 _BLANKS = lazy.pattern(r"[ \t\r\n]*")
 _WITH_ID: Final = frozenset({Word.RESPOND, Word.TERMINATE, Word.REPLAN})
-_NO_RECOVERY: Final = "put it in TRY { … } ON_FAIL { … } to say what happens if it fails"
 
 
 class BlockReader(Cursor):
@@ -284,19 +283,18 @@ class BlockReader(Cursor):
             begin = self.pos
             self.pos += len(word)
             if own and upper.lstrip("@?") in _NAMELESS:
-                fix = Fix("remove the id", (Edit(span_of((start, begin)), ""),))
-                message = f"{upper} has no id"
-                raise self.error("LTP207", message, start, begin, fix=fix)
+                self.loose("LTP123", f"{upper} is written without an id", start, begin, "")
+                own = ""
             made = read(self, own, start, comments)
         return self.ended(made, comments)
 
     def ended(self, made: Statement, comments: list[str]) -> Statement:
         """The statement with the comment at the end of its line, which it must reach."""
         word = self.word().upper()
-        if word in {"ON_FAIL", "FINALLY"} and (recovery_of(made) is not None or not _may_fail(made)):
-            message = f"{word} cannot stand here"
-            help_ = None if _may_fail(made) else _NO_RECOVERY
-            raise self.error("LTP215", message, self.pos, self.pos + len(word), help=help_)
+        if word in {"ON_FAIL", "FINALLY"}:
+            if recovery_of(made) is not None:
+                raise self.error("LTP215", f"{word} cannot stand here", self.pos, self.pos + len(word))
+            made = self.tried(made, comments)
         remark = self.remark()
         char = self.skip()
         if char == "}" and remark is None:
@@ -310,6 +308,21 @@ class BlockReader(Cursor):
             return replace(made, remark=remark)
         comments.append(remark)
         return made
+
+    def tried(self, made: Statement, comments: list[str]) -> Statement:
+        """The TRY that an ON_FAIL behind a statement without a recovery of its own is short for."""
+        start = self.pos
+        recovery = read_recovery(self, comments)
+        if recovery is not None and isinstance(recovery.remedy, Use):
+            instead = _instead(made, recovery.remedy.value)
+            if instead is None:
+                help_ = "USE gives another value to a statement that has one; write ON_FAIL { … }"
+                raise self.error(
+                    "LTP215", "there is no value that USE could replace", start, self.pos, help=help_
+                )
+            recovery = replace(recovery, remedy=None, handlers=(Handler((), (instead,)),))
+        span = made.span and Span(made.span.start, self.pos)
+        return Try("", (made,), recovery or Recovery(), span=span)
 
     def too_much(self, char: str) -> Stop:
         """The error for text behind a statement."""
@@ -440,9 +453,15 @@ class BlockReader(Cursor):
         return free
 
 
-def _may_fail(statement: Statement) -> bool:
-    """Whether a statement may say what happens if it fails."""
-    return isinstance(statement, Act | Invoke | Compute | Foreach | Repeat | Try | Parallel)
+def _instead(statement: Statement, value: Expression) -> Statement | None:
+    """The statement with another value; None for one that has no value."""
+    match statement:
+        case Let() | Assign():
+            return replace(statement, value=value)
+        case Say(word=Word.YIELD | Word.RETURN | Word.RESPOND):
+            return replace(statement, values=(value,))
+        case _:
+            return None
 
 
 _NAMELESS: Final = frozenset(

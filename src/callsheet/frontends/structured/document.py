@@ -15,6 +15,7 @@ from callsheet.diagnostics.diagnostic import span_of
 from callsheet.frontends.ltp.words import VERSION_2, header_of
 from callsheet.frontends.structured.blocks import BlockReader
 from callsheet.frontends.structured.lines import DECLARATIONS
+from callsheet.frontends.structured.references import with_ended_references
 from callsheet.frontends.unseen import hidden_characters
 from callsheet.frontends.values.reader import ParseResult, Stop, shown
 from callsheet.frontends.values.reader import replace as replace_text
@@ -56,7 +57,7 @@ def _read(text: str, name: str, strict: bool) -> ParseResult:
         diagnostics = [_strict(d) for d in diagnostics]
     meta = document.meta
     partial = plan_of_tree(
-        with_ids(tree),
+        with_ids(with_ended_references(tree, text)),
         id=meta.get("id"),
         title=meta.get("title"),
         goal=meta.get("goal"),

@@ -86,6 +86,9 @@ def read_remedy(reader: BlockReader, comments: list[str]) -> Remedy | Handler:
 def read_handler(reader: BlockReader, start: int, comments: list[str]) -> Handler:
     """`KIND, KIND AS $name { … }`."""
     kinds: list[str] = []
+    opening = reader.pos
+    in_brackets = reader.skip() == "["
+    reader.pos += in_brackets
     while reader.word().upper() != "AS":
         reader.skip()
         found = _KIND.match(reader.text, reader.pos)
@@ -98,6 +101,11 @@ def read_handler(reader: BlockReader, start: int, comments: list[str]) -> Handle
         if reader.skip() != ",":
             break
         reader.pos += 1
+    if in_brackets:
+        reader.expect("]", "behind the kinds of failure")
+        reader.loose(
+            "LTP112", "kinds of failure are written without brackets", opening, reader.pos, ", ".join(kinds)
+        )
     binds = reader.variable("for the failure after AS") if reader.takes("AS") else "error"
     if kinds and reader.skip() != "{" and len(kinds) == 1:
         raise no_remedy(reader, kinds[0], reader.pos)

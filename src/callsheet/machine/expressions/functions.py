@@ -163,7 +163,7 @@ def field(value: Any, name: str) -> Any:
             FailureKind.TYPE, f"null has no field {name}; a path that may end here is written .{name}?"
         )
     names = f"; it has {', '.join(sorted(known))}" if known else ""
-    raise ExpressionFailed(FailureKind.ATTRIBUTE, f"a {type_name(value)} has no field {name}{names}")
+    raise ExpressionFailed(FailureKind.ATTRIBUTE, f"{type_name(value)} has no field {name}{names}")
 
 
 def absent(value: dict[Any, Any], key: Any) -> ExpressionFailed:
@@ -196,7 +196,7 @@ def at(value: Any, index: Any) -> Any:
         raise ExpressionFailed(
             FailureKind.TYPE, "null has no items; a path that may end here is written [ ]?"
         )
-    raise ExpressionFailed(FailureKind.TYPE, f"a {type_name(value)} has no items")
+    raise ExpressionFailed(FailureKind.TYPE, f"{type_name(value)} has no items")
 
 
 class Cut:
@@ -230,7 +230,7 @@ def at_or_cut(value: Any, index: Any) -> Any:
 def sliced(env: Environment, value: Any, start: Any, stop: Any, step: Any) -> Any:
     """`value[start:stop:step]`."""
     if not _is(value, _SEQUENCES):
-        raise ExpressionFailed(FailureKind.TYPE, f"a {type_name(value)} has no slices")
+        raise ExpressionFailed(FailureKind.TYPE, f"{type_name(value)} has no slices")
     made = cast("list[Any]", value[start:stop:step])
     env.spend(1 + (len(made) >> 6 if isinstance(value, str) else len(made)))
     return made
@@ -607,7 +607,7 @@ def method_call(
         absent_ = value is None
         raise ExpressionFailed(
             FailureKind.TYPE if absent_ else FailureKind.ATTRIBUTE,
-            f"null has no method {name}" if absent_ else f"a {type_name(value)} has no method {name}",
+            f"null has no method {name}" if absent_ else f"{type_name(value)} has no method {name}",
         )
     if isinstance(value, str):
         return _text_method(env, name, value, given, named)

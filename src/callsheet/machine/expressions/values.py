@@ -249,7 +249,7 @@ def to_json(value: Any) -> Any:
         if isinstance(items, dict):
             return _json_object(cast("dict[Any, Any]", items))
     raise ExpressionFailed(
-        FailureKind.TYPE, f"a {type_name(value)} is nothing that JSON has; {_as_data(value)}"
+        FailureKind.TYPE, f"{type_name(value)} is nothing that JSON has; {_as_data(value)}"
     )
 
 
@@ -272,7 +272,7 @@ def _json_object(members: dict[Any, Any]) -> dict[str, Any]:
 def _json_key(key: Any) -> str:
     if key is None or isinstance(key, (bool, int, float)):
         return _encode(to_json(key))
-    raise ExpressionFailed(FailureKind.TYPE, f"a {type_name(key)} is no key that JSON has")
+    raise ExpressionFailed(FailureKind.TYPE, f"{type_name(key)} is no key that JSON has")
 
 
 def to_text(env: Environment, value: Any) -> str:

@@ -166,6 +166,8 @@ def lacks(typer: Typer, node: Field | Index, kind: shapes.Kind, name: str, sever
             message = f"{shown}: {whole} has no field {name}"
             if node.is_optional:
                 message, severity = f"{message}; this is always null", Severity.WARNING
+            elif typer.forgives:
+                message, severity = f"{message}, so ?? always gives the other value", Severity.WARNING
             help_ = f"there is {listed(fields)}" if fields else "it has no fields"
             near = None if typer.is_quiet else typer.report.suggest(name, fields)
             if near is not None:

@@ -12,7 +12,7 @@ import dataclasses
 import math
 import sys
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
@@ -22,6 +22,8 @@ from typing import (
     Any,
     Literal,
     NamedTuple,
+    NotRequired,
+    Required,
     TypeAlias,
     Union,
     cast,
@@ -226,11 +228,83 @@ def _typed_dict(kind: Any) -> Any:
 
     if isinstance(kind, te._TypedDictMeta):  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue, reportUnknownMemberType]
         return kind
+    members = (_member(kind, name, hint) for name, hint in get_type_hints(kind, include_extras=True).items())
     fields = {
-        name: (te.Required if name in kind.__required_keys__ else te.NotRequired)[for_pydantic(hint)]
-        for name, hint in get_type_hints(kind, include_extras=False).items()
+        name: (te.Required if is_required else te.NotRequired)[for_pydantic(hint)]
+        for name, hint, is_required in members
     }
     return te.TypedDict(kind.__name__, fields)  # pyright: ignore[reportGeneralTypeIssues, reportCallIssue, reportArgumentType]
+
+
+_TEXTS = (str, bytes, bytearray, date, time, UUID, Decimal, PurePath)
+
+
+def result_schema(annotation: Any, around: tuple[Any, ...] = ()) -> dict[str, Any]:
+    """The schema of what `to_json` makes of a value of a type, without pydantic; {} where it is not known.
+
+    `around` are the types whose fields are being described: one inside itself is not described again.
+
+    >>> result_schema(tuple[date, ...])
+    {'type': 'array', 'items': {'type': 'string'}}
+    """
+    known = simple(annotation)
+    if known is not None:
+        return known.schema
+    origin, args = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return result_schema(args[0], around)
+    if origin is Union or origin is types.UnionType:
+        parts = [result_schema(one, around) for one in args]
+        return {"anyOf": parts} if all(parts) else {}
+    kind = annotation if origin is None else origin
+    if not isinstance(kind, type) or kind in around or len(around) > _MOST_NESTED:
+        return {}
+    members = _members(kind)
+    if members is not None:
+        properties = {name: result_schema(hint, (*around, kind)) for name, hint, _ in members}
+        required = [name for name, _, is_required in members if is_required]
+        return {"type": "object", "properties": properties, "required": required}
+    if issubclass(kind, _TEXTS):
+        return {"type": "string"}
+    if issubclass(kind, timedelta):
+        return {"type": "number"}
+    if issubclass(kind, Mapping):
+        return {"type": "object", "additionalProperties": result_schema(args[1], around) if args[1:] else {}}
+    if issubclass(kind, list | tuple | set | frozenset | Sequence):
+        items = {arg for arg in args if arg is not Ellipsis}
+        return {"type": "array", "items": result_schema(items.pop(), around) if len(items) == 1 else {}}
+    return {}
+
+
+_MOST_NESTED = 8
+
+
+def _members(kind: Any) -> list[tuple[str, Any, bool]] | None:
+    """The fields of a type that becomes an object: name, type, whether it is always there; else None."""
+    try:
+        hints = get_type_hints(kind, include_extras=True)
+    except Exception:  # a name that is not there: calls work all the same
+        return None
+    if is_typeddict(kind):
+        return [_member(kind, name, hint) for name, hint in hints.items()]
+    if dataclasses.is_dataclass(kind):
+        return [(one.name, hints.get(one.name, Any), True) for one in dataclasses.fields(kind)]
+    if hasattr(kind, "_asdict"):
+        return [(name, hints.get(name, Any), True) for name in kind._fields]
+    fields: Mapping[str, Any] | None = getattr(kind, "model_fields", None)
+    if not isinstance(fields, Mapping) or not hasattr(kind, "model_dump"):
+        return None
+    return [
+        (one.serialization_alias or one.alias or name, one.annotation, True) for name, one in fields.items()
+    ]
+
+
+def _member(kind: Any, name: str, hint: Any) -> tuple[str, Any, bool]:
+    """A field of a TypedDict, whose NotRequired may stand in an annotation that was a text."""
+    origin = get_origin(hint)
+    if origin is NotRequired or origin is Required:
+        return name, get_args(hint)[0], origin is Required
+    return name, hint, name in kind.__required_keys__
 
 
 _PLAIN_RESULTS = frozenset({str, int, bool, type(None)})

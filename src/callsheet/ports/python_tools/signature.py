@@ -14,7 +14,15 @@ from typing import Any, cast, get_args, get_type_hints
 
 from callsheet.diagnostics import CallsheetError, did_you_mean
 from callsheet.ports.calls import CallContext, ToolFailed
-from callsheet.ports.python_tools.annotations import MISS, Check, for_pydantic, never, simple, to_json
+from callsheet.ports.python_tools.annotations import (
+    MISS,
+    Check,
+    for_pydantic,
+    never,
+    result_schema,
+    simple,
+    to_json,
+)
 
 
 @dataclass(slots=True)
@@ -67,7 +75,7 @@ class Signature:
     context: str | None
     """The name of the parameter that takes the CallContext."""
     result: dict[str, Any]
-    """The schema of the result; empty if it is not annotated, or not with a simple type."""
+    """The schema of the result; empty if it is not annotated, or with a type that no schema describes."""
     _checks: dict[str, Check] = field(repr=False)
 
     def bind(self, args: Mapping[str, Any]) -> dict[str, Any]:
@@ -168,8 +176,7 @@ def read_signature(function: Callable[..., Any]) -> Signature:
         function, signature, [*parameters.values(), *([extra] if extra else [])], schemas, extra
     )
     checks = {name: p.check for name, p in parameters.items()}
-    returned = simple(hints["return"]) if "return" in hints else None
-    result = {} if returned is None else returned.schema
+    result = result_schema(hints["return"]) if "return" in hints else {}
     return Signature(schema, parameters, frozenset(required), extra, context, result, checks)
 
 

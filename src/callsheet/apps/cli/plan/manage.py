@@ -86,9 +86,10 @@ def save(  # noqa: PLR0913 - an argument for each option
         print_json(stored_json(stored))
         return Exit.OK
     print_diagnostics((*(text.diagnostics if text.plan is not None else ()), *tool_findings), text.source)
-    params_of = f"  ({', '.join(map(str, stored.params))})" if stored.params else ""
+    inputs = [one.name for one in plan_found.tree.inputs] if plan_found.tree else stored.params
+    params_of = f"  ({', '.join(map(str, inputs))})" if inputs else ""
     click.echo(f"{stored.name}  {stored.place}{params_of}")
-    _print_missing(stored, tools, free_variables(plan_found))
+    _print_missing(stored, tools, () if plan_found.tree else free_variables(plan_found))
     return Exit.OK
 
 

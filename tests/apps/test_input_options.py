@@ -1,0 +1,69 @@
+"""The inputs of a plan as options of the shell: values, help, completion, mistakes."""
+
+import pytest
+
+PLAN = """\
+# ltp: 2
+INPUT $repo: str  # the repository
+INPUT $limit: int = 20
+INPUT $kind: "bug" | "feature" = "bug"
+INPUT $is_dry: bool = False
+INPUT $json: str = "own"
+INPUT SECRET $token: str = "t"
+@RESPOND ([$repo, $limit, $kind, $is_dry, $json])
+"""
+
+
+@pytest.fixture
+def plan(machine):
+    machine.write("p.ltp", PLAN)
+    return "p.ltp"
+
+
+@pytest.mark.parametrize(
+    ("options", "answer"),
+    [
+        (["--repo", "7"], ["7", 20, "bug", False, "own"]),
+        (["--repo=a/b", "--limit=3", "--kind", "feature", "--is-dry"], ["a/b", 3, "feature", True, "own"]),
+        (["--no-is-dry", "--repo", "a", "--var", "json=x"], ["a", 20, "bug", False, "x"]),
+    ],
+)
+def test_inputs_are_options_behind_the_plan(machine, plan, options, answer):
+    assert machine.json("run", plan, *options)["answer"] == answer
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ([], "RUN035: the plan needs the input $repo: str (the repository)"),
+        (["--repo", "a", "--limit", "x"], "RUN037: the input $limit takes an int, not the string 'x'"),
+        (["--repo", "a", "--kind", "bgu"], "'bgu' is not one of 'bug', 'feature'"),
+        (["--repo", "a", "--limti", "3"], "no such option '--limti'. (Did you mean one of: '--limit'"),
+        (["--repo", "a", "--token", "s"], "no such option '--token'"),
+        (["--repo", "a", "--var", "repo=b"], "--var gives repo twice"),
+    ],
+)
+def test_mistakes_are_told_before_anything_runs(machine, plan, options, said):
+    done = machine("run", plan, *options)
+    assert done.exit_code == 2
+    assert said in done.stderr
+
+
+def test_help_behind_a_plan_has_its_inputs(machine, plan):
+    shown = machine("run", plan, "--help").stdout
+    assert "--repo STR" in shown
+    assert "the repository. Required" in shown
+    assert "--is-dry / --no-is-dry" in shown
+    assert "--repo" not in machine("run", "--help").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [("callsheet run p.ltp --lim", ["plain,--limit"]), ("callsheet run p.ltp --kind f", ["plain,feature"])],
+)
+def test_shell_completes_inputs_and_their_words(machine, plan, words, completed):
+    done = machine.shell(
+        prefix=f"import os; os.environ.update(_CALLSHEET_COMPLETE='bash_complete', COMP_WORDS={words!r}, "
+        f"COMP_CWORD={str(len(words.split()) - 1)!r})"
+    )
+    assert done.stdout.split() == completed
