@@ -2,6 +2,7 @@
 
 python -m benchmarks.compiling.solving --model local:FILE.gguf --form python --every 5
 python -m benchmarks.compiling.solving --model local:FILE.gguf --form ltp --every 5 --save rows.jsonl
+python -m benchmarks.compiling.solving --model local:FILE.gguf --form free --every 5    without grammar and repair
 
 A goal is *right* if the plan ran to its end and the world is as after its author's own calls. It is *silently
 wrong* if the plan ran to its end in a wrong world and nothing was said about it: no warning, no doubt.
@@ -69,12 +70,20 @@ def tools_of(world: World) -> list[Tool]:
     return [tool(one) for one in world.tools]
 
 
-async def solve(task: Task, model: LanguageModel, form: PlanForm) -> Solved:
+FREE = "free"
+"""The form of a Python program that no grammar holds and that is asked for only once."""
+
+
+async def solve(task: Task, model: LanguageModel, form: str) -> Solved:
     """Compile one goal, run its plan, and look at the world."""
     world = task.world()
     runtime = Runtime(tools_of(world), model=model, builtins=False)
     began = time.perf_counter()
-    made = await runtime.compile(task.goal, options=CompileOptions(form=form))
+    if form == FREE:
+        options = CompileOptions(constrained=False, repairs=False)
+    else:
+        options = CompileOptions(form=PlanForm(form))
+    made = await runtime.compile(task.goal, options=options)
     seconds = time.perf_counter() - began
     usage = made.accounting.usage
     told = [d for d in made.findings.diagnostics if d.severity is not Severity.HINT]
@@ -123,7 +132,7 @@ def main() -> None:
     """Measure a model in one form, and print the counts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--model", required=True)
-    parser.add_argument("--form", choices=[str(form) for form in PlanForm], default="python")
+    parser.add_argument("--form", choices=[*map(str, PlanForm), FREE], default="python")
     parser.add_argument("--every", type=int, default=1, help="every N-th goal")
     parser.add_argument("--first", type=int, default=0, help="the number of the first goal")
     parser.add_argument("--most", type=int, default=200, help="the most goals")
@@ -135,7 +144,7 @@ def main() -> None:
     )
     rows: list[Solved] = []
     for task in list(bfcl_tasks())[asked.first :: asked.every][: asked.most]:
-        row = asyncio.run(solve(task, model, PlanForm(asked.form)))
+        row = asyncio.run(solve(task, model, asked.form))
         rows.append(row)
         print(f"{row.outcome:6} {row.seconds:6} s {row.goal} {row.why}", file=sys.stderr, flush=True)
         if asked.save is not None:

@@ -97,7 +97,7 @@ async def _program(request: Request, model: LanguageModel, check: Check, chosen:
         return read_program_answer(text, request, check)
 
     is_small = strength is Strength.SMALL
-    grammar = _grammar_of(stubs, request.given) if is_small else None
+    grammar = _grammar_of(stubs, request) if is_small else None
     syntaxes = model.accepts if chosen.constrained and grammar is not None else ()
     ask = Ask(
         messages=asked.messages,
@@ -114,10 +114,18 @@ async def _program(request: Request, model: LanguageModel, check: Check, chosen:
     return await ask_model(ask, model)
 
 
-def _grammar_of(stubs: Stubs, given: Iterable[str]) -> Grammar:
-    """The grammar of programs over the tools that a small model is told; a strong one needs none."""
+def _grammar_of(stubs: Stubs, request: Request) -> Grammar:
+    """The grammar of programs over the tools that a small model is told; a strong one needs none.
+
+    A text may be as long as the goal, which it may repeat.
+    """
     shapes = [ToolShape(function_name(spec.name), spec.parameters) for spec in stubs.tools]
-    return program_grammar(shapes, tuple(name for name in given if name.isidentifier()))
+    given = tuple(name for name in request.given if name.isidentifier())
+    return program_grammar(shapes, given, longest_text=min(max(_TEXT, len(request.goal)), _LONGEST_TEXT))
+
+
+_TEXT, _LONGEST_TEXT = 400, 1_500
+"""The most characters of a text in a program: usually, and for a long goal; llama.cpp takes no more."""
 
 
 def _held(grammar: Grammar, accepts: Iterable[Syntax]) -> Constraint | None:
