@@ -9,7 +9,7 @@ import pytest
 
 from callsheet import Runtime, tool
 from callsheet.authoring.compiler.compile import compile_goal, prompt_for
-from callsheet.authoring.compiler.program import ROOM, program_in, stubs_for
+from callsheet.authoring.compiler.program import ROOM, bound_names, program_in, stubs_for, with_imports
 from callsheet.authoring.compiler.request import Draft, Options, PlanForm, Request
 from callsheet.authoring.compiler.tool_lines import estimate_tokens
 from callsheet.diagnostics import Diagnostic, Severity
@@ -337,6 +337,38 @@ def test_texts_lists_and_calls_at_once_are_bounded_in_grammar() -> None:
     assert not keeps(f"[{', '.join(61 * '7')}]")
     assert keeps(f"await asyncio.gather({', '.join(['read()'] * 12)})")
     assert not keeps(f"await asyncio.gather({', '.join(['read()'] * 13)})")
+
+
+def test_repair_of_small_model_has_only_the_variables_of_its_program() -> None:
+    wrong = CONDITIONAL.replace('"Bergen"', "Bergen")
+    model = small(wrong, CONDITIONAL)
+    draft = drafted(model)
+    assert draft.plan is not None
+    assert "nothing here is called Bergen" in model.asked[1][-1]["content"]
+    first, second = (constraint.text for constraint in model.constraints if constraint is not None)
+    assert second != first
+    shapes = [ToolShape(tool.executor, tool.parameters) for tool in TOOLS]
+    narrow = program_grammar(shapes, variables=bound_names(wrong))
+    assert is_sentence(program_grammar(shapes), wrong.rstrip("\n"))
+    assert not is_sentence(narrow, wrong.rstrip("\n"))
+    assert is_sentence(narrow, CONDITIONAL.rstrip("\n"))
+
+
+@pytest.mark.parametrize("syntax", [(), (Syntax.GBNF,)])
+def test_forgotten_imports_are_added_without_asking_again(syntax: Sequence[Syntax]) -> None:
+    together = (
+        "async def main():\n"
+        '    await asyncio.gather(forecast(city="Bergen"), forecast(city="Oslo"))\n'
+        "    return str(timedelta(days=2)) + json.dumps([1])\n"
+    )
+    draft = drafted(
+        Scripted([together], accepts=syntax, strength=Strength.SMALL if syntax else Strength.STRONG)
+    )
+    assert draft.plan is not None, draft.diagnostics
+    assert draft.accounting.calls == 1
+    assert "import asyncio\nimport json\nfrom datetime import timedelta\n" in draft.source.text
+    own = "async def main():\n    json = await forecast(city='Bergen')\n    return json\n"
+    assert with_imports(own) == own
 
 
 def test_defining_a_tool_again_is_no_plan() -> None:

@@ -22,6 +22,7 @@ from callsheet.authoring.compiler.omissions import doubts_of, unnoticed_failures
 from callsheet.authoring.compiler.program import (
     MOST_OF_SMALL,
     Stubs,
+    bound_names,
     looks_like_program,
     no_program,
     placed,
@@ -104,6 +105,9 @@ async def _program(request: Request, model: LanguageModel, check: Check, chosen:
         read=read,
         accounting=Accounting(model=model.name, prompt=asked.version, remarks=tuple(asked.remarks)),
         constraint=None if grammar is None else _held(grammar, syntaxes),
+        narrowed=lambda first: _held(
+            _grammar_of(stubs, request, bound_names(program_in(first.answer))), syntaxes
+        ),
         keeps=None
         if grammar is None
         else lambda answer: is_sentence(grammar, program_in(answer).rstrip("\n")),
@@ -114,14 +118,16 @@ async def _program(request: Request, model: LanguageModel, check: Check, chosen:
     return await ask_model(ask, model)
 
 
-def _grammar_of(stubs: Stubs, request: Request) -> Grammar:
+def _grammar_of(stubs: Stubs, request: Request, variables: Iterable[str] | None = None) -> Grammar:
     """The grammar of programs over the tools that a small model is told; a strong one needs none.
 
-    A text may be as long as the goal, which it may repeat.
+    A text may be as long as the goal, which it may repeat. In a repair the variables are those that the wrong
+    program set.
     """
     shapes = [ToolShape(function_name(spec.name), spec.parameters) for spec in stubs.tools]
     given = tuple(name for name in request.given if name.isidentifier())
-    return program_grammar(shapes, given, longest_text=min(max(_TEXT, len(request.goal)), _LONGEST_TEXT))
+    longest = min(max(_TEXT, len(request.goal)), _LONGEST_TEXT)
+    return program_grammar(shapes, given, longest_text=longest, variables=variables)
 
 
 _TEXT, _LONGEST_TEXT = 400, 1_500

@@ -47,6 +47,9 @@ _METHODS = """
     dumps loads findall search match sub ceil floor sqrt prod pow today now
     fromisoformat strptime datetime timedelta"""
 """The methods of values, and the functions of modules."""
+_CONSTANTS = ("True", "False", "None")
+_SPARE = ("result", "results", "item", "items", "count", "text", "e")
+"""Variables that there are in any case."""
 _OPERATIONS: Mapping[str, tuple[str, ...]] = {
     "llm": ("prompt", "data"),
     "llm_extract": ("prompt", "data"),
@@ -68,12 +71,17 @@ _PLAIN = re.compile(r"[^\W\d_][\w .:/+-]*", re.ASCII)
 
 
 def program_grammar(
-    tools: Sequence[ToolShape], given: Sequence[str] = (), *, longest_text: int = 400
+    tools: Sequence[ToolShape],
+    given: Sequence[str] = (),
+    *,
+    longest_text: int = 400,
+    variables: Iterable[str] | None = None,
 ) -> Grammar:
     """The grammar of the programs that call these tools.
 
     `given` are the arguments of the function; a text has at most `longest_text` characters between the
-    values in it, since small models write on and on.
+    values in it, since small models write on and on. With `variables` these are the only names: a model that
+    wrote a text without quotes cannot do so again.
 
     llama.cpp follows every reading of a text at once and copies them for each character, so alternatives
     that begin alike cost a model minutes once they nest. Here they share their beginnings.
@@ -87,6 +95,8 @@ def program_grammar(
     """
     rules: dict[str, Node] = {}
     _texts(rules, longest_text)
+    if variables is not None:
+        rules["name"] = _any_of(dict.fromkeys((*variables, *given, *_CONSTANTS, *_SPARE)))
     _values(rules)
     _calls(rules, tools)
     for level in range(_DEPTH, 0, -1):
