@@ -1,7 +1,12 @@
 """Compiles goals by other authors, runs the plans in their worlds, and compares the end states.
 
-python -m benchmarks.compiling.solving --model local:FILE.gguf --form python --every 5
-python -m benchmarks.compiling.solving --model local:FILE.gguf --form ltp --every 5 --save rows.jsonl
+python -m benchmarks.compiling.solving --model local:FILE.gguf --of-each 1 --save rows.jsonl
+python -m benchmarks.compiling.solving --model local:FILE.gguf --form python --resume --save rows.jsonl
+python -m benchmarks.compiling.solving --show rows.jsonl
+
+The form `free` is a Python program that no grammar holds and that is asked for only once. Each goal is
+compiled in all forms before the next, and each result is saved at once, so that a measurement that was broken
+off compares alike.
 
 A goal is *right* if the plan ran to its end and the world is as after its author's own calls. It is *silently
 wrong* if the plan ran to its end in a wrong world and nothing was said about it: no warning, no doubt.
@@ -14,7 +19,9 @@ import asyncio
 import json
 import sys
 import time
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +46,7 @@ class Solved:
     """What became of a goal: `none` (no plan), `failed`, `wrong`, `right`; and what it cost."""
 
     goal: str
+    form: str
     outcome: str
     is_told: bool
     why: str
@@ -69,12 +77,20 @@ def tools_of(world: World) -> list[Tool]:
     return [tool(one) for one in world.tools]
 
 
-async def solve(task: Task, model: LanguageModel, form: PlanForm) -> Solved:
+FREE = "free"
+"""The form of a Python program that no grammar holds and that is asked for only once."""
+
+
+async def solve(task: Task, model: LanguageModel, form: str) -> Solved:
     """Compile one goal, run its plan, and look at the world."""
     world = task.world()
     runtime = Runtime(tools_of(world), model=model, builtins=False)
     began = time.perf_counter()
-    made = await runtime.compile(task.goal, options=CompileOptions(form=form))
+    if form == FREE:
+        options = CompileOptions(constrained=False, repairs=False)
+    else:
+        options = CompileOptions(form=PlanForm(form))
+    made = await runtime.compile(task.goal, options=options)
     seconds = time.perf_counter() - began
     usage = made.accounting.usage
     told = [d for d in made.findings.diagnostics if d.severity is not Severity.HINT]
@@ -90,6 +106,7 @@ async def solve(task: Task, model: LanguageModel, form: PlanForm) -> Solved:
         outcome = "right" if task.is_right(world) else "wrong"
     return Solved(
         task.id,
+        form,
         outcome,
         bool(told) or doubted,
         why,
@@ -119,29 +136,58 @@ def summary(rows: list[Solved]) -> dict[str, Any]:
     }
 
 
+def chosen(tasks: Iterable[Task], of_each: int | None) -> list[Task]:
+    """All tasks, or the first few over each set of tools."""
+    together = [list(group) for _, group in groupby(tasks, key=lambda task: task.tools)]
+    return [task for group in together for task in group[:of_each]]
+
+
 def main() -> None:
-    """Measure a model in one form, and print the counts."""
+    """Measure a model in some forms, and print the counts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--model", required=True)
-    parser.add_argument("--form", choices=[str(form) for form in PlanForm], default="python")
-    parser.add_argument("--every", type=int, default=1, help="every N-th goal")
-    parser.add_argument("--first", type=int, default=0, help="the number of the first goal")
-    parser.add_argument("--most", type=int, default=200, help="the most goals")
+    parser.add_argument("--model", help="local:FILE.gguf or local:NAME")
+    parser.add_argument("--form", default="python,free,ltp", help="python, free, ltp, micro, json")
+    parser.add_argument("--of-each", type=int, help="the goals over each set of tools")
+    parser.add_argument("--most", type=int, default=1_000, help="the most goals")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--save", type=Path, help="append each result to this file")
+    parser.add_argument("--resume", action="store_true", help="leave out what the file has already")
+    parser.add_argument("--show", type=Path, help="print the counts of a file, and measure nothing")
     asked = parser.parse_args()
+    if asked.show is not None:
+        _print(_saved(asked.show))
+        return
     model = open_local(
-        asked.model.removeprefix("local:"), LocalSettings(threads=asked.threads, timeout=900, context=16_384)
+        asked.model.removeprefix("local:"), LocalSettings(threads=asked.threads, timeout=900, context=8_192)
     )
-    rows: list[Solved] = []
-    for task in list(bfcl_tasks())[asked.first :: asked.every][: asked.most]:
-        row = asyncio.run(solve(task, model, PlanForm(asked.form)))
-        rows.append(row)
-        print(f"{row.outcome:6} {row.seconds:6} s {row.goal} {row.why}", file=sys.stderr, flush=True)
-        if asked.save is not None:
-            with asked.save.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(asdict(row), ensure_ascii=False) + "\n")
-    print(json.dumps({"model": asked.model, "form": asked.form, **summary(rows)}, indent=1))
+    rows = _saved(asked.save) if asked.resume and asked.save.exists() else []
+    known = {(row.goal, row.form) for row in rows}
+    for task in chosen(bfcl_tasks(), asked.of_each)[: asked.most]:
+        for form in asked.form.split(","):
+            if (task.id, form) in known:
+                continue
+            row = asyncio.run(solve(task, model, form))
+            rows.append(row)
+            line = f"{row.form:7} {row.outcome:6} {row.seconds:6} s {row.goal} {row.why}"
+            print(line, file=sys.stderr, flush=True)
+            if asked.save is not None:
+                with asked.save.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(asdict(row), ensure_ascii=False) + "\n")
+    _print(rows)
+
+
+def _saved(path: Path) -> list[Solved]:
+    return [Solved(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def _print(rows: list[Solved]) -> None:
+    """The counts of each form, of the goals that were compiled in all forms."""
+    forms = list(dict.fromkeys(row.form for row in rows))
+    known = {(row.goal, row.form) for row in rows}
+    goals = {row.goal for row in rows if all((row.goal, form) in known for form in forms)}
+    for form in forms:
+        own = [row for row in rows if row.form == form and row.goal in goals]
+        print(json.dumps({"form": form, **summary(own)}))
 
 
 if __name__ == "__main__":

@@ -70,6 +70,8 @@ class Task:
     goal: str
     world: Callable[[], World]
     gold: tuple[str, ...]
+    tools: tuple[str, ...]
+    """What its tools are from: tasks with the same have the same tools."""
 
     def is_right(self, world: World) -> bool:
         """Whether a world is as after the gold calls, and every result that those looked up was looked up."""
@@ -113,7 +115,8 @@ def bfcl_tasks() -> Iterator[Task]:
         gold = tuple(answers[row["id"]]["ground_truth"][0])
         goal = "\n".join(message["content"] for message in row["question"][0])
         if gold:
-            yield Task(row["id"], goal, lambda row=row: _bfcl_world(data, row), gold)
+            tools = tuple(row["involved_classes"])
+            yield Task(row["id"], goal, lambda row=row: _bfcl_world(data, row), gold, tools)
 
 
 def _bfcl_world(data: Path, row: Mapping[str, Any]) -> World:

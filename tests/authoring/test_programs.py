@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pytest
 
 from callsheet import Runtime, tool
 from callsheet.authoring.compiler.compile import compile_goal, prompt_for
-from callsheet.authoring.compiler.program import ROOM, program_in, stubs_for
+from callsheet.authoring.compiler.program import ROOM, bound_names, program_in, stubs_for, with_imports
 from callsheet.authoring.compiler.request import Draft, Options, PlanForm, Request
 from callsheet.authoring.compiler.tool_lines import estimate_tokens
 from callsheet.diagnostics import Diagnostic, Severity
 from callsheet.frontends.export import ToolShape, is_sentence, program_grammar
+from callsheet.frontends.export.rules import ANY_NUMBER, Chars, Choice, Grammar, Many, Node, Seq, Text, Use
 from callsheet.frontends.python import read_python
 from callsheet.ir import Plan
 from callsheet.machine import Cut
@@ -253,6 +254,121 @@ def test_grammar_takes_texts_of_enumerations_and_arguments_in_declared_order() -
     bad = ("", "who", 'to="a", how="quick"', 'how="fast"', "to=who, to=who", "n=3, to=who")
     assert [is_sentence(grammar, program.format(each)) for each in good] == [True] * len(good)
     assert [is_sentence(grammar, program.format(each)) for each in bad] == [False] * len(bad)
+
+
+def readings(grammar: Grammar, text: str) -> list[int]:
+    """How many readings of a text llama.cpp follows at once, after each of its characters."""
+    nodes = grammar.nodes
+    begun: set[tuple[Node, ...]] = set()
+    _begin((Use(grammar.start),), nodes, begun, set())
+    counts: list[int] = []
+    for character in text:
+        further: set[tuple[Node, ...]] = set()
+        seen: set[tuple[Node, ...]] = set()
+        for first, *rest in (each for each in begun if each):
+            if isinstance(first, Text) and first.text.startswith(character):
+                _begin((Text(first.text[1:]), *rest), nodes, further, seen)
+            elif isinstance(first, Chars):
+                within = any(low <= ord(character) <= high for low, high in first.ranges)
+                if within != first.outside:
+                    _begin(tuple(rest), nodes, further, seen)
+        begun = further
+        counts.append(len(begun))
+    return counts
+
+
+def _begin(
+    reading: tuple[Node, ...],
+    nodes: Mapping[str, Node],
+    found: set[tuple[Node, ...]],
+    seen: set[tuple[Node, ...]],
+) -> None:
+    """Adds to `found` what a reading may go on with, each beginning with a character."""
+    if reading in seen:
+        return
+    seen.add(reading)
+    match reading:
+        case (Chars(), *_) | ():
+            found.add(reading)
+        case (Text(text), *rest):
+            if text:
+                found.add(reading)
+            else:
+                _begin(tuple(rest), nodes, found, seen)
+        case (Use(name), *rest):
+            _begin((nodes[name], *rest), nodes, found, seen)
+        case (Seq(parts), *rest):
+            _begin((*parts, *rest), nodes, found, seen)
+        case (Choice(options), *rest):
+            for option in options:
+                _begin((option, *rest), nodes, found, seen)
+        case (Many(node, least, most), *rest):
+            if not least:
+                _begin(tuple(rest), nodes, found, seen)
+            if most:
+                left = Many(node, max(0, least - 1), most if most >= ANY_NUMBER else most - 1)
+                _begin((node, left, *rest), nodes, found, seen)
+        case _:
+            raise AssertionError(reading)
+
+
+NESTED = 'async def main():\n    x = [[[{"a": [{"b": [1, 2, [3, ["five", y[{"c": [1, (4, [5, ['
+
+
+def test_grammar_is_read_in_few_ways_at_once() -> None:
+    """llama.cpp copies each reading for each character: 50,000 of them took it minutes for a token."""
+    shapes = [ToolShape(tool.executor, tool.parameters) for tool in TOOLS]
+    grammar = program_grammar(shapes)
+    for text in (LARGE, NESTED):
+        counts = readings(grammar, text.rstrip("\n"))
+        assert 0 < min(counts) <= max(counts) <= 50
+
+
+def test_texts_lists_and_calls_at_once_are_bounded_in_grammar() -> None:
+    grammar = program_grammar([ToolShape("read", {"properties": {"path": {}}})], longest_text=300)
+    program = "async def main():\n    return {}"
+
+    def keeps(value: str) -> bool:
+        return is_sentence(grammar, program.format(value))
+
+    assert keeps(f'"{300 * "a"}"')
+    assert not keeps(f'"{301 * "a"}"')
+    assert keeps(f"[{', '.join(60 * '7')}]")
+    assert not keeps(f"[{', '.join(61 * '7')}]")
+    assert keeps(f"await asyncio.gather({', '.join(['read()'] * 12)})")
+    assert not keeps(f"await asyncio.gather({', '.join(['read()'] * 13)})")
+
+
+def test_repair_of_small_model_has_only_the_variables_of_its_program() -> None:
+    wrong = CONDITIONAL.replace('"Bergen"', "Bergen")
+    model = small(wrong, CONDITIONAL)
+    draft = drafted(model)
+    assert draft.plan is not None
+    assert "nothing here is called Bergen" in model.asked[1][-1]["content"]
+    first, second = (constraint.text for constraint in model.constraints if constraint is not None)
+    assert second != first
+    shapes = [ToolShape(tool.executor, tool.parameters) for tool in TOOLS]
+    narrow = program_grammar(shapes, variables=bound_names(wrong))
+    assert is_sentence(program_grammar(shapes), wrong.rstrip("\n"))
+    assert not is_sentence(narrow, wrong.rstrip("\n"))
+    assert is_sentence(narrow, CONDITIONAL.rstrip("\n"))
+
+
+@pytest.mark.parametrize("syntax", [(), (Syntax.GBNF,)])
+def test_forgotten_imports_are_added_without_asking_again(syntax: Sequence[Syntax]) -> None:
+    together = (
+        "async def main():\n"
+        '    await asyncio.gather(forecast(city="Bergen"), forecast(city="Oslo"))\n'
+        "    return str(timedelta(days=2)) + json.dumps([1])\n"
+    )
+    draft = drafted(
+        Scripted([together], accepts=syntax, strength=Strength.SMALL if syntax else Strength.STRONG)
+    )
+    assert draft.plan is not None, draft.diagnostics
+    assert draft.accounting.calls == 1
+    assert "import asyncio\nimport json\nfrom datetime import timedelta\n" in draft.source.text
+    own = "async def main():\n    json = await forecast(city='Bergen')\n    return json\n"
+    assert with_imports(own) == own
 
 
 def test_defining_a_tool_again_is_no_plan() -> None:

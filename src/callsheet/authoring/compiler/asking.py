@@ -57,7 +57,8 @@ Read: TypeAlias = "Callable[[str, Constraint | None], Reading]"
 class Ask:
     """A request for a plan: the conversation, the constraint on the answer, and how to parse it.
 
-    A second answer is constrained by `on_course` if the first plan was off course. `plainly` is the
+    A second answer is constrained by `on_course` if the first plan was off course, and by `narrowed` of a
+    wrong first one. `plainly` is the
     conversation to use without a constraint; `keeps` tells whether an answer satisfies the constraint.
     `most_tokens` limits each answer; `repairs` says whether to ask again after a wrong answer.
     """
@@ -67,6 +68,7 @@ class Ask:
     accounting: Accounting
     constraint: Constraint | None = None
     on_course: Constraint | None = None
+    narrowed: Callable[[Draft], Constraint | None] | None = None
     plainly: Messages | None = None
     keeps: Callable[[str], bool] | None = None
     most_tokens: int | None = None
@@ -88,6 +90,8 @@ async def ask_model(ask: Ask, model: LanguageModel) -> Draft:
     ask = replace(ask, accounting=first.accounting)
     if ask.plainly is not None and _was_unconstrained(first):
         ask = replace(ask, constraint=None, messages=ask.plainly)
+    elif ask.narrowed is not None and ask.constraint is not None:
+        ask = replace(ask, constraint=ask.narrowed(first))
     told = first.errors if ask.placed is None else ask.placed(first.errors, first.source)
     second = await _answered(ask, model, repair(ask.messages, first.answer, told))
     second = replace(second, diagnostics=(*_about_server(first), *second.diagnostics))

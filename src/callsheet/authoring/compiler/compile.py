@@ -22,6 +22,7 @@ from callsheet.authoring.compiler.omissions import doubts_of, unnoticed_failures
 from callsheet.authoring.compiler.program import (
     MOST_OF_SMALL,
     Stubs,
+    bound_names,
     looks_like_program,
     no_program,
     placed,
@@ -97,13 +98,16 @@ async def _program(request: Request, model: LanguageModel, check: Check, chosen:
         return read_program_answer(text, request, check)
 
     is_small = strength is Strength.SMALL
-    grammar = _grammar_of(stubs, request.given) if is_small else None
+    grammar = _grammar_of(stubs, request) if is_small else None
     syntaxes = model.accepts if chosen.constrained and grammar is not None else ()
     ask = Ask(
         messages=asked.messages,
         read=read,
         accounting=Accounting(model=model.name, prompt=asked.version, remarks=tuple(asked.remarks)),
         constraint=None if grammar is None else _held(grammar, syntaxes),
+        narrowed=lambda first: _held(
+            _grammar_of(stubs, request, bound_names(program_in(first.answer))), syntaxes
+        ),
         keeps=None
         if grammar is None
         else lambda answer: is_sentence(grammar, program_in(answer).rstrip("\n")),
@@ -114,10 +118,20 @@ async def _program(request: Request, model: LanguageModel, check: Check, chosen:
     return await ask_model(ask, model)
 
 
-def _grammar_of(stubs: Stubs, given: Iterable[str]) -> Grammar:
-    """The grammar of programs over the tools that a small model is told; a strong one needs none."""
+def _grammar_of(stubs: Stubs, request: Request, variables: Iterable[str] | None = None) -> Grammar:
+    """The grammar of programs over the tools that a small model is told; a strong one needs none.
+
+    A text may be as long as the goal, which it may repeat. In a repair the variables are those that the wrong
+    program set.
+    """
     shapes = [ToolShape(function_name(spec.name), spec.parameters) for spec in stubs.tools]
-    return program_grammar(shapes, tuple(name for name in given if name.isidentifier()))
+    given = tuple(name for name in request.given if name.isidentifier())
+    longest = min(max(_TEXT, len(request.goal)), _LONGEST_TEXT)
+    return program_grammar(shapes, given, longest_text=longest, variables=variables)
+
+
+_TEXT, _LONGEST_TEXT = 400, 1_500
+"""The most characters of a text in a program: usually, and for a long goal; llama.cpp takes no more."""
 
 
 def _held(grammar: Grammar, accepts: Iterable[Syntax]) -> Constraint | None:

@@ -21,14 +21,14 @@ from callsheet.authoring.compiler.prompt import MAX_CONTEXT, Question
 from callsheet.authoring.compiler.request import Check, Request
 from callsheet.authoring.compiler.tool_lines import estimate_tokens
 from callsheet.diagnostics import Diagnostic, Severity, Source, Span
-from callsheet.frontends.python import read_python
+from callsheet.frontends.python import Signature, read_python
 from callsheet.ir import CallKind, Plan, call_kind
 from callsheet.machine import Cut, Remark
 from callsheet.ports.models.model import Strength
 from callsheet.ports.models.prompts import enclosed, mark_name, mark_number, one_line
 from callsheet.ports.tools import ToolSpec
 from callsheet.views.python_types import Record, Types, docstring
-from callsheet.views.stubs import OMITTED, stub_of
+from callsheet.views.stubs import OMITTED, function_name, stub_of
 
 PROGRAM_VERSION = 1
 """Incremented whenever a text of the prompt changes, so that a journal tells which prompt gave a plan."""
@@ -241,7 +241,7 @@ def read_program_answer(answer: str, request: Request, check: Check) -> Reading:
 
     A program without a docstring gets the goal as that of its file, and is otherwise taken as it is.
     """
-    program = program_in(answer)
+    program = with_imports(program_in(answer), _names_of(request))
     hidden = tuple(_hidden_tools(program, request))
     if hidden:
         return Reading(None, hidden, Source(NAME, program))
@@ -251,9 +251,77 @@ def read_program_answer(answer: str, request: Request, check: Check) -> Reading:
     return _checked(f"{docstring(_header(request.goal), '')}\n\n{program.lstrip()}", request, check)
 
 
+def _names_of(request: Request) -> frozenset[str]:
+    """The names of the tools, in lower case."""
+    return frozenset(name.lower() for spec in request.tools for name in (spec.executor, spec.name))
+
+
+_IMPORTED: Mapping[str, str] = {
+    **dict.fromkeys(("asyncio", "json", "math", "re", "itertools", "functools", "statistics"), ""),
+    **dict.fromkeys(("datetime", "timedelta", "date", "timezone"), "datetime"),
+    **dict.fromkeys(("Counter", "defaultdict", "deque"), "collections"),
+}
+"""The names that a program may use after an import: empty for a module, else the module that has them."""
+_MODULE_OF_DATES = frozenset({"datetime", "timedelta", "date", "timezone", "time"})
+
+
+def with_imports(program: str, tools: Iterable[str] = ()) -> str:
+    """A program with the imports of the modules that it uses; models forget them.
+
+    >>> with_imports("async def main(): return json.dumps(str(date(2026, 1, 1)))").splitlines()[:2]
+    ['import json', 'from datetime import date']
+    """
+    used: set[str] = set()
+    bound = set(tools)
+    is_module_of_dates = False
+    for one in _nodes(program):
+        match one:
+            case ast.Name(id=name, ctx=ast.Load()):
+                used.add(name)
+            case ast.Name(id=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                bound.add(name)
+            case ast.ClassDef(name=name) | ast.arg(arg=name):
+                bound.add(name)
+            case ast.alias(name=name, asname=other):
+                bound.add(other or name.partition(".")[0])
+            case ast.Attribute(value=ast.Name(id="datetime"), attr=attribute):
+                is_module_of_dates = is_module_of_dates or attribute in _MODULE_OF_DATES
+            case _:
+                pass
+    missing = sorted(name for name in used - bound if name in _IMPORTED)
+    lines: list[str] = []
+    for name in missing:
+        module = _IMPORTED[name]
+        is_whole = not module or (name == "datetime" and is_module_of_dates)
+        lines.append(f"import {name}" if is_whole else f"from {module} import {name}")
+    if not lines:
+        return program
+    before = _end_of_docstring(program)
+    rows = program.split("\n")
+    return "\n".join(
+        (*rows[:before], *sorted(lines, key=lambda line: line.startswith("from")), *rows[before:])
+    )
+
+
+def _end_of_docstring(program: str) -> int:
+    """The number of lines that the docstring of the file takes."""
+    match ast.parse(program).body:
+        case [ast.Expr(value=ast.Constant(value=str()), end_lineno=int(last)), *_]:
+            return last
+        case _:
+            return 0
+
+
+def bound_names(program: str) -> frozenset[str]:
+    """The names that a program gives a value to."""
+    return frozenset(
+        one.id for one in _nodes(program) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
+    )
+
+
 def _hidden_tools(program: str, request: Request) -> Iterator[Diagnostic]:
     """PYT010 for each function with the name of a tool: a model that copies a stub invents its results."""
-    names = {spec.executor.lower() for spec in request.tools} | {spec.name.lower() for spec in request.tools}
+    names = _names_of(request)
     for one in _nodes(program):
         is_function = isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
         if is_function and one.name.lower() in names:
@@ -298,12 +366,21 @@ def _line(program: str, number: int) -> Span:
 
 def _checked(program: str, request: Request, check: Check) -> Reading:
     result = read_python(program, NAME)
-    if result.plan is None:
-        return Reading(None, result.diagnostics, result.source)
+    if result.plan is None:  # with the tools known, an unknown name is said to be one
+        told = read_python(program, NAME, tools=_signatures(request))
+        return Reading(None, (told if told.plan is None else result).diagnostics, result.source)
     found = (*result.diagnostics, *_unset_inputs(result.plan, request), *check(result.plan))
     found = (*found, *_unnoticed_failures(program))
     wrong = any(one.is_error for one in found)
     return Reading(None if wrong else result.plan, found, result.source)
+
+
+def _signatures(request: Request) -> Mapping[str, Signature]:
+    """The tools and operations as the reader of programs knows them."""
+    return {
+        function_name(spec.name): Signature(tuple(spec.parameter_names), is_open=True)
+        for spec in request.tools
+    }
 
 
 def _unset_inputs(plan: Plan, request: Request) -> Iterator[Diagnostic]:
@@ -362,6 +439,7 @@ __all__ = [
     "PROGRAM_VERSION",
     "RULES",
     "Stubs",
+    "bound_names",
     "looks_like_program",
     "no_program",
     "placed",
@@ -369,4 +447,5 @@ __all__ = [
     "program_question",
     "read_program_answer",
     "stubs_for",
+    "with_imports",
 ]

@@ -30,92 +30,26 @@ from callsheet.frontends.export.shapes import ToolShape
 _DEPTH = 6
 """The most levels of indentation."""
 _LONGEST_NAME = 40
-_PURE = (
-    *(
-        "len",
-        "str",
-        "int",
-        "float",
-        "bool",
-        "sum",
-        "min",
-        "max",
-        "sorted",
-        "any",
-        "all",
-        "list",
-        "dict",
-        "set",
-    ),
-    *(
-        "print",
-        "tuple",
-        "range",
-        "enumerate",
-        "zip",
-        "round",
-        "abs",
-        "reversed",
-        "isinstance",
-        "next",
-        "divmod",
-    ),
-    *("json.dumps", "json.loads", "re.findall", "re.search", "re.match", "re.sub", "re.split", "math.ceil"),
-    *("math.floor", "math.sqrt", "math.prod", "math.pow", "datetime.now", "datetime.fromisoformat"),
-    *(
-        "datetime.strptime",
-        "datetime.date",
-        "datetime.datetime",
-        "datetime.timedelta",
-        "datetime",
-        "timedelta",
-    ),
-    *("date", "date.today", "date.fromisoformat", "Counter", "defaultdict", "now"),
-)
+_LONGEST_COMMENT = 120
+_MOST_ITEMS = 60
+"""The most items of a list or entries of a dict that is written out."""
+_MOST_AT_ONCE = 12
+"""The most calls that are written out side by side."""
+_PURE = """
+    len str int float bool sum min max sorted any all list dict set print tuple range enumerate zip
+    round abs reversed isinstance next divmod datetime timedelta date Counter defaultdict now"""
 """The functions that may be called without `await`."""
-_METHODS = (
-    *(
-        "append",
-        "extend",
-        "insert",
-        "pop",
-        "remove",
-        "index",
-        "count",
-        "sort",
-        "get",
-        "items",
-        "keys",
-        "values",
-    ),
-    *(
-        "update",
-        "setdefault",
-        "add",
-        "lower",
-        "upper",
-        "title",
-        "capitalize",
-        "strip",
-        "lstrip",
-        "rstrip",
-        "split",
-    ),
-    *(
-        "rsplit",
-        "splitlines",
-        "join",
-        "replace",
-        "startswith",
-        "endswith",
-        "find",
-        "format",
-        "isdigit",
-        "zfill",
-    ),
-    *("removeprefix", "removesuffix", "partition", "rpartition", "group", "groups", "date", "isoformat"),
-    *("strftime", "weekday", "total_seconds", "most_common", "union", "intersection", "difference", "copy"),
-)
+_METHODS = """
+    append extend insert pop remove index count sort get items keys values update setdefault add
+    lower upper title capitalize strip lstrip rstrip split rsplit splitlines join replace startswith
+    endswith find format isdigit zfill removeprefix removesuffix partition rpartition group groups
+    date isoformat strftime weekday total_seconds most_common union intersection difference copy
+    dumps loads findall search match sub ceil floor sqrt prod pow today now
+    fromisoformat strptime datetime timedelta"""
+"""The methods of values, and the functions of modules."""
+_CONSTANTS = ("True", "False", "None")
+_SPARE = ("result", "results", "item", "items", "count", "text", "e")
+"""Variables that there are in any case."""
 _OPERATIONS: Mapping[str, tuple[str, ...]] = {
     "llm": ("prompt", "data"),
     "llm_extract": ("prompt", "data"),
@@ -130,17 +64,27 @@ _FROM = (
     "from datetime import datetime",
     "from collections import Counter",
 )
-_OPERATORS = (
-    *(" == ", " != ", " <= ", " >= ", " < ", " > ", " not in ", " in ", " is not ", " is ", " and ", " or "),
-    *(" + ", " - ", " * ", " // ", " / ", " % ", " ** "),
-)
+_OPERATORS = "==,!=,<=,>=,<,>,in,not in,is,is not,and,or,+,-,*,//,/,%,**"
 _EXPR = Use("expr")
 _PLAIN = re.compile(r"[^\W\d_][\w .:/+-]*", re.ASCII)
 """A text of an enumeration that is written as it is."""
 
 
-def program_grammar(tools: Sequence[ToolShape], given: Sequence[str] = ()) -> Grammar:
-    """The grammar of the programs that call these tools; `given` are the arguments of the function.
+def program_grammar(
+    tools: Sequence[ToolShape],
+    given: Sequence[str] = (),
+    *,
+    longest_text: int = 400,
+    variables: Iterable[str] | None = None,
+) -> Grammar:
+    """The grammar of the programs that call these tools.
+
+    `given` are the arguments of the function; a text has at most `longest_text` characters between the
+    values in it, since small models write on and on. With `variables` these are the only names: a model that
+    wrote a text without quotes cannot do so again.
+
+    llama.cpp follows every reading of a text at once and copies them for each character, so alternatives
+    that begin alike cost a model minutes once they nest. Here they share their beginnings.
 
     >>> from callsheet.frontends.export import is_sentence
     >>> schema = {"properties": {"path": {}}, "required": ["path"]}
@@ -150,6 +94,9 @@ def program_grammar(tools: Sequence[ToolShape], given: Sequence[str] = ()) -> Gr
     (True, False)
     """
     rules: dict[str, Node] = {}
+    _texts(rules, longest_text)
+    if variables is not None:
+        rules["name"] = _any_of(dict.fromkeys((*variables, *given, *_CONSTANTS, *_SPARE)))
     _values(rules)
     _calls(rules, tools)
     for level in range(_DEPTH, 0, -1):
@@ -171,7 +118,7 @@ def _used(rules: Mapping[str, Node], start: str) -> Grammar:
 
 
 _TOKENS = frozenset(
-    {"name", "field", "string", "single", "integer", "plain", "plain-single", "words", "key", "spec"}
+    ("name", "field", "string", "single", "integer", "plain", "plain-single", "words", "key", "spec")
 )
 
 
@@ -185,115 +132,140 @@ def _maybe(node: Node | str) -> Node:
     return optional(Text(node) if isinstance(node, str) else node)
 
 
-def _hole(quote: str) -> Node:
-    """What an f-string may contain: a variable or a part of it, its length, its sum; keys in these quotes."""
-    part = _one_of(
-        (
-            Use("field"),
-            seq(f"[{quote}", Use("key"), f"{quote}]"),
-            seq("[", _maybe("-"), Use("integer"), "]"),
-            seq("[", Use("name"), "]"),
-        )
-    )
-    place = seq(Use("name"), Many(part, 0, ANY_NUMBER))
-    functions = _one_of(("len(", "sum(", "round(", "int(", "str("))
-    return _one_of((place, seq(functions, place, _maybe(seq(", ", Use("integer"))), ")")))
+def _any_of(words: Iterable[str], after: str = "") -> Node:
+    """One of these words, then `after`: a tree, in which words that begin alike share their beginning.
+
+    >>> _any_of(("is", "in"), "(")
+    Seq(parts=(Text(text='i'), Choice(options=(Text(text='s('), Text(text='n(')))))
+    """
+    return _begun({word + after: None for word in words})
 
 
-def _listed(item: Node, most: int = ANY_NUMBER) -> Node:
-    """Items with commas between; perhaps none."""
-    return _maybe(seq(item, Many(seq(", ", item), 0, most)))
+def _begun(options: Mapping[str, Node | None]) -> Node:
+    """One of these words, each followed by its node, if any, with shared beginnings."""
+    groups: dict[str, dict[str, Node | None]] = {}
+    ends: list[Node | str] = []
+    for word, then in options.items():
+        if word:
+            groups.setdefault(word[0], {})[word] = then
+        else:
+            ends.append("" if then is None else then)
+    for words in groups.values():
+        if len(words) == 1:
+            ((word, then),) = words.items()
+            ends.append(seq(word) if then is None else seq(word, then))
+            continue
+        least, greatest = min(words), max(words)
+        size = next((n for n, (a, b) in enumerate(zip(least, greatest, strict=False)) if a != b), len(least))
+        ends.append(seq(least[:size], _begun({word[size:]: then for word, then in words.items()})))
+    return _one_of(ends)
 
 
-def _values(rules: dict[str, Node]) -> None:
-    """Expressions without calls of tools."""
+def _listed(item: Node, most: int) -> Node:
+    """Items with commas between, perhaps none."""
+    return _maybe(seq(item, Many(seq(", ", item), 0, most - 1)))
+
+
+def _texts(rules: dict[str, Node], longest: int) -> None:
+    """Names, numbers and texts."""
     word = chars("A-Za-z0-9_")
-    rules["name"] = seq(chars("a-z_"), Many(word, 0, _LONGEST_NAME))
-    rules["field"] = seq(".", chars("A-Za-z_"), Many(word, 0, _LONGEST_NAME))
-    rules["integer"] = Many(chars("0-9"), 1, ANY_NUMBER)
-    escaped = seq("\\", chars("\\\"'ntr"))
-    rules["string"] = seq('"', Many(_one_of((chars('"\\\n', outside=True), escaped)), 0, ANY_NUMBER), '"')
-    rules["single"] = seq("'", Many(_one_of((chars("'\\\n", outside=True), escaped)), 0, ANY_NUMBER), "'")
-    rules["plain"] = Many(_one_of((chars('"\\\n{}', outside=True), escaped)), 1, ANY_NUMBER)
-    rules["plain-single"] = Many(_one_of((chars("'\\\n{}", outside=True), escaped)), 1, ANY_NUMBER)
-    rules["words"] = Many(chars("\n", outside=True), 1, ANY_NUMBER)
-    rules["key"] = seq(chars("A-Za-z_"), Many(chars("A-Za-z0-9_ -"), 0, ANY_NUMBER))
-    rules["spec"] = seq(":", Many(chars(",.+0-9a-z%"), 1, ANY_NUMBER))
+    rules["name"] = seq(chars("A-Za-z_"), Many(word, 0, _LONGEST_NAME))
+    rules["field"] = seq(chars("A-Za-z_"), Many(word, 0, _LONGEST_NAME))
+    rules["integer"] = Many(chars("0-9"), 1, 20)
     rules["number"] = seq(Use("integer"), _maybe(seq(".", Use("integer"))))
-
+    escaped = seq("\\", chars("\\\"'ntr"))
+    for name, quote in (("", '"'), ("-single", "'")):
+        rules[f"char{name}"] = _one_of((chars(f"{quote}\\\n", outside=True), escaped))
+        rules[f"part{name}"] = _one_of((chars(f"{quote}\\\n{{}}", outside=True), escaped))
+        rules[f"plain{name}"] = Many(Use(f"part{name}"), 1, longest)
+    rules["string"] = seq('"', Many(Use("char"), 0, longest), '"')
+    rules["single"] = seq("'", Many(Use("char-single"), 0, longest), "'")
+    rules["words"] = Many(chars("\n", outside=True), 1, _LONGEST_COMMENT)
+    rules["key"] = seq(chars("A-Za-z_"), Many(chars("A-Za-z0-9_ -"), 0, _LONGEST_NAME))
+    rules["spec"] = seq(":", Many(chars(",.+0-9a-z%"), 1, 12))
     rules["hole"], rules["hole-double"] = _hole("'"), _hole('"')
-    operators = _one_of((" + ", " - ", " * ", " / "))
+    operators = seq(" ", chars("+*/-"), " ")
     calculated = seq(Use("hole"), Many(seq(operators, _one_of((Use("hole"), Use("number")))), 0, 3))
     joined = seq("', '.join(", Use("hole"), ")")
     rules["slot"] = seq("{", _one_of((calculated, joined)), _maybe(Use("spec")), "}")
     rules["slot-double"] = seq("{", Use("hole-double"), _maybe(Use("spec")), "}")
-    rules["formatted"] = _one_of(
+    # a plain part is followed by a value, so that no text can be divided in two ways
+    inside, inside_single = (
+        seq(_maybe(Use(plain)), Many(seq(Use(slot), _maybe(Use(plain))), 0, ANY_NUMBER))
+        for plain, slot in (("plain", "slot"), ("plain-single", "slot-double"))
+    )
+    rules["formatted"] = seq("f", _one_of((seq('"', inside, '"'), seq("'", inside_single, "'"))))
+
+
+def _hole(quote: str) -> Node:
+    """What an f-string may contain: a variable or a part of it, its length, its sum; keys in these quotes."""
+    inside = _one_of(
         (
-            seq('f"', Many(_one_of((Use("plain"), Use("slot"))), 0, ANY_NUMBER), '"'),
-            seq("f'", Many(_one_of((Use("plain-single"), Use("slot-double"))), 0, ANY_NUMBER), "'"),
+            seq(quote, Use("key"), quote),
+            seq(_maybe("-"), Use("integer")),
+            Use("name"),
         )
     )
-    generator = seq(
-        " for ", Use("targets"), " in ", Use("operand-chain"), _maybe(seq(" if ", Use("condition")))
-    )
-    rules["targets"] = seq(Use("name"), Many(seq(", ", Use("name")), 0, ANY_NUMBER))
-    rules["list"] = seq("[", _one_of((seq(_EXPR, generator), _listed(_EXPR))), "]")
-    entry = seq(_EXPR, ": ", _EXPR)
-    rules["dict"] = seq("{", _one_of((seq(entry, generator), _listed(entry))), "}")
+    part = _one_of((seq(".", Use("field")), seq("[", inside, "]")))
+    place = seq(Use("name"), Many(part, 0, 6))
+    functions = _any_of(("len", "sum", "round", "int", "str"), "(")
+    return _one_of((place, seq(functions, place, _maybe(seq(", ", Use("integer"))), ")")))
+
+
+def _values(rules: dict[str, Node]) -> None:
+    """Expressions."""
+    each = seq(" for ", Use("targets"), " in ", Use("operand"), _maybe(seq(" if ", Use("condition"))))
+    rules["each"] = each
+    rules["targets"] = seq(Use("name"), Many(seq(", ", Use("name")), 0, 3))
+
+    def items(item: Node) -> Node:
+        further = Many(seq(", ", item), 0, _MOST_ITEMS - 1)
+        return _maybe(seq(item, _one_of((Use("each"), further))))
+
+    rules["list"] = seq("[", items(_EXPR), "]")
+    rules["entry"] = seq(_EXPR, ": ", _EXPR)
+    rules["dict"] = seq("{", items(Use("entry")), "}")
+    rules["argument-value"] = _one_of((seq("lambda ", Use("name"), ": ", _EXPR), _EXPR))
     argument = _one_of(
         (
-            seq(_one_of(("key=", "reverse=", "default=", "start=")), Use("argument-value")),
-            seq(_EXPR, _maybe(generator)),
+            seq(_any_of(("key", "reverse", "default", "start", "days", "hours", "minutes"), "="),
+                Use("argument-value")),
+            seq(_EXPR, _maybe(Use("each"))),
         )
-    )
-    rules["argument-value"] = _one_of((seq("lambda ", Use("name"), ": ", _EXPR), _EXPR))
-    rules["given"] = _listed(argument, 8)
-    rules["pure"] = seq(_one_of(f"{name}(" for name in _PURE), Use("given"), ")")
-    rules["method"] = seq(_one_of(f".{name}(" for name in _METHODS), Use("given"), ")")
-    after = _one_of((Use("method"), Use("field"), seq("[", Use("index"), "]")))
-    rules["index"] = _one_of((_EXPR, seq(_maybe(_EXPR), ":", _maybe(_EXPR))))
-    rules["after"] = after
+    )  # fmt: skip
+    rules["argument"] = argument
+    rules["given"] = _listed(Use("argument"), 8)
+    rules["pure"] = seq(_any_of(_PURE.split(), "("), Use("given"), ")")
+    rules["method"] = seq(_any_of(_METHODS.split(), "("), Use("given"), ")")
+    rules["index"] = _one_of((seq(_EXPR, _maybe(seq(":", _maybe(_EXPR)))), seq(":", _maybe(_EXPR))))
+    rules["after"] = _one_of((seq(".", _one_of((Use("method"), Use("field")))), seq("[", Use("index"), "]")))
     atom = _one_of(
         (
             *map(Use, ("string", "single", "formatted", "number", "list", "dict", "pure", "await", "name")),
-            *("True", "False", "None"),
-            seq("(", _EXPR, _maybe(generator), ")"),
+            seq("(", _EXPR, _maybe(_one_of((Use("each"), Many(seq(", ", _EXPR), 1, 8)))), ")"),
         )
     )
-    rules["operand"] = seq(_maybe(_one_of(("not ", "-"))), atom, Many(Use("after"), 0, ANY_NUMBER))
-    rules["condition"] = seq(Use("operand"), Many(seq(_one_of(_OPERATORS), Use("operand")), 0, ANY_NUMBER))
-    rules["operand-chain"] = Use("operand")
+    rules["operand"] = seq(_maybe(_one_of(("not ", "-"))), atom, Many(Use("after"), 0, 8))
+    rules["condition"] = seq(
+        Use("operand"), Many(seq(_any_of(f" {one} " for one in _OPERATORS.split(",")), Use("operand")), 0, 12)
+    )
     rules["expr"] = seq(Use("condition"), _maybe(seq(" if ", Use("condition"), " else ", Use("condition"))))
 
 
 def _calls(rules: dict[str, Node], tools: Sequence[ToolShape]) -> None:
     """Awaits: of tools, of operations, of several side by side."""
-    calls: list[Node] = []
-    taken = {tool.name for tool in tools}
+    calls: dict[str, Node | None] = {}
     for number, tool in enumerate(tools):
-        rules[f"tool-{number}"] = seq(f"{tool.name}(", _arguments(tool.parameters), ")")
-        calls.append(Use(f"tool-{number}"))
+        rules[f"tool-{number}"] = seq(_arguments(tool.parameters), ")")
+        calls[f"{tool.name}("] = Use(f"tool-{number}")
     for name, parameters in _OPERATIONS.items():
-        if name not in taken:
-            first, *rest = parameters
-            more = [_maybe(seq(", ", _maybe(f"{one}="), _EXPR)) for one in rest]
-            calls.append(seq(f"{name}(", _maybe(f"{first}="), _EXPR, *more, ")"))
-    rules["call"] = _one_of(calls)
-    several = seq(
-        "*[",
-        Use("call"),
-        " for ",
-        Use("targets"),
-        " in ",
-        Use("operand"),
-        _maybe(seq(" if ", Use("condition"))),
-        "]",
-    )
-    rules["gather"] = seq(
-        "asyncio.gather(",
-        _one_of((several, seq(Use("call"), Many(seq(", ", Use("call")), 0, ANY_NUMBER)))),
-        ")",
-    )
+        first, *rest = parameters
+        more = [_maybe(seq(", ", _maybe(f"{one}="), _EXPR)) for one in rest]
+        calls.setdefault(f"{name}(", seq(_maybe(f"{first}="), _EXPR, *more, ")"))
+    rules["call"] = _begun(calls)
+    further = Many(seq(", ", Use("call")), 0, _MOST_AT_ONCE - 1)
+    several = _one_of((seq("*[", Use("call"), Use("each"), "]"), seq(Use("call"), further)))
+    rules["gather"] = seq("asyncio.gather(", several, ")")
     rules["await"] = seq("await ", _one_of((Use("gather"), Use("call"))))
 
 
@@ -325,29 +297,27 @@ def _value(schema: object) -> Node:
     listed = cast("list[Any]", values) if isinstance(values, list) else []
     if listed and all(isinstance(one, str) and _PLAIN.fullmatch(one) for one in listed):
         texts = [f'"{text}"' for text in listed]
-        return _one_of((*texts, seq(Use("name"), Many(Use("after"), 0, ANY_NUMBER))))
+        return _one_of((_any_of(texts), seq(Use("name"), Many(Use("after"), 0, 8))))
     return _EXPR
 
 
 def _statements(rules: dict[str, Node], level: int) -> None:
     """The block of one level, each of whose statements begins with a line break."""
     indent = "\n" + "    " * level
-    place = seq(Use("name"), Many(_one_of((Use("field"), seq("[", _EXPR, "]"))), 0, 3))
-    simple = _one_of(
-        (
-            seq(place, Many(seq(", ", Use("name")), 0, ANY_NUMBER), _one_of((" = ", " += ", " -= ")), _EXPR),
-            Use("await"),
-            Use("pure"),
-            seq(place, Use("method")),
-            seq("# ", Use("words")),
-        )
+    part = _one_of((seq(".", Use("field")), seq("[", _EXPR, "]")))
+    assigned = seq(
+        Many(seq(", ", Use("name")), 0, 5),
+        _one_of((" = ", " += ", " -= ")),
+        _EXPR,
+        Many(seq(", ", _EXPR), 0, 5),
     )
-    rules["simple"] = simple
-    kinds = _one_of(("ToolError", "Exception", "(KeyError, ValueError)"))
+    place = seq(Use("name"), Many(part, 0, 3), _one_of((assigned, seq(".", Use("method")))))
+    rules["simple"] = _one_of((place, Use("await"), Use("pure"), seq("# ", Use("words"))))
+    kinds = _any_of(("ToolError", "Exception", "(KeyError, ValueError)", "KeyError", "ValueError"))
     rules["except"] = seq("except ", kinds, _maybe(seq(" as ", Use("name"))), ":")
     rules["final"] = _one_of(
         (
-            seq("return", _maybe(seq(" ", _EXPR, Many(seq(", ", _EXPR), 0, ANY_NUMBER)))),
+            seq("return", _maybe(seq(" ", _EXPR, Many(seq(", ", _EXPR), 0, 5)))),
             *("pass", "break", "continue"),
             seq("raise ", _one_of(("ToolError(", "ValueError(")), _maybe(_EXPR), ")"),
         )
