@@ -12,6 +12,7 @@ from callsheet.api.proving import Assumptions, Proof, prove
 from callsheet.diagnostics import CallsheetError, Source
 from callsheet.frontends.ltp import parse
 from callsheet.ir.effects import ToolClass
+from callsheet.ir.labels import UNKNOWN
 from callsheet.passes.verify import verify
 from callsheet.policy.calls import Duty
 from callsheet.policy.canon import differences, policy_from_json, policy_to_json
@@ -151,6 +152,28 @@ def test_reading_an_address_tells_its_host_whatever_the_policy_calls_it() -> Non
 )
 def test_class_says_what_a_call_may_do(call: str, expected: tuple[str, ...]) -> None:
     assert said(f"{READ}S2: {call}", ours(CLASSES)) == expected
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        ('@SEND_MAIL (recipients="a@other.example", body=$m)', ()),
+        ('@SEND_MAIL (recipients=["a@other.example", "b@c.example"], body=$m)', ()),
+        ('@SEND_MAIL (recipients=$m, body="x")', ("ask S2",)),
+        ('@SEND_MAIL (recipients="a@other.example", body="x", cc=$m)', ("ask S2",)),
+        ('@SEND_MAIL (recipients=["a@other.example", $m], body="x")', ("ask S2",)),
+        ('@SEND_MAIL (recipients="a@other.example, $m", body="x")', ("ask S2",)),
+        ("@SEND_MAIL (body=$m)", ("ask S2",)),
+    ],
+)
+def test_whom_the_plan_names_may_be_told_if_the_policy_says_so(call: str, expected: tuple[str, ...]) -> None:
+    text = CLASSES.replace('sends = ["send_*", "github__create_*"]\n', "")
+    text += '[class.sends]\ntools = ["send_*"]\nprivate_to_named = true\n'
+    plan = f"{READ}S2: {call}"
+    assert said(plan, ours(text)) == expected
+    assert said(plan, ours(text).written_by(UNKNOWN)), "a planner that has read names nobody"
+    secret = '[tools.get_mail]\nreturns = "U/secret"\n'
+    assert "POL103" in said(plan, ours(text + secret)) or "$m" not in call.split("body=")[1], "a secret stays"
 
 
 def test_single_tools_add_to_what_their_class_says() -> None:

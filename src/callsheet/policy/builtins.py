@@ -64,6 +64,7 @@ class Traits:
     audience: str | None = None
     trusted_audience: tuple[str, ...] = ()
     private_without_audience: bool = False
+    private_to_named: bool = False
     path: str | None = None
     path_use: PathUse = PathUse.READ
     content: tuple[str, ...] = ()
@@ -253,6 +254,7 @@ def _declared(rule: ToolRule) -> Traits:
         audience=rule.audience_arg,
         trusted_audience=rule.trusted_audience,
         private_without_audience=rule.private_without_audience,
+        private_to_named=rule.private_to_named,
         control=rule.control,
         returns=rule.returns,
         no_echo=rule.no_echo,

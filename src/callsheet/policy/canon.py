@@ -113,6 +113,7 @@ _YOUNGER = frozenset(
         "observes",
         "place_arg",
         "private_without_audience",
+        "private_to_named",
         "reads",
     }
 )

@@ -72,6 +72,8 @@ class ToolRule:
     - `egress`: its arguments reach somebody outside; `audience_arg` is the argument that names the
       recipients, `trusted_audience` are patterns of recipients that count as the audience `trusted`.
     - `private_without_audience`: a call that names no recipients tells nobody.
+    - `private_to_named`: recipients that trusted data names (the plan's text, a person, a trusted source)
+      count as the audience `trusted`.
     - `control`: arguments that decide what is done, which untrusted data must not choose.
     - `destructive`: a call needs approval, and untrusted data must not control whether it is made.
     - `idempotent`: it may be retried; otherwise only with an idempotency key in the argument `key_arg`.
@@ -102,6 +104,7 @@ class ToolRule:
     does: ToolClass | None = None
     place_arg: str | None = None
     private_without_audience: bool = False
+    private_to_named: bool = False
 
     def __post_init__(self) -> None:
         check_fields(self)

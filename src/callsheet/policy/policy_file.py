@@ -250,6 +250,7 @@ _TOOL: dict[str, Reader] = {
     "audience_arg": text_value,
     "trusted_audience": text_values,
     "private_without_audience": flag_value,
+    "private_to_named": flag_value,
     "destructive": flag_value,
     "idempotent": flag_value,
     "key_arg": text_value,

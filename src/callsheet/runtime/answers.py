@@ -17,7 +17,7 @@ from callsheet.ir.strict_json import NotJson, read_json
 from callsheet.machine import Answered, Approval, Ask, Question, Verdict
 from callsheet.machine.questions import Asked
 from callsheet.passes.schema import literal_value, misfits
-from callsheet.runtime.precedents import STANDING, covers
+from callsheet.runtime.precedents import PROGRAM, STANDING, covers, covers_call
 from callsheet.sealing.masking import MaskedRepr, hidden
 from callsheet.sealing.placeholders import is_nothing
 from callsheet.sealing.sealer import is_sealed
@@ -31,7 +31,8 @@ class Answer(MaskedRepr):
     """A person's answer to a question or an approval.
 
     `by` names the person and `note` is a comment; both are kept in the journal. `for_plan` approves also the
-    further calls of the step in which everything is equal that decides what they do.
+    further calls of the step in which everything is equal that decides what they do. `for_program`, the hash
+    of the further calls of the plan that were shown, approves those.
     """
 
     verdict: Verdict
@@ -39,11 +40,14 @@ class Answer(MaskedRepr):
     by: str = ""
     note: str = ""
     for_plan: bool = False
+    for_program: str = ""
 
     @classmethod
-    def approve(cls, *, by: str = "", note: str = "", for_plan: bool = False) -> Answer:
+    def approve(
+        cls, *, by: str = "", note: str = "", for_plan: bool = False, for_program: str = ""
+    ) -> Answer:
         """Yes: the call is made; for a question without options and schema the answer is `true`."""
-        return cls(Verdict.APPROVE, None, by, note, for_plan)
+        return cls(Verdict.APPROVE, None, by, note, for_plan, for_program)
 
     @classmethod
     def deny(cls, *, by: str = "", note: str = "") -> Answer:
@@ -123,7 +127,9 @@ def misfit(asked: Asked, answer: Answer) -> str | None:
     """Why an answer does not fit a question, None if it does."""
     if answer.verdict is Verdict.EXPIRE:
         return "a person can approve, deny or answer"
-    if answer.for_plan and (answer.verdict is not Verdict.APPROVE or not is_call(asked)):
+    if (answer.for_plan or answer.for_program) and (
+        answer.verdict is not Verdict.APPROVE or not is_call(asked)
+    ):
         return "only a call can be approved for the plan; a question, and a no, is for once"
     if answer.verdict is Verdict.DENY:
         return None
@@ -263,6 +269,11 @@ def _standing(ask: Ask, messages: Iterable[Message]) -> Answered | None:
     if not isinstance(ask.asked, Approval):
         return None
     for message in messages:
+        shown = None if is_sealed(message.payload) else message.payload.get(PROGRAM)
+        if shown is not None and covers_call(shown, ask.asked, ask.key):
+            by = str(message.payload.get("by", ""))
+            note = f"approved with the program at {message.payload.get('at', '')}"
+            return Answered(ask.key, ask.asked.digest, Verdict.APPROVE, None, by, note, message.msg_id)
         covered = None if is_sealed(message.payload) else message.payload.get(STANDING)
         if isinstance(covered, dict) and covers(cast("dict[str, object]", covered), ask.asked, ask.step):
             by = str(message.payload.get("by", ""))

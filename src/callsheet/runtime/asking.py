@@ -193,7 +193,7 @@ class OpenQuestions:
             reply = Answer.deny(note=_NOBODY)
         wrong = "it must be an Answer, a bool or None"
         if isinstance(reply, Answer):
-            wrong = misfit(ask.asked, reply) or (_ONCE if reply.for_plan else None)
+            wrong = misfit(ask.asked, reply) or (_ONCE if reply.for_plan or reply.for_program else None)
         if wrong is not None:
             reply = Answer.deny(note=f"the answer does not fit: {wrong}")
         self._close(answered(ask.key, ask.asked, reply))

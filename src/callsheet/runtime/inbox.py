@@ -13,6 +13,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, TypeAlias
 
 from callsheet.diagnostics import CallsheetError
+from callsheet.ir import JSON
 from callsheet.machine import Answered, Approval, Question, Verdict
 from callsheet.machine.keys import parse_key
 from callsheet.machine.questions import Asked, asked_from_json
@@ -27,7 +28,7 @@ from callsheet.runtime.answers import (
     sealed_in,
 )
 from callsheet.runtime.doubt import DoubtfulCall, doubtful_calls, fold_run
-from callsheet.runtime.precedents import STANDING, coverage, in_words, precedent_of
+from callsheet.runtime.precedents import PROGRAM, STANDING, coverage, in_words, precedent_of
 from callsheet.store import EventType, Journal, JournalError, RunStatus
 from callsheet.store.events import Event as Row
 from callsheet.store.inbox import Message
@@ -37,6 +38,7 @@ from callsheet.store.snapshots import AskTimes
 
 if TYPE_CHECKING:
     from callsheet.policy.model import Policy
+    from callsheet.runtime.program_question import ProgramQuestion
 
 _OPEN = (RunStatus.WAITING, RunStatus.RUNNING, RunStatus.IN_DOUBT)
 _FITS = "`callsheet inbox` shows what is asked; `callsheet approve RUN --answer …` takes JSON, or else text"
@@ -149,15 +151,32 @@ def answer_run(
     check_here(journal, run_id)
     messages = Opening(journal, run_id)()
     ask, given_answer = fitting(journal, run_id, answer, place, digest, messages)
+    covered = _program(journal, ask, given_answer.for_program) if given_answer.for_program else []
     name = msg_id or _name(f"{ask.key}:{ask.digest[:32]}", messages)
     payload, sealed = message_payload(ask.digest, given_answer), sealed_in(given_answer, ask.options)
     if not journal.mailbox.post(run_id, ask.key, name, payload, sealed):
         raise not_asked(f"an answer named {name} was given to run {run_id} before")
+    for number, call in enumerate(covered):
+        shown = {PROGRAM: call, "by": given_answer.by, "at": ask.key}
+        journal.mailbox.post(run_id, "", f"{PROGRAM}:{ask.key}:{ask.digest[:32]}:{number}", shown)
     if given_answer.for_plan:
-        covered, _ = covered_by(journal, ask)
-        standing = {STANDING: covered, "by": given_answer.by, "at": ask.key}
+        for_plan, _ = covered_by(journal, ask)
+        standing = {STANDING: for_plan, "by": given_answer.by, "at": ask.key}
         journal.mailbox.post(run_id, "", f"{STANDING}:{ask.key}:{ask.digest[:32]}", standing)
     return replace(ask, is_answered=True)
+
+
+def _program(journal: Journal, ask: PendingAsk, shown: str) -> list[dict[str, JSON]]:
+    """What a yes to the further calls of a plan covers; `shown` is the hash of what was shown of them."""
+    from callsheet.runtime.program_question import program_question  # noqa: PLC0415 - brings the proof
+
+    question = program_question(journal, ask.run_id, ask.key, ask.digest)
+    if question is None or question.digest != shown:
+        raise not_asked(
+            f"the further calls of run {ask.run_id} have changed since they were shown",
+            "look at them again: `callsheet inbox`",
+        )
+    return [call.to_json(ask.plan_hash) for call in question.covered]
 
 
 def covered_by(journal: Journal, ask: PendingAsk) -> tuple[Mapping[str, object], str]:
@@ -205,6 +224,19 @@ def precedents_of(journal: Journal, asks: Sequence[PendingAsk]) -> dict[str, str
             precedent = precedent_of(journal, ask.run_id, ask.step, asked)
             if precedent is not None:
                 found[ask.digest] = str(precedent)
+    return found
+
+
+def programs_of(journal: Journal, asks: Sequence[PendingAsk]) -> dict[str, ProgramQuestion]:
+    """For each call that waits, by its digest: the further calls of its plan that will ask, if there are any."""
+    from callsheet.runtime.program_question import program_question  # noqa: PLC0415 - brings the proof
+
+    found: dict[str, ProgramQuestion] = {}
+    for ask in asks:
+        if ask.kind == "approval" and not ask.answer and not ask.is_answered:
+            question = program_question(journal, ask.run_id, ask.key, ask.digest)
+            if question is not None:
+                found[ask.digest] = question
     return found
 
 

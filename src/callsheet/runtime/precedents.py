@@ -5,7 +5,8 @@ whether it covers another call, and the earlier run in which a person approved t
 
 An approval for a plan holds in one run, for one step, and only for calls in which everything is equal that
 decides what is done: recipients, paths, amounts, whatever the policy calls a control argument, the labels and
-sources of all arguments, and the reasons to ask. What may differ is content.
+sources of all arguments, and the reasons to ask. What may differ is content. What a yes to a program covers is
+one call each (`program_question`).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from callsheet import lazy
 from callsheet.ir import JSON
 from callsheet.machine import Approval, Verdict
 from callsheet.machine.questions import asked_from_json
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 
 STANDING = "standing"
 """The field of a message that holds what an approval for the plan covers."""
+PROGRAM = "program"
+"""The field of a message that holds a call which a yes to the program covers."""
 _MOST_RUNS = 50
 """How many earlier runs are searched for the same approval."""
 
@@ -101,6 +105,35 @@ def covers(covered: Mapping[str, Any], asked: Approval, step: str) -> bool:
 
 def _same(a: JSON, b: JSON) -> bool:
     return type(a) is type(b) and a == b
+
+
+_DECIDED = lazy.pattern(r"^untrusted data decides \([^()]*\) whether ")
+
+
+def covers_call(covered: object, asked: Approval, key: str) -> bool:
+    """Whether a yes to the program covers a call: that one, with what was shown, for no other reason."""
+    if asked.answer or asked.inputs or not isinstance(covered, dict):
+        return False
+    shown = cast("dict[str, Any]", covered)
+    if is_sealed(shown):
+        return False
+    args: dict[str, JSON] = shown.get("args", {})
+    if (shown.get("key"), shown.get("tool"), shown.get("plan")) != (key, asked.tool, asked.plan):
+        return False
+    free, why = set(shown.get("free", ())), set(map(_plain, shown.get("why", ())))
+    if {*asked.args} != {*args} | free or not {_plain(each) for each in asked.why} <= why:
+        return False
+    return all(_is_equal(asked.args[name], value) for name, value in args.items())
+
+
+def _is_equal(a: JSON, b: JSON) -> bool:
+    """Equality of JSON data in which 1, 1.0 and true are three values."""
+    return json.dumps(a, sort_keys=True) == json.dumps(b, sort_keys=True)
+
+
+def _plain(why: str) -> str:
+    """A reason without the steps that decided, of which a run knows more than the proof."""
+    return _DECIDED.sub("untrusted data decides whether ", why)
 
 
 def in_words(covered: Mapping[str, Any], asked: Approval) -> str:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from callsheet.runtime.answers import Answer, PendingAsk
     from callsheet.runtime.doubt import RunOutcome
     from callsheet.runtime.inbox import Doubts
+    from callsheet.runtime.program_question import ProgramQuestion
     from callsheet.store import Journal
 
 
@@ -38,6 +39,7 @@ class ApproveArguments:
     for_plan: bool
     always: bool
     every: bool
+    program: str | None
 
     def check(self) -> None:
         """Raise click.UsageError for options that cannot be combined."""
@@ -48,11 +50,12 @@ class ApproveArguments:
             raise click.UsageError(f"{' and '.join(scopes)} cannot be combined")
         if scopes and self.text is not None:
             raise click.UsageError(f"{scopes[0]} is for calls, not for questions (--answer)")
-        if self.deny and (self.for_plan or self.always):
+        if self.deny and (self.for_plan or self.always or self.program):
             raise click.UsageError(f"--deny and {scopes[0]} cannot be combined: a no counts once")
 
     def _scopes(self) -> dict[str, bool]:
-        return {"--for-plan": self.for_plan, "--always": self.always, "--all": self.every}
+        scopes = {"--for-plan": self.for_plan, "--always": self.always, "--all": self.every}
+        return {**scopes, "--program": self.program is not None}
 
     def answer_to(self, ask: PendingAsk) -> Answer:
         """The answer to a request. Raises CallsheetError for a text that does not answer it."""
@@ -62,7 +65,7 @@ class ApproveArguments:
         if self.deny:
             return Answer.deny(by=by, note=self.note)
         if self.text is None:
-            return Answer.approve(by=by, note=self.note)
+            return Answer.approve(by=by, note=self.note, for_program=self.program or "")
         return Answer.of(read_answer(ask, self.text), by=by, note=self.note)
 
 
@@ -84,6 +87,11 @@ _answer_options = options.grouped(
         "--always",
         is_flag=True,
         help="Approve this call, and propose the line of the policy under which its recipients are trusted.",
+    ),
+    program=click.option(
+        "--program",
+        metavar="HASH",
+        help="Approve this call and the further ones of the plan that `callsheet inbox` shows with this hash.",
     ),
     every=click.option("--all", "every", is_flag=True, help="Answer all calls of STEP or RUN that wait."),
 )
@@ -122,8 +130,10 @@ def approve(
 
     arguments.check()
     is_elsewhere = temporal_runs.runs_on_temporal(journal, run)
-    if is_elsewhere and (arguments.for_plan or arguments.every):
-        raise click.UsageError("--for-plan and --all are not for runs on Temporal: answer each call")
+    if is_elsewhere and (arguments.for_plan or arguments.every or arguments.program):
+        raise click.UsageError(
+            "--for-plan, --program and --all are not for runs on Temporal: answer each call"
+        )
     remarks: list[str] = []
     asks: list[PendingAsk]
     if is_elsewhere:
@@ -295,7 +305,7 @@ def inbox(journal: Path | None, as_json: bool) -> None:
     from callsheet.apps.rendering.runs import doubt_lines  # noqa: PLC0415 - as above
 
     refresh_copies(journal)
-    pending, doubts, precedents = _pending(journal)
+    pending, doubts, precedents, programs = _pending(journal)
     with ignoring_broken_pipe():
         if as_json:
             in_doubt = [run_doubt_json(run_id, call) for run_id, calls in doubts.items() for call in calls]
@@ -303,7 +313,10 @@ def inbox(journal: Path | None, as_json: bool) -> None:
             return
         hint = journals.journal_hint(journal)
         blocks: list[Iterable[str]] = [
-            [*runs.question_lines(ask, hint, precedents.get(ask.digest)), *_together(ask, pending, hint)]
+            [
+                *runs.question_lines(ask, hint, precedents.get(ask.digest), programs.get(ask.digest)),
+                *_together(ask, pending, hint),
+            ]
             for ask in pending
         ]
         blocks += [[f"run {run_id}", *doubt_lines(calls, run_id, hint)] for run_id, calls in doubts.items()]
@@ -328,8 +341,10 @@ def _together(ask: PendingAsk, pending: list[PendingAsk], hint: str) -> list[str
     return [f"  all {len(alike)}: callsheet approve {ask.run_id} {ask.step} --all --digest {digest}{hint}"]
 
 
-def _pending(path: Path | None) -> tuple[list[PendingAsk], Doubts, dict[str, str]]:
-    """All pending questions, calls in doubt, and by digest what was approved before.
+def _pending(
+    path: Path | None,
+) -> tuple[list[PendingAsk], Doubts, dict[str, str], dict[str, ProgramQuestion]]:
+    """All pending questions, calls in doubt, and by digest what was approved before and what will be asked.
 
     None of them if the default journal does not exist yet.
     """
@@ -337,7 +352,8 @@ def _pending(path: Path | None) -> tuple[list[PendingAsk], Doubts, dict[str, str
     from callsheet.store.journal_paths import default_journal_path, is_absent  # noqa: PLC0415 - as above
 
     if path is None and is_absent(default_journal_path()):
-        return [], {}, {}
+        return [], {}, {}, {}
     with journals.open_to_read(path) as opened:
         asks = inbox.inbox(opened)
-        return asks, inbox.calls_in_doubt(opened), inbox.precedents_of(opened, asks)
+        programs = inbox.programs_of(opened, asks)
+        return asks, inbox.calls_in_doubt(opened), inbox.precedents_of(opened, asks), programs

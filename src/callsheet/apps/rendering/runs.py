@@ -14,8 +14,11 @@ from callsheet.machine import Outcome
 from callsheet.sealing.sealer import shown
 
 if TYPE_CHECKING:
+    from callsheet.ir import JSON
+    from callsheet.machine.forecasting import Foreseen
     from callsheet.runtime.answers import PendingAsk
     from callsheet.runtime.doubt import DoubtfulCall
+    from callsheet.runtime.program_question import ProgramQuestion
     from callsheet.store.events import Event
 
 
@@ -202,10 +205,16 @@ def unanswered_lines(calls: Sequence[DoubtfulCall], run_id: str, hint: str) -> l
     ]
 
 
-def question_lines(ask: PendingAsk, hint: str = "", precedent: str | None = None) -> Iterator[str]:
+def question_lines(
+    ask: PendingAsk,
+    hint: str = "",
+    precedent: str | None = None,
+    program: ProgramQuestion | None = None,
+) -> Iterator[str]:
     """The question, and last the command that answers it.
 
-    `hint` is that command's option for the journal, `precedent` what an earlier run was approved for.
+    `hint` is that command's option for the journal, `precedent` what an earlier run was approved for,
+    `program` what the plan will ask besides.
     """
     from callsheet.runtime.answers import misleading_letters, origins  # noqa: PLC0415 - brings the machine
 
@@ -239,7 +248,81 @@ def question_lines(ask: PendingAsk, hint: str = "", precedent: str | None = None
             yield "    one of " + ", ".join(map(exact_json, ask.options))
         if ask.schema is not None:
             yield f"    JSON of the schema {exact_json(dict(ask.schema))}"
+    if program is not None:
+        yield from program_lines(program)
+        yield f"  callsheet approve {ask.run_id} {ask.key}{hint} --program {program.digest}"
+        yield "    approves this call and those marked + as they are shown, each once"
     yield f"  {_command(ask, hint)}"
+
+
+def program_lines(program: ProgramQuestion) -> Iterator[str]:
+    """The further calls of a plan that will ask: marked with + if a yes covers them, else why it does not.
+
+    A value is JSON, so what a text contains is always between quotes; what is not known yet is in ‹ ›, outside
+    of them.
+    """
+    from callsheet.views.lookalikes import lookalikes  # noqa: PLC0415 - only where a plan asks
+
+    count = len(program.calls) + program.more
+    calls = "1 further call that asks" if count == 1 else f"{count} further calls that ask"
+    yield f"  after it, this plan makes {calls}:"
+    for call in program.calls:
+        where = call.key.removesuffix(".1") or call.step
+        sure = "" if call.is_sure else ", if it comes to that"
+        mark = "+" if call.alone is None else "?"
+        yield f"  {mark} {without_controls(where)} @{call.tool}{sure}"
+        for name, value in call.arguments:
+            yield f"      {exact_json(name)[1:-1]} = {partial_json(value)}"
+            if words := lookalikes(_known_parts(value)):
+                letters = without_controls(", ".join(words))
+                yield f"      {name} has letters that look like Latin ones: {letters}"
+        for why in call.why:
+            yield f"      because {_on_one_line(why)}"
+        if call.alone is not None:
+            yield f"      asks by itself: {_on_one_line(call.alone)}"
+    if program.more:
+        yield f"  and {program.more} more, which ask by themselves"
+
+
+def _known_parts(value: Foreseen) -> JSON:
+    """What is known of a value."""
+    from callsheet.machine.forecasting import Fields, Items, Text, Unknown  # noqa: PLC0415 - as above
+
+    match value:
+        case Unknown():
+            return None
+        case Text(parts=parts) | Items(items=parts):
+            return [_known_parts(each) for each in parts]
+        case Fields(pairs=pairs):
+            return {key: _known_parts(each) for key, each in pairs}
+        case _:
+            return value
+
+
+def _on_one_line(text: str) -> str:
+    return exact_json(text)[1:-1].replace('\\"', '"')
+
+
+def partial_json(value: Foreseen) -> str:
+    """A value as `exact_json` shows it, with ‹ › around what is not known yet.
+
+    >>> from callsheet.machine.forecasting import Items, Text, Unknown
+    >>> partial_json(Items(("‹x›", Text(("Hello ", Unknown("READ result", "S1"))))))
+    '["‹x›", "Hello " + ‹READ result›]'
+    """
+    from callsheet.machine.forecasting import Fields, Items, Text, Unknown  # noqa: PLC0415 - as above
+
+    match value:
+        case Unknown():
+            return f"‹{exact_json(str(value)[1:-1])[1:-1].replace('‹', '').replace('›', '')}›"
+        case Text(parts=parts):
+            return " + ".join(map(partial_json, parts))
+        case Items(items=items):
+            return f"[{', '.join(map(partial_json, items))}]"
+        case Fields(pairs=pairs):
+            return "{" + ", ".join(f"{exact_json(key)}: {partial_json(each)}" for key, each in pairs) + "}"
+        case _:
+            return exact_json(value)
 
 
 def _command(ask: PendingAsk, hint: str) -> str:

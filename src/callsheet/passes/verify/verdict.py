@@ -12,7 +12,7 @@ from callsheet.ir.labels import LITERAL, Label
 from callsheet.passes.pipeline import errors
 from callsheet.passes.verify.outcome import Labels
 from callsheet.passes.verify.subject import Subject
-from callsheet.policy.calls import Obligation, Rule
+from callsheet.policy.calls import CallView, Obligation, Rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +53,16 @@ class StepLabels:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The outcome of verification: the plan may run if it has no violations and the obligations are met."""
+    """The outcome of verification: the plan may run if it has no violations and the obligations are met.
+
+    `asked` are the calls of a plan of version 2 that need a person's approval, with the labels that their
+    arguments can have.
+    """
 
     violations: tuple[Violation, ...] = ()
     obligations: tuple[Obligation, ...] = ()
     steps: Sequence[StepLabels] = ()
+    asked: tuple[CallView, ...] = ()
 
     @property
     def ok(self) -> bool:

@@ -105,7 +105,8 @@ def verify_tree(
         collected.found += _scripts(made, judge, left)
         violations += _unset(made, tree)
         violations += _violations(made, judge, collected.found, bits)
-    return Verdict(tuple(violations), tuple(collected.obligations), _explained(made, tree))
+    obligations, asked = tuple(collected.obligations), tuple(collected.asked)
+    return Verdict(tuple(violations), obligations, _explained(made, tree), asked)
 
 
 def _interpreted(
@@ -140,6 +141,7 @@ class _Collected:
         self.can_ask = can_ask
         self.found: list[_Found] = []
         self.obligations: dict[Obligation, None] = {}
+        self.asked: list[CallView] = []
 
     def take(self, records: Sequence[Record]) -> None:
         """Judge the calls of these records; their texts are searched in one pass."""
@@ -161,6 +163,8 @@ class _Collected:
     def _take(self, record: Record, call: CallView, notes: Notes) -> None:
         for objection in notes.objections:
             self.found.append(_Found(record, objection, _span(record, objection)))
+        if notes.approvals and self.can_ask:
+            self.asked.append(call)
         for why in notes.approvals:
             if self.can_ask:
                 self.obligations[Obligation(Duty.APPROVE, call.step, why, call.tool)] = None

@@ -207,11 +207,13 @@ def _recipients(setting: Setting, traits: Traits, call: CallView) -> Iterator[Re
             seen = seen or is_own
             if _is_web_address(leaf, name):
                 yield _by_web(setting, traits, leaf)
-            elif leaf.text is None:
-                yield _ANYBODY if "*" in traits.trusted_audience else _UNKNOWN
-            else:
-                for who, audiences in setting.audiences.of_recipients(leaf.text, traits.trusted_audience):
-                    yield _recipient_text(who), audiences
+                continue
+            is_chosen = traits.private_to_named and not leaf.label.untrusted
+            if leaf.text is None:
+                yield _ANYBODY if is_chosen or "*" in traits.trusted_audience else _UNKNOWN
+                continue
+            for who, audiences in setting.audiences.of_recipients(leaf.text, traits.trusted_audience):
+                yield _recipient_text(who), audiences | {TRUSTED} if is_chosen else audiences
     if not seen and not traits.private_without_audience:
         yield "recipients that the call does not name", NOBODY_KNOWN
 
