@@ -11,7 +11,9 @@ from tests.docs.console import Command, File, as_shown, environment, parts_of, p
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-@pytest.mark.parametrize("page", ["tutorial.md", "cookbook.md", "blocks.md", "python-plans.md", "gate.md"])
+@pytest.mark.parametrize(
+    "page", ["tutorial.md", "cookbook.md", "blocks.md", "python-plans.md", "gate.md", "testing.md"]
+)
 def test_commands_print_documented_output(page: str, tmp_path: Path) -> None:
     folder = tmp_path / "first"
     env = environment(tmp_path / "home")
