@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from callsheet.runtime.answers import Answer
     from callsheet.testing.case import Case, CaseFile, ExpectedCall, read_cases
     from callsheet.testing.coverage import Coverage, coverage_of
+    from callsheet.testing.crashes import CrashPoint, CrashReport, crash_at_every_call
     from callsheet.testing.fakes import Fake, fails, gives
     from callsheet.testing.rehearsal import MadeCall, PosedQuestion, Rehearsal, Reply, Stage, rehearse
     from callsheet.testing.suite import CaseResult, FileResult, run_file
@@ -20,6 +21,7 @@ _PLACES = {
     "callsheet.runtime.answers": ("Answer",),
     "callsheet.testing.case": ("Case", "CaseFile", "ExpectedCall", "read_cases"),
     "callsheet.testing.coverage": ("Coverage", "coverage_of"),
+    "callsheet.testing.crashes": ("CrashPoint", "CrashReport", "crash_at_every_call"),
     "callsheet.testing.fakes": ("Fake", "fails", "gives"),
     "callsheet.testing.rehearsal": (
         "MadeCall",
@@ -38,6 +40,8 @@ __all__ = [
     "CaseFile",
     "CaseResult",
     "Coverage",
+    "CrashPoint",
+    "CrashReport",
     "ExpectedCall",
     "Fake",
     "FileResult",
@@ -47,6 +51,7 @@ __all__ = [
     "Reply",
     "Stage",
     "coverage_of",
+    "crash_at_every_call",
     "fails",
     "gives",
     "read_cases",

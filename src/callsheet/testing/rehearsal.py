@@ -16,10 +16,11 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, Unpack, cast
 
 from callsheet.api.admission import Prepared
 from callsheet.api.arguments import with_secrets
+from callsheet.api.configuration import RuntimeOptions
 from callsheet.api.models import AgentTask, ModelRequest, OperationModel, ReplanRequest
 from callsheet.api.plan import Plan, PlanLike, as_plan
 from callsheet.api.policies import PolicyLike
@@ -51,7 +52,7 @@ from callsheet.machine.events import Answered
 from callsheet.machine.questions import Approval, headline
 from callsheet.ports.builtin import BuiltinSettings, builtin_tools
 from callsheet.ports.calls import CallContext, ToolFailed
-from callsheet.ports.tools import Tool, ToolSpec
+from callsheet.ports.tools import Handler, Tool, ToolSpec
 from callsheet.runtime.answers import Answer, PendingAsk, answered, misfit, pending
 from callsheet.runtime.doubt import DoubtfulCall, RunOutcome
 from callsheet.runtime.gateway import Gateway, Ports
@@ -62,8 +63,8 @@ from callsheet.store.snapshots import AskTimes
 from callsheet.testing.fakes import REPLAN, Cast, Fake, Fakes, fakes_of
 from callsheet.testing.walk import Mark, Walk
 
-_T = TypeVar("_T")
 RUN_ID = "rehearsal"
+AGENT = "AGENT_SOLVE"
 START = datetime(2026, 1, 1, tzinfo=UTC)
 """The time at which a rehearsal begins, unless the test says another."""
 
@@ -200,7 +201,7 @@ def rehearse(
         return rehearsals.run(read, values, given, tuple(replies), secret)
 
 
-class _Stand(Runtime):
+class Stand(Runtime):
     """A runtime whose tools, model and agent are fakes."""
 
     def session(self) -> Session:
@@ -228,7 +229,7 @@ class Rehearsals:
     def close(self) -> None:
         """Close the event loop."""
         if not self._loop.is_closed():
-            self._in_thread(self._end)
+            self.in_thread(self._end)
 
     def _end(self) -> None:
         self._loop.run_until_complete(self._loop.shutdown_default_executor())
@@ -245,10 +246,10 @@ class Rehearsals:
     ) -> Rehearsal:
         """Rehearse a plan; raises as `rehearse` does. `now` is its start, by default that of the stage."""
         start = now or self._stage.now
-        return self._in_thread(lambda: self._run(plan, inputs, fakes, replies, secret, start))
+        return self.in_thread(lambda: self._run(plan, inputs, fakes, replies, secret, start))
 
     @staticmethod
-    def _in_thread(work: Any) -> Any:
+    def in_thread(work: Any) -> Any:
         """Do work that needs an event loop of its own: in a thread if one is running here."""
         try:
             asyncio.get_running_loop()
@@ -282,8 +283,8 @@ class Rehearsals:
         from callsheet.api.arguments import RunInputs  # noqa: PLC0415 - a name of this function only
         from callsheet.api.handle import Observers  # noqa: PLC0415 - as above
 
-        company = _Company(Cast(fakes), self._loop)
-        runtime = self._runtime(plan, company)
+        company = _Directed(Cast(fakes))
+        runtime = self.stand(plan, company)
 
         async def prepare() -> tuple[Prepared, Ports]:
             async with runtime.session() as session:
@@ -291,22 +292,23 @@ class Rehearsals:
                 return prepared, session.ports(Observers())
 
         prepared, ports = self._loop.run_until_complete(prepare())
-        return _Show(plan, prepared, ports, company, replies, start).play()
+        return _Show(plan, prepared, ports, company, self._loop, replies, start).play()
 
-    def _runtime(self, plan: Plan, company: _Company) -> _Stand:
+    def stand(self, plan: Plan, company: Company, **options: Unpack[RuntimeOptions]) -> Stand:
+        """A runtime for a plan in which a company of fakes plays tools, model and agent."""
         stage = self._stage
-        return _Stand(
+        given: RuntimeOptions = {"limits": stage.limits, "on_approval": lambda _: None, **options}
+        return Stand(
             self._tools(plan, company),
             model=OperationModel(company.model),
             agent=company.agent,
             compiler=company.new_plan,
             policy=stage.policy,
             approve=stage.approve,
-            limits=stage.limits,
-            on_approval=lambda _: None,
+            **given,
         )
 
-    def _tools(self, plan: Plan, company: _Company) -> list[Tool]:
+    def _tools(self, plan: Plan, company: Company) -> list[Tool]:
         """A tool for each name that the plan calls or a fake has; transforms without a fake stay real."""
         faked = company.cast.names()
         called = [step.call for step in plan.steps if step.call is not None]
@@ -322,12 +324,9 @@ class Rehearsals:
             real = handlers.get(name)
 
             async def answer(
-                args: dict[str, Any], context: CallContext, name: str = name, real: Any = real
+                args: dict[str, Any], context: CallContext, name: str = name, real: Handler | None = real
             ) -> Any:
-                fake = company.taken
-                if fake is None and real is not None:
-                    return await real(args, context)
-                return await company.given(fake, name, args)
+                return await company.answer(name, args, context, real)
 
             tools.append(Tool(replace(spec, name=name, refusal=None, timeout=None), answer))
         return tools
@@ -348,14 +347,16 @@ def _builtin_specs() -> list[ToolSpec]:
     return [tool.spec for tool in builtin_tools(BuiltinSettings(workspace=place, data=place, host=True))]
 
 
-class _Company:
-    """The fakes at work: which one answers the call under way, and the calls that none answers."""
+class Company:
+    """The fakes of one run at work: which one answers a call, and the calls that none answers."""
 
-    def __init__(self, cast: Cast, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, cast: Cast) -> None:
         self.cast = cast
-        self.loop = loop
-        self.taken: Fake | None = None
         self.missing: list[str] = []
+
+    def pick(self, name: str, args: Mapping[str, JSON]) -> Fake | None:
+        """The fake that answers a call."""
+        return self.cast.take(name, args)
 
     async def given(self, fake: Fake | None, name: str, args: Mapping[str, Any]) -> Any:
         """What a fake gives; raises ToolFailed for a failure, and if there is no fake."""
@@ -366,17 +367,39 @@ class _Company:
         value = fake.give(args)
         return await value if inspect.isawaitable(value) else value
 
+    async def answer(
+        self, name: str, args: dict[str, Any], context: CallContext, real: Handler | None
+    ) -> Any:
+        """The value of a call of a tool: that of a fake, or of the real function where no fake answers."""
+        fake = self.pick(name, args)
+        if fake is None and real is not None:
+            return await real(args, context)
+        return await self.given(fake, name, args)
+
     async def model(self, request: ModelRequest) -> Any:
         """The value of a model operation."""
-        return await self.given(self.taken, request.operation, request.arguments)
+        args = dict(request.arguments)
+        return await self.given(self.pick(request.operation, args), request.operation, args)
 
     async def agent(self, task: AgentTask) -> Any:
         """The value of an agent."""
-        return await self.given(self.taken, "AGENT_SOLVE", task.arguments)
+        args = dict(task.arguments)
+        return await self.given(self.pick(AGENT, args), AGENT, args)
 
     async def new_plan(self, request: ReplanRequest) -> str:
         """The text of the plan for a RE-PLAN."""
-        return str(await self.given(self.taken, REPLAN, {"reason": request.reason}))
+        args: dict[str, JSON] = {"reason": request.reason}
+        return str(await self.given(self.pick(REPLAN, args), REPLAN, args))
+
+
+class _Directed(Company):
+    """A company that is told which fake answers the call under way."""
+
+    taken: Fake | None = None
+
+    def pick(self, name: str, args: Mapping[str, JSON]) -> Fake | None:
+        """The fake that was taken for the call."""
+        return self.taken
 
 
 class _Show:
@@ -387,12 +410,13 @@ class _Show:
         plan: Plan,
         prepared: Prepared,
         ports: Ports,
-        company: _Company,
+        company: _Directed,
+        loop: asyncio.AbstractEventLoop,
         replies: Sequence[Reply],
         start: datetime,
     ) -> None:
         self._plan, self._prepared, self._ports = plan, prepared, ports
-        self._company, self._start = company, start
+        self._company, self._loop, self._start = company, loop, start
         self._left = list(replies)
         self._calls: list[MadeCall] = []
         self._questions: list[PosedQuestion] = []
@@ -484,7 +508,7 @@ class _Show:
     ) -> tuple[float, Event | None]:
         company, place = self._company, len(self._company.missing)
         fake = company.taken = company.cast.take(tool, args)
-        event = company.loop.run_until_complete(self._gateway.carry_out(command))
+        event = self._loop.run_until_complete(self._gateway.carry_out(command))
         for why in company.missing[place:]:
             self._problems.append((command.step, f"{why}: {call_text(tool, args, inputs)}"))
         if isinstance(event, Doubted):
