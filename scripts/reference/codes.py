@@ -29,6 +29,7 @@ AREAS = {
     "RUN": "ends of runs",
     "SEC": "secrets and their keys",
     "TMP": "runs on Temporal",
+    "TST": "tests of plans",
     "TOL": "tools and servers",
     "TRC": "exports of traces",
 }

@@ -11,14 +11,14 @@ from tests.docs.console import Command, File, as_shown, environment, parts_of, p
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-PAGES = ["tutorial.md", "cookbook.md", "blocks.md", "python-plans.md", "gate.md", "undo.md"]
+PAGES = ["tutorial", "cookbook", "blocks", "python-plans", "gate", "undo", "testing"]
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_commands_print_documented_output(page: str, tmp_path: Path) -> None:
     folder = tmp_path / "first"
     env = environment(tmp_path / "home")
-    for part in parts_of((DOCS / page).read_text("utf-8")):
+    for part in parts_of((DOCS / f"{page}.md").read_text("utf-8")):
         if isinstance(part, File):
             path = folder / part.name
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -125,12 +125,12 @@ class Session:
         watch: Watch,
     ) -> RunOutcome:
         """Check a plan and run it; raises PlanError for one with errors, PolicyRefused by the policy."""
-        prepared = await self._prepare(plan, given, limits)
+        prepared = await self.prepare(plan, given, limits)
         observers.diagnostics = prepared.diagnostics
         watch = observers.watching(watch)
         self._known = prepared.launch.known + self._known
         observers.mask(self.hides)
-        present, journal, ports = Respondents(self._config.on_ask), self.journal, self._ports(observers)
+        present, journal, ports = Respondents(self._config.on_ask), self.journal, self.ports(observers)
         async with sent_beside(self._config.collector, journal, run_id):
             return await run_prepared(prepared, ports, journal, run_id, watch, present)
 
@@ -139,9 +139,9 @@ class Session:
     ) -> None:
         """Check a plan and record a run of it whose steps in `done` are finished."""
         assert self.journal is not None
-        adopt(await self._prepare(plan, given, limits, done), self.journal, run_id)
+        adopt(await self.prepare(plan, given, limits, done), self.journal, run_id)
 
-    async def _prepare(
+    async def prepare(
         self, plan: Plan, given: RunInputs, limits: Limits | None, done: Mapping[str, JSON] | None = None
     ) -> Prepared:
         """Check and prove a plan, unless that is cached, and collect what a run of it starts with."""
@@ -196,7 +196,7 @@ class Session:
         @asynccontextmanager
         async def opened(start: Start, plan: Steps, limits: Limits) -> AsyncGenerator[Opened]:
             del start, plan, limits
-            yield Opened(await self.checks.equipment(None), self._ports(observers))
+            yield Opened(await self.checks.equipment(None), self.ports(observers))
 
         conduct = Conduct(
             observers.watching(watch), Respondents(config.on_ask), needs_policy=config.policy is not None
@@ -259,7 +259,7 @@ class Session:
         self.learn(run_id)
         return await cancel(self.journal, run_id, reason, patience)
 
-    def _ports(self, observers: Observers) -> Ports:
+    def ports(self, observers: Observers) -> Ports:
         """The ports through which a run calls tools, models and agents."""
         registry = self._registry
 

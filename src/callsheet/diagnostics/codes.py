@@ -5,7 +5,7 @@ DAG JSON plans, GRM flat plans of models, CHK what the checks find in a plan, CM
 becoming a plan, TOL tools and servers, RUN what can end a run, JRN the journal, CFG configuration and usage,
 AGT agents, PLN the plan library and its planner, PYT Python plans, MDL models, POL policies (0xx the file,
 1xx what they refuse), SEC secrets and the keys that they are sealed with, TRC runs given to tools that show
-traces, MCP callsheet as an MCP server, LSP editors, TMP runs on Temporal.
+traces, MCP callsheet as an MCP server, LSP editors, TMP runs on Temporal, TST tests of plans.
 The rules of LCTL (P01 to D09) have a table of their own, `trace.lctl.rules.table`.
 """
 
@@ -467,6 +467,9 @@ CODES: dict[str, Code] = _table(
     RUN060="a step that the run has not executed",
     RUN090="a run without calls of a model",
     RUN091="a distilled plan that does not repeat its run",
+    TST001="test cases that cannot be used",
+    TST002="a test case that fails",
+    TST003="a run that cannot become a test case",
     TMP001="the Temporal engine is not installed",
     TMP002="a Temporal server that does not answer",
     TMP003="an invalid Temporal configuration",

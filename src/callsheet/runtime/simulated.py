@@ -12,10 +12,21 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from callsheet.ir import JSON
-from callsheet.machine import Command, Event, Finish, Machine, Result, Sleep, Started, TimerFired, TimeUp
+from callsheet.machine import (
+    Answered,
+    Command,
+    Event,
+    Finish,
+    Machine,
+    Result,
+    Sleep,
+    Started,
+    TimerFired,
+    TimeUp,
+)
 
-Respond: TypeAlias = "Callable[[Command], tuple[float, Event]]"
-"""The virtual seconds that a command takes, and the event that it ends with."""
+Respond: TypeAlias = "Callable[[Command], tuple[float, Event | None]]"
+"""The virtual seconds that a command takes, and the event that it ends with; None if it never ends."""
 
 
 class Launch(NamedTuple):
@@ -40,6 +51,8 @@ class Simulation:
         limit = machine.limits.max_seconds
         self._deadline = math.inf if limit is None else limit - seconds
         self._before = seconds
+        self._idle = 0.0
+        """The time in which only people were waited for, which does not count."""
         self._due: list[tuple[float, int, Event]] = []
 
     def run(self, inputs: Mapping[str, JSON] | None = None) -> Result:
@@ -54,7 +67,7 @@ class Simulation:
     @property
     def seconds(self) -> float:
         """The seconds spent on the run, including time before the simulation."""
-        return self._before + self.now
+        return self._before + self.now - self._idle
 
     def go_on(self, commands: Sequence[Command]) -> Result:
         """Carry out commands until the end, for a machine that was fed before; raises RuntimeError if it is
@@ -71,8 +84,10 @@ class Simulation:
         """Process the next event; False if none is due."""
         if not self._due:
             return False
-        if self._due[0][0] > self._deadline:
-            self.now = max(self.now, self._deadline)
+        if all(isinstance(event, Answered) for _, _, event in self._due):
+            self._idle += self._due[0][0] - self.now
+        if self._due[0][0] - self._idle > self._deadline:
+            self.now = max(self.now, self._deadline + self._idle)
             self.launch(self._feed(TimeUp(self.seconds)))
             return True
         self.now, _, event = heapq.heappop(self._due)
@@ -94,4 +109,5 @@ class Simulation:
                 if isinstance(command, Sleep)
                 else self._respond(command)
             )
-            heapq.heappush(self._due, (self.now + seconds, len(self.launched), event))
+            if event is not None:
+                heapq.heappush(self._due, (self.now + seconds, len(self.launched), event))

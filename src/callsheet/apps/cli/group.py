@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from io import TextIOWrapper
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
 
 import click
@@ -151,7 +152,7 @@ class RootGroup(LazyCommands):
         except Exception as error:
             from callsheet.apps.cli.error_report import report_error  # noqa: PLC0415 - only for errors
 
-            exit_status = report_error(error, as_json="--json" in arguments_before_dashes)
+            exit_status = report_error(error, as_json=_wants_json(arguments_before_dashes))
             if exit_status is Exit.BUG and "--debug" in arguments_before_dashes:
                 raise
             status = exit_status
@@ -163,3 +164,10 @@ class RootGroup(LazyCommands):
 
             exit_process(status or 0)
         sys.exit(status or 0)
+
+
+def _wants_json(arguments: list[str]) -> bool:
+    """Whether a command line asks for JSON."""
+    if "--json" in arguments or "--format=json" in arguments:
+        return True
+    return any(pair == ("--format", "json") for pair in pairwise(arguments))

@@ -5,18 +5,42 @@ Results go to standard output, messages about them to standard error.
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import sys
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, TextIO, cast
 
 import click
 
 from callsheet.apps.cli.terminal import is_terminal
+from callsheet.apps.rendering.annotations import Format
 from callsheet.apps.rendering.values import escape_terminal_text, without_controls
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, render_all, to_json
+
+
+def output_format(command: Callable[..., Any]) -> Callable[..., Any]:
+    """A decorator for the options `--format` and `--json`, given to a command as its argument `shape`."""
+
+    @functools.wraps(command)
+    def with_format(*, shape: str, as_json: bool, **values: Any) -> Any:
+        if as_json and shape not in (Format.TEXT, Format.JSON):
+            raise click.UsageError(f"--json and --format {shape} cannot both be given")
+        return command(shape=Format.JSON if as_json else Format(shape), **values)
+
+    decorated = click.option("--json", "as_json", is_flag=True, help="The same as --format json.")(
+        with_format
+    )
+    return click.option(
+        "--format",
+        "shape",
+        type=click.Choice([str(shape) for shape in Format]),
+        default=str(Format.TEXT),
+        show_default=True,
+        help="text for people, json for programs; the others for CI services.",
+    )(decorated)
 
 
 def print_json(value: object) -> None:

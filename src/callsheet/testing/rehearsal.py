@@ -1,0 +1,592 @@
+"""Rehearses a plan: runs it in memory and in virtual time, with fakes in place of tools, models and people.
+
+In: a plan, its inputs, fakes and replies. Out: how the run ended, the calls that it made, what it asked, and
+where it came by. It is the machine, the gateway and the checks of any run; only the driver is another one,
+`runtime.simulated`, which waits for nothing. Transforms and pure code are executed as always.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple, Unpack, cast
+
+from callsheet.api.admission import Prepared
+from callsheet.api.arguments import with_secrets
+from callsheet.api.configuration import RuntimeOptions
+from callsheet.api.models import AgentTask, ModelRequest, OperationModel, ReplanRequest
+from callsheet.api.plan import Plan, PlanLike, as_plan
+from callsheet.api.policies import PolicyLike
+from callsheet.api.requirements import local_registry
+from callsheet.api.result import RunResult
+from callsheet.api.runtime import Runtime
+from callsheet.api.session import Session
+from callsheet.api.tools import ToolSource, read_tools
+from callsheet.ir import JSON, CallKind, Effect, call_kind
+from callsheet.ir.operations import CLOCK, COMPUTE
+from callsheet.machine import (
+    Ask,
+    CallModel,
+    CallTool,
+    Command,
+    Compile,
+    Doubted,
+    Event,
+    Limits,
+    Machine,
+    Probe,
+    RunAgent,
+    Started,
+    Succeeded,
+    Verdict,
+    compile_plan,
+)
+from callsheet.machine.events import Answered
+from callsheet.machine.questions import Approval, headline
+from callsheet.ports.builtin import BuiltinSettings, builtin_tools
+from callsheet.ports.calls import CallContext, ToolFailed
+from callsheet.ports.tools import Handler, Tool, ToolSpec
+from callsheet.runtime.answers import Answer, PendingAsk, answered, misfit, pending
+from callsheet.runtime.doubt import DoubtfulCall, RunOutcome
+from callsheet.runtime.gateway import Gateway, Ports
+from callsheet.runtime.launch import bounded
+from callsheet.runtime.simulated import Simulation
+from callsheet.store.labels import LabelStore
+from callsheet.store.snapshots import AskTimes
+from callsheet.testing.fakes import REPLAN, Cast, Fake, Fakes, fakes_of
+from callsheet.testing.walk import Mark, Walk
+
+RUN_ID = "rehearsal"
+AGENT = "AGENT_SOLVE"
+START = datetime(2026, 1, 1, tzinfo=UTC)
+"""The time at which a rehearsal begins, unless the test says another."""
+
+
+class MadeCall(NamedTuple):
+    """A call that a rehearsed run has made: of a tool, a model operation or an agent, at `at` seconds.
+
+    `inputs` are the values of a model operation without a name. `error` is why it failed, "" if it did not.
+    """
+
+    step: str
+    tool: str
+    args: dict[str, JSON]
+    inputs: tuple[JSON, ...] = ()
+    answer: JSON = None
+    error: str = ""
+    at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a person replies to a question or an approval: `to` is a part of its text, or a tool's name.
+
+    `answer` is an Answer; None for nobody who answers, so that the question expires or the run waits.
+    """
+
+    to: str
+    answer: Answer | None
+
+    def fits(self, ask: PendingAsk) -> bool:
+        """Whether this is the reply to a question."""
+        if ask.kind == "approval" and self.to.lstrip("@").upper() == ask.tool:
+            return True
+        return self.to in asked_text(ask)
+
+
+def asked_text(ask: PendingAsk) -> str:
+    """What a person is asked, in one text."""
+    return ask.prompt if ask.kind == "question" else f"may @{ask.tool} be called?"
+
+
+class PosedQuestion(NamedTuple):
+    """A question that a run has asked, and the reply; None if nobody answers, or nobody was told to."""
+
+    ask: PendingAsk
+    reply: Reply | None
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """What a rehearsed run has done. `problems` are calls and questions that the test has said nothing of."""
+
+    plan: Plan
+    result: RunResult
+    calls: tuple[MadeCall, ...]
+    questions: tuple[PosedQuestion, ...]
+    seconds: float
+    """How long it took, in virtual time."""
+    marks: frozenset[Mark] = frozenset()
+    problems: tuple[tuple[str, str], ...] = ()
+    """Steps, and what is missing there."""
+    unused: tuple[Reply, ...] = ()
+    """Replies to questions that were not asked."""
+
+    @property
+    def answer(self) -> JSON:
+        """The answer: of a plan of version 2 as data, else as text."""
+        return self.result.response if self.result.answer is None else self.result.answer
+
+    @property
+    def status(self) -> str:
+        """`done`, `done_with_failures`, `failed`, `refused`, `waiting`, `in_doubt`, …"""
+        return str(self.result.outcome)
+
+    def calls_of(self, tool: str) -> tuple[MadeCall, ...]:
+        """The calls of one tool, in order."""
+        name = tool.lstrip("@").upper()
+        return tuple(call for call in self.calls if call.tool == name)
+
+    def assert_calls(self, *expected: tuple[str, Mapping[str, JSON]]) -> None:
+        """Raise AssertionError unless these calls were made, all of them and in this order.
+
+        Each is the name of a tool with its arguments.
+        """
+        from callsheet.testing.case import ExpectedCall  # noqa: PLC0415 - reads files of cases
+        from callsheet.testing.verdict import differing_calls  # noqa: PLC0415 - as above
+
+        wanted = tuple(ExpectedCall(tool, args) for tool, args in expected)
+        found = differing_calls(wanted, self.calls, "exact")
+        if found:
+            raise AssertionError("\n".join(one.text for one in found))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """What the runs of one test have in common.
+
+    `tools` are real Python functions: they are called where no fake answers. `declared` are the tools whose
+    signatures and effects are known; of others every argument counts, and the effect is `unsafe`. `now` is
+    the time at the start.
+    """
+
+    tools: Sequence[ToolSource] = ()
+    declared: Sequence[ToolSpec] = ()
+    policy: PolicyLike | None = None
+    approve: Sequence[str] = ()
+    limits: Limits = field(default_factory=lambda: Limits(schedule="sequential"))
+    now: datetime = START
+
+
+def rehearse(
+    plan: PlanLike,
+    inputs: Mapping[str, Any] | None = None,
+    *,
+    fakes: Fakes = (),
+    replies: Iterable[Reply] = (),
+    secrets: Mapping[str, Any] | None = None,
+    stage: Stage | None = None,
+) -> Rehearsal:
+    """Run a plan with fakes, in memory and in virtual time. It may be called inside an event loop.
+
+    Raises PlanError for a plan with errors, PolicyRefused if the policy refuses it, CallsheetError for
+    inputs that it cannot take.
+
+    >>> text = 'S1: @LIST_ISSUES (repo="a/b") > $all\\nS2: @RESPOND ($all)'
+    >>> done = rehearse(text, fakes={"list_issues": 3})
+    >>> done.status, done.answer, [(call.tool, call.args) for call in done.calls]
+    ('done', '3', [('LIST_ISSUES', {'repo': 'a/b'})])
+    """
+    values, secret = with_secrets(inputs, secrets)
+    read = as_plan(plan, values.keys())
+    given = fakes_of(fakes)
+    with Rehearsals(stage or Stage()) as rehearsals:
+        return rehearsals.run(read, values, given, tuple(replies), secret)
+
+
+class Stand(Runtime):
+    """A runtime whose tools, model and agent are fakes."""
+
+    def session(self) -> Session:
+        """Its session, which opens nothing."""
+        return Session(self._config)
+
+
+class Rehearsals:
+    """Runs rehearsals one after the other on an event loop of their own; a context manager closes it."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self._loop = asyncio.new_event_loop()
+        self._real = read_tools(stage.tools)
+        self._declared = {spec.name: spec for spec in _builtin_specs()}
+        self._declared |= {spec.name: spec for spec in stage.declared}
+        self._declared |= {tool.spec.name: tool.spec for tool in self._real}
+
+    def __enter__(self) -> Rehearsals:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the event loop."""
+        if not self._loop.is_closed():
+            self.in_thread(self._end)
+
+    def _end(self) -> None:
+        self._loop.run_until_complete(self._loop.shutdown_default_executor())
+        self._loop.close()
+
+    def run(
+        self,
+        plan: Plan,
+        inputs: Mapping[str, JSON],
+        fakes: Sequence[Fake] = (),
+        replies: Sequence[Reply] = (),
+        secret: frozenset[str] = frozenset(),
+        now: datetime | None = None,
+    ) -> Rehearsal:
+        """Rehearse a plan; raises as `rehearse` does. `now` is its start, by default that of the stage."""
+        start = now or self._stage.now
+        return self.in_thread(lambda: self._run(plan, inputs, fakes, replies, secret, start))
+
+    @staticmethod
+    def in_thread(work: Any) -> Any:
+        """Do work that needs an event loop of its own: in a thread if one is running here."""
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return work()
+        done: list[Any] = []
+        failed: list[BaseException] = []
+
+        def carry_out() -> None:
+            try:
+                done.append(work())
+            except BaseException as error:
+                failed.append(error)
+
+        thread = threading.Thread(target=carry_out, name="callsheet rehearsal")
+        thread.start()
+        thread.join()
+        if failed:
+            raise failed[0]
+        return done[0]
+
+    def _run(
+        self,
+        plan: Plan,
+        inputs: Mapping[str, JSON],
+        fakes: Sequence[Fake],
+        replies: Sequence[Reply],
+        secret: frozenset[str],
+        start: datetime,
+    ) -> Rehearsal:
+        from callsheet.api.arguments import RunInputs  # noqa: PLC0415 - a name of this function only
+        from callsheet.api.handle import Observers  # noqa: PLC0415 - as above
+
+        company = _Directed(Cast(fakes))
+        runtime = self.stand(plan, company)
+
+        async def prepare() -> tuple[Prepared, Ports]:
+            async with runtime.session() as session:
+                prepared = await session.prepare(plan, RunInputs(inputs, secret), None)
+                return prepared, session.ports(Observers())
+
+        prepared, ports = self._loop.run_until_complete(prepare())
+        return _Show(plan, prepared, ports, company, self._loop, replies, start).play()
+
+    def stand(self, plan: Plan, company: Company, **options: Unpack[RuntimeOptions]) -> Stand:
+        """A runtime for a plan in which a company of fakes plays tools, model and agent."""
+        stage = self._stage
+        given: RuntimeOptions = {"limits": stage.limits, "on_approval": lambda _: None, **options}
+        return Stand(
+            self._tools(plan, company),
+            model=OperationModel(company.model),
+            agent=company.agent,
+            compiler=company.new_plan,
+            policy=stage.policy,
+            approve=stage.approve,
+            **given,
+        )
+
+    def _tools(self, plan: Plan, company: Company) -> list[Tool]:
+        """A tool for each name that the plan calls or a fake has; transforms without a fake stay real."""
+        faked = company.cast.names()
+        called = [step.call for step in plan.steps if step.call is not None]
+        names = dict.fromkeys([*(call.tool for call in called), *sorted(faked)])
+        handlers = {tool.spec.name: tool.handler for tool in self._real}
+        tools: list[Tool] = []
+        for name in names:
+            if call_kind(name) is not CallKind.TOOL or name == REPLAN:
+                continue
+            if name in transforms() and name not in faked:
+                continue
+            spec = self._declared.get(name) or _undeclared(name, plan)
+            real = handlers.get(name)
+
+            async def answer(
+                args: dict[str, Any], context: CallContext, name: str = name, real: Handler | None = real
+            ) -> Any:
+                return await company.answer(name, args, context, real)
+
+            tools.append(Tool(replace(spec, name=name, refusal=None, timeout=None), answer))
+        return tools
+
+
+def _undeclared(name: str, plan: Plan) -> ToolSpec:
+    """The declaration of a tool of which only the calls in the plan are known."""
+    args = dict.fromkeys(
+        arg for step in plan.steps if step.call is not None and step.call.tool == name
+        for arg, _ in step.call.named
+    )  # fmt: skip
+    schema: dict[str, Any] = {"type": "object", "properties": {arg: {} for arg in args}}
+    return ToolSpec(name, name.lower(), "", schema, effect=Effect.UNSAFE)
+
+
+def _builtin_specs() -> list[ToolSpec]:
+    place = Path()
+    return [tool.spec for tool in builtin_tools(BuiltinSettings(workspace=place, data=place, host=True))]
+
+
+class Company:
+    """The fakes of one run at work: which one answers a call, and the calls that none answers."""
+
+    def __init__(self, cast: Cast) -> None:
+        self.cast = cast
+        self.missing: list[str] = []
+
+    def pick(self, name: str, args: Mapping[str, JSON]) -> Fake | None:
+        """The fake that answers a call."""
+        return self.cast.take(name, args)
+
+    async def given(self, fake: Fake | None, name: str, args: Mapping[str, Any]) -> Any:
+        """What a fake gives; raises ToolFailed for a failure, and if there is no fake."""
+        if fake is None:
+            why = self.cast.why_none(name)
+            self.missing.append(why)
+            raise ToolFailed(f"the test has no answer: {why}")
+        value = fake.give(args)
+        return await value if inspect.isawaitable(value) else value
+
+    async def answer(
+        self, name: str, args: dict[str, Any], context: CallContext, real: Handler | None
+    ) -> Any:
+        """The value of a call of a tool: that of a fake, or of the real function where no fake answers."""
+        fake = self.pick(name, args)
+        if fake is None and real is not None:
+            return await real(args, context)
+        return await self.given(fake, name, args)
+
+    async def model(self, request: ModelRequest) -> Any:
+        """The value of a model operation."""
+        args = dict(request.arguments)
+        return await self.given(self.pick(request.operation, args), request.operation, args)
+
+    async def agent(self, task: AgentTask) -> Any:
+        """The value of an agent."""
+        args = dict(task.arguments)
+        return await self.given(self.pick(AGENT, args), AGENT, args)
+
+    async def new_plan(self, request: ReplanRequest) -> str:
+        """The text of the plan for a RE-PLAN."""
+        args: dict[str, JSON] = {"reason": request.reason}
+        return str(await self.given(self.pick(REPLAN, args), REPLAN, args))
+
+
+class _Directed(Company):
+    """A company that is told which fake answers the call under way."""
+
+    taken: Fake | None = None
+
+    def pick(self, name: str, args: Mapping[str, JSON]) -> Fake | None:
+        """The fake that was taken for the call."""
+        return self.taken
+
+
+class _Show:
+    """One rehearsed run."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        prepared: Prepared,
+        ports: Ports,
+        company: _Directed,
+        loop: asyncio.AbstractEventLoop,
+        replies: Sequence[Reply],
+        start: datetime,
+    ) -> None:
+        self._plan, self._prepared, self._ports = plan, prepared, ports
+        self._company, self._loop, self._start = company, loop, start
+        self._left = list(replies)
+        self._calls: list[MadeCall] = []
+        self._questions: list[PosedQuestion] = []
+        self._problems: list[tuple[str, str]] = []
+        self._waiting: list[PendingAsk] = []
+        self._doubts: list[DoubtfulCall] = []
+        self._walk = Walk()
+
+    def play(self) -> Rehearsal:
+        """Run it to its end, or until it waits for people or decisions."""
+        launch = self._prepared.launch
+        launch.check(self._prepared.plan)
+        program = compile_plan(self._prepared.plan, launch.facts)
+        self._walk.prepare(program)
+        rules = launch.approve, launch.approval_timeout, launch.enforcement
+        machine = Machine(program, bounded(launch.limits, launch.policy), self._walk.note, *rules)
+        with ExitStack() as stack:
+            self._gateway = self._opened(stack)
+            self._simulation = simulation = Simulation(machine, self._respond)
+            self._walk.attend(machine)
+            simulation.launch(machine.feed(Started(launch.inputs)))
+            while machine.result is None and simulation.step():
+                pass
+        self._walk.end()
+        seconds = round(simulation.now, 3)
+        outcome = RunOutcome(
+            RUN_ID,
+            None if machine.result is None else machine.result.timed(round(simulation.seconds, 3)),
+            in_doubt=tuple(self._doubts),
+            waiting=tuple(self._waiting),
+            usage=machine.usage()
+            if machine.result is None
+            else machine.result.timed(round(simulation.seconds, 3)).usage,
+        )
+        return Rehearsal(
+            self._plan,
+            RunResult.of(outcome, diagnostics=self._prepared.diagnostics),
+            tuple(self._calls),
+            tuple(self._questions),
+            seconds,
+            frozenset(self._walk.marks),
+            tuple(self._problems),
+            tuple(self._left),
+        )
+
+    def _opened(self, stack: ExitStack) -> Gateway:
+        launch, ports = self._prepared.launch, self._ports
+        at_once = launch.limits.max_concurrency_by_tool
+        if launch.policy is None:
+            return Gateway(ports, RUN_ID, launch.facts, at_once)
+        from callsheet.runtime.guard import Guard, GuardedGateway  # noqa: PLC0415 - only under a policy
+
+        labels = stack.enter_context(LabelStore.in_memory())
+        guard = Guard(launch.policy, launch.verified, labels, clock=self._wall_time)
+        return GuardedGateway(ports, RUN_ID, guard, launch.facts, at_once)
+
+    def _wall_time(self) -> float:
+        return (self._start + timedelta(seconds=self._simulation.now)).timestamp()
+
+    # ------------------------------------------------------------ commands
+
+    def _respond(self, command: Command) -> tuple[float, Event | None]:
+        """How long a command takes, and what comes of it."""
+        match command:
+            case Ask():
+                return self._reply(command)
+            case CallTool(tool=tool) if tool == CLOCK:
+                now = self._start + timedelta(seconds=self._simulation.now)
+                return 0.0, Succeeded(command.key, now.isoformat())
+            case CallTool(tool=tool, args=args):
+                return self._carry_out(command, tool, args)
+            case (
+                CallModel(tool=tool, args=args, inputs=inputs) | RunAgent(tool=tool, args=args, inputs=inputs)
+            ):
+                return self._carry_out(command, tool, args, tuple(inputs))
+            case Compile(reason=reason):
+                return self._carry_out(command, REPLAN, {"reason": reason})
+            case Probe():
+                return 0.0, Doubted(command.key, "a test has no probe")
+            case _:
+                raise TypeError(f"{type(command).__name__} is not rehearsed")
+
+    def _carry_out(
+        self,
+        command: CallTool | CallModel | RunAgent | Compile,
+        tool: str,
+        args: Mapping[str, JSON],
+        inputs: tuple[JSON, ...] = (),
+    ) -> tuple[float, Event | None]:
+        company, place = self._company, len(self._company.missing)
+        fake = company.taken = company.cast.take(tool, args)
+        event = self._loop.run_until_complete(self._gateway.carry_out(command))
+        for why in company.missing[place:]:
+            self._problems.append((command.step, f"{why}: {call_text(tool, args, inputs)}"))
+        if isinstance(event, Doubted):
+            self._doubts.append(
+                DoubtfulCall(command.key, command.step, tool, dict(args), self._wall_time(), why=event.reason)
+            )
+        if self._is_counted(command, fake):
+            value = event.value if isinstance(event, Succeeded) else None
+            error = "" if isinstance(event, Succeeded) else str(getattr(event, "error", "") or "")
+            at = round(self._simulation.now, 3)
+            self._calls.append(MadeCall(command.step, tool, dict(args), inputs, value, error, at))
+        return 0.0 if fake is None else fake.seconds, cast("Event", event)
+
+    def _is_counted(self, command: object, fake: Fake | None) -> bool:
+        """Whether a call is one that a test speaks of: not pure code, nor a transform without a fake."""
+        if isinstance(command, Compile):
+            return False
+        if not isinstance(command, CallTool) or fake is not None:
+            return True
+        if command.tool == COMPUTE:
+            return False
+        route = self._ports.route(command.tool)
+        return route is None or command.tool not in transforms()
+
+    def _reply(self, ask: Ask) -> tuple[float, Event | None]:
+        """The answer of a person, by what the test says; without a word of it, no."""
+        timeout = ask.asked.timeout
+        now = self._wall_time()
+        posed = AskTimes(now, None if timeout is None else now + timeout)
+        shown = pending(RUN_ID, ask.key, ask.step, ask.asked, posed)
+        reply = next((one for one in self._left if one.fits(shown)), None)
+        self._questions.append(PosedQuestion(shown, reply))
+        if reply is None:
+            what = "approval" if isinstance(ask.asked, Approval) else "question"
+            self._problems.append((ask.step, f"the test has no reply to the {what} {headline(ask.asked)!r}"))
+            return 0.0, answered(ask.key, ask.asked, Answer.deny(note="the test has no reply"))
+        self._left.remove(reply)
+        if reply.answer is None:
+            if timeout is None:
+                self._waiting.append(shown)
+                return 0.0, None
+            return timeout, Answered(ask.key, ask.asked.digest, Verdict.EXPIRE)
+        wrong = misfit(ask.asked, reply.answer)
+        if wrong is not None:
+            self._problems.append((ask.step, f"the reply to {headline(ask.asked)!r} does not fit: {wrong}"))
+            return 0.0, answered(ask.key, ask.asked, Answer.deny(note=f"it does not fit: {wrong}"))
+        return 0.0, answered(ask.key, ask.asked, reply.answer)
+
+
+@cache
+def transforms() -> frozenset[str]:
+    """The tools that are executed as always: they only compute."""
+    return frozenset(tool.spec.name for tool in local_registry((), None))
+
+
+def call_text(tool: str, args: Mapping[str, JSON], inputs: Sequence[JSON] = ()) -> str:
+    """A call as a plan writes it.
+
+    >>> call_text("LIST_ISSUES", {"repo": "a/b", "limit": 3})
+    '@LIST_ISSUES (repo="a/b", limit=3)'
+    """
+    import json  # noqa: PLC0415 - only where something is told
+
+    parts = [json.dumps(value, ensure_ascii=False, default=str) for value in inputs]
+    parts += [f"{name}={json.dumps(value, ensure_ascii=False, default=str)}" for name, value in args.items()]
+    text = f"@{tool} ({', '.join(parts)})"
+    return text if len(text) <= 300 else text[:299] + "…"
+
+
+__all__ = [
+    "START",
+    "Answer",
+    "MadeCall",
+    "PosedQuestion",
+    "Rehearsal",
+    "Rehearsals",
+    "Reply",
+    "Stage",
+    "call_text",
+    "rehearse",
+]

@@ -1,0 +1,133 @@
+"""Runs files of cases: a verdict for each case, and the coverage of each plan by all of its cases.
+
+In: paths of files of cases, the declarations of tools. Out: for each file how its cases went. A case whose
+plan cannot run (it has errors, the policy refuses it) fails with that, unless it expects to be refused.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from callsheet.api.plan import Plan
+from callsheet.api.proving import PolicyRefused
+from callsheet.diagnostics import CallsheetError
+from callsheet.machine import Limits
+from callsheet.ports.tools import ToolSpec
+from callsheet.testing.case import Case, CaseFile
+from callsheet.testing.coverage import Coverage, coverage_of
+from callsheet.testing.rehearsal import Rehearsal, Rehearsals, Stage
+from callsheet.testing.verdict import Difference, differences
+from callsheet.testing.walk import Mark
+
+
+@dataclass(frozen=True, slots=True)
+class CaseResult:
+    """How a case went: its differences, None of them if it passed. `seconds` are those of a clock."""
+
+    case: Case
+    differences: tuple[Difference, ...]
+    seconds: float
+    rehearsal: Rehearsal | None = None
+
+    @property
+    def passed(self) -> bool:
+        """Whether all was as expected."""
+        return not self.differences
+
+
+@dataclass(slots=True)
+class FileResult:
+    """How the cases of a file went, and what they covered of its plan."""
+
+    file: CaseFile
+    plan: Plan
+    results: list[CaseResult] = field(default_factory=list[CaseResult])
+
+    @property
+    def coverage(self) -> Coverage:
+        """The coverage of the plan by all cases."""
+        marks: set[Mark] = set()
+        for result in self.results:
+            marks |= frozenset() if result.rehearsal is None else result.rehearsal.marks
+        return coverage_of(self.plan, marks)
+
+    def place(self, difference: Difference) -> str:
+        """The place of a difference in the plan, as `FILE:LINE`; "" if it has none."""
+        line = self.line(difference)
+        return f"{self.file.plan}:{line}" if line else ""
+
+    def line(self, difference: Difference) -> int:
+        """The line of a difference in the plan; 0 if it has none."""
+        own = difference.step.rpartition("/")[2].partition("[")[0]
+        step = self.plan.ir.step(own) if own else None
+        source = self.plan.source
+        if step is None or step.span is None or source is None:
+            return 0
+        return source.position(step.span.start).line
+
+
+def run_file(
+    file: CaseFile,
+    declared: Callable[[Plan], Sequence[ToolSpec]] = lambda _: (),
+    *,
+    only: str | None = None,
+    tell: Callable[[CaseResult], None] = lambda _: None,
+) -> FileResult:
+    """Run the cases of a file, those whose name contains `only`; `tell` hears of each as it ends.
+
+    Raises PlanError if the plan cannot be read, CallsheetError for tools that cannot be used.
+    """
+    plan = Plan.load(file.plan)
+    done = FileResult(file, plan)
+    stage = Stage(
+        tools=file.tools,
+        declared=declared(plan),
+        policy=file.policy,
+        approve=file.approve,
+        limits=Limits(schedule="sequential"),
+    )
+    with Rehearsals(stage) as rehearsals:
+        for case in file.cases:
+            if only is None or only in case.name:
+                result = _run(rehearsals, plan, case)
+                done.results.append(result)
+                tell(result)
+    return done
+
+
+def _run(rehearsals: Rehearsals, plan: Plan, case: Case) -> CaseResult:
+    began = time.monotonic()
+    inputs = {**case.inputs, **case.secrets}
+    try:
+        done = rehearsals.run(plan, inputs, case.fakes, case.replies, frozenset(case.secrets), case.now)
+    except CallsheetError as error:
+        found: tuple[Difference, ...] = ()
+        if not (isinstance(error, PolicyRefused) and case.outcome == "refused"):
+            found = tuple(
+                Difference(f"{one.code}: {one.message}", one.step or "")
+                for one in error.diagnostics
+                if one.is_error
+            )
+        return CaseResult(case, found, time.monotonic() - began)
+    return CaseResult(case, differences(case, done), time.monotonic() - began, done)
+
+
+def case_files(paths: Iterable[Path]) -> tuple[Path, ...]:
+    """The files of cases at these paths: files themselves, and all below folders, in order."""
+    from callsheet.testing.case import ENDING  # noqa: PLC0415 - a name of this function only
+
+    found: list[Path] = []
+    for path in paths:
+        if path.is_dir():
+            hidden = (".", "__pycache__", "node_modules")
+            found += sorted(
+                one
+                for one in path.rglob(f"*{ENDING}")
+                if not any(part.startswith(hidden) for part in one.relative_to(path).parts[:-1])
+            )
+        else:
+            found.append(path)
+    return tuple(dict.fromkeys(found))
