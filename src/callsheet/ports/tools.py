@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, did_you_mean
 from callsheet.ir import JSON, Effect, OnInDoubt, ToolClass, class_of_effect
-from callsheet.ir.inverse import Inverse
 from callsheet.ports.calls import CallContext
 
 if TYPE_CHECKING:
+    from callsheet.ir.inverse import Inverse
     from callsheet.ports.probes import Prober
 
 Handler: TypeAlias = Callable[[dict[str, Any], CallContext], Awaitable[JSON]]

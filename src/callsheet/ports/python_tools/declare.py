@@ -9,14 +9,13 @@ import hashlib
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from callsheet import lazy
 from callsheet.diagnostics import did_you_mean
 from callsheet.diagnostics.wrong_type import wanted
 from callsheet.ir import JSON, CallKind, Effect, OnInDoubt, ToolClass, call_kind, canonical_tool_name
 from callsheet.ir.canon import canonical_bytes
-from callsheet.ir.inverse import Inverse, NotAnInverse, read_inverse
 from callsheet.ir.operations import CONTROL_WORDS
 from callsheet.ports.answers import Answerer, may_report, read_answer
 from callsheet.ports.calls import CallContext, ToolFailed, ToolRaised
@@ -25,6 +24,9 @@ from callsheet.ports.python_tools.annotations import to_json
 from callsheet.ports.python_tools.signature import Signature, cannot, read_signature
 from callsheet.ports.python_tools.threads import Threaded
 from callsheet.ports.tools import Handler, Tool, ToolSpec
+
+if TYPE_CHECKING:
+    from callsheet.ir.inverse import Inverse
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -216,6 +218,8 @@ def _word(function: Callable[..., Any], kind: type[_Word], what: str, given: str
 
 
 def _inverse(function: Callable[..., Any], text: str) -> Inverse:
+    from callsheet.ir.inverse import NotAnInverse, read_inverse  # noqa: PLC0415 - few tools have one
+
     try:
         return read_inverse(wanted("undo", text, str, "a call as text"))
     except NotAnInverse as error:
