@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from callsheet.ir.inputs import NotOfType, input_schema, read_inputs, read_text, read_value
 from callsheet.ir.tree import Input, Tree
 from callsheet.ir.types import Basic, DictOf, ListOf, Maybe, Named, OneOf, Record, Type, json_schema
+from callsheet.machine.tree.typing import conformed
 
 TICKET = Record((("id", Basic.INT), ("labels", Maybe(ListOf(Basic.STR)))))
 NAMED = {"Ticket": TICKET}
@@ -55,7 +56,7 @@ def test_a_value_of_the_type_is_read(of: Type, value: Any, read: Any) -> None:
         (
             Basic.DATE,
             TIME,
-            "a date such as 2026-11-28 is needed, not a datetime, which JSON does not have",
+            "a date such as 2026-11-28 is needed, not a datetime",
             "",
         ),
         (OneOf(("bug", 1)), True, 'one of "bug" | 1 is needed, not true', ""),
@@ -70,6 +71,15 @@ def test_a_value_of_another_type_is_refused_with_its_place(
     with pytest.raises(NotOfType) as caught:
         read_value(of, value, NAMED)
     assert (str(caught.value), caught.value.path) == (message, path)
+
+
+def test_casts_of_runs_read_values_by_the_same_rule() -> None:
+    assert conformed({"id": "x"}, TICKET, NAMED)[1] == ".id: an int is needed, not the string 'x'"
+    assert conformed(("2026-11-28",), ListOf(Basic.DATE), {}) == ([DAY], "")
+    assert conformed(float("inf"), Basic.FLOAT, {}) == (float("inf"), "")
+    for number in (10**17, 10**400, 2**60 + 1):
+        made, wrong = conformed(number, Basic.FLOAT, {})
+        assert (type(made), bool(wrong)) == ((float, False) if number == 10**17 else (int, True))
 
 
 @pytest.mark.parametrize(

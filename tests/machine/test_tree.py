@@ -100,7 +100,7 @@ def test_cast_checks_and_reads_json_text() -> None:
     assert one.result.answer == 3
     two = bench("S1: @READ (x=1) > $rows:list[int]\n@RESPOND (sum($rows))")
     two.ok("S1.1", ["a"])
-    assert two.result.error == 'CAST: $rows: [0]: "a" is no int'
+    assert two.result.error == "CAST: $rows: [0]: an int is needed, not the string 'a'"
 
 
 def test_absent_field_names_what_there_is() -> None:

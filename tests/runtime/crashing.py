@@ -41,6 +41,8 @@ S9: @RESPOND ("$found", "$written", $w, $k, $n, $last)
 LAUNCH = Launch(facts=FACTS, inputs={"n": "start"}, limits=Limits(window=2), source=PLAN)
 FAILING = frozenset({"S2.1.1", "S2.1.2", "S2.3.1", "S8.0.1"})
 Die = Callable[[str], None]
+PAUSE = 0.002
+"""Seconds that a call waits before its effect, and after it."""
 
 
 def value_of(key: str) -> JSON:
@@ -52,12 +54,12 @@ def value_of(key: str) -> JSON:
 
 def tools(effects: Path, die: Die) -> dict[str, Any]:
     async def call(args: dict[str, Any], context: CallContext) -> JSON:
-        await asyncio.sleep(0.002)
+        await asyncio.sleep(PAUSE)
         die("before")
         with effects.open("a") as file:
             file.write(f"{context.key}\n")
         die("after")
-        await asyncio.sleep(0.002)
+        await asyncio.sleep(PAUSE)
         if context.key in FAILING:
             raise ToolFailed(f"not yet: {context.key}")
         return value_of(context.key)

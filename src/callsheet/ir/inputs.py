@@ -1,7 +1,8 @@
-"""The inputs of a version 2 plan: values for them read by their types, and their JSON Schema.
+"""Which value is of which declared type; so the inputs of a version 2 plan are read. Their JSON Schema.
 
-In: the plan's tree, JSON values, or texts as a shell gives them. Out: the values of the variables, among them
-dates and durations, or diagnostics (RUN035 to RUN037). Every face reads inputs here, before anything runs.
+In: the plan's tree, JSON values, values of a run, or texts as a shell gives them. Out: the values of the
+variables, among them dates and durations, or diagnostics (RUN035 to RUN037). Every face reads inputs here,
+before anything runs.
 """
 
 from __future__ import annotations
@@ -42,63 +43,71 @@ class NotOfType(Exception):
         self.wanted, self.found, self.path = wanted, found, path
 
 
-def read_value(of: Type, value: Any, named: Mapping[str, Record]) -> Any:
-    """A JSON value as one of a type; numbers are converted without loss, texts to dates and durations.
+def read_value(of: Type, value: Any, named: Mapping[str, Record], *, in_run: bool = False) -> Any:
+    """A value as one of a type; numbers are converted without loss, texts to dates and durations.
 
-    `named` has the records that the plan declares. Raises NotOfType.
+    `named` has the records that the plan declares. A value of a run (`in_run`) may be what JSON does not
+    have: a tuple counts as a list, and a float may be infinite. Raises NotOfType.
 
     >>> read_value(ListOf(Basic.FLOAT), [1, 2.5], {}), read_value(Basic.DURATION, "90s", {})
     ([1.0, 2.5], datetime.timedelta(seconds=90))
     """
     match of:
         case Basic():
-            return _basic(of, value)
+            return _basic(of, value, in_run)
         case ListOf(item=item):
-            if not isinstance(value, list):
+            if not isinstance(value, list) and not (in_run and isinstance(value, tuple)):
                 _refuse(of, value)
             items = cast("list[Any]", value)
-            return [_part(item, one, named, f"[{number}]") for number, one in enumerate(items)]
+            return [_part(item, one, named, f"[{number}]", in_run) for number, one in enumerate(items)]
         case DictOf(value=inner):
             if not isinstance(value, dict):
                 _refuse(of, value)
-            members = cast("dict[str, Any]", value)
-            return {key: _part(inner, one, named, f".{key}") for key, one in members.items()}
+            members = cast("dict[Any, Any]", value)
+            return {key: _part(inner, one, named, _step(key), in_run) for key, one in members.items()}
         case OneOf(values=values):
             if not any(type(one) is type(value) and one == value for one in values):
                 _refuse(of, value)
             return value
         case Maybe(of=inner):
-            return None if value is None else read_value(inner, value, named)
+            return None if value is None else read_value(inner, value, named, in_run=in_run)
         case Named(name=name):
             record = named.get(name)
-            return value if record is None else _record(record, value, named, name)
+            return value if record is None else _record(record, value, named, name, in_run)
         case Record():
-            return _record(of, value, named, type_text(of))
+            return _record(of, value, named, type_text(of), in_run)
     assert_never(of)
 
 
-def _part(of: Type, value: Any, named: Mapping[str, Record], step: str) -> Any:
+def _step(key: object) -> str:
+    """The step of a path to a member of a dict."""
+    return f".{key}" if isinstance(key, str) else f"[{key!r}]"
+
+
+def _part(of: Type, value: Any, named: Mapping[str, Record], step: str, in_run: bool) -> Any:
     try:
-        return read_value(of, value, named)
+        return read_value(of, value, named, in_run=in_run)
     except NotOfType as error:
         raise NotOfType(error.wanted, error.found, step + error.path) from None
 
 
-def _record(record: Record, value: Any, named: Mapping[str, Record], words: str) -> dict[str, Any]:
+def _record(
+    record: Record, value: Any, named: Mapping[str, Record], words: str, in_run: bool
+) -> dict[str, Any]:
     """A record with its fields read; others that it has are kept as they are."""
     if not isinstance(value, dict):
         raise NotOfType(words, described(value))
     made: dict[str, Any] = dict(cast("dict[str, Any]", value))
     for name, of in record.fields:
         if name in made:
-            made[name] = _part(of, made[name], named, f".{name}")
+            made[name] = _part(of, made[name], named, f".{name}", in_run)
         elif not isinstance(of, Maybe):
-            there = ", ".join(list(made)[:12]) or "no fields"
+            there = ", ".join(map(str, list(made)[:12])) or "no fields"
             raise NotOfType(f"{words} with the field {name}", f"one with {there}")
     return made
 
 
-def _basic(of: Basic, value: Any) -> Any:
+def _basic(of: Basic, value: Any, in_run: bool) -> Any:
     kind = cast("type[Any]", type(value))
     match of:
         case Basic.JSON:
@@ -111,9 +120,9 @@ def _basic(of: Basic, value: Any) -> Any:
             return value
         case Basic.INT if kind is float and value.is_integer():
             return int(value)
-        case Basic.FLOAT if kind is float and math.isfinite(value):
+        case Basic.FLOAT if kind is float and (in_run or math.isfinite(value)):
             return value
-        case Basic.FLOAT if kind is int and abs(value) < _EXACT:
+        case Basic.FLOAT if kind is int and _is_exact(value):
             return float(value)
         case Basic.DATE | Basic.DATETIME | Basic.DURATION:
             if kind is _OBJECTS[of]:
@@ -126,12 +135,19 @@ def _basic(of: Basic, value: Any) -> Any:
 
 
 _OBJECTS = {Basic.DATE: date, Basic.DATETIME: datetime, Basic.DURATION: timedelta}
-_EXACT = 1 << 53
 _FORMS = {
     Basic.DATE: "a date such as 2026-11-28",
     Basic.DATETIME: "a time such as 2026-11-28T12:00:00Z",
     Basic.DURATION: "a duration such as 2d or 1h30m",
 }
+
+
+def _is_exact(number: int) -> bool:
+    """Whether a float has this very value."""
+    try:
+        return float(number) == number
+    except OverflowError:
+        return False
 
 
 def _of_text(of: Basic, text: str) -> date | timedelta:
@@ -149,7 +165,13 @@ def _of_text(of: Basic, text: str) -> date | timedelta:
 
 def _refuse(of: Type, value: Any) -> NoReturn:
     wanted = _FORMS[of] if isinstance(of, Basic) and of in _FORMS else _article(type_text(of))
-    raise NotOfType(wanted, described(value))
+    raise NotOfType(wanted, _found(value))
+
+
+def _found(value: Any) -> str:
+    """How an error names a value; those of plans that JSON does not have by their types there."""
+    names = {datetime: "a datetime", date: "a date", timedelta: "a duration"}
+    return names.get(cast("type[Any]", type(value))) or described(value)
 
 
 def _article(words: str) -> str:
