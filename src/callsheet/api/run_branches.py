@@ -151,7 +151,7 @@ async def supersede(journal: Journal, run_id: str, new_id: str) -> None:
 
 def begins_at(journal: Journal, run_id: str, place: str) -> int:
     """The last event that a rerun from this step would keep; raises JournalError as `forking.rerun` does."""
-    return forking.rerun(journal, run_id, place).at
+    return forking.beginning_of(journal, run_id, place)
 
 
 async def _revised(draft: Draft, rules: BranchRules) -> Revision:
