@@ -39,6 +39,51 @@ def test_explain_schedule_prints_json(machine):
     assert said["steps"][1]["why"] == "a person is asked first"
 
 
+def test_explain_schedule_says_what_runs_side_by_side_in_blocks_and_why(machine):
+    steps = """INPUT $names: list[int]
+PLAN one ($n: int) -> int {
+  A1: @ADD (a=$n) > $x
+  RETURN ($x)
+}
+S1: ?FOREACH ($n IN $names) TOGETHER MAX 3 {
+  S2: CALL one (n=$n)
+}
+@PARALLEL {
+  S3: @ADD (a=1) > $a
+  S4: @ADD (a=2) > $b
+}
+LET $left = 3
+S5: ?FOREACH ($n IN $names) {
+  SET $left = $left - 1
+}
+S6: ?FOREACH ($n IN $names) {
+  S7: @ADD (a=$n) > $c
+}
+S8: ?FOREACH ($n IN $names) {
+  ?IF ($n > 2) {
+    S9: @NOTE (line="x")
+  }
+}"""
+    plan = machine.plan(steps)
+    Path(plan).write_text(f"# ltp: 2\n{steps}\n@RESPOND ($a)\n")
+    said = machine("explain-schedule", plan, "--tools", machine.tools)
+    assert said.stdout.splitlines() == [
+        "A1 starts in its turn",
+        "S1 runs its items side by side: it says TOGETHER, at most 3 at a time",
+        "  S2 starts in its turn",
+        "parallel1 starts its members together: S3, S4",
+        "  S3 starts in its turn",
+        "  S4 starts in its turn",
+        "S5 runs its items one after another: it sets $left, which the next item sees",
+        "S6 runs its items side by side: all its calls only read",
+        "  S7 starts in its turn",
+        "S8 runs its items one after another: S9 @NOTE may write",
+        "    S9 starts in its turn",
+    ]
+    rows = machine.json("explain-schedule", plan, "--tools", machine.tools)["steps"]
+    assert (rows[1]["starts"], rows[9]["why"]) == ("side by side", "S9 @NOTE may write")
+
+
 def test_readme_quotes_schedule_of_example():
     from click.testing import CliRunner
 

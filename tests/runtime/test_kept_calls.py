@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from callsheet import CallsheetError, Plan, Runtime, tool
+from callsheet import CallsheetError, Plan, PolicyRefused, Runtime, tool
 from callsheet.ir.labels import read_label
 from callsheet.machine import ToolFacts
 from callsheet.policy.model import Policy, ToolRule
@@ -205,3 +205,29 @@ def test_notes_of_a_kept_call_are_there_for_the_rest(tmp_path: Path) -> None:
     run = calls.run_sync(text)
     edited = text.replace("S2:", 'S3: @GET_WM ("k") > $k\nS2:').replace("(1)", "($k)")
     assert calls.rerun_sync(run.run_id, plan=edited, effects=True).answer == "noted"
+
+
+def test_edited_plan_is_proved_under_the_policy_of_the_run(tmp_path: Path) -> None:
+    made = list[str]()
+
+    @tool(effect="read")
+    def diary() -> str:
+        made.append("diary")
+        return "private"
+
+    @tool
+    def post(text: str) -> str:
+        made.append("post")
+        return "posted"
+
+    rules = {
+        "DIARY": ToolRule(egress=False, destructive=False, idempotent=True, returns=read_label("T/priv")),
+        "POST": ToolRule(egress=True, destructive=False, idempotent=False, returns=read_label("T/pub")),
+    }
+    calls = Runtime([diary, post], journal=tmp_path / "j.db", policy=Policy(tools=rules))
+    run = calls.run_sync('# ltp: 2\nS1: @DIARY () > $d\nS2: @POST (text="hello")\n@RESPOND ("done")\n')
+    with pytest.raises(PolicyRefused):
+        calls.rerun_sync(
+            run.run_id, plan="# ltp: 2\nS1: @DIARY () > $d\nS2: @POST (text=$d)\n@RESPOND (1)\n", effects=True
+        )
+    assert made == ["diary", "post"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from tests.plans import FACTS, INPUTS
 from tests.runtime.test_drivers_agree import SEEDS, ports_of, simulation
 from tests.structured_plans import programs
 
-from callsheet import CallsheetError, Runtime, tool
+from callsheet import CallsheetError, RunResult, Runtime, tool
 from callsheet.ir import JSON, Plan
 from callsheet.ir.labels import read_label
 from callsheet.ir.tree import Act, acts
@@ -26,10 +27,11 @@ from callsheet.machine.tree.statements import as_argument
 from callsheet.machine.tree.variables import names_in, scopes_under_way
 from callsheet.policy.model import Policy, ToolRule
 from callsheet.runtime.edits import Edits
-from callsheet.runtime.forking import Forking, fork
+from callsheet.runtime.effects import EffectAhead
+from callsheet.runtime.forking import Forking, beginning_of, fork
 from callsheet.runtime.launch import Launch
 from callsheet.runtime.runs import start_run
-from callsheet.store import Journal
+from callsheet.store import Journal, JournalError
 from callsheet.trace.replay import state_at_event
 
 LIMITS = Limits(max_steps=500, window=3, retry_delay=0.0)
@@ -125,8 +127,8 @@ def test_every_call_with_effects_that_a_fork_makes_was_shown(
             place = item_of(call.key)
             shown = next((one for one in effect.calls if one.key and item_of(one.key) == place), None)
             assert shown is not None or effect.repeats or any(not one.key for one in effect.calls)
-            for name, given_value in {} if shown is None else shown.args.items():
-                assert not is_known(given_value) or is_same(given_value, call.args[name])
+            exact = {} if shown is None else dict(shown.args)
+            assert all(not is_known(exact[name]) or is_same(exact[name], call.args[name]) for name in exact)
 
 
 TEXT = """# ltp: 2
@@ -163,6 +165,12 @@ def runtime(folder: Path, made: list[int], policy: Policy | None = None) -> Runt
     return Runtime([put], journal=folder / "j.db", policy=policy)
 
 
+def rows(run: RunResult) -> Any:
+    """The list that a run answers with."""
+    answer: Any = run.answer
+    return answer["rows"]
+
+
 def event_of(calls: Runtime, run_id: str, key: str) -> int:
     """The event with the outcome of a call."""
     events = calls.tail_sync(run_id)
@@ -184,19 +192,24 @@ def test_variables_of_items_sub_plans_and_outer_ones_are_edited_where_they_are(
     assert moment.variables["S2[0]/left"] == 99
     assert (moment.variables["left"], moment.variables["S2[0]/S3/m"]) == (100, 2)
     inner = calls.fork_sync(run.run_id, at, variables={"S2[0]/S3/m": 7, "S2[0]/left": 1}, effects=True)
-    assert inner.answer["rows"] == ["2 70 1", "3 30 -1"]
+    assert rows(inner) == ["2 70 1", "3 30 -1"]
     assert made == [70, 3, 30, -1]
 
     outer = calls.fork_sync(run.run_id, at, variables={"left": 50}, effects=True)
-    assert outer.answer["rows"] == ["2 20 50", "3 30 48"]  # the item under way sees it
+    assert rows(outer) == ["2 20 50", "3 30 48"]  # the item under way sees it
+
+    own = calls.fork_sync(run.run_id, at, variables={"S2[0]/S3/r": "mine"}, effects=True)
+    assert rows(own)[0] == "mine 20 99"  # over what the event itself gives
 
     next_item = event_of(calls, run.run_id, "S2[0]/S3/A2.1")
     begun = calls.fork_sync(run.run_id, next_item, variables={"S2[1]/x": 5}, effects=True)
-    assert begun.answer["rows"] == ["2 20 99", "6 60 94"]
+    assert rows(begun) == ["2 20 99", "6 60 94"]
 
     end = event_of(calls, run.run_id, "S2[1]/S3/A2.1")
     listed = calls.fork_sync(run.run_id, end, variables={"rows": ["mine"]}, effects=True)
-    assert listed.answer["rows"] == ["mine"]  # the event itself has ended the loop
+    assert rows(listed) == ["mine"]  # the event itself has ended the loop
+    assert "set by hand in the fork" in str(calls.why_sync(listed.run_id, "rows"))
+    assert "$left = 50  ·  set by hand in the fork" in str(calls.why_sync(outer.run_id, "rows"))
 
 
 def test_steps_inside_blocks_are_edited_unless_they_have_begun(tmp_path: Path) -> None:
@@ -212,7 +225,7 @@ def test_steps_inside_blocks_are_edited_unless_they_have_begun(tmp_path: Path) -
         steps={"S6": "@PUT (n=1) > $p ON_FAIL CONTINUE"},
         effects=True,
     )
-    assert forked.answer["rows"] == ["2 5 99"]
+    assert rows(forked) == ["2 5 99"]
     assert made == [5, 1, 1, 1]
 
     for steps, arguments, code in (
@@ -233,15 +246,36 @@ def test_steps_inside_blocks_are_edited_unless_they_have_begun(tmp_path: Path) -
         assert words in str(refused.value)
 
 
+def test_events_before_which_statements_begin_are_found_by_their_places(tmp_path: Path) -> None:
+    calls = runtime(tmp_path, [])
+    run = calls.run_sync(TEXT, {"items": [1, 0]})
+    with Journal.open(tmp_path / "j.db") as journal:
+        at = {
+            place: beginning_of(journal, run.run_id, place)
+            for place in ("S2", "S3", "S3@2", "S2[1]/S3", "A2", "S2[1]/S3/A2", "S5[#2]/S6", "S6@2")
+        }
+        ok = {each.key: each.seq for each in calls.tail_sync(run.run_id) if each.type == "ok"}
+        assert at["S2"] == at["S3"] == 1
+        assert at["S3@2"] == at["S2[1]/S3"] == ok["S2[0]/S3/A2.1"]
+        assert (at["A2"], at["S2[1]/S3/A2"]) == (ok["S2[0]/S3/A1.1"], ok["S2[1]/S3/A1.1"])
+        assert at["S5[#2]/S6"] == at["S6@2"] == ok["S5[#1]/S6.1"]
+        for place in ("S6@9", "S9", "S2[2]/S3"):
+            with pytest.raises(JournalError, match="JRN081"):
+                beginning_of(journal, run.run_id, place)
+
+
 def test_preview_of_a_fork_is_exact_where_nothing_ahead_changes_what_is_read(tmp_path: Path) -> None:
     calls = runtime(tmp_path, [])
     run = calls.run_sync(TEXT, {"items": [1]})
     at = event_of(calls, run.run_id, "S2[0]/S3/A1.1")
     shown = list[str]()
+
+    def refused(effects: Sequence[EffectAhead]) -> bool:
+        shown.extend(map(str, effects))
+        return False
+
     with pytest.raises(CallsheetError):
-        calls.fork_sync(
-            run.run_id, at, variables={"S2[0]/S3/m": 7}, effects=lambda e: shown.extend(map(str, e))
-        )
+        calls.fork_sync(run.run_id, at, variables={"S2[0]/S3/m": 7}, effects=refused)
     assert "next, instead of event 4" in shown[0]
     assert "n=20 → 70" in shown[0]
     assert "for each round: n=<$left>" in shown[1]

@@ -112,9 +112,10 @@ def _is_tree(journal: Journal, run_id: str) -> bool:
 
 
 async def _keeping(journal: Journal, run_id: str, what: Revised, rules: BranchRules) -> Forking:
-    """A run of an edited plan: it is checked with the tools of the run, and takes the same inputs."""
+    """A run of an edited plan: it is checked with the tools of the run, proved, and takes the same inputs."""
     from callsheet.runtime.edits import ParentHistory  # noqa: PLC0415 - only for edited plans
     from callsheet.runtime.kept_ahead import keep_calls  # noqa: PLC0415 - as above
+    from callsheet.store.kept_calls import changed_statements  # noqa: PLC0415 - as above
 
     info = journal.find_run(run_id)
     check_here(journal, info.run_id)
@@ -127,7 +128,11 @@ async def _keeping(journal: Journal, run_id: str, what: Revised, rules: BranchRu
             hint="for a plan of version 1: `callsheet rerun RUN --from STEP`, or `callsheet upgrade`",
         )
     known = await rules.offload(rules.known)
-    draft = Draft(plan, history.first(), None)
+    start = history.first()
+    changed = changed_statements(history.plan, plan)
+    policy = None if start.policy is None else start.policy.without(changed)
+    rules.check_policy(policy)
+    draft = Draft(plan, start, policy)
     revision = await _revised(draft, rules)
     return await rules.offload(
         lambda: keep_calls(
@@ -151,7 +156,7 @@ async def supersede(journal: Journal, run_id: str, new_id: str) -> None:
 
 def begins_at(journal: Journal, run_id: str, place: str) -> int:
     """The last event that a rerun from this step would keep; raises JournalError as `forking.rerun` does."""
-    return forking.rerun(journal, run_id, place).at
+    return forking.beginning_of(journal, run_id, place)
 
 
 async def _revised(draft: Draft, rules: BranchRules) -> Revision:

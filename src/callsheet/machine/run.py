@@ -419,7 +419,7 @@ class Run:
     def edit(self, values: Mapping[str, JSON], *, notifies: bool) -> None:
         """Set variables to values that a person gave, and tell the observer if `notifies`."""
         if self.tree is not None:
-            self.tree.edit(self, values)
+            self.tree.edit(self, values, is_told=notifies)
         else:
             self.scope.take_over(values)
             if self.monitor is not None:
@@ -432,7 +432,7 @@ class Run:
         """Apply the pending edits over what the current event has set."""
         edits, self.edits = self.edits or {}, None
         if self.tree is not None and self.tree.is_edited:
-            self.tree.is_edited = False
+            self.tree.is_edited, self.tree.returning = False, None
             return
         now = self.scope.to_dict()
         for name, value in edits.items():

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from callsheet import lazy
 from callsheet.diagnostics import did_you_mean
 from callsheet.ir import JSON, Order, Plan, plan_hash
+from callsheet.ir.tree import all_statements
 from callsheet.machine import Limits, LimitsChanged, Machine, ToolFacts
 from callsheet.machine.forecasting.partial_values import is_same
 from callsheet.policy.model import Policy
@@ -272,6 +273,19 @@ def rerun(
     return _forking(history, new_branch, history.plan)
 
 
+def beginning_of(journal: Journal, run_id: str, place: str) -> int:
+    """The last event before a step begins, such as S3, S3@2 or in a plan with blocks `S2[4]/S5`.
+
+    Raises JournalError (JRN081) for a step that the run has not reached.
+    """
+    history = ParentHistory(journal, parent_of(journal, run_id))
+    visited = _visited(place)
+    found = begins_at(history.plan, history.events(), history.plan_of, visited)
+    if found is None:
+        raise _not_come_to(history, place, visited)
+    return found[0]
+
+
 def conclude(journal: Journal, run_id: str) -> RunOutcome:
     """The outcome of a fork that has nothing left to do; raises JournalError.
 
@@ -356,6 +370,11 @@ def _not_come_to(history: ParentHistory, place: str, visited: Visited) -> Journa
     """The error for a step that the run has not reached, or not as often."""
     folded, _ = state_at(history.plan, history.events(), history.parent.events, history.plan_of)
     machine = folded.machine
+    if history.plan.tree is not None:
+        names = [one.id for one in all_statements(history.plan.tree)]
+        near = did_you_mean(visited.step, names)
+        hint = f"did you mean {' or '.join(near)}?" if near else "`callsheet show RUN` lists what it reached"
+        return JournalError("JRN081", f"the run has not reached a step {place[:80]}", hint)
     number = machine.program.number_of.get(visited.step)
     if number is None:
         names = list(machine.program.number_of)

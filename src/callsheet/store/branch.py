@@ -106,6 +106,8 @@ def begins_at(
     plan: Plan, events: Iterable[Event], plan_of: PlanOf, visited: Visited
 ) -> tuple[int, Folded] | None:
     """The event with which a visit of a step begins, and the run there; None if it never began."""
+    if plan.tree is not None:
+        return _begins_in_tree(plan, events, plan_of, visited)
     rows = iter(events)
     first = next(rows)
     folded = begin_with(plan, first)
@@ -126,6 +128,39 @@ def begins_at(
     if beginning is None:
         fold_on(folded, until(), plan_of)
     return None if beginning is None else (beginning, folded)
+
+
+def _begins_in_tree(
+    plan: Plan, events: Iterable[Event], plan_of: PlanOf, visited: Visited
+) -> tuple[int, Folded] | None:
+    """As `begins_at`, for a plan with blocks: a step is a statement's id, or its place such as `S2[4]/S5`."""
+    rows = iter(events)
+    first = next(rows)
+    places: list[str] = []
+
+    def hears(place: str, id_: str) -> None:
+        if visited.step in (place, id_) and place not in places[-1:]:
+            places.append(place)
+
+    folded = begin_with(plan, first, prepare=lambda machine: _watched(machine, hears))
+    beginning = first.seq
+
+    def until() -> Iterator[Event]:
+        nonlocal beginning
+        for row in rows:
+            if len(places) >= visited.visit:
+                return
+            beginning = row.seq
+            yield row
+
+    if len(places) < visited.visit:
+        fold_on(folded, until(), plan_of)
+    return (beginning, folded) if len(places) >= visited.visit else None
+
+
+def _watched(machine: Machine, hears: Callable[[str, str], None]) -> None:
+    assert machine.tree is not None
+    machine.tree.watch(hears)
 
 
 def has_begun(machine: Machine, visited: Visited) -> bool:

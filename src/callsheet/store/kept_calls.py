@@ -85,6 +85,12 @@ def signatures(plan: Plan) -> dict[str, str]:
     return {one.id: _signature(one) for one in all_statements(plan.tree)}
 
 
+def changed_statements(before: Plan, after: Plan) -> set[str]:
+    """The ids of the statements that say something else in another plan than in the one before."""
+    was = signatures(before)
+    return {id_ for id_, signature in signatures(after).items() if was.get(id_) != signature}
+
+
 def _signature(one: Statement) -> str:
     return json.dumps(_without_ids(tree_to_json(without_spans(one))), sort_keys=True)  # pyright: ignore[reportArgumentType]
 

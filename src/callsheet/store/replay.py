@@ -6,7 +6,7 @@ with every command that has no outcome yet. No command is carried out here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from callsheet.diagnostics import CallsheetError
@@ -70,10 +70,12 @@ def begin_with(
     observer: Observer | None = None,
     body: Mapping[str, Any] | None = None,
     decision_log: DecisionLog | None = None,
+    prepare: Callable[[Machine], None] | None = None,
 ) -> Folded:
     """A run after its first event; `body`, if given, replaces that event's body.
 
-    `decision_log`, if given, records the run's decisions. Raises JournalError (JRN020) if the event is no
+    `decision_log`, if given, records the run's decisions; `prepare` is called with the machine before it
+    begins. Raises JournalError (JRN020) if the event is no
     start.
     """
     try:
@@ -85,6 +87,8 @@ def begin_with(
         folded.machine.use_decision_log(decision_log)
     if first.guide is not None:
         folded.machine.follow(first.guide.decisions(first.seq))
+    if prepare is not None:
+        prepare(folded.machine)
     folded.feed(Started(folded.start.inputs))
     return folded
 

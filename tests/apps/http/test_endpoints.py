@@ -154,6 +154,25 @@ def test_run_is_explained(ended):
     assert told(api, "GET", "/v1/runs/r/document", at=at + "document")["run"]["id"] == "r"
 
 
+def test_edited_plan_keeps_finished_calls_and_needs_consent(ended):
+    api, at = ended, "/v1/runs/{run_id}/"
+    text = '# ltp: 2\nS1: @NOTE (line="a") > $x\nS2: @NOTE (line="b") > $y\n@RESPOND ("${x} ${y}")'
+    told(api, "POST", "/v1/runs", {"plan": text, "run_id": "t"}, 202, "/v1/runs")
+    assert api.ended("t")["response"] == "a b"
+    for verb, new_id, line in (("rerun", "t2", "c"), ("resume", "t3", "d")):
+        body = {"plan": text.replace('"b"', f'"{line}"')}
+        refused = api("POST", f"/v1/runs/t/{verb}", body)
+        assert (refused.status, refused.code) == (409, "JRN083")
+        assert refused.json["kept"][0] == "kept: 1 call: S1"
+        assert [effect["step"] for effect in refused.json["effects"]] == ["S2"]
+        body |= {"consent": refused.json["consent"], "run_id": new_id}
+        told(api, "POST", f"/v1/runs/t/{verb}", body, 202, at + verb)
+        assert api.ended(new_id)["response"] == f"a {line}"
+    wrong = api("POST", "/v1/runs/t/rerun", {"plan": "# ltp: 2\n@RESPOND ($nothing)"})
+    assert wrong.status == 422
+    assert api("POST", "/v1/runs/t/rerun", {}).status == 422
+
+
 def test_branching_needs_confirmation(ended):
     api = ended
     refused = api("POST", "/v1/runs/r/rerun", {"step": "S2"})

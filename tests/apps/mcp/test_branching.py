@@ -127,6 +127,30 @@ async def test_question_of_new_run_is_answered_in_same_call(room: Room, mode: st
     assert room.calls == ["look tea", "send green", "send green"]
 
 
+TREE = """# ltp: 2
+S1: @SEND (text="one") > $a
+S2: @SEND (text="two") > $b
+@RESPOND ("${a}, ${b}")
+"""
+
+
+@pytest.mark.parametrize("tool", ["rerun_run", "resume_run"])
+async def test_edited_plan_keeps_finished_calls_and_consent_names_them(
+    room: Room, mode: str, tool: str
+) -> None:
+    edited = TREE.replace('"two"', '"three"')
+    async with room.client(mode, lambda _: AGREES) as client:
+        first = (await call(client, "plan_execute", ltp_text=TREE)).structured_content["run_id"]
+        second = await call(client, tool, run_id=first, plan=edited)
+        wrong = await call(client, tool, run_id=first, plan=edited.replace("@RESPOND", "@RESPONT"))
+    assert second.structured_content["response"] == "sent one, sent three"
+    (form,) = room.asked
+    assert "kept: 1 call: S1" in form.message
+    assert 'text="three"' in form.message
+    assert room.calls == ["send one", "send two", "send three"]
+    assert wrong.is_error
+
+
 async def test_fork_needs_one_position(room: Room, mode: str) -> None:
     async with room.client(mode) as client:
         run_id = await done(client)

@@ -178,6 +178,8 @@ LEAKS = {
     "what a branch has set": "S1: @SECRET () > $a\nLET $b = 0\n?IF (str($a) != '~') {\nSET $b = 1\n}\nS2: @SEND (x=$b)",
     "an early end that does not happen": "S1: @SECRET () > $a\n?IF (str($a) == '~') {\n@RESPOND (1)\n}\nS2: @SEND (x=1)",
     "a test that holds": "S1: @SECRET () > $a\nREQUIRE (str($a) != '~')\nS2: @SEND (x=1)",
+    "the time after a private call": "S1: @SECRET () > $a\nLET $t = now()\nS2: @SEND (x=$t.isoformat())",
+    "a test of the time after a private call": "S1: @SECRET () > $a\nLET $u = datetime('2020-01-01T00:00:00+00:00')\n?IF (now() > $u) {\nS2: @SEND (x=1)\n}",
     "a handler": "S1: @SECRET () > $a\nTRY {\nREQUIRE (str($a) == '~')\n} ON_FAIL {\nS2: @SEND (x=1)\n}",
     "a call that cannot be made": "S1: @SECRET () > $a\nTRY {\nS3: @OPEN (x=int(str($a)))\n} ON_FAIL {\nS2: @SEND (x=1)\n}",
     "the words of a failure": "S1: @SECRET () > $a\nTRY {\nREQUIRE (str($a) == '~')\n} ON_FAIL {\nLET $e = $error.message\n}\nS2: @SEND (x=$e)",

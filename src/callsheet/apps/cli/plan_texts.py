@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from callsheet.frontends.dag.convert import Parameters
     from callsheet.frontends.spelling import Syntax
     from callsheet.machine.ahead.waits import StepSchedule
+    from callsheet.machine.tree.schedule import BlockSchedule
 
 
 @click.command()
@@ -294,7 +295,8 @@ def explain_schedule(plan: options.NamedPlan, setup: Setup, approve: tuple[str, 
     """Show what each step of PLAN, a file or - for standard input, waits for with `--schedule auto`, and why.
 
     A step that only reads or computes starts as soon as its inputs are known and no earlier step can still
-    change the control flow. A step that may write starts in its turn.
+    change the control flow. A step that may write starts in its turn. Of a plan with blocks it says which
+    items and members run side by side, and why the others do not.
     """
     text = plan.read()
     rules = tuple(map(canonical_tool_name, (*setup.settings.approve, *approve)))
@@ -313,7 +315,9 @@ def explain_schedule(plan: options.NamedPlan, setup: Setup, approve: tuple[str, 
         )
 
 
-def _schedule(plan: Plan, setup: Setup, rules: tuple[str, ...]) -> tuple[list[StepSchedule], tuple[str, ...]]:
+def _schedule(
+    plan: Plan, setup: Setup, rules: tuple[str, ...]
+) -> tuple[list[StepSchedule] | list[BlockSchedule], tuple[str, ...]]:
     """The schedule, and the names of unknown tools."""
     from callsheet.api.requirements import absent_tools, facts_of  # noqa: PLC0415 - not for --help
     from callsheet.apps.tool_declarations import DeclaredTools  # noqa: PLC0415 - as above
@@ -321,6 +325,10 @@ def _schedule(plan: Plan, setup: Setup, rules: tuple[str, ...]) -> tuple[list[St
     from callsheet.machine.approvals import covers  # noqa: PLC0415 - as above
 
     registry, _, _ = DeclaredTools(setup).tools_for(plan, asks_servers=bool(setup.mcp_configs))
+    if plan.tree is not None:
+        from callsheet.machine.tree.schedule import tree_schedule  # noqa: PLC0415 - only for version 2
+
+        return tree_schedule(plan, facts_of(plan, registry)), tuple(absent_tools(plan, registry))
     schedule = schedule_of(plan, facts_of(plan, registry), lambda tool: covers(rules, tool))
     return schedule, tuple(absent_tools(plan, registry))
 

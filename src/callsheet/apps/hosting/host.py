@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import NamedTuple, TypeVar
 
 from callsheet.api.arguments import id_of_run
-from callsheet.api.run_branches import Fork, Rerun, record_branch
+from callsheet.api.run_branches import Fork, Rerun, Revised, record_branch
 from callsheet.api.run_service import cancel, check_plan_file, decide, record
 from callsheet.apps.hosting.left_runs import LeftRuns, runs_left_by
 from callsheet.apps.hosting.recorded import RunSource, RunState, follow, recorded_outcome
@@ -139,7 +139,7 @@ class Host:
         self._queue.check_open()
         return await self._branch_off(
             run_id,
-            Rerun(request.place, request.by, request.terms.limits),
+            _rerun_of(request),
             request.run_id,
             request.terms,
             request.effects,
@@ -153,17 +153,27 @@ class Host:
         )
 
     async def _branch_off(
-        self, run_id: str, what: Rerun | Fork, name: str | None, terms: ResumeOptions, effects: bool | str
+        self,
+        run_id: str,
+        what: Rerun | Fork | Revised,
+        name: str | None,
+        terms: ResumeOptions,
+        effects: bool | str,
     ) -> Started:
         made = await branch_in_host(self.journal, run_id, what, terms, self.config)
         new_id = id_of_run(name)
+        if isinstance(what, Revised) and what.verb == "resume":
+            made.require_consent(effects, _ALLOW)
+            reason = f"run {new_id} goes on for it, with an edited plan"
+            if not self.info(run_id).status.is_final and await self.cancel(run_id, reason) is None:
+                raise JournalError("JRN004", f"run {run_id} is still under way")
         with self._queue.reserved():
             ended = await record_branch(
                 self.journal,
                 made,
                 new_id,
                 consent=effects,
-                hint="allow it: `effects` true, or the `consent` to exactly these calls",
+                hint=_ALLOW,
                 host=self.config.name,
                 offload=self.beside,
             )
@@ -313,3 +323,15 @@ class Host:
     async def _is_elsewhere(self, run_id: str) -> bool:
         place = place_of(self.journal.path)
         return await self.beside(lambda: is_owned(place, run_id))
+
+
+_ALLOW = "allow it: `effects` true, or the `consent` to exactly these calls"
+
+
+def _rerun_of(request: RerunRequest) -> Rerun | Revised:
+    """What is run again; raises CallsheetError with the errors of an edited plan."""
+    if request.plan is None:
+        return Rerun(request.place, request.by, request.terms.limits)
+    plan, text = request.plan.require(), request.plan.source.text
+    verb = "resume" if request.ends_parent else "rerun"
+    return Revised(plan, text, request.place, request.by, verb)

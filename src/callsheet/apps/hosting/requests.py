@@ -74,13 +74,17 @@ AS_RECORDED = ResumeOptions(as_recorded=True)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RerunRequest:
-    """Run a plan again from a step of another run.
+    """Run a plan again from a step of another run, or an edited `plan` that keeps what it has in common.
+
+    With `ends_parent` the other run is ended before, since the new one goes on for it.
 
     `effects` allows calls that change something outside: True for any, or the `consent` of a prepared fork
     for exactly the calls that it shows.
     """
 
-    place: str
+    place: str = ""
+    plan: PlanText | None = None
+    ends_parent: bool = False
     effects: bool | str = False
     run_id: str | None = None
     by: str = ""

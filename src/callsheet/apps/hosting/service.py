@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeVar
 
 from callsheet.api.admission import Equipment, Prepared, Request, own_rules, prepare
 from callsheet.api.arguments import values_of
-from callsheet.api.run_branches import BranchRules, Fork, Rerun, branch_off
+from callsheet.api.run_branches import BranchRules, Fork, Rerun, Revised, branch_off
 from callsheet.api.run_service import Conduct, Opened, resume
 from callsheet.apps.credentials import credentials_for
 from callsheet.apps.equipment import equip, needs_of, needs_of_recorded
@@ -210,7 +210,7 @@ def observer_on_loop(observer: Observer | None, masker: Masker) -> Observer | No
 
 
 async def branch_in_host(
-    journal: Journal, run_id: str, what: Rerun | Fork, terms: ResumeOptions, config: HostConfig
+    journal: Journal, run_id: str, what: Rerun | Fork | Revised, terms: ResumeOptions, config: HostConfig
 ) -> Forking:
     """Prepare a branch of a run; raises as `branch_off` does, API020 for one of another policy."""
 

@@ -84,6 +84,7 @@ async def _answer(endpoint: Endpoint, request: Request, state: State) -> Respons
         forking = refused.forking
         effects = state.host.masker.value([effect.to_json() for effect in forking.effects])
         more: dict[str, Any] = {"effects": effects, "consent": forking.consent}
+        more |= {"kept": state.host.masker.value([*forking.kept])} if forking.kept else {}
         return problem_of(state.host.masker.error(refused), more)
     except CallsheetError as error:
         return problem_of(state.host.masker.error(error))

@@ -12,6 +12,7 @@ from callsheet.api.policies import load_policy
 from callsheet.api.run_branches import begins_at
 from callsheet.apps.hosting import ForkRequest, RerunRequest, RunRequest, Started
 from callsheet.apps.operations.library import text_of_stored
+from callsheet.apps.operations.reading import PlanText, plan_text
 from callsheet.apps.operations.runs import StatusWord
 from callsheet.apps.operations.schema import DiagnosticRow, diagnostic_rows
 from callsheet.apps.table.arguments import (
@@ -189,10 +190,23 @@ async def create_and_start(context: Context, args: CreateAndStartArguments) -> R
 
 # ---------------------------------------------------------------- resume and branch
 
+_EDITED = (
+    "The text of an edited plan with blocks: it runs as a new run, which keeps the finished calls that are "
+    "unchanged in it."
+)
+
 
 class ResumeArguments(TermArguments, WaitArguments):
     """How a run is resumed."""
 
+    plan: Annotated[str | None, in_mcp(kind=Annotated[str, Field(max_length=MOST_CHARACTERS)], unset="")] = (
+        Field(None, description=_EDITED)
+    )
+    effects: bool = Field(
+        False, description="With a plan: whether calls that change something outside are allowed."
+    )
+    consent: Annotated[Line, HTTP_ONLY] = Field("", description="With a plan: the code of the refusal.")
+    new_id: Annotated[RunId | None, HTTP_ONLY, in_http("run_id")] = None
     in_doubt: Annotated[VerdictArguments | None, HTTP_ONLY] = Field(
         None, description="The decision on all calls in doubt."
     )
@@ -201,6 +215,17 @@ class ResumeArguments(TermArguments, WaitArguments):
 async def resume(context: Context, args: ResumeArguments) -> Recorded:
     """Resume a run where its journal ends."""
     run_id = (await context.run(args.run_id)).run_id
+    if args.plan is not None:
+        _tell_plan(context, run_id)
+        request = RerunRequest(
+            plan=await _edited(context, args.plan),
+            ends_parent=True,
+            effects=args.effects or args.consent,
+            run_id=args.new_id,
+            by=context.by,
+            terms=args.terms(context),
+        )
+        return _recorded(context, await context.host.rerun(run_id, request))
     verdict = None if args.in_doubt is None else args.in_doubt.resolution()
     _tell_plan(context, run_id)
     if context.face is Face.HTTP or context.host.hosted(run_id) is None:
@@ -219,11 +244,19 @@ def plan_in(journal: Journal, run_id: str) -> Plan:
     return journal.plan(journal.find_run(run_id).plan_hash)[0]
 
 
+async def _edited(context: Context, text: str) -> PlanText:
+    """The edited plan in a text."""
+    return await context.host.beside(lambda: plan_text(text, "plan"))
+
+
 class RerunArguments(BranchArguments):
     """A rerun from a step of another run."""
 
-    step: Annotated[str, Field(min_length=1, max_length=1_000)] = Field(
-        description="The step to rerun from: S3, or S3@2 for its second visit."
+    step: Annotated[str, Field(max_length=1_000)] = Field(
+        "", description="The step to rerun from: S3, or S3@2 for its second visit. This or a plan."
+    )
+    plan: Annotated[str | None, in_mcp(kind=Annotated[str, Field(max_length=MOST_CHARACTERS)], unset="")] = (
+        Field(None, description=_EDITED)
     )
 
 
@@ -235,8 +268,11 @@ async def rerun(context: Context, args: RerunArguments) -> Recorded:
     """
     parent = (await context.run(args.run_id)).run_id
     _tell_plan(context, parent)
+    if not args.step and args.plan is None:
+        raise context.wrong("a rerun needs a step, or an edited plan")
     request = RerunRequest(
         place=args.step,
+        plan=None if args.plan is None else await _edited(context, args.plan),
         effects=args.effects or args.consent,
         run_id=args.new_id,
         by=args.by or context.by,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from callsheet.ir.expression import Expression, nodes, variables_in
 from callsheet.ir.labels import LITERAL, Label
 from callsheet.ir.tree import (
     Block,
@@ -28,6 +29,7 @@ from callsheet.machine.monitor.judging import Judging
 from callsheet.machine.monitor.reads import argument_of
 from callsheet.machine.monitor.tree_scopes import RESULTS, YIELDED, Body, Known, Noted, Scope
 from callsheet.machine.monitor.variable_labels import Origins, VariableLabels
+from callsheet.machine.tree.compiling import asks_time
 from callsheet.policy.expression_labels import ExpressionLabels
 from callsheet.policy.judge import judge_of
 from callsheet.policy.labelled import NOTHING, Labelled, is_failure, raised
@@ -47,6 +49,10 @@ def no_value(_name: str) -> Any:
     return ABSENT
 
 
+_NO_TEXT = frozenset({int, float, bool, type(None)})
+"""The types of values that cannot be an address, or be composed of parts."""
+
+
 class LabelReading:
     """The labels of variables as statements read and set them; what decisions and failures tell."""
 
@@ -63,6 +69,10 @@ class LabelReading:
         self._places = {id_: place for place, id_ in enumerate(self._ids)}
         self._bodies: dict[str, Body] = {}
         self._outer: dict[str, frozenset[str]] = {}
+        self._names: dict[int, tuple[str, ...]] = {}
+        """The variables of expressions of the plan, by their identities: the plan outlives this."""
+        self._timed: set[int] = set()
+        """The expressions among them that ask for the time, which all calls and decisions lead to."""
         self.clock = LITERAL
         """The label of the time: that of all decisions and calls so far."""
 
@@ -75,6 +85,7 @@ class LabelReading:
         for name in names:
             label = self._enforcement.inputs.get(name, self._enforcement.given)
             label = Label(label.untrusted, frozenset()) if name in secret else label
+            label = LITERAL if label == LITERAL else label
             scope.variables[name] = Known(Labelled(label))
         return scope
 
@@ -137,13 +148,16 @@ class LabelReading:
                 value = raised(value, label)
         return value
 
-    def _evaluator(self, scope: Scope, id_: str, values: Values) -> ExpressionLabels:
+    def _evaluator(
+        self, scope: Scope, id_: str, values: Values, *, has_call: bool = True
+    ) -> ExpressionLabels:
+        """What evaluates the labels of a statement; texts of numbers matter only to one that `has_call`."""
         number = scope.body.flow.of[id_].number
 
         def variable(name: str) -> Labelled:
             known = self._read(scope, name, number)
             value = values(name)
-            if value is ABSENT or is_failure(known):
+            if value is ABSENT or is_failure(known) or (not has_call and type(value) in _NO_TEXT):
                 return known
             return known._replace(shapes=(argument_of("", value, known.label, name),))
 
@@ -152,15 +166,24 @@ class LabelReading:
 
         return ExpressionLabels(self._judge, variable, clock, self._literal)
 
-    def _is_plain(self, scope: Scope, names: Iterable[str]) -> bool:
-        """Whether nothing that is read has a label, so that nothing need be worked out."""
+    def names_of(self, node: Expression) -> tuple[str, ...]:
+        """The variables that an expression of the plan reads."""
+        names = self._names.get(id(node))
+        if names is None:
+            names = self._names[id(node)] = variables_in(node)
+            if any(asks_time(one) for one in nodes(node)):
+                self._timed.add(id(node))
+        return names
+
+    def _is_plain(self, scope: Scope, node: Expression) -> bool:
+        """Whether nothing that an expression reads has a label, so that nothing need be worked out."""
         if self._literal is not LITERAL:
             return False
-        for name in names:
+        for name in self.names_of(node):
             known = scope.find(name)
             if known is not None and (known.noted or known.value.label is not LITERAL):
                 return False
-        return True
+        return not (id(node) in self._timed and (self.clock is not LITERAL or scope.noted))
 
     def _governed(self, scope: Scope, id_: str) -> Governed:
         return scope.body.flow.of[id_]

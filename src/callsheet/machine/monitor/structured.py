@@ -21,9 +21,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from callsheet.ir.expr import Literal
-from callsheet.ir.expression import Expression, variables_in
+from callsheet.ir.expression import Expression
 from callsheet.ir.labels import LITERAL, Label, join
-from callsheet.ir.tree import Act, Assign, Compute, Foreach, If, Invoke, Let, Repeat, Say, Word, operands
+from callsheet.ir.tree import (
+    Act,
+    Assign,
+    Compute,
+    Foreach,
+    If,
+    Invoke,
+    Let,
+    Repeat,
+    Require,
+    Say,
+    Word,
+    operands,
+)
 from callsheet.ir.types import names_values
 from callsheet.machine.monitor.label_reading import LabelReading, Values, no_value
 from callsheet.machine.monitor.reads import argument_of
@@ -106,10 +119,10 @@ class TreeLabels(LabelReading):
         statement = self._statements[id_]
         assert isinstance(statement, Let | Assign)
         is_cast = isinstance(statement, Let) and statement.type is not None
-        if not is_cast and self._is_plain(scope, variables_in(statement.value)):
+        if not is_cast and self._is_plain(scope, statement.value):
             self._put(scope, id_, statement.name, NOTHING)
             return
-        evaluator = self._evaluator(scope, id_, values)
+        evaluator = self._evaluator(scope, id_, values, has_call=False)
         value = evaluator.forgotten(evaluator.value(statement.value))
         if isinstance(statement, Let):
             evaluator.casts(value, statement.type, self._tree.named_types)
@@ -119,9 +132,12 @@ class TreeLabels(LabelReading):
     def tested(self, scope: Scope, id_: str, condition: Expression, values: Values) -> None:
         """A condition of ?IF, REPEAT or REQUIRE is about to be evaluated."""
         statement = self._statements[id_]
-        if self._is_plain(scope, variables_in(condition)) and not scope.noted:
-            return
-        evaluator = self._evaluator(scope, id_, values)
+        if self._is_plain(scope, condition):
+            if isinstance(statement, If):
+                self._note(scope, self._governed(scope, id_).decides, self.counter(scope, id_))
+            if not (isinstance(statement, Require) and scope.noted):
+                return
+        evaluator = self._evaluator(scope, id_, values, has_call=False)
         counts = self._counts(scope, id_) or isinstance(statement, Repeat)
         decision = evaluator.decision(condition, counts_bits=counts)
         match statement:
@@ -139,7 +155,7 @@ class TreeLabels(LabelReading):
         """A loop is about to begin: its items, and how many there are, have the label of its source."""
         loop = self._statements[id_]
         assert isinstance(loop, Foreach)
-        evaluator = self._evaluator(scope, id_, values)
+        evaluator = self._evaluator(scope, id_, values, has_call=False)
         source = evaluator.forgotten(evaluator.value(loop.source))
         label = source.label
         if loop.limit is not None:
@@ -169,7 +185,7 @@ class TreeLabels(LabelReading):
         """YIELD, RETURN, BREAK, CONTINUE, FAIL, an answer: what it says, and what is not executed then."""
         statement = self._statements[id_]
         assert isinstance(statement, Say)
-        evaluator = self._evaluator(scope, id_, values)
+        evaluator = self._evaluator(scope, id_, values, has_call=False)
         said = [evaluator.value(value) for value in statement.values]
         pc = self.counter(scope, id_)
         if statement.word is Word.WAIT:
@@ -283,7 +299,7 @@ class TreeLabels(LabelReading):
         label = self.counter(scope, id_)
         number = scope.body.flow.of[id_].number
         for operand in operands(act):
-            for name in variables_in(operand):
+            for name in self.names_of(operand):
                 label = label.join(self._read(scope, name, number).presence)
         if prepared is not None and (prepared.is_program or prepared.tool in ("READ_FILE", "GET_WM")):
             label = label.join(admitted.result if prepared.is_program else admitted.sent)

@@ -250,6 +250,8 @@ class Blocks(Statements):
                 slot = act.body.names.index(variable)
                 act.slots[slot] = value_like(act.slots[slot], value)
                 self.edited(act, variable)
+                if self.hears_edit is not None:
+                    self.hears_edit(act, slot, None)
 
     def _item_ended(self, run: Run, loop: Loop, item: Activation, ended: Ended) -> None:
         loop.open -= 1

@@ -7,6 +7,7 @@ What each operation does is in `statements` and `blocks`; what goes on when an a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from callsheet.ir import JSON
@@ -16,12 +17,24 @@ from callsheet.machine.commands import Command
 from callsheet.machine.expressions import Compiled, ExpressionFailed
 from callsheet.machine.expressions.values import DEFAULT_WORK, Environment, to_text
 from callsheet.machine.frames import Attempt, End
+from callsheet.machine.keys import segment
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.machine.result import Status
 from callsheet.machine.tree.activations import Activation, Ended, Loop, new_environment
 from callsheet.machine.tree.failures import Failure, StatementFailed
 from callsheet.machine.tree.guards import ENDED, NEXT, STAY, WAITING, unwind
-from callsheet.machine.tree.program import CallOp, ComputeOp, Const, Operand, SayOp, Store, TreeProgram
+from callsheet.machine.tree.program import (
+    CallOp,
+    CatchOp,
+    ComputeOp,
+    Const,
+    Operand,
+    RoundOp,
+    SayOp,
+    Store,
+    TreeProgram,
+    UntilOp,
+)
 from callsheet.machine.tree.typing import conformed
 from callsheet.machine.tree.wire import plain
 
@@ -41,20 +54,39 @@ CarryOut: TypeAlias = Callable[[Any, "Run", Activation, Any, "list[Command]"], i
 """Executes an operation of an activation in a run of a tree; what it leads to, as in `guards`."""
 
 
+HearsEdit: TypeAlias = Callable[[Activation, int, "tuple[Activation, int] | None"], None]
+"""Hears that a slot of an activation is set by hand, or has the value that another one was given."""
+
+
 class Execution:
     """Executes operations; `carry_out` says how each kind of them is executed."""
 
-    __slots__ = ("carry_out", "ending", "env", "main", "paused", "program")
+    __slots__ = ("carry_out", "ending", "env", "hears_edit", "main", "paused", "program")
 
     def __init__(self, program: TreeProgram, slots: list[Any], carry_out: Mapping[type, CarryOut]) -> None:
         self.program = program
         self.carry_out = carry_out
         """How each kind of operation is executed; who records reads and writes puts itself between."""
+        self.hears_edit: HearsEdit | None = None
+        """Who records what a person sets, if anyone."""
         self.main = Activation(program.main, slots)
         self.paused: list[Activation | Loop] = []
         self.ending: End | None = None
         """How the run ends once the calls that have left have their outcomes; nothing else starts."""
         self.env: Environment = new_environment()
+
+    def watch(self, hears: Callable[[str, str], None]) -> None:
+        """Tell of each statement that begins, its place in the run and its id; used before the run begins."""
+
+        def told(execute: CarryOut, *given: Any) -> int:
+            _, _, act, operation, _ = given
+            code = getattr(operation, "code", None)
+            id_ = str(getattr(operation, "id", "") if code is None else code.id).removesuffix(":clock")
+            if id_ and not isinstance(operation, RoundOp | UntilOp | CatchOp):
+                hears(act.path + segment(id_), id_)
+            return execute(*given)
+
+        self.carry_out = {kind: partial(told, execute) for kind, execute in self.carry_out.items()}
 
     def set_inputs(self, run: Run, given: Mapping[str, JSON]) -> None:
         """Set the variables of the inputs: those given and the defaults, as their types say."""

@@ -6,7 +6,7 @@ A failure unwinds the guards of its activation, then fails the statement that th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -54,12 +54,14 @@ if TYPE_CHECKING:
 class TreeRun(Blocks):
     """The part of a run that only a plan tree has."""
 
-    __slots__ = ("is_edited",)
+    __slots__ = ("is_edited", "returning")
 
     def __init__(self, program: TreeProgram, slots: list[Any]) -> None:
         super().__init__(program, slots, OPERATIONS)
         self.is_edited = False
         """Whether the edits that the run holds have been made over what the current event sets."""
+        self.returning: Activation | None = None
+        """The activation that goes on after an event, while the run holds edits."""
 
     def advance(self, run: Run, out: list[Command]) -> None:
         """Begin the plan."""
@@ -116,7 +118,7 @@ class TreeRun(Blocks):
         try:
             following: Activation | None = act
             if run.edits is not None:
-                first = partial(self._then_edited, run, first)
+                first = partial(self._then_edited, run, act, first)
             while following is not None and run.result is None and self.ending is None:
                 if self._execute(run, following, out, first) == WAITING:
                     return
@@ -152,12 +154,12 @@ class TreeRun(Blocks):
 
     # -------------------------------------------------------------- edits
 
-    def _then_edited(self, run: Run, first: Callable[[], int] | None) -> int:
+    def _then_edited(self, run: Run, act: Activation, first: Callable[[], int] | None) -> int:
         """Do what an event leads to at once, then set the edited variables over it."""
         try:
             return STAY if first is None else first()
         finally:
-            self.is_edited = True
+            self.is_edited, self.returning = True, act
             run.edit(run.edits or {}, notifies=True)
 
     def _then_edited_again(self, run: Run, act: Activation, first: Callable[[], int]) -> int:
@@ -166,23 +168,30 @@ class TreeRun(Blocks):
         try:
             return first()
         finally:
+            self.returning = act
             if isinstance(into, Store):
                 place = place_of(act)
                 name = f"{place}/{into.name}" if place else into.name
-                self.edit(run, {n: value for n, value in (run.edits or {}).items() if n == name})
+                pinned = {n: value for n, value in (run.edits or {}).items() if n == name}
+                self.edit(run, pinned, is_told=True)
 
-    def edit(self, run: Run, values: Mapping[str, JSON]) -> None:
-        """Set variables to values that a person gave, by their names and places; others do not exist yet."""
+    def edit(self, run: Run, values: Mapping[str, JSON], *, is_told: bool) -> None:
+        """Set variables to values that a person gave, by their names and places; others do not exist yet.
+
+        With `is_told` who records edits hears of them.
+        """
         scopes = scopes_under_way(run) if values else {}
         for name, value in values.items():
             place, _, variable = name.rpartition("/")
             act = scopes.get(place)
             if act is not None:
-                self._set_by_hand(run, scopes, act, variable, value)
+                for held, slot, source in self._set_by_hand(run, scopes, act, variable, value):
+                    if is_told and self.hears_edit is not None:
+                        self.hears_edit(held, slot, source)
 
     def _set_by_hand(
         self, run: Run, scopes: Mapping[str, Activation], act: Activation, name: str, given: JSON
-    ) -> None:
+    ) -> Iterator[tuple[Activation, int, tuple[Activation, int] | None]]:
         """Set a variable of an activation, and what the items under way inside it have seen of it."""
         if name not in act.body.names:
             if act is self.main:
@@ -192,6 +201,7 @@ class TreeRun(Blocks):
         value = value_like(act.slots[slot], given)
         self.put(run, act, slot, value)
         self.edited(act, name)
+        yield act, slot, None
         seen = {id(act.slots): slot}
         for item in scopes.values():
             if isinstance(item.role, Loop) and id(item.role.act.slots) in seen:
@@ -199,6 +209,7 @@ class TreeRun(Blocks):
                 for outer, inner in item.body.captures:
                     if outer == outside:
                         item.slots[inner] = value
+                        yield item, inner, (act, slot)
                         seen[id(item.slots)] = inner
 
     def _end_run(self, run: Run, ended: Ended) -> None:

@@ -49,6 +49,8 @@ def _waiting(run: Run) -> Iterator[Activation]:
     others += [attempt for attempt, _ in run.asking.open()]
     for attempt in others:
         yield cast("TreeFrame", attempt.frame).act
+    if run.tree.returning is not None:
+        yield run.tree.returning
     for paused in run.tree.paused:
         yield paused.act if isinstance(paused, Loop) else paused
 

@@ -142,6 +142,7 @@ class BlockRecorder(Recorder):
         tree = machine.tree
         assert tree is not None
         tree.carry_out = {kind: partial(self._carry_out, execute) for kind, execute in tree.carry_out.items()}
+        tree.hears_edit = self._edited
         self._main = _Frame(tree.main, NO_REASONS, NONE)
         self._frames[id(tree.main)] = self._main
 
@@ -496,14 +497,18 @@ class BlockRecorder(Recorder):
                 if under_way is not None:
                     self._fell(under_way[1].visit, note.detail)
                     self._loop_fell(under_way[1].visit)
-            case NoteKind.EDITED:
-                assert note.var is not None
-                slot = self._slot(self._main.act.body, note.var)
-                self._set(self._main, slot, note.var, note.value, ValueSource.EDIT)
             case _:
                 pass
         if self._hears is not None:
             self._hears(note)
+
+    def _edited(self, act: Activation, slot: int, source: tuple[Activation, int] | None) -> None:
+        """A person has set a variable; inner activations that see it share its write."""
+        frame = self._frame(act)
+        if source is not None:
+            frame.scope[slot] = self._frame(source[0]).scope[source[1]]
+            return
+        self._set(frame, slot, act.body.names[slot], plain(act.slots[slot]), ValueSource.EDIT)
 
     def _loop_fell(self, visit: int) -> None:
         """Record which items have failed beside the one whose failure is that of the loop."""

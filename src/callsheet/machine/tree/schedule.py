@@ -1,0 +1,124 @@
+"""When the statements of a plan with blocks start: what runs side by side, what one after another, and why.
+
+In: a plan of version 2, facts about its tools. Out: a line for each call and each block, in the order of the
+text. Calls of such a plan are made in their turn on both schedules; loops and @PARALLEL decide what overlaps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from callsheet.ir import Plan
+from callsheet.ir.tree import (
+    Act,
+    Block,
+    Compute,
+    Foreach,
+    Invoke,
+    Parallel,
+    Repeat,
+    Statement,
+    Tree,
+    inner_blocks,
+    statements,
+)
+from callsheet.ir.tree_flow import assigned_outside, ends_early
+from callsheet.machine.compiling import compile_plan
+from callsheet.machine.program import ToolFacts
+from callsheet.machine.tree.compiling import loop_operations
+
+
+class BlockSchedule(NamedTuple):
+    """When a statement starts (`starts`: in turn, together, side by side) and why; `depth` counts the blocks
+    around it.
+    """
+
+    step: str
+    starts: str
+    why: str
+    depth: int = 0
+
+    def describe(self) -> str:
+        """The schedule of the statement on one line.
+
+        >>> BlockSchedule("S2", "side by side", "all its calls only read", 1).describe()
+        '  S2 runs its items side by side: all its calls only read'
+        """
+        how = {
+            "side by side": "runs its items side by side",
+            "one by one": "runs its items one after another",
+            "rounds": "runs its rounds one after another",
+            "together": "starts its members together",
+            "in turn": "starts in its turn",
+        }
+        return f"{'  ' * self.depth}{self.step} {how[self.starts]}{': ' if self.why else ''}{self.why}"
+
+    def to_json(self) -> dict[str, Any]:
+        """The schedule of the statement as JSON data."""
+        return {
+            "step": self.step,
+            "starts": self.starts,
+            "why": self.why or None,
+            "waits": [],
+            "depth": self.depth,
+        }
+
+
+def tree_schedule(plan: Plan, facts: Mapping[str, ToolFacts]) -> list[BlockSchedule]:
+    """When each call and block of a plan with blocks starts; those of sub-plans come first."""
+    assert plan.tree is not None
+    program = compile_plan(plan, facts)
+    assert program.tree is not None
+    side_by_side = {op.id: op.side_by_side for op in loop_operations(program.tree)}
+    overlaps = {code.id: code.concurrent for code in program.steps}
+    maker = _Maker(plan.tree, side_by_side, overlaps)
+    blocks = [*(one.body for one in plan.tree.plans), plan.tree.body]
+    return [row for block in blocks for row in maker.block(block, 0)]
+
+
+class _Maker:
+    def __init__(self, tree: Tree, side_by_side: Mapping[str, bool], overlaps: Mapping[str, bool]) -> None:
+        self._tree, self._side_by_side, self._overlaps = tree, side_by_side, overlaps
+
+    def block(self, block: Block, depth: int) -> Iterator[BlockSchedule]:
+        """The statements of a block."""
+        for one in block:
+            row = self._row(one, depth)
+            if row is not None:
+                yield row
+            for inner in inner_blocks(one):
+                yield from self.block(inner, depth + 1)
+
+    def _row(self, one: Statement, depth: int) -> BlockSchedule | None:
+        match one:
+            case Act() | Compute() | Invoke():
+                return BlockSchedule(one.id, "in turn", "", depth)
+            case Foreach():
+                is_side = self._side_by_side.get(one.id, False)
+                starts = "side by side" if is_side else "one by one"
+                return BlockSchedule(one.id, starts, self._why(one, is_side=is_side), depth)
+            case Repeat():
+                return BlockSchedule(one.id, "rounds", "each sees what the one before has set", depth)
+            case Parallel(members=members):
+                return BlockSchedule(one.id, "together", ", ".join(each.id for each in members), depth)
+            case _:
+                return None
+
+    def _why(self, loop: Foreach, *, is_side: bool) -> str:
+        if is_side:
+            most = "" if loop.most is None else f", at most {loop.most} at a time"
+            return f"it says TOGETHER{most}" if loop.together else "all its calls only read"
+        if loop.in_order:
+            return "it says IN ORDER"
+        assigned = sorted(assigned_outside(loop))
+        if assigned:
+            return f"it sets {', '.join(f'${name}' for name in assigned)}, which the next item sees"
+        if ends_early(loop.body):
+            return "an item may end it early"
+        inner = list(statements(loop.body))
+        invoked = next((one for one in inner if isinstance(one, Invoke)), None)
+        if invoked is not None:
+            return f"it calls the sub-plan {invoked.plan} ({invoked.id})"
+        writes = next((one for one in inner if isinstance(one, Act) and not self._overlaps.get(one.id)), None)
+        return f"{writes.id} @{writes.tool} may write" if writes is not None else "its body may write"

@@ -1,0 +1,165 @@
+"""Plans with blocks on a real Temporal server end as on the local engine, even if their worker dies."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import Any
+
+from tests.runtime.engines.temporal.conftest import World
+
+from callsheet.frontends.structured import read_structured
+from callsheet.ir import JSON, Effect, Plan
+from callsheet.ir.labels import read_label
+from callsheet.machine import Status, ToolFacts
+from callsheet.machine.tree.compiling import OWN_FACTS
+from callsheet.policy.model import Policy, ToolRule
+from callsheet.ports.calls import CallContext, ToolFailed
+from callsheet.runtime.answers import Answer
+from callsheet.runtime.engines.temporal import client
+from callsheet.runtime.gateway import Ports, Route
+from callsheet.runtime.launch import Launch
+from callsheet.runtime.runs import start_run
+
+TEXT = '''# ltp: 2
+INPUT $names: list[str]
+PLAN twice ($x: str) -> str {
+  A1: @READ (x=$x) > $a ON_FAIL @RETRY(2, delay=0.01)
+  RETURN ("${a}${a}")
+}
+S1: ?FOREACH ($n IN $names) TOGETHER MAX 3 {
+  S2: CALL twice (x=$n) > $both
+  TRY {
+    S3: @WRITE (x=$both) > $w
+  } ON_FAIL TOOL {
+    LET $w = "not written: ${$error.message}"
+  } FINALLY {
+    S4: @WRITE (x="end of ${n}")
+  }
+  YIELD ($w)
+} > $rows
+@PARALLEL {
+  S5: @READ (x="left") > $left
+  S6: ?REPEAT (max=4, every="0.01s") {
+    S7: @READ (x="poll") > $state
+  } UNTIL ($state == "READY")
+}
+LET $since = now()
+S8: COMPUTE (reads=[$rows]) > $count """
+count = len([r for r in rows if r.startswith("not")])
+"""
+@RESPOND ({"rows": $rows, "left": $left, "count": $count, "ago": now() >= $since})
+'''
+FACTS = {"READ": ToolFacts(Effect.READ, ("x",)), "WRITE": ToolFacts(Effect.IDEMPOTENT, ("x",)), **OWN_FACTS}
+NAMES: list[JSON] = ["a", "b", "c", "d"]
+ANSWER = {"rows": ["AA", "not written: no BB", "CC", "DD"], "left": "LEFT", "count": 1, "ago": True}
+
+
+class Tools:
+    """Tools whose answers follow from their arguments and keys; `hang_at` is a call that never answers."""
+
+    def __init__(self, hang_at: str = "") -> None:
+        self.hang_at = hang_at
+        self.calls: Counter[str] = Counter()
+        self.hangs = asyncio.Event()
+
+    async def call(self, args: dict[str, Any], context: CallContext) -> Any:
+        key, x = context.key, str(args["x"])
+        if key == self.hang_at:
+            self.hangs.set()
+            await asyncio.sleep(60)
+        self.calls[key] += 1
+        if key.startswith("S1[0]/S2/A1.1") or x == "BB":
+            raise ToolFailed(f"no {x}")
+        return {"poll": "READY" if key.startswith("S6[#3]") else "waiting"}.get(x, x.upper())
+
+    def ports(self) -> Ports:
+        return Ports({"READ": Route(self.call), "WRITE": Route(self.call)}.get)
+
+
+def plan_of(text: str) -> Plan:
+    return read_structured(text).require()
+
+
+async def test_tree_ends_as_on_local_engine_with_the_same_calls(world: World) -> None:
+    here, there = Tools(), Tools()
+    launch = Launch(facts=FACTS, inputs={"names": NAMES}, source=TEXT)
+    local = (await start_run(plan_of(TEXT), here.ports(), launch, world.journal, "here")).result
+    async with world.worker(there.ports()):
+        outcome = await world.run(plan_of(TEXT), {"names": NAMES}, FACTS)
+    assert local is not None
+    assert outcome.result is not None
+    assert (outcome.result.answer, local.answer) == (ANSWER, ANSWER)
+    assert there.calls == here.calls
+    assert world.journal.verify(outcome.run_id) is None
+    assert [e.key for e in world.journal.events(outcome.run_id) if e.type == "ok"]
+
+
+async def test_tree_goes_on_after_the_death_of_its_worker_in_an_item(world: World) -> None:
+    first = Tools(hang_at="S1[2]/S3.1")
+    async with world.worker(first.ports()):
+        run_id = await world.start(plan_of(TEXT), {"names": NAMES}, FACTS)
+        async with asyncio.timeout(30):
+            await first.hangs.wait()
+    second = Tools()
+    async with world.worker(second.ports()):
+        outcome = await world.wait(run_id)
+    assert outcome.result is not None
+    assert outcome.result.answer == ANSWER
+    assert not first.calls.keys() & second.calls.keys()
+
+
+async def test_questions_of_items_are_answered_by_their_places(world: World) -> None:
+    asking = plan_of("""# ltp: 2
+S1: ?FOREACH ($i IN [1, 2]) {
+  S2: @ASK_HUMAN ("which of ${i}?", options=["a", "b"]) > $y
+  YIELD ($y)
+} > $all
+@RESPOND ($all)
+""")
+    async with world.worker(Tools().ports()):
+        outcome = await world.run(asking, {}, FACTS)
+        assert sorted(ask.key for ask in outcome.waiting) == ["S1[0]/S2.1", "S1[1]/S2.1"]
+        for key, answer in (("S1[1]/S2.1", "b"), ("S1[0]/S2.1", "a")):
+            await client.answer(world.temporal_run(outcome.run_id), Answer.of(answer), key)
+        outcome = await world.wait(outcome.run_id)
+    assert outcome.result is not None
+    assert outcome.result.answer == ["a", "b"]
+
+
+PRIVATE = Policy(
+    tools={
+        "READ": ToolRule(egress=False, destructive=False, idempotent=True, returns=read_label("T/priv")),
+        "WRITE": ToolRule(egress=True, destructive=False, idempotent=True, returns=read_label("T/pub")),
+    }
+)
+
+
+async def test_monitor_judges_the_calls_of_a_tree(world: World) -> None:
+    text = """# ltp: 2
+INPUT $names: list[str]
+S1: ?FOREACH ($n IN $names) {
+  S2: @READ (x=$n) > $a
+  ?IF ($n == "b") {
+    S3: @WRITE (x=$a)
+  }
+}
+"""
+    plan, tools = plan_of(text), Tools()
+    async with world.worker(tools.ports()):
+        harmless = await world.run(plan, {"names": ["a"]}, FACTS, policy=PRIVATE)
+        leaking = await world.run(plan, {"names": ["a", "b"]}, FACTS, policy=PRIVATE)
+    assert harmless.result is not None
+    assert leaking.result is not None
+    assert (harmless.result.status, leaking.result.status) == (Status.DONE, Status.REFUSED)
+    assert not [key for key in tools.calls if key.endswith("S3.1")]
+
+
+async def test_tree_whose_history_grows_long_ends_as_well(world: World) -> None:
+    """It has no snapshot, so it stays in one history."""
+    tools = Tools()
+    async with world.worker(tools.ports()):
+        run_id = await world.start(plan_of(TEXT), {"names": NAMES}, FACTS, turn_over=20)
+        outcome = await world.wait(run_id)
+    assert outcome.result is not None
+    assert outcome.result.answer == ANSWER
