@@ -60,6 +60,8 @@ def lowered(tree: ast.Module, inputs: Inputs | None = None) -> Lowered:
     return Lowered(tree, helpers_text(helpers), kinds, lowering.has_objects)
 
 
+FACTORY: Final = "default_factory_"
+"""What the names of functions begin with that make the defaults of a defaultdict which is kept."""
 LAZY: Final = ("map", "filter", "zip", "enumerate", "reversed")
 """Builtins that give iterators, which the executor would run through at once."""
 EAGER: Final = ("list", "tuple", "set", "frozenset", "dict", "sorted", "sum", "min", "max", "Counter")
@@ -153,6 +155,10 @@ class _Lowering(ast.NodeTransformer):
         if makes_iterator:
             node.body = _collecting(node)
         self.scopes.leave()
+        if node.name.startswith(FACTORY):
+            target = ast.parse(f"_cs_factories[{node.name!r}] = {node.name}").body[0]
+            self.helpers.add("_cs_factories")
+            return [node, _at(target, node)]
         return node
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.expr:

@@ -94,6 +94,10 @@ _MODULES: Final = {
     "threading": ("it starts threads", "use asyncio.gather in the plan's own function"),
     "requests": ("it uses the network", "use a tool"),
 }
+_OF_ANNOTATIONS: Final = (
+    "cast", "final", "override", "overload", "runtime_checkable", "abstractmethod", "annotations",
+)  # fmt: skip
+"""What modules of annotations have beside types."""
 _DATACLASSES: Final = ("dataclass", "field", "asdict", "astuple", "replace")
 _OPTIONS: Final = ("frozen", "slots", "eq", "repr", "init")
 _DUNDERS: Final = frozenset(
@@ -231,7 +235,9 @@ class _Judge(ast.NodeVisitor):
             self._member(node, module, alias.name)
 
     def _member(self, node: ast.AST, module: str, name: str) -> Entry | None:
-        if module in NAMED_ONLY or (module == "dataclasses" and name in _DATACLASSES):
+        if module in NAMED_ONLY and (name[:1].isupper() or name in _OF_ANNOTATIONS):
+            return None
+        if module == "dataclasses" and name in _DATACLASSES:
             return None
         if module == "enum" and name in ("Enum", "auto", "unique"):
             return None

@@ -12,14 +12,16 @@ from dataclasses import replace
 from typing import NamedTuple, TypeAlias, cast
 
 from callsheet.diagnostics import Span
+from callsheet.frontends.pure_code.lowering import FACTORY
 from callsheet.frontends.python import core
+from callsheet.frontends.python.definitions import has_functions, is_built_in
 from callsheet.frontends.python.error_values import fields_of
 from callsheet.frontends.python.exceptions import DENIED, FAILURE_KINDS, TOOL_ERROR, exception_name
 from callsheet.frontends.python.expressions import Lowering, NotSimple, made_span
 from callsheet.frontends.python.kinds import ANY, FLAT, NUMBERS, OPAQUE, Kinds
 from callsheet.frontends.python.program import Program
 from callsheet.frontends.python.sharing import Node, Sharing, chain, find, sharing_of
-from callsheet.frontends.python.source import Refused, Text, children, names_bound, names_read, walk
+from callsheet.frontends.python.source import Refused, Text, names_bound, names_read, walk
 from callsheet.frontends.python.unset import with_tests
 from callsheet.frontends.python.variables import PureFlow, Variables, bound_names
 from callsheet.ir import expression as ir
@@ -436,19 +438,21 @@ class Computation:
     def _check_functions(self, body: Sequence[ast.stmt], needed: frozenset[str]) -> None:
         """Raises Refused (PYT019) for functions that a variable would have to keep over a call."""
         for one in body:
-            if isinstance(one, ast.Assign) and names_bound(one) & needed:
-                stack: list[ast.AST] = [one.value]
-                while stack:
-                    node = stack.pop()
-                    if isinstance(node, ast.Lambda):
-                        raise Refused(
-                            "PYT019",
-                            node,
-                            "a function is kept in a value, and a plan keeps values alone between its calls",
-                            "define it with def, and call it where it is needed",
-                        )
-                    if not isinstance(node, ast.Call):
-                        stack += children(node)
+            if not (isinstance(one, ast.Assign) and names_bound(one) & needed):
+                continue
+            if has_functions(one.value, self._is_pure_function, self.program.resolved):
+                raise Refused(
+                    "PYT019",
+                    one.value,
+                    "a function is kept in a value, and a plan keeps values alone between its calls",
+                    "define it with def, and call it where it is needed",
+                )
+
+    def _is_pure_function(self, name: str) -> bool:
+        if name in self.names:
+            return False
+        found = self.all_definitions.get(name)
+        return isinstance(found, ast.FunctionDef) or (found is None and is_built_in(name))
 
     def _compute_label(self, outputs: Sequence[str]) -> str:
         named = [name for name in outputs if not name.rpartition("_")[2].isdigit()]
@@ -461,7 +465,7 @@ class Computation:
         classes = {
             name
             for name, one in self.all_definitions.items()
-            if isinstance(one, ast.ClassDef) and name not in own
+            if (isinstance(one, ast.ClassDef) and name not in own) or name.startswith(FACTORY)
         }
         needs_classes = classes if wanted & self.names else set[str]()
         found = self.program.definitions_for(wanted | needs_classes, self.local)

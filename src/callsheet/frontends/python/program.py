@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from callsheet.diagnostics import did_you_mean
+from callsheet.frontends.python.definitions import name_factories
 from callsheet.frontends.python.error_values import error_fields, uses_errors
 from callsheet.frontends.python.exceptions import DENIED, TOOL_ERROR, Exceptions
 from callsheet.frontends.python.source import Refused, dotted, names_bound, names_read, waits, walk
@@ -216,6 +217,7 @@ def read_program(
     tree: ast.Module, tools: Mapping[str, Signature] | None, bindings: Mapping[str, Binding]
 ) -> Program:
     """The program of a file. Raises Refused."""
+    name_factories(tree)
     made = _Reader(tools, bindings)
     for number, one in enumerate(tree.body):
         made.read(one, is_first=number == 0)
@@ -305,6 +307,13 @@ class _Reader:
         module = one.module or ""
         if one.level or module.split(".")[0] in _OWN_PACKAGES:
             for each in one.names:
+                if each.name == "*":
+                    raise Refused(
+                        "PYT005",
+                        one,
+                        f"`from {module} import *` says no names",
+                        "remove it: tools are in scope without an import",
+                    )
                 if each.asname and each.asname != each.name:
                     raise Refused(
                         "PYT010",

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import cast
 
 from callsheet.frontends.python import core
+from callsheet.frontends.python.definitions import holds_functions, is_built_in
 from callsheet.frontends.python.error_values import fields_of
 from callsheet.frontends.python.exceptions import TOOL_ERROR, kind_of
 from callsheet.frontends.python.program import check_pure_function
@@ -143,11 +144,20 @@ class Translator(Values):
                     "return the new value, and assign it where the function is called",
                 )
         self.bound -= set(self.local_helpers) | self.nonlocals
-        is_lambda = isinstance(one, ast.Assign) and isinstance(one.value, ast.Lambda)
-        if is_lambda and isinstance(one, ast.Assign) and len(one.targets) == 1:
-            target = one.targets[0]
-            if isinstance(target, ast.Name):
-                self.local_definitions[target.id] = one
+        held = holds_functions(
+            one, self.function, self.is_variable, self._is_pure_function, self.program.resolved
+        )
+        if held is not None and not waits(one):
+            self.local_definitions[held] = one
+
+    def _is_pure_function(self, name: str) -> bool:
+        """Whether a name stands for a function or type that touches nothing."""
+        if self.is_variable(name):
+            return False
+        found = self.definitions().get(name) or self.program.definitions.get(name)
+        if found is not None:
+            return isinstance(found, (ast.FunctionDef, ast.ClassDef))
+        return is_built_in(name) and not self.program.is_tool(name) and self.helper(name) is None
 
     def block(self, body: Sequence[ast.stmt]) -> core.Block:
         """The statements of a block."""
@@ -382,6 +392,11 @@ class Translator(Values):
         as_completed = self.completed(node.iter)
         if as_completed is not None:
             node = self.over_results(node, as_completed, out)
+        counted = self._counted(node)
+        if counted is not None:
+            self.statement(cast("ast.stmt", vars(counted)["start"]), out)
+            self._while(counted, out)
+            return
         source = self.value(node.iter, out)
         self.check(node.target)
         flag = self._flag(node, out)
@@ -397,6 +412,34 @@ class Translator(Values):
         made = core.Loop(target, source, body, node)
         out.append(made)
         self._else(node, flag, made, out)
+
+    def _counted(self, node: ast.For) -> ast.While | None:
+        """A loop over `itertools.count(…)` as one that counts, else None. Raises Refused (PYT012)."""
+        resolved = self.program.resolved(node.iter.func) if isinstance(node.iter, ast.Call) else None
+        if resolved in {"itertools.cycle", "itertools.repeat"} and not (
+            resolved == "itertools.repeat" and isinstance(node.iter, ast.Call) and len(node.iter.args) > 1
+        ):
+            raise Refused(
+                "PYT012",
+                node,
+                "this loop goes through something that has no end",
+                "say how often at most: for attempt in range(20): …, with a break when it is done",
+            )
+        if resolved != "itertools.count" or not isinstance(node.iter, ast.Call):
+            return None
+        given = dict(zip(("start", "step"), node.iter.args, strict=False))
+        given |= {str(one.arg): one.value for one in node.iter.keywords}
+        start, step = given.get("start", constant(0, node)), given.get("step", constant(1, node))
+        count = self.new_name("count")
+        before = ast.BinOp(start, ast.Sub(), step)
+        stored = ast.Assign([name_of(count, node, stores=True)], before)
+        more = ast.AugAssign(name_of(count, node, stores=True), ast.Add(), step)
+        taken = ast.Assign([node.target], name_of(count, node))
+        made = ast.While(ast.Constant(True), [more, taken, *node.body], node.orelse)
+        for one in (stored, made):
+            ast.fix_missing_locations(ast.copy_location(one, node))
+        vars(made)["start"] = stored
+        return made
 
     def _while(self, node: ast.While, out: core.Block) -> None:
         self._check_end(node)
@@ -432,7 +475,7 @@ class Translator(Values):
     def _check_end(self, node: ast.While) -> None:
         """Raises Refused (PYT012) for a loop that nothing ends."""
         test = node.test
-        if not isinstance(test, ast.Constant) or not test.value:
+        if not _stays(test, node.body) or (isinstance(test, ast.Constant) and not test.value):
             return
         stack: list[tuple[ast.AST, bool]] = [(one, False) for one in node.body]
         while stack:
@@ -525,6 +568,7 @@ class Translator(Values):
         bodies: list[core.Block] = []
         start: list[core.Core] = [assigned(chosen, constant(-1, node), node)]
         for number, each in enumerate(node.cases):
+            self.check(each.pattern)
             if each.guard is not None and waits(each.guard):
                 raise Refused("PYT019", each.guard, "the guard of a case awaits", "await before the match")
             renamed = Renaming({})
@@ -633,3 +677,30 @@ class Translator(Values):
             else:
                 parts.append(ast.copy_location(ast.FormattedValue(made, -1, None), one))
         return ast.copy_location(ast.JoinedStr(parts), call)
+
+
+def _stays(test: ast.expr, body: Sequence[ast.stmt]) -> bool:
+    """Whether the test of a loop has the same value each time: nothing in its body can change it."""
+    names: set[str] = set()
+    for one in ast.walk(test):
+        if isinstance(one, ast.Name):
+            names.add(one.id)
+        elif not isinstance(
+            one,
+            (
+                *(ast.Constant, ast.UnaryOp, ast.unaryop, ast.BoolOp, ast.boolop, ast.Compare, ast.cmpop),
+                ast.expr_context,
+            ),
+        ):
+            return False
+    if not names:
+        return True
+    for part in body:
+        if names_bound(part) & names or isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return False
+        for one in ast.walk(part):
+            if isinstance(one, (ast.Attribute, ast.Subscript)) and names_read(one) & names:
+                return False
+            if isinstance(one, ast.Call) and any(names_read(each) & names for each in one.args):
+                return False
+    return True
