@@ -21,7 +21,20 @@ PURE_MODULES: Final = frozenset(
     {
         *("asyncio", "datetime", "json", "math", "re", "collections", "collections.abc", "itertools"),
         *("functools", "dataclasses", "typing", "statistics", "decimal", "string", "textwrap", "enum"),
-        *("operator", "csv", "io", "copy", "bisect", "logging", "abc", "__future__", "time", "contextlib"),
+        *(
+            "operator",
+            "csv",
+            "io",
+            "copy",
+            "bisect",
+            "heapq",
+            "calendar",
+            "logging",
+            "abc",
+            "__future__",
+            "time",
+            "contextlib",
+        ),
     }
 )
 """The modules that a plan may import. Of `time`, `logging` and `contextlib` only parts are understood."""
@@ -41,9 +54,7 @@ _WITHOUT: Final[Mapping[str, str]] = {
     "socket": "a plan reaches the network by tools only",
     "pathlib": "a plan reaches files by tools only; take paths apart as texts",
     "pickle": "a pickle can run any code; use json",
-    "heapq": "write sorted(values)[:n], or sorted(values, reverse=True)[:n]",
     "zoneinfo": "write timezone(timedelta(hours=2)) with datetime's names, for an offset that you know",
-    "calendar": "the last day of a month is date(y + m // 12, m % 12 + 1, 1) - timedelta(days=1)",
     "urllib": "give the parts of an address to the tool; take one apart with split, partition or re",
     "html": 'write text.replace("&", "&amp;").replace("<", "&lt;")',
     "fractions": "write decimal.Decimal, or whole numbers",

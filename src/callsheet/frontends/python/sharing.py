@@ -25,8 +25,19 @@ MUTATORS: Final = frozenset(
 )
 """The methods that change what they are called on."""
 _FUNCTION_MUTATORS: Final = frozenset(
-    {"heapq.heappush", "heapq.heappop", "heapq.heapify", "bisect.insort", "bisect.insort_left", "next"}
+    {
+        "heapq.heappush",
+        "heapq.heappop",
+        "heapq.heapify",
+        "heapq.heappushpop",
+        "heapq.heapreplace",
+        "bisect.insort",
+        "bisect.insort_left",
+        "next",
+    }
 )
+_HEAP_STORES: Final = frozenset({"heapq.heappush", "heapq.heappushpop", "heapq.heapreplace", "bisect.insort"})
+"""The functions that put their second argument into their first."""
 _STORES: Final = frozenset(
     {"append", "insert", "add", "setdefault", "appendleft", "update", "extend", "heappush"}
 )
@@ -299,6 +310,13 @@ class Sharing:
                 held = self.value(one)
                 merge(made, inside(held) if len(node.args) == 1 or last == "next" else held)
             return find(made)
+        if name.startswith("heapq.") and node.args:
+            held = inside(self.value(node.args[0 if last.startswith("heap") else -1]))
+            if last.startswith("heap"):
+                return held
+            made = Node()
+            put(made, held)
+            return made
         if last in {"zip", "enumerate", "map"} or name.startswith("itertools."):
             made = Node()
             for one in given:
@@ -411,11 +429,15 @@ class Sharing:
                         put(held, inside(self.value(value)))
                 case ast.For(target=target, iter=source):
                     self.bind(target, self.item_of(source, self.value(source)))
-                case ast.Call(func=ast.Attribute(attr=method, value=holder)) if method in _STORES:
+                case ast.Call(func=ast.Attribute(attr=method, value=holder)) if (
+                    method in _STORES and self.resolved(node.func) is None
+                ):
                     held = self.value(holder)
                     for one in node.args[1:] if method in {"setdefault", "insert"} else node.args:
                         given = self.value(one)
                         self._store(held, inside(given) if method in {"update", "extend"} else given)
+                case ast.Call(args=[holder, given, *_]) if self.resolved(node.func) in _HEAP_STORES:
+                    self._store(self.value(holder), self.value(given))
                 case ast.NamedExpr():
                     self.value(node)
                 case ast.withitem(context_expr=value, optional_vars=ast.expr() as target):
