@@ -12,11 +12,11 @@ from dataclasses import replace
 from typing import NamedTuple, TypeAlias, cast
 
 from callsheet.diagnostics import Span
-from callsheet.frontends.pure_code.lowering import FACTORY
+from callsheet.frontends.pure_code.expressions import FACTORY
 from callsheet.frontends.python import core
 from callsheet.frontends.python.definitions import has_functions, is_built_in
-from callsheet.frontends.python.error_values import fields_of
-from callsheet.frontends.python.exceptions import DENIED, FAILURE_KINDS, TOOL_ERROR, exception_name
+from callsheet.frontends.python.error_values import kept_after_failure
+from callsheet.frontends.python.exceptions import DENIED, TOOL_ERROR
 from callsheet.frontends.python.expressions import Lowering, NotSimple, made_span
 from callsheet.frontends.python.kinds import ANY, FLAT, NUMBERS, OPAQUE, Kinds
 from callsheet.frontends.python.program import Program
@@ -397,7 +397,7 @@ class Computation:
         if failed is None:
             body = [*body, *stores.values()]
         else:
-            body = _kept_after_failure(
+            body = kept_after_failure(
                 [*body, *(one for name, one in stores.items() if name not in keeps)],
                 failed,
                 self.program.error_fields,
@@ -574,34 +574,6 @@ def _names_of_keys(function: core.Function) -> frozenset[str]:
                 if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Name):
                     found.add(node.slice.id)
     return frozenset(found)
-
-
-_KEPT = """
-{failed} = None
-try:
-    pass
-except Exception as _error:
-    _name = type(_error).__name__
-    {failed} = {{"kind": {kinds!r}.get(_name, _name), "message": str(_error), "step": ""{fields}}}
-"""
-
-
-def _kept_after_failure(body: Sequence[ast.stmt], failed: str, error_fields: Sequence[str]) -> list[ast.stmt]:
-    """Statements whose failure is a value, so that what they have set until then is kept.
-
-    So is what the exception carries beside its words.
-    """
-    kinds = {
-        exception_name(kind): kind for kind in FAILURE_KINDS if kind not in {"SCHEMA", "REQUIRE", "TIMEOUT"}
-    }
-    fields = f', "fields": {fields_of("_error", error_fields)}' if error_fields else ""
-    made = ast.parse(_KEPT.format(failed=failed, kinds=kinds, fields=fields)).body
-    for one in made:
-        for each in walk(one):
-            ast.copy_location(each, body[0])
-    attempt = cast("ast.Try", made[1])
-    attempt.body = list(body)
-    return made
 
 
 def _around(text: Text, body: Sequence[ast.stmt]) -> Span | None:

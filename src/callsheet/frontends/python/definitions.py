@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
-from callsheet.frontends.pure_code.lowering import FACTORY
+from callsheet.frontends.pure_code.expressions import FACTORY
 from callsheet.frontends.python.sharing import MUTATORS
 from callsheet.frontends.python.source import dotted, names_bound, names_read, walk
 
@@ -21,10 +21,11 @@ _MAKE_FUNCTIONS: Final = frozenset(
 _BUILT_IN: Final = frozenset(dir(builtins))
 
 
-def name_factories(tree: ast.Module) -> None:
+def name_factories(tree: ast.Module, nodes: Iterable[ast.AST]) -> None:
     """Give each lambda that makes the defaults of a defaultdict a name at the end of the file."""
-    if not any(isinstance(one, ast.Name) and one.id == "defaultdict" for one in walk(tree)) and not any(
-        isinstance(one, ast.Attribute) and one.attr == "defaultdict" for one in walk(tree)
+    if not any(
+        isinstance(one, ast.Call) and (dotted(one.func) or "").rpartition(".")[2] == "defaultdict"
+        for one in nodes
     ):
         return
     known = set(_BUILT_IN)

@@ -225,14 +225,18 @@ class Program:
 
 
 def read_program(
-    tree: ast.Module, tools: Mapping[str, Signature] | None, bindings: Mapping[str, Binding]
+    tree: ast.Module,
+    tools: Mapping[str, Signature] | None,
+    bindings: Mapping[str, Binding],
+    nodes: Sequence[ast.AST] | None = None,
 ) -> Program:
-    """The program of a file. Raises Refused."""
-    name_factories(tree)
+    """The program of a file, whose `nodes` may be known already. Raises Refused."""
+    nodes = list(walk(tree)) if nodes is None else nodes
+    name_factories(tree, nodes)
     made = _Reader(tools, bindings)
     for number, one in enumerate(tree.body):
         made.read(one, is_first=number == 0)
-    return made.program(tree)
+    return made.program(tree, nodes)
 
 
 class _Reader:
@@ -387,7 +391,7 @@ class _Reader:
             self.own_exceptions[one.name] = name.split(".")[-1]
         self.definitions[one.name] = one
 
-    def program(self, tree: ast.Module) -> Program:
+    def program(self, tree: ast.Module, nodes: Sequence[ast.AST]) -> Program:
         """What was read."""
         exceptions = Exceptions({})
         changed = True
@@ -410,8 +414,8 @@ class _Reader:
             self.tools,
             self.bindings,
             about,
-            keeps_errors=uses_errors(tree),
-            error_fields=error_fields(tree, exceptions),
+            keeps_errors=uses_errors(nodes),
+            error_fields=error_fields(nodes, exceptions),
         )
 
     def _main(self, tree: ast.Module) -> ast.AsyncFunctionDef:

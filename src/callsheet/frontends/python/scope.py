@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final, cast
 
 from callsheet.frontends.python import core
@@ -39,9 +39,14 @@ _TEMPLATES: Final = frozenset({"format", "format_map", "vformat", "safe_substitu
 class Names:
     """The names of one file; makes new ones."""
 
-    def __init__(self, tree: ast.Module) -> None:
-        self.taken = {one.id for one in walk(tree) if isinstance(one, ast.Name)}
-        self.taken |= {one.arg for one in walk(tree) if isinstance(one, ast.arg)}
+    def __init__(self, nodes: Iterable[ast.AST]) -> None:
+        """`nodes` are all those of the file."""
+        self.taken: set[str] = set()
+        for one in nodes:
+            if isinstance(one, ast.Name):
+                self.taken.add(one.id)
+            elif isinstance(one, ast.arg):
+                self.taken.add(one.arg)
         self.numbers: dict[str, int] = {}
         self.made: set[str] = set()
 

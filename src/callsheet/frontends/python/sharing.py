@@ -263,7 +263,7 @@ class Sharing:
             return Node()
         return inside(held)
 
-    def _call(self, node: ast.Call) -> Node:  # noqa: PLR0912
+    def _call(self, node: ast.Call) -> Node:  # noqa: PLR0911, PLR0912 - a case for each function
         given = [*node.args, *(word.value for word in node.keywords)]
         if isinstance(node.func, ast.Attribute):
             method = node.func.attr
