@@ -19,8 +19,8 @@ from callsheet.ports.python_code import Kept, LimitReached, NotUnderstood, Outpu
 
 FOLDER = Path(__file__).parent
 HEAD = """\
-import bisect, collections, copy, csv, decimal, functools, io, itertools, json, math, operator, re, statistics
-import string, textwrap, typing
+import bisect, calendar, collections, copy, csv, decimal, functools, heapq, io, itertools, json, math
+import operator, re, statistics, string, textwrap, typing
 import datetime as datetime_module
 from collections import Counter, defaultdict, deque
 from datetime import date, datetime, time, timedelta, timezone

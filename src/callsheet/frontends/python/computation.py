@@ -12,14 +12,16 @@ from dataclasses import replace
 from typing import NamedTuple, TypeAlias, cast
 
 from callsheet.diagnostics import Span
+from callsheet.frontends.pure_code.expressions import FACTORY
 from callsheet.frontends.python import core
-from callsheet.frontends.python.error_values import fields_of
-from callsheet.frontends.python.exceptions import DENIED, FAILURE_KINDS, TOOL_ERROR, exception_name
+from callsheet.frontends.python.definitions import has_functions, is_built_in
+from callsheet.frontends.python.error_values import kept_after_failure
+from callsheet.frontends.python.exceptions import DENIED, TOOL_ERROR
 from callsheet.frontends.python.expressions import Lowering, NotSimple, made_span
 from callsheet.frontends.python.kinds import ANY, FLAT, NUMBERS, OPAQUE, Kinds
 from callsheet.frontends.python.program import Program
 from callsheet.frontends.python.sharing import Node, Sharing, chain, find, sharing_of
-from callsheet.frontends.python.source import Refused, Text, children, names_bound, names_read, walk
+from callsheet.frontends.python.source import Refused, Text, names_bound, names_read, walk
 from callsheet.frontends.python.unset import with_tests
 from callsheet.frontends.python.variables import PureFlow, Variables, bound_names
 from callsheet.ir import expression as ir
@@ -395,7 +397,7 @@ class Computation:
         if failed is None:
             body = [*body, *stores.values()]
         else:
-            body = _kept_after_failure(
+            body = kept_after_failure(
                 [*body, *(one for name, one in stores.items() if name not in keeps)],
                 failed,
                 self.program.error_fields,
@@ -436,19 +438,21 @@ class Computation:
     def _check_functions(self, body: Sequence[ast.stmt], needed: frozenset[str]) -> None:
         """Raises Refused (PYT019) for functions that a variable would have to keep over a call."""
         for one in body:
-            if isinstance(one, ast.Assign) and names_bound(one) & needed:
-                stack: list[ast.AST] = [one.value]
-                while stack:
-                    node = stack.pop()
-                    if isinstance(node, ast.Lambda):
-                        raise Refused(
-                            "PYT019",
-                            node,
-                            "a function is kept in a value, and a plan keeps values alone between its calls",
-                            "define it with def, and call it where it is needed",
-                        )
-                    if not isinstance(node, ast.Call):
-                        stack += children(node)
+            if not (isinstance(one, ast.Assign) and names_bound(one) & needed):
+                continue
+            if has_functions(one.value, self._is_pure_function, self.program.resolved):
+                raise Refused(
+                    "PYT019",
+                    one.value,
+                    "a function is kept in a value, and a plan keeps values alone between its calls",
+                    "define it with def, and call it where it is needed",
+                )
+
+    def _is_pure_function(self, name: str) -> bool:
+        if name in self.names:
+            return False
+        found = self.all_definitions.get(name)
+        return isinstance(found, ast.FunctionDef) or (found is None and is_built_in(name))
 
     def _compute_label(self, outputs: Sequence[str]) -> str:
         named = [name for name in outputs if not name.rpartition("_")[2].isdigit()]
@@ -461,7 +465,7 @@ class Computation:
         classes = {
             name
             for name, one in self.all_definitions.items()
-            if isinstance(one, ast.ClassDef) and name not in own
+            if (isinstance(one, ast.ClassDef) and name not in own) or name.startswith(FACTORY)
         }
         needs_classes = classes if wanted & self.names else set[str]()
         found = self.program.definitions_for(wanted | needs_classes, self.local)
@@ -570,34 +574,6 @@ def _names_of_keys(function: core.Function) -> frozenset[str]:
                 if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Name):
                     found.add(node.slice.id)
     return frozenset(found)
-
-
-_KEPT = """
-{failed} = None
-try:
-    pass
-except Exception as _error:
-    _name = type(_error).__name__
-    {failed} = {{"kind": {kinds!r}.get(_name, _name), "message": str(_error), "step": ""{fields}}}
-"""
-
-
-def _kept_after_failure(body: Sequence[ast.stmt], failed: str, error_fields: Sequence[str]) -> list[ast.stmt]:
-    """Statements whose failure is a value, so that what they have set until then is kept.
-
-    So is what the exception carries beside its words.
-    """
-    kinds = {
-        exception_name(kind): kind for kind in FAILURE_KINDS if kind not in {"SCHEMA", "REQUIRE", "TIMEOUT"}
-    }
-    fields = f', "fields": {fields_of("_error", error_fields)}' if error_fields else ""
-    made = ast.parse(_KEPT.format(failed=failed, kinds=kinds, fields=fields)).body
-    for one in made:
-        for each in walk(one):
-            ast.copy_location(each, body[0])
-    attempt = cast("ast.Try", made[1])
-    attempt.body = list(body)
-    return made
 
 
 def _around(text: Text, body: Sequence[ast.stmt]) -> Span | None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from callsheet.diagnostics import did_you_mean
+from callsheet.frontends.python.definitions import name_factories
 from callsheet.frontends.python.error_values import error_fields, uses_errors
 from callsheet.frontends.python.exceptions import DENIED, TOOL_ERROR, Exceptions
 from callsheet.frontends.python.source import Refused, dotted, names_bound, names_read, waits, walk
@@ -20,7 +21,20 @@ PURE_MODULES: Final = frozenset(
     {
         *("asyncio", "datetime", "json", "math", "re", "collections", "collections.abc", "itertools"),
         *("functools", "dataclasses", "typing", "statistics", "decimal", "string", "textwrap", "enum"),
-        *("operator", "csv", "io", "copy", "bisect", "logging", "abc", "__future__", "time", "contextlib"),
+        *(
+            "operator",
+            "csv",
+            "io",
+            "copy",
+            "bisect",
+            "heapq",
+            "calendar",
+            "logging",
+            "abc",
+            "__future__",
+            "time",
+            "contextlib",
+        ),
     }
 )
 """The modules that a plan may import. Of `time`, `logging` and `contextlib` only parts are understood."""
@@ -40,9 +54,7 @@ _WITHOUT: Final[Mapping[str, str]] = {
     "socket": "a plan reaches the network by tools only",
     "pathlib": "a plan reaches files by tools only; take paths apart as texts",
     "pickle": "a pickle can run any code; use json",
-    "heapq": "write sorted(values)[:n], or sorted(values, reverse=True)[:n]",
     "zoneinfo": "write timezone(timedelta(hours=2)) with datetime's names, for an offset that you know",
-    "calendar": "the last day of a month is date(y + m // 12, m % 12 + 1, 1) - timedelta(days=1)",
     "urllib": "give the parts of an address to the tool; take one apart with split, partition or re",
     "html": 'write text.replace("&", "&amp;").replace("<", "&lt;")',
     "fractions": "write decimal.Decimal, or whole numbers",
@@ -213,13 +225,18 @@ class Program:
 
 
 def read_program(
-    tree: ast.Module, tools: Mapping[str, Signature] | None, bindings: Mapping[str, Binding]
+    tree: ast.Module,
+    tools: Mapping[str, Signature] | None,
+    bindings: Mapping[str, Binding],
+    nodes: Sequence[ast.AST] | None = None,
 ) -> Program:
-    """The program of a file. Raises Refused."""
+    """The program of a file, whose `nodes` may be known already. Raises Refused."""
+    nodes = list(walk(tree)) if nodes is None else nodes
+    name_factories(tree, nodes)
     made = _Reader(tools, bindings)
     for number, one in enumerate(tree.body):
         made.read(one, is_first=number == 0)
-    return made.program(tree)
+    return made.program(tree, nodes)
 
 
 class _Reader:
@@ -305,6 +322,13 @@ class _Reader:
         module = one.module or ""
         if one.level or module.split(".")[0] in _OWN_PACKAGES:
             for each in one.names:
+                if each.name == "*":
+                    raise Refused(
+                        "PYT005",
+                        one,
+                        f"`from {module} import *` says no names",
+                        "remove it: tools are in scope without an import",
+                    )
                 if each.asname and each.asname != each.name:
                     raise Refused(
                         "PYT010",
@@ -367,7 +391,7 @@ class _Reader:
             self.own_exceptions[one.name] = name.split(".")[-1]
         self.definitions[one.name] = one
 
-    def program(self, tree: ast.Module) -> Program:
+    def program(self, tree: ast.Module, nodes: Sequence[ast.AST]) -> Program:
         """What was read."""
         exceptions = Exceptions({})
         changed = True
@@ -390,8 +414,8 @@ class _Reader:
             self.tools,
             self.bindings,
             about,
-            keeps_errors=uses_errors(tree),
-            error_fields=error_fields(tree, exceptions),
+            keeps_errors=uses_errors(nodes),
+            error_fields=error_fields(nodes, exceptions),
         )
 
     def _main(self, tree: ast.Module) -> ast.AsyncFunctionDef:

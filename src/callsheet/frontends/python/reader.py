@@ -7,7 +7,7 @@ raise, and none is ever executed.
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from callsheet.diagnostics import Severity, Span
@@ -74,9 +74,10 @@ def _compiled(
     tools: Mapping[str, Signature] | None,
     bindings: Mapping[str, Binding],
 ) -> tuple[Plan, list[Refused]]:
-    _check_names(module)
-    program = read_program(module, tools, bindings)
-    compiler = _Compiler(program, source, module)
+    nodes = list(walk(module))
+    _check_names(nodes)
+    program = read_program(module, tools, bindings, nodes)
+    compiler = _Compiler(program, source, Names(nodes))
     return compiler.plan(), program.warnings
 
 
@@ -84,8 +85,8 @@ def _is_in(inner: Span | None, outer: Span | None) -> bool:
     return inner is None or outer is None or outer.start <= inner.start < outer.end
 
 
-def _check_names(module: ast.Module) -> None:
-    for node in walk(module):
+def _check_names(nodes: Iterable[ast.AST]) -> None:
+    for node in nodes:
         for field in ("id", "arg", "name"):
             held = getattr(node, field, None)
             if isinstance(held, str) and not held.isascii():
@@ -101,9 +102,8 @@ def _check_names(module: ast.Module) -> None:
 class _Compiler:
     """Compiles the functions of one program."""
 
-    def __init__(self, program: Program, source: Text, module: ast.Module) -> None:
-        self.program, self.source, self.module = program, source, module
-        self.names = Names(module)
+    def __init__(self, program: Program, source: Text, names: Names) -> None:
+        self.program, self.source, self.names = program, source, names
         self.ids = Ids()
         self.plan_names: dict[int, str] = {}
         self.done: dict[int, tuple[core.Function, Translator]] = {}

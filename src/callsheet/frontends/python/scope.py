@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final, cast
 
 from callsheet.frontends.python import core
@@ -39,9 +39,14 @@ _TEMPLATES: Final = frozenset({"format", "format_map", "vformat", "safe_substitu
 class Names:
     """The names of one file; makes new ones."""
 
-    def __init__(self, tree: ast.Module) -> None:
-        self.taken = {one.id for one in walk(tree) if isinstance(one, ast.Name)}
-        self.taken |= {one.arg for one in walk(tree) if isinstance(one, ast.arg)}
+    def __init__(self, nodes: Iterable[ast.AST]) -> None:
+        """`nodes` are all those of the file."""
+        self.taken: set[str] = set()
+        for one in nodes:
+            if isinstance(one, ast.Name):
+                self.taken.add(one.id)
+            elif isinstance(one, ast.arg):
+                self.taken.add(one.arg)
         self.numbers: dict[str, int] = {}
         self.made: set[str] = set()
 
@@ -206,7 +211,15 @@ class Scope:
                 if not (isinstance(node.func, ast.Name) and node.func.id in inner):
                     self.check_call(node)
             elif isinstance(node, ast.Attribute):
-                self._check_attribute(node)
+                self.check_attribute(node)
+            elif isinstance(node, ast.MatchClass):
+                if any(name.startswith("_") for name in node.kwd_attrs):
+                    raise Refused(
+                        "PYT025",
+                        node,
+                        "the pattern reaches behind the values of the plan",
+                        "match fields that the records have",
+                    )
             elif isinstance(node, (ast.Global, ast.Nonlocal)):
                 raise Refused(
                     "PYT017",
@@ -228,8 +241,32 @@ class Scope:
             return
         raise Refused("PYT019", node, "a plan yields nothing", "append to a list, and return it")
 
-    def _check_attribute(self, node: ast.Attribute) -> None:
+    def _check_template(self, node: ast.Attribute) -> None:
+        """Raises Refused (PYT025) for a template that could read any attribute of what it is given."""
+        template = node.value
+        if isinstance(template, ast.Name) and template.id == "str":
+            template = ast.Name("")  # `str.format`, whose template is an argument
+        text = self._constant_text(template)
+        if text is None:
+            raise Refused(
+                "PYT025",
+                node,
+                "a template that is not written here can read any attribute of what it is given",
+                'write an f-string, or replace the parts: text.replace("{name}", name)',
+            )
+        if re.search(r"\{[^{}]*(?:\.|\[)_", text):
+            raise Refused(
+                "PYT025",
+                node,
+                "the template reaches behind the values of the plan",
+                "write an f-string of fields that the records have",
+            )
+
+    def check_attribute(self, node: ast.Attribute) -> None:
+        """Raises Refused (PYT025) for an attribute that leads behind values."""
         name = node.attr
+        if name in _TEMPLATES and self.program.resolved(node) is None:
+            self._check_template(node)
         if name in _FRAMES or name.startswith(
             ("gi_", "cr_", "tb_", "f_globals", "f_locals", "f_back", "co_")
         ):
@@ -251,28 +288,12 @@ class Scope:
             return
         resolved = self.program.resolved(node.func)
         func = node.func
-        if isinstance(func, ast.Attribute) and func.attr in _TEMPLATES and resolved is None:
-            is_written = isinstance(func.value, ast.Constant) or self._is_constant(func.value)
-            if not is_written:
-                raise Refused(
-                    "PYT025",
-                    node,
-                    "a template that is not written here can read any attribute of what it is given",
-                    'write an f-string, or replace the parts: text.replace("{name}", name)',
-                )
-            if isinstance(func.value, ast.Constant) and re.search(
-                r"\{[^{}]*(?:\.|\[)__", str(func.value.value)
-            ):
-                raise Refused(
-                    "PYT025",
-                    node,
-                    "the template reaches behind the values of the plan",
-                    "write an f-string of fields that the records have",
-                )
+        if isinstance(func, ast.Attribute):
+            self.check_attribute(func)
         if resolved in {"operator.attrgetter", "operator.methodcaller"} and not (
             node.args
             and isinstance(node.args[0], ast.Constant)
-            and not str(node.args[0].value).startswith("_")
+            and not any(part.startswith("_") for part in str(node.args[0].value).split("."))
         ):
             raise Refused("PYT006", node, f"{resolved} takes its name from data", "write lambda x: x.name")
         if isinstance(func, ast.Name) and func.id == "type" and len(node.args) > 1:
@@ -308,12 +329,31 @@ class Scope:
         if isinstance(node.func, ast.Name):
             self._check_called(node, node.func.id)
 
-    def _is_constant(self, node: ast.expr) -> bool:
-        """Whether a name stands for a text of the file."""
-        if not isinstance(node, ast.Name) or self.is_variable(node.id):
-            return False
-        found = self.program.definitions.get(node.id)
-        return isinstance(found, ast.Assign) and isinstance(found.value, ast.Constant)
+    def _constant_text(self, node: ast.expr) -> str | None:
+        """The text of a template that stands in the file: of a literal, a constant, or a table of them."""
+        if isinstance(node, ast.Constant):
+            return str(node.value)
+        if isinstance(node, ast.JoinedStr):
+            return None
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+            parts = self._constant_text(node.left), self._constant_text(node.right)
+            return None if None in parts else "".join(map(str, parts))
+        if isinstance(node, ast.Name) and not self.is_variable(node.id):
+            found = self.program.definitions.get(node.id)
+            if isinstance(found, (ast.Assign, ast.AnnAssign)) and found.value is not None:
+                return self._constant_text(found.value)
+            return None
+        if isinstance(node, (ast.Dict, ast.List, ast.Tuple)):
+            texts = [
+                self._constant_text(one) for one in (node.values if isinstance(node, ast.Dict) else node.elts)
+            ]
+            return None if None in texts else "\n".join(map(str, texts))
+        if isinstance(node, ast.Subscript):
+            return self._constant_text(node.value)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get":
+            texts = [self._constant_text(one) for one in (node.func.value, *node.args[1:])]
+            return None if None in texts else "\n".join(map(str, texts))
+        return None
 
     def _check_called(self, node: ast.Call, name: str) -> None:
         if self.is_variable(name) or name in self.definitions() or name in self.program.definitions:

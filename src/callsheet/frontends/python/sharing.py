@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final
+from typing import Final, cast
 
 from callsheet.frontends.python import core
 from callsheet.frontends.python.kinds import FLAT, Kinds
+from callsheet.frontends.python.objects import Node, chain, find, inside, merge, named_part, put
 from callsheet.frontends.python.source import dotted, own_nodes, parameters_of, walk
 
 MUTATORS: Final = frozenset(
@@ -24,8 +25,19 @@ MUTATORS: Final = frozenset(
 )
 """The methods that change what they are called on."""
 _FUNCTION_MUTATORS: Final = frozenset(
-    {"heapq.heappush", "heapq.heappop", "heapq.heapify", "bisect.insort", "bisect.insort_left", "next"}
+    {
+        "heapq.heappush",
+        "heapq.heappop",
+        "heapq.heapify",
+        "heapq.heappushpop",
+        "heapq.heapreplace",
+        "bisect.insort",
+        "bisect.insort_left",
+        "next",
+    }
 )
+_HEAP_STORES: Final = frozenset({"heapq.heappush", "heapq.heappushpop", "heapq.heapreplace", "bisect.insort"})
+"""The functions that put their second argument into their first."""
 _STORES: Final = frozenset(
     {"append", "insert", "add", "setdefault", "appendleft", "update", "extend", "heappush"}
 )
@@ -96,95 +108,6 @@ _SHALLOW: Final = frozenset(
 """What makes a new container of the same items."""
 
 
-class Node:
-    """An object, or all objects inside one."""
-
-    __slots__ = ("content", "fields", "held", "parent")
-
-    def __init__(self, fields: list[Node] | None = None) -> None:
-        self.parent: Node | None = None
-        self.content: Node | None = None
-        self.fields = fields
-        """The parts of a tuple, as long as they are told apart."""
-        self.held: list[Node] = []
-        """What was put into it, as long as nothing is taken out of it."""
-
-
-def find(node: Node) -> Node:
-    """The node that stands for all that were merged with this one."""
-    while node.parent is not None:
-        node = node.parent
-    return node
-
-
-def merge(left: Node, right: Node) -> Node:
-    """Let two nodes be one object."""
-    first, second = find(left), find(right)
-    if first is second:
-        return first
-    second.parent = first
-    first.held += second.held
-    if first.fields is None and first.content is None:
-        first.fields, first.content = second.fields, second.content
-        return first
-    if second.fields is None and second.content is None:
-        return first
-    if first.fields is not None and second.fields is not None and len(first.fields) == len(second.fields):
-        for one, other in zip(first.fields, second.fields, strict=True):
-            merge(one, other)
-        return find(first)
-    parts = [*(first.fields or ()), *(second.fields or ())]
-    first.fields = None
-    if first.content is None:
-        first.content = second.content
-    elif second.content is not None:
-        merge(first.content, second.content)
-    for one in parts:
-        merge(inside(first), one)
-    return find(first)
-
-
-def inside(node: Node) -> Node:
-    """The objects inside one."""
-    top = find(node)
-    if top.fields is not None:
-        parts, top.fields = top.fields, None
-        for one in parts:
-            merge(inside(top), one)
-        return inside(top)
-    if top.content is None:
-        top.content = Node()
-    while top.held:
-        merge(top.content, top.held.pop())
-        top = find(top)
-        if top.content is None:
-            return inside(top)
-    return find(top.content)
-
-
-def put(node: Node, value: Node) -> None:
-    """Note that an object is put into another one."""
-    top = find(node)
-    if not any(find(one) is find(value) for one in top.held):
-        top.held.append(value)
-
-
-def chain(node: Node) -> list[Node]:
-    """A node and all that is inside it."""
-    made: list[Node] = []
-    todo = [node]
-    while todo:
-        at = find(todo.pop())
-        if at in made:
-            continue
-        made.append(at)
-        todo += at.fields or ()
-        todo += at.held
-        if at.content is not None:
-            todo.append(at.content)
-    return made
-
-
 class Sharing:
     """The nodes of a function's variables."""
 
@@ -225,14 +148,15 @@ class Sharing:
         """Whether an object is that of a variable itself."""
         return find(self.node(name)) is find(node)
 
-    def _double(self, node: ast.expr, own: set[str]) -> None:
+    def _double(self, node: ast.expr, own: set[str], value: Node) -> None:
         """What a comprehension or a repetition puts into a container again and again."""
+        made = chain(value)
         for one in own_nodes(node):
             if not isinstance(one, ast.Name) or not isinstance(one.ctx, ast.Load):
                 continue
             is_flat = self.kinds is not None and self.kinds.known.get(one.id) in FLAT
             if one.id in self.nodes and one.id not in own and not is_flat:
-                self.doubled += chain(self.node(one.id))
+                self.doubled += [each for each in chain(self.node(one.id)) if each in made]
 
     # ------------------------------------------------------------ what expressions give
 
@@ -254,9 +178,11 @@ class Sharing:
                 fields = find(held).fields
                 if fields is not None and isinstance(index, int) and 0 <= index < len(fields):
                     return find(fields[index])
+                if isinstance(index, str):
+                    return named_part(held, index)
                 return merge(Node(), held) if isinstance(node.slice, ast.Slice) else inside(held)
-            case ast.Attribute(value=value):
-                return inside(self.value(value))
+            case ast.Attribute(value=value, attr=attr):
+                return named_part(self.value(value), attr)
             case ast.IfExp(body=first, orelse=second):
                 return merge(self.value(first), self.value(second))
             case ast.BoolOp(values=values):
@@ -276,6 +202,11 @@ class Sharing:
                 return made
             case ast.Dict(keys=keys, values=values):
                 made = Node()
+                if keys and all(isinstance(key, ast.Constant) and isinstance(key.value, str) for key in keys):
+                    for key, one in zip(keys, values, strict=True):
+                        name = str(cast("ast.Constant", key).value)
+                        made.named[name] = self.value(one)
+                    return made
                 for key, one in zip(keys, values, strict=True):
                     put(made, inside(self.value(one)) if key is None else self.value(one))
                 return made
@@ -308,8 +239,9 @@ class Sharing:
         made = Node()
         element = node.value if isinstance(node, ast.DictComp) else node.elt
         if self.kinds is None or self.kinds.of(element) not in FLAT:
-            self._double(element, set(frame))
-        put(made, self.value(element))
+            value = self.value(element)
+            self._double(element, set(frame), value)
+            put(made, value)
         self.frames.pop()
         return made
 
@@ -331,7 +263,7 @@ class Sharing:
             return Node()
         return inside(held)
 
-    def _call(self, node: ast.Call) -> Node:  # noqa: PLR0912
+    def _call(self, node: ast.Call) -> Node:  # noqa: PLR0911, PLR0912 - a case for each function
         given = [*node.args, *(word.value for word in node.keywords)]
         if isinstance(node.func, ast.Attribute):
             method = node.func.attr
@@ -340,7 +272,12 @@ class Sharing:
                 if method in _FRESH_METHODS:
                     return Node()
                 if method in {"get", "pop", "setdefault", "popleft", "popitem"}:
-                    made = inside(holder)
+                    key = getattr(given[0], "value", None) if given else None
+                    made = (
+                        named_part(holder, key)
+                        if method == "get" and isinstance(key, str)
+                        else inside(holder)
+                    )
                     for one in given[1:]:
                         merge(made, self.value(one))
                     return find(made)
@@ -373,6 +310,13 @@ class Sharing:
                 held = self.value(one)
                 merge(made, inside(held) if len(node.args) == 1 or last == "next" else held)
             return find(made)
+        if name.startswith("heapq.") and node.args:
+            held = inside(self.value(node.args[0 if last.startswith("heap") else -1]))
+            if last.startswith("heap"):
+                return held
+            made = Node()
+            put(made, held)
+            return made
         if last in {"zip", "enumerate", "map"} or name.startswith("itertools."):
             made = Node()
             for one in given:
@@ -383,6 +327,11 @@ class Sharing:
     def _unknown(self, node: ast.Call, given: list[ast.expr]) -> Node:
         """A function of the program, or an unknown one: its result may be any part of its arguments."""
         name = dotted(node.func)
+        if name is not None and self._makes_object(name):
+            made = Node()
+            for one in given:
+                put(made, self.value(one))
+            return made
         if name is not None:
             found = self.definitions.get(name)
             if isinstance(found, ast.FunctionDef) and self._summary(found)[1]:
@@ -399,6 +348,24 @@ class Sharing:
         top = inside(made)
         merge(inside(top), top)
         return merge(made, top) if given else made
+
+    def _makes_object(self, name: str) -> bool:
+        """Whether a call makes a new object that holds its arguments: a class, or a method that calls one."""
+        owner, _, method = name.partition(".")
+        found = self.definitions.get(owner)
+        if not isinstance(found, ast.ClassDef):
+            return False
+        if not method:
+            return True
+        for one in found.body:
+            if isinstance(one, ast.FunctionDef) and one.name == method:
+                returns = [
+                    each.value for each in own_nodes(ast.Module(one.body, [])) if isinstance(each, ast.Return)
+                ]
+                return bool(returns) and all(
+                    isinstance(each, ast.Call) and dotted(each.func) in {"cls", owner} for each in returns
+                )
+        return False
 
     # ------------------------------------------------------------ assignments and changes
 
@@ -423,16 +390,23 @@ class Sharing:
                         self.bind(inner, made)
                     else:
                         self.bind(inner, inside(value))
-            case ast.Subscript(value=holder) | ast.Attribute(value=holder):
-                self._store(self.value(holder), value)
+            case ast.Attribute(value=holder, attr=attr):
+                self._store(self.value(holder), value, attr)
+            case ast.Subscript(value=holder, slice=key):
+                name = getattr(key, "value", None)
+                self._store(self.value(holder), value, name if isinstance(name, str) else None)
             case _:
                 pass
 
-    def _store(self, holder: Node, value: Node) -> None:
+    def _store(self, holder: Node, value: Node, name: str | None = None) -> None:
         """Put an object into another one; a part of that one is in it twice then."""
+        top = find(holder)
         if self.is_first and any(node in chain(holder) for node in chain(value)):
             self.doubled += chain(value)
-        put(holder, value)
+        if name is not None and top.fields is None and top.content is None and not top.held:
+            merge(named_part(top, name), value)
+        else:
+            put(holder, value)
 
     def take(self, root: ast.AST) -> None:  # noqa: PLR0912
         """Merge what the statements and expressions of a tree make one object."""
@@ -455,11 +429,15 @@ class Sharing:
                         put(held, inside(self.value(value)))
                 case ast.For(target=target, iter=source):
                     self.bind(target, self.item_of(source, self.value(source)))
-                case ast.Call(func=ast.Attribute(attr=method, value=holder)) if method in _STORES:
+                case ast.Call(func=ast.Attribute(attr=method, value=holder)) if (
+                    method in _STORES and self.resolved(node.func) is None
+                ):
                     held = self.value(holder)
                     for one in node.args[1:] if method in {"setdefault", "insert"} else node.args:
                         given = self.value(one)
                         self._store(held, inside(given) if method in {"update", "extend"} else given)
+                case ast.Call(args=[holder, given, *_]) if self.resolved(node.func) in _HEAP_STORES:
+                    self._store(self.value(holder), self.value(given))
                 case ast.NamedExpr():
                     self.value(node)
                 case ast.withitem(context_expr=value, optional_vars=ast.expr() as target):
@@ -496,11 +474,8 @@ class Sharing:
                         found.append(find(self.node(name)))
                 case ast.Call(func=ast.Attribute(attr=method, value=holder)):
                     if self.resolved(node.func) is None and self._changes_holder(method):
-                        found += (
-                            chain(self.value(holder))
-                            if method not in MUTATORS
-                            else [find(self.value(holder))]
-                        )
+                        is_flat = method in MUTATORS or self._changes_itself(method)
+                        found += [find(self.value(holder))] if is_flat else chain(self.value(holder))
                     elif self.resolved(node.func) in _FUNCTION_MUTATORS and node.args:
                         found.append(find(self.value(node.args[0])))
                 case ast.Call(func=ast.Name(id=name)):
@@ -519,6 +494,28 @@ class Sharing:
                     if isinstance(each, ast.FunctionDef) and each.name == method:
                         return self._summary(each)[0]
         return False
+
+    def _changes_itself(self, method: str) -> bool:
+        """Whether a method of the program's classes changes fields of its object, and nothing inside them."""
+        for one in self.definitions.values():
+            for each in one.body if isinstance(one, ast.ClassDef) else []:
+                if isinstance(each, ast.FunctionDef) and each.name == method:
+                    itself = each.args.args[0].arg if each.args.args else ""
+                    for node in own_nodes(ast.Module(each.body, [])):
+                        match node:
+                            case ast.Attribute(value=ast.Name(id=name), ctx=ast.Store()) if name == itself:
+                                pass
+                            case ast.Attribute(ctx=ast.Store()) | ast.Subscript(ctx=ast.Store() | ast.Del()):
+                                return False
+                            case ast.Call(func=ast.Attribute(attr=called)) if called in MUTATORS:
+                                return False
+                            case ast.Call(func=ast.Attribute(value=ast.Name(id=name))) if name == itself:
+                                return False
+                            case ast.AugAssign(value=value) if _may_be_container(value):
+                                return False
+                            case _:
+                                pass
+        return True
 
     def _changed_by(self, name: str, node: ast.Call) -> list[Node]:
         if self.resolved(node.func) in _FUNCTION_MUTATORS or name == "next":

@@ -12,12 +12,13 @@ from collections.abc import Sequence
 from typing import cast
 
 from callsheet.frontends.python import core
+from callsheet.frontends.python.definitions import holds_functions, is_built_in
 from callsheet.frontends.python.error_values import fields_of
 from callsheet.frontends.python.exceptions import TOOL_ERROR, kind_of
+from callsheet.frontends.python.loops import Loops
 from callsheet.frontends.python.program import check_pure_function
 from callsheet.frontends.python.source import (
     Refused,
-    children,
     dotted,
     leaves,
     names_bound,
@@ -38,10 +39,9 @@ from callsheet.frontends.python.syntax import (
     statement_of,
     value_test,
 )
-from callsheet.frontends.python.values import Values
 
 
-class Translator(Values):
+class Translator(Loops):
     """Takes one async function apart."""
 
     def translate(self) -> core.Function:
@@ -143,11 +143,20 @@ class Translator(Values):
                     "return the new value, and assign it where the function is called",
                 )
         self.bound -= set(self.local_helpers) | self.nonlocals
-        is_lambda = isinstance(one, ast.Assign) and isinstance(one.value, ast.Lambda)
-        if is_lambda and isinstance(one, ast.Assign) and len(one.targets) == 1:
-            target = one.targets[0]
-            if isinstance(target, ast.Name):
-                self.local_definitions[target.id] = one
+        held = holds_functions(
+            one, self.function, self.is_variable, self._is_pure_function, self.program.resolved
+        )
+        if held is not None and not waits(one):
+            self.local_definitions[held] = one
+
+    def _is_pure_function(self, name: str) -> bool:
+        """Whether a name stands for a function or type that touches nothing."""
+        if self.is_variable(name):
+            return False
+        found = self.definitions().get(name) or self.program.definitions.get(name)
+        if found is not None:
+            return isinstance(found, (ast.FunctionDef, ast.ClassDef))
+        return is_built_in(name) and not self.program.is_tool(name) and self.helper(name) is None
 
     def block(self, body: Sequence[ast.stmt]) -> core.Block:
         """The statements of a block."""
@@ -217,9 +226,9 @@ class Translator(Values):
                 test = self.value(node.test, out)
                 out.append(core.Choice(test, self.block(node.body), self.block(node.orelse), node))
             case ast.For():
-                self._for(node, out)
+                self.for_(node, out)
             case ast.While():
-                self._while(node, out)
+                self.while_(node, out)
             case ast.Break():
                 flag = self.flags[-1] if self.flags else None
                 if flag is not None:
@@ -238,7 +247,7 @@ class Translator(Values):
             case ast.AsyncWith() | ast.With():
                 self._with(node, out)
             case ast.AsyncFor():
-                self._async_for(node, out)
+                self.async_for(node, out)
             case _:
                 raise Refused(
                     "PYT019",
@@ -378,90 +387,6 @@ class Translator(Values):
     def _innermost(self) -> str | None:
         return self.caught[-1][1] if self.caught else None
 
-    def _for(self, node: ast.For, out: core.Block) -> None:
-        as_completed = self.completed(node.iter)
-        if as_completed is not None:
-            node = self.over_results(node, as_completed, out)
-        source = self.value(node.iter, out)
-        self.check(node.target)
-        flag = self._flag(node, out)
-        head: core.Block = []
-        if isinstance(node.target, ast.Name):
-            target = node.target.id
-        else:
-            target = self.names.fresh("item")
-            made = ast.Assign([node.target], name_of(target, node.target))
-            head.append(core.Pure(ast.copy_location(made, node.target)))
-        body = head + self.block(node.body)
-        self.flags.pop()
-        made = core.Loop(target, source, body, node)
-        out.append(made)
-        self._else(node, flag, made, out)
-
-    def _while(self, node: ast.While, out: core.Block) -> None:
-        self._check_end(node)
-        flag = self._flag(node, out)
-        if waits(node.test) or self.needs_statements(node.test):
-            inner: core.Block = []
-            test = self.value(node.test, inner)
-            negated = ast.copy_location(ast.UnaryOp(ast.Not(), test), node.test)
-            inner.append(core.Choice(negated, [core.Break(node.test)], [], node.test))
-            body = inner + self.block(node.body)
-            made = core.While(constant(True, node.test), body, node)
-        else:
-            test = self.value(node.test, out)
-            made = core.While(test, self.block(node.body), node)
-        self.flags.pop()
-        out.append(made)
-        self._else(node, flag, made, out)
-
-    def _flag(self, node: ast.For | ast.While, out: core.Block) -> str | None:
-        """The variable that tells whether a loop with an else was left by break."""
-        flag = None
-        if node.orelse:
-            flag = self.names.fresh("left")
-            out.append(assigned(flag, constant(False, node), node))
-        self.flags.append(flag)
-        return flag
-
-    def _else(self, node: ast.For | ast.While, flag: str | None, of: core.Core, out: core.Block) -> None:
-        if flag is not None:
-            test = ast.copy_location(ast.UnaryOp(ast.Not(), name_of(flag, node)), node)
-            out.append(core.Choice(test, self.block(node.orelse), [], node.orelse[0], of))
-
-    def _check_end(self, node: ast.While) -> None:
-        """Raises Refused (PYT012) for a loop that nothing ends."""
-        test = node.test
-        if not isinstance(test, ast.Constant) or not test.value:
-            return
-        stack: list[tuple[ast.AST, bool]] = [(one, False) for one in node.body]
-        while stack:
-            one, inner = stack.pop()
-            if isinstance(one, (ast.Return, ast.Raise)) or (isinstance(one, ast.Break) and not inner):
-                return
-            if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
-                continue
-            inside = inner or isinstance(one, (ast.For, ast.While, ast.AsyncFor))
-            stack.extend((each, inside) for each in children(one))
-        raise Refused(
-            "PYT012",
-            node,
-            "this loop has no end: nothing in it breaks, returns or raises",
-            "say how often at most: for attempt in range(20): …, with a break when it is done",
-        )
-
-    def _async_for(self, node: ast.AsyncFor, out: core.Block) -> None:
-        as_completed = self.completed(node.iter)
-        if as_completed is None:
-            raise Refused(
-                "PYT019",
-                node,
-                "`async for` goes through something that awaits between its items",
-                "call a tool for one page after another in a while loop",
-            )
-        made = ast.copy_location(ast.For(node.target, node.iter, node.body, node.orelse), node)
-        self._for(made, out)
-
     def _try(self, node: ast.Try, out: core.Block) -> None:
         for one in node.finalbody:
             if leaves(one):
@@ -525,6 +450,7 @@ class Translator(Values):
         bodies: list[core.Block] = []
         start: list[core.Core] = [assigned(chosen, constant(-1, node), node)]
         for number, each in enumerate(node.cases):
+            self.check(each.pattern)
             if each.guard is not None and waits(each.guard):
                 raise Refused("PYT019", each.guard, "the guard of a case awaits", "await before the match")
             renamed = Renaming({})

@@ -210,16 +210,22 @@ def functions_in(node: ast.expr, is_function: Callable[[str], bool]) -> list[str
     elif isinstance(node, (ast.List, ast.Tuple)):
         parts = node.elts
     names = [one.id for one in parts if isinstance(one, ast.Name)]
-    return names if names and len(names) == len(parts) and all(map(is_function, names)) else []
+    others = [one for one in parts if not isinstance(one, ast.Name)]
+    are_none = all(isinstance(one, ast.Constant) and one.value is None for one in others)
+    return names if names and are_none and all(map(is_function, names)) else []
 
 
 def named_functions(node: ast.expr) -> ast.expr:
     """A literal of functions, with their names as texts."""
+
+    def named(one: ast.expr) -> ast.expr:
+        return ast.copy_location(ast.Constant(one.id), one) if isinstance(one, ast.Name) else one
+
     made = copy.copy(node)
     if isinstance(made, ast.Dict):
-        made.values = [ast.copy_location(ast.Constant(cast("ast.Name", one).id), one) for one in made.values]
+        made.values = [named(one) for one in made.values]
     elif isinstance(made, (ast.List, ast.Tuple)):
-        made.elts = [ast.copy_location(ast.Constant(cast("ast.Name", one).id), one) for one in made.elts]
+        made.elts = [named(one) for one in made.elts]
     return made
 
 

@@ -144,6 +144,8 @@ class Values(Started):
                     new = self._kept(new, part, out)
             put_part(made, holder, place, new)
         self.check_call(made)
+        if isinstance(made, ast.Attribute):
+            self.check_attribute(made)
         return made
 
     def _kept(self, value: ast.expr, place: ast.expr, out: core.Block) -> ast.Name:

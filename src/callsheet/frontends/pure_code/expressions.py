@@ -1,0 +1,584 @@
+"""Lowers expressions of pure Python: calls, attributes, comprehensions, generators and texts.
+
+In: an expression of a program. Out: one that means the same on the executor, at the place of the first. What
+the program has in its scopes, classes and imports decides about each name.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from string import Formatter
+from typing import Final, NamedTuple, TypeVar, cast
+
+from callsheet.frontends.pure_code.classes import ClassKind, classes_of
+from callsheet.frontends.pure_code.helpers import has_helper
+from callsheet.frontends.pure_code.names import Scopes, is_generator
+from callsheet.frontends.pure_code.table import understood
+
+
+class Inputs(NamedTuple):
+    """What is known of the values that a program is given: names, whether there are sets or kept objects."""
+
+    names: frozenset[str] = frozenset()
+    has_sets: bool = False
+    has_kept: bool = False
+
+
+FACTORY: Final = "default_factory_"
+"""What the names of functions begin with that make the defaults of a defaultdict which is kept."""
+LAZY: Final = ("map", "filter", "zip", "enumerate", "reversed")
+"""Builtins that give iterators, which the executor would run through at once."""
+EAGER: Final = ("list", "tuple", "set", "frozenset", "dict", "sorted", "sum", "min", "max", "Counter")
+"""Functions that take all that an iterator has before they do anything else."""
+_EAGER_METHODS: Final = ("join", "extend", "update", "fromkeys", "union", "writerows")
+_RENAMED: Final = {
+    **{name: f"_cs_{name}" for name in LAZY},
+    "round": "_cs_round",
+    "sum": "_cs_sum",
+    "callable": "_cs_callable",
+    "ascii": "_cs_ascii",
+    "now": "_cs_now",
+}
+_ORDERED: Final = (
+    ast.List, ast.Tuple, ast.ListComp, ast.Dict, ast.DictComp, ast.Constant, ast.JoinedStr, ast.GeneratorExp,
+    ast.BinOp,
+)  # fmt: skip
+_NEVER_SETS: Final = (*LAZY, "range", "sorted", "list", "tuple", "iter", "dict")
+_NATIVE_TYPES: Final = ("str", "list", "dict", "set", "frozenset", "tuple", "int", "float", "bytes")
+_ERRORS: Final = (
+    "Exception", "ValueError", "TypeError", "KeyError", "IndexError", "RuntimeError", "LookupError",
+    "ArithmeticError", "ZeroDivisionError", "AttributeError", "AssertionError", "NotImplementedError",
+    "OverflowError", "BaseException", "TimeoutError", "OSError", "PermissionError", "StopIteration",
+    "RecursionError", "MemoryError", "NameError", "FileNotFoundError", "UnicodeDecodeError",
+)  # fmt: skip
+
+
+class ExpressionLowering(ast.NodeTransformer):
+    """Lowers the expressions of one program, from the outside in."""
+
+    def __init__(self, tree: ast.Module, inputs: Inputs) -> None:
+        self.scopes = Scopes(tree, inputs.names)
+        self.inputs = inputs
+        self.helpers: set[str] = set()
+        self.classes = classes_of(self.scopes)
+        self.used_modules = {
+            *self.scopes.imports.modules.values(),
+            *(module for module, _ in self.scopes.imports.members.values()),
+        }
+        self.has_sets = inputs.has_sets or any(_makes_sets(node) for node in self.scopes.nodes)
+        self.has_errors = "statistics" in self.used_modules or any(
+            one.kind is ClassKind.ERROR for one in self.classes.values()
+        )
+        self.has_objects = inputs.has_kept or not self.used_modules.isdisjoint(("collections", "typing"))
+        self.generators = {
+            node.name
+            for node in self.scopes.nodes
+            if isinstance(node, ast.FunctionDef) and is_generator(node)
+        }
+        self.selves: list[str] = []
+        self._number = 0
+
+    # ------------------------------------------------------------ making nodes
+
+    def helper(self, name: str, at: ast.AST) -> ast.expr:
+        """The name of a helper, as an expression."""
+        self.helpers.add(name)
+        return ast.copy_location(ast.Name(name, ast.Load()), at)
+
+    def call(self, name: str, at: ast.AST, *arguments: ast.expr) -> ast.expr:
+        """A call of a helper."""
+        return ast.copy_location(ast.Call(self.helper(name, at), list(arguments), []), at)
+
+    def fresh(self, word: str) -> str:
+        """A name that nothing else has."""
+        self._number += 1
+        return f"_cs_{word}{self._number}"
+
+    # ------------------------------------------------------------ expressions
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        """A name."""
+        if isinstance(node.ctx, ast.Load):
+            helper = _RENAMED.get(node.id)
+            if helper is not None and not self.scopes.is_bound(node.id):
+                return self.helper(helper, node)
+        return node
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        """A field or a method."""
+        if not isinstance(node.ctx, ast.Load):
+            node.value = self.visit(node.value)
+            return node
+        member = self.scopes.member_of(node)
+        if member is not None:
+            helper = member_helper(*member)
+            return node if helper is None else self.helper(helper, node)
+        if node.attr == "__class__":
+            name = ast.copy_location(ast.Name("type", ast.Load()), node)
+            return ast.copy_location(ast.Call(name, [self.visit(node.value)], []), node)
+        if node.attr.startswith("__"):
+            node.value = self.visit(node.value)
+            return node
+        if any(node.attr in one.properties for one in self.classes.values()):
+            return self._property(node)
+        if self._is_self(node.value) or self._is_class(node.value):
+            return node
+        owners = understood().methods.get(node.attr)
+        of_type = self._type_helper(node)
+        if of_type is not None:
+            return self.helper(of_type, node)
+        if self._is_type(node.value) and owners is not None:
+            return self._unbound(node)
+        value = self.visit(node.value)
+        name = ast.copy_location(ast.Constant(node.attr), node)
+        if owners is None:
+            return self.call("_cs_attr", node, value, name)
+        kinds = ast.Tuple([ast.Constant(owner) for owner in _kinds_of(owners)], ast.Load())
+        return self.call("_cs_bound", node, value, name, kinds, self._method(node))
+
+    def _property(self, node: ast.Attribute) -> ast.expr:
+        name = ast.copy_location(ast.Constant(node.attr), node)
+        get = ast.parse(f"lambda _cs_o: _cs_o._cs_get_{node.attr}()", mode="eval").body
+        return self.call("_cs_property", node, self.visit(node.value), name, placed(get, node))
+
+    def _method(self, node: ast.Attribute) -> ast.expr:
+        """A function that calls a method of its first argument."""
+        text = f"lambda _cs_o, *_cs_a, **_cs_k: _cs_o.{node.attr}(*_cs_a, **_cs_k)"
+        return self.visit(placed(ast.parse(text, mode="eval").body, node))
+
+    def _unbound(self, node: ast.Attribute) -> ast.expr:
+        """A method of a type as a function: of the type itself (`date.fromisoformat`) or of its values."""
+        if node.attr in _OF_TYPES:
+            owner = ast.unparse(node.value)
+            text = f"lambda *_cs_a, **_cs_k: {owner}.{node.attr}(*_cs_a, **_cs_k)"
+            return placed(ast.parse(text, mode="eval").body, node)
+        return self._method(node)
+
+    def _is_self(self, node: ast.expr) -> bool:
+        return isinstance(node, ast.Name) and bool(self.selves) and node.id == self.selves[-1]
+
+    def _is_class(self, node: ast.expr) -> bool:
+        return isinstance(node, ast.Name) and node.id in self.classes
+
+    def _is_type(self, node: ast.expr) -> bool:
+        if any(self.scopes.is_builtin(node, name) for name in _NATIVE_TYPES):
+            return True
+        return self.scopes.member_of(node) in _TYPES
+
+    def _type_helper(self, node: ast.Attribute) -> str | None:
+        """The helper for a member of a type, as `date.fromisoformat`."""
+        if not self._is_type(node.value):
+            return None
+        member = self.scopes.member_of(node.value)
+        kind = member[1] if member is not None else ast.unparse(node.value)
+        helper = f"_cs_type_{kind}_{node.attr}"
+        return helper if has_helper(helper) else None
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        """A call."""
+        if isinstance(node.func, ast.Attribute):
+            return self._method_call(node, node.func)
+        if self._is_enum(node.func) and len(node.args) == 1:
+            return self.call("_cs_enum", node, node.func, self.visit(node.args[0]))
+        if isinstance(node.func, ast.Name) and not self.scopes.is_bound(node.func.id):
+            special = self._builtin_call(node, node.func.id)
+            if special is not None:
+                return special
+        if self._is_lazy(node):
+            node.args = self._sources(node)
+        else:
+            node.args = self._arguments(node.args, self._takes_all(node.func))
+        for word in node.keywords:
+            word.value = self.visit(word.value)
+        node.func = self.visit(node.func)
+        return node
+
+    def _call_of(self, node: ast.Call) -> ast.expr:
+        """A call whose function is a helper already."""
+        node.args = [self.visit(one) for one in node.args]
+        for word in node.keywords:
+            word.value = self.visit(word.value)
+        return node
+
+    def _takes_all(self, node: ast.expr) -> bool:
+        if isinstance(node, ast.Name):
+            return node.id in EAGER and (not self.scopes.is_bound(node.id) or node.id == "Counter")
+        return isinstance(node, ast.Attribute) and node.attr in _EAGER_METHODS
+
+    def _arguments(self, arguments: list[ast.expr], takes_all: bool) -> list[ast.expr]:
+        made: list[ast.expr] = []
+        for argument in arguments:
+            if takes_all and isinstance(argument, ast.GeneratorExp):
+                listed = ast.ListComp(argument.elt, argument.generators)
+                made.append(self.visit(ast.copy_location(listed, argument)))
+            elif takes_all and self._is_lazy(argument):
+                made.append(self._at_once(argument))
+            else:
+                made.append(self._members_of(argument) if takes_all else self.visit(argument))
+        return made
+
+    def _is_lazy(self, node: ast.expr) -> bool:
+        return isinstance(node, ast.Call) and any(self.scopes.is_builtin(node.func, name) for name in LAZY)
+
+    def _at_once(self, node: ast.expr) -> ast.expr:
+        """A call of a lazy builtin whose iterator is taken whole: that of the executor does."""
+        assert isinstance(node, ast.Call)
+        node.args = self._sources(node)
+        for word in node.keywords:
+            word.value = self.visit(word.value)
+        return node
+
+    def _sources(self, node: ast.Call) -> list[ast.expr]:
+        """The arguments of a lazy builtin: a function for `map` and `filter`, and what is iterated."""
+        takes_function = any(self.scopes.is_builtin(node.func, name) for name in ("map", "filter"))
+        return [
+            self.visit(one)
+            if isinstance(one, ast.Starred) or (takes_function and at == 0)
+            else self._sequence(one)
+            for at, one in enumerate(node.args)
+        ]
+
+    def visit_Starred(self, node: ast.Starred) -> ast.expr:
+        """Items that are spread out."""
+        node.value = self._sequence(node.value) if isinstance(node.ctx, ast.Load) else self.visit(node.value)
+        return node
+
+    def _builtin_call(self, node: ast.Call, name: str) -> ast.expr | None:  # noqa: PLR0911 - a case each
+        match name, node.args:
+            case "len", [items]:
+                node.args = [self._members_of(items)]
+                return node
+            case "format", [value, spec] if not _is_empty(spec):
+                node.args = [self.call("_cs_formatted", node, self.visit(value)), self.visit(spec)]
+                return node
+            case "object", []:
+                return self.call("_cs_Sentinel", node)
+            case "getattr", [target, ast.Constant(value=str(attribute)), *rest]:
+                load = ast.copy_location(ast.Attribute(target, attribute, ast.Load()), node)
+                if not rest:
+                    return self.visit(load)
+                name_node = ast.copy_location(ast.Constant(attribute), node)
+                return self.call("_cs_getattr", node, self.visit(target), name_node, self.visit(rest[0]))
+            case "hasattr", [target, ast.Constant(value=str(attribute))]:
+                owners = _kinds_of(understood().methods.get(attribute, ()))
+                kinds = ast.Tuple([ast.Constant(owner) for owner in owners], ast.Load())
+                return self.call(
+                    "_cs_hasattr", node, self.visit(target), ast.Constant(attribute), placed(kinds, node)
+                )
+            case "isinstance", [value, ast.Name(id=kind)] if kind in self.classes:
+                names = sorted(one.name for one in self.classes.values() if kind in one.lineage)
+                kinds = ast.Tuple([ast.Name(one, ast.Load()) for one in names], ast.Load())
+                node.args = [self.visit(value), placed(kinds, node)]
+                return node
+            case "sorted", [items] if self._comparing(node) is not None:
+                return self._sorted_by_comparing(node, items)
+            case (("str" | "repr"), [value]) if self.has_sets:
+                return self.call(f"_cs_{name}", node, self.visit(value))
+            case (("list" | "tuple" | "iter" | "sorted" | "min" | "max" | "sum"), [items]) if self.has_sets:
+                return self._over_sets(node, name, items)
+            case "print", _ if self.has_sets:
+                node.args = [
+                    one if isinstance(one, ast.Starred) else self.call("_cs_shown", one, one)
+                    for one in map(self.visit, node.args)
+                ]
+                return node
+            case _ if name in _ERRORS and len(node.args) == 1 and not _is_text(node.args[0]):
+                text = ast.copy_location(ast.Name("str", ast.Load()), node)
+                made = ast.Call(text, [self.visit(node.args[0])], [])
+                node.args = [ast.copy_location(made, node.args[0])]
+                return node
+            case _:
+                return None
+
+    def _over_sets(self, node: ast.Call, name: str, items: ast.expr) -> ast.expr | None:
+        """A function that shows in which order its argument comes, in a program where there are sets."""
+        if isinstance(items, (ast.GeneratorExp, ast.Starred)) or self._is_lazy(items):
+            return None
+        node.args = [self._sequence(items)]
+        for word in node.keywords:
+            word.value = self.visit(word.value)
+        if name == "sum":
+            node.func = self.helper("_cs_sum", node)
+        return node
+
+    def _is_enum(self, node: ast.expr) -> bool:
+        if not isinstance(node, ast.Name) or node.id not in self.classes:
+            return False
+        return self.classes[node.id].kind is ClassKind.ENUM
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        """An index."""
+        node.slice = self.visit(node.slice)
+        if self._is_enum(node.value):
+            return self.call("_cs_enum_named", node, node.value, node.slice)
+        node.value = self.visit(node.value)
+        return node
+
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        """A comparison."""
+        node.left = self.visit(node.left)
+        node.comparators = [
+            self._members_of(right) if isinstance(how, (ast.In, ast.NotIn)) else self.visit(right)
+            for how, right in zip(node.ops, node.comparators, strict=True)
+        ]
+        return node
+
+    def _members_of(self, node: ast.expr) -> ast.expr:
+        """An expression whose items are asked for; of an enumeration, its members."""
+        if self._is_enum(node):
+            return ast.copy_location(ast.Attribute(node, "_cs_members", ast.Load()), node)
+        return self.visit(node)
+
+    def _sequence(self, source: ast.expr) -> ast.expr:
+        """An expression that is iterated: a set in sorted order."""
+        if self._is_enum(source):
+            return self._members_of(source)
+        made = self.visit(source)
+        if not self.has_sets or isinstance(source, _ORDERED):
+            return made
+        if (
+            isinstance(source, ast.Call)
+            and isinstance(source.func, ast.Name)
+            and source.func.id in _NEVER_SETS
+        ):
+            return made
+        if (
+            isinstance(source, ast.Call)
+            and isinstance(source.func, ast.Attribute)
+            and source.func.attr in _LISTS
+        ):
+            return made
+        return self.call("_cs_order", source, made)
+
+    def _comparing(self, node: ast.Call) -> ast.expr | None:
+        """The comparing function of a `key=cmp_to_key(f)`."""
+        for word in node.keywords:
+            if (
+                word.arg == "key"
+                and isinstance(word.value, ast.Call)
+                and self.scopes.member_of(word.value.func) == ("functools", "cmp_to_key")
+                and len(word.value.args) == 1
+            ):
+                return word.value.args[0]
+        return None
+
+    def _sorted_by_comparing(self, node: ast.Call, items: ast.expr) -> ast.expr:
+        compare = self._comparing(node)
+        assert compare is not None
+        reverse = [self.visit(word.value) for word in node.keywords if word.arg == "reverse"]
+        return self.call("_cs_cmp_sorted", node, self.visit(items), self.visit(compare), *reverse)
+
+    def _method_call(self, node: ast.Call, func: ast.Attribute) -> ast.expr:
+        member = self.scopes.member_of(func)
+        of_type = self._type_helper(func)
+        if of_type is not None:
+            node.func = self.helper(of_type, func)
+            return self._call_of(node)
+        if member is None and self._is_type(func.value) and func.attr not in _OF_TYPES and node.args:
+            first, *rest = node.args  # `str.lower(x)` is `x.lower()`
+            if not isinstance(first, ast.Starred):
+                func.value, node.args = first, rest
+        if isinstance(func.value, ast.Constant) and func.attr == "format":
+            self._check_formatted(node, func.value)
+        takes_all = func.attr in _EAGER_METHODS and member is None
+        if member is not None and member[0] == "statistics":
+            takes_all = True
+        node.args = self._arguments(node.args, takes_all)
+        if self.has_sets and member is None and func.attr in ("join", "extend"):
+            node.args = [self.call("_cs_order", one, one) for one in node.args]
+        for word in node.keywords:
+            word.value = self.visit(word.value)
+        if member is not None:
+            node.func = self.visit(func)
+            return node
+        func.value = self.visit(func.value)
+        helper = f"_cs_method_{func.attr}" if has_helper(f"_cs_method_{func.attr}") else None
+        if helper is None and self.has_sets and func.attr == "pop" and not node.args:
+            helper = "_cs_pop"
+        if helper is not None and not any(func.attr in one.methods for one in self.classes.values()):
+            made = ast.Call(self.helper(helper, node), [func.value, *node.args], node.keywords)
+            return ast.copy_location(made, node)
+        return node
+
+    def _check_formatted(self, node: ast.Call, template: ast.Constant) -> None:
+        """Wrap the arguments that a literal template formats with a specification."""
+        try:
+            fields = list(Formatter().parse(str(template.value)))
+        except ValueError:
+            return
+        specified = {
+            str(at) if name == "" else name
+            for at, (name, spec, conversion) in enumerate(f[1:] for f in fields if f[1] is not None)
+            if spec and not conversion
+        }
+        for at, argument in enumerate(node.args):
+            if str(at) in specified and not isinstance(argument, ast.Starred):
+                node.args[at] = self.call("_cs_formatted", argument, argument)
+        for word in node.keywords:
+            if word.arg in specified:
+                word.value = self.call("_cs_formatted", word.value, word.value)
+
+    # ------------------------------------------------------------ comprehensions and generators
+
+    def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.DictComp) -> ast.expr:
+        first = node.generators[0]
+        first.iter = self._comprehended(first.iter)
+        self.scopes.enter(node)
+        for at, one in enumerate(node.generators):
+            if at:
+                one.iter = self._comprehended(one.iter)
+            one.target = self.visit(one.target)
+            one.ifs = [self.visit(test) for test in one.ifs]
+        if isinstance(node, ast.DictComp):
+            node.key, node.value = self.visit(node.key), self.visit(node.value)
+        else:
+            node.elt = self.visit(node.elt)
+        self.scopes.leave()
+        return node
+
+    def _comprehended(self, source: ast.expr) -> ast.expr:
+        if self._is_lazy(source) and not any(
+            self.scopes.is_builtin(cast("ast.Call", source).func, name) for name in ("map", "filter")
+        ):
+            return self._at_once(source)
+        return self._sequence(source)
+
+    def visit_ListComp(self, node: ast.ListComp) -> ast.expr:
+        """A list from a comprehension."""
+        return self._comprehension(node)
+
+    def visit_SetComp(self, node: ast.SetComp) -> ast.expr:
+        """A set from a comprehension."""
+        return self._comprehension(node)
+
+    def visit_DictComp(self, node: ast.DictComp) -> ast.expr:
+        """A dict from a comprehension."""
+        return self._comprehension(node)
+
+    def visit_GeneratorExp(self, node: ast.GeneratorExp) -> ast.expr:
+        """A generator that may be left before its end: an iterator that computes an item when it is asked."""
+        source = self._sequence(node.generators[0].iter)
+        self.scopes.enter(node)
+        made = self._stepwise(node, 0, source)
+        self.scopes.leave()
+        return made
+
+    def _stepwise(self, node: ast.GeneratorExp, level: int, source: ast.expr) -> ast.expr:
+        one = node.generators[level]
+        item = self.fresh("item")
+        if level + 1 < len(node.generators):
+            inner = self._stepwise(node, level + 1, self._sequence(node.generators[level + 1].iter))
+        else:
+            inner = self.visit(node.elt)
+        items = ast.List([ast.Name(item, ast.Load())], ast.Load())
+        loop = ast.comprehension(self.visit(one.target), items, [self.visit(test) for test in one.ifs], 0)
+        made = ast.ListComp(inner, [loop])
+        parameters = ast.arguments([], [ast.arg(item)], None, [], [], None, [])
+        step = placed(ast.Lambda(parameters, made), node)
+        lazy = self.call("_cs_Gen", node, source, step)
+        return lazy if level + 1 == len(node.generators) else self.call("_cs_Nested", node, lazy)
+
+    def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.AST:
+        """A hole of a text."""
+        node.value = self.visit(node.value)
+        if node.format_spec is not None:
+            node.format_spec = self.visit(node.format_spec)
+            if node.conversion == -1:
+                node.value = self.call("_cs_formatted", node, node.value)
+        elif self.has_sets:
+            if node.conversion == ord("r"):
+                node.conversion = -1
+                node.value = self.call("_cs_repr", node, node.value)
+            else:
+                node.value = self.call("_cs_shown", node, node.value)
+        return node
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
+        """A function without a name."""
+        node.args.defaults = [self.visit(one) for one in node.args.defaults]
+        node.args.kw_defaults = [None if one is None else self.visit(one) for one in node.args.kw_defaults]
+        self.scopes.enter(node)
+        node.body = self.visit(node.body)
+        self.scopes.leave()
+        return node
+
+
+_HEIRS: Final = {"dict": ("Counter", "defaultdict"), "set": ("frozenset",), "date": ("datetime",)}
+_LISTS: Final = ("split", "splitlines", "items", "values", "findall", "readlines", "most_common", "rsplit")
+_OF_TYPES: Final = (
+    "fromisoformat", "fromtimestamp", "fromordinal", "strptime", "combine", "today", "now", "fromkeys",
+    "maketrans", "fromhex", "from_bytes", "utcnow", "fromisocalendar",
+)  # fmt: skip
+_TYPES: Final = (
+    ("datetime", "date"), ("datetime", "datetime"), ("datetime", "time"), ("datetime", "timedelta"),
+    ("datetime", "timezone"), ("decimal", "Decimal"), ("collections", "Counter"), ("collections", "deque"),
+    ("collections", "defaultdict"),
+)  # fmt: skip
+NAMED_ONLY: Final = ("typing", "collections.abc", "__future__", "abc", "types")
+"""Modules whose members stand in annotations and bases, and mean nothing elsewhere."""
+_HELPER_NAMES: Final = {
+    ("collections", "OrderedDict"): "dict",
+}
+
+
+def member_helper(module: str, name: str) -> str | None:
+    """The helper that stands for a member of a module."""
+    named = _HELPER_NAMES.get((module, name))
+    if named is not None:
+        return named
+    helper = f"_cs_{module}_{name}"
+    if has_helper(helper):
+        return helper
+    if module == "enum":
+        return "_cs_type"
+    return "_cs_type" if module in NAMED_ONLY and module != "__future__" else None
+
+
+def _makes_sets(node: ast.AST) -> bool:
+    match node:
+        case ast.Set() | ast.SetComp():
+            return True
+        case ast.Name(id="set" | "frozenset"):
+            return True
+        case ast.BinOp(op=ast.BitAnd() | ast.BitOr() | ast.BitXor() | ast.Sub(), left=left, right=right):
+            return any(_is_view(side) for side in (left, right))
+        case _:
+            return False
+
+
+def _is_view(node: ast.expr) -> bool:
+    match node:
+        case ast.Call(func=ast.Attribute(attr="keys" | "items")):
+            return True
+        case _:
+            return False
+
+
+def _kinds_of(owners: Iterable[str]) -> list[str]:
+    """The types that have a method, also those that inherit it."""
+    found = set(owners)
+    for owner, heirs in _HEIRS.items():
+        found.update(heirs if owner in found else ())
+    return sorted(found)
+
+
+def _is_empty(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value == ""
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, (ast.JoinedStr, ast.Starred)) or (
+        isinstance(node, ast.Constant) and isinstance(node.value, str)
+    )
+
+
+Node = TypeVar("Node", bound=ast.AST)
+
+
+def placed(made: Node, place: ast.AST) -> Node:
+    """A new tree whose nodes all have the place of another."""
+    for node in ast.walk(made):
+        if "lineno" in node._attributes:
+            ast.copy_location(node, place)
+    return made

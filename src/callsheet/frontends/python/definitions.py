@@ -1,0 +1,134 @@
+"""Functions inside of values, which a plan cannot keep over a call, as definitions of the program.
+
+The default of a defaultdict becomes a function of the file; a variable that is set once, to functions that
+depend on nothing that changes, is evaluated again by each piece of pure code that names it.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from callsheet.frontends.pure_code.expressions import FACTORY
+from callsheet.frontends.python.sharing import MUTATORS
+from callsheet.frontends.python.source import dotted, names_bound, names_read, walk
+
+_MAKE_FUNCTIONS: Final = frozenset(
+    {"functools.partial", "operator.itemgetter", "operator.attrgetter", "operator.methodcaller"}
+)
+_BUILT_IN: Final = frozenset(dir(builtins))
+
+
+def name_factories(tree: ast.Module, nodes: Iterable[ast.AST]) -> None:
+    """Give each lambda that makes the defaults of a defaultdict a name at the end of the file."""
+    if not any(
+        isinstance(one, ast.Call) and (dotted(one.func) or "").rpartition(".")[2] == "defaultdict"
+        for one in nodes
+    ):
+        return
+    known = set(_BUILT_IN)
+    for one in tree.body:
+        known |= names_bound(one)
+        if isinstance(one, (ast.Import, ast.ImportFrom)):
+            known |= {(each.asname or each.name).partition(".")[0] for each in one.names}
+        elif isinstance(one, (ast.FunctionDef, ast.ClassDef)):
+            known.add(one.name)
+    naming = _Naming(known)
+    naming.visit(tree)
+    tree.body += naming.made
+
+
+class _Naming(ast.NodeTransformer):
+    def __init__(self, known: set[str]) -> None:
+        self.known = known
+        self.made: list[ast.stmt] = []
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        """A call, after what is inside it."""
+        self.generic_visit(node)
+        if (dotted(node.func) or "").rpartition(".")[2] != "defaultdict" or not node.args:
+            return node
+        factory = node.args[0]
+        if not isinstance(factory, ast.Lambda) or names_read(factory.body) - self.known:
+            return node
+        name = f"{FACTORY}{len(self.made) + 1}"
+        self.known.add(name)
+        made = ast.FunctionDef(name, factory.args, [ast.Return(factory.body)], [], None)
+        vars(made)["type_params"] = []
+        self.made.append(ast.fix_missing_locations(ast.copy_location(made, factory)))
+        node.args[0] = ast.copy_location(ast.Name(name, ast.Load()), factory)
+        return node
+
+
+def holds_functions(
+    one: ast.stmt,
+    function: ast.AsyncFunctionDef,
+    is_variable: Callable[[str], bool],
+    is_pure_function: Callable[[str], bool],
+    resolved: Callable[[ast.AST], str | None],
+) -> str | None:
+    """The variable that a statement sets, for good, to functions or a literal of functions; else None."""
+    if not isinstance(one, ast.Assign) or len(one.targets) != 1 or not isinstance(one.targets[0], ast.Name):
+        return None
+    name, value = one.targets[0].id, one.value
+    if isinstance(value, ast.Lambda):
+        return name
+    if not has_functions(value, is_pure_function, resolved):
+        return None
+    if any(is_variable(read) for read in _read_now(value)):
+        return None
+    stores = 0
+    for node in walk(function):
+        match node:
+            case ast.Name(id=known, ctx=ast.Store() | ast.Del()) if known == name:
+                stores += 1
+            case ast.Subscript(value=ast.Name(id=known), ctx=ast.Store() | ast.Del()) if known == name:
+                return None
+            case ast.Attribute(value=ast.Name(id=known), attr=attr) if known == name and attr in MUTATORS:
+                return None
+            case _:
+                pass
+    return name if stores == 1 else None
+
+
+def is_built_in(name: str) -> bool:
+    """Whether a name is that of a built-in function or type, and no exception."""
+    found = getattr(builtins, name, None)
+    return name.islower() and callable(found)
+
+
+def has_functions(
+    node: ast.expr,
+    is_pure_function: Callable[[str], bool],
+    resolved: Callable[[ast.AST], str | None],
+) -> bool:
+    """Whether a value is a function, or a literal that holds one."""
+    match node:
+        case ast.Lambda():
+            return True
+        case ast.Name(id=name):
+            return is_pure_function(name)
+        case ast.Attribute(value=ast.Name(id=name)):
+            return is_built_in(name) and is_pure_function(name)
+        case ast.Call(func=func):
+            return resolved(func) in _MAKE_FUNCTIONS
+        case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Set(elts=parts) | ast.Dict(values=parts):
+            return any(has_functions(one, is_pure_function, resolved) for one in parts)
+        case ast.ListComp(elt=element) | ast.DictComp(value=element) | ast.SetComp(elt=element):
+            return has_functions(element, is_pure_function, resolved)
+        case _:
+            return False
+
+
+def _read_now(node: ast.AST) -> set[str]:
+    """The names that an expression reads when it is evaluated, and not when its functions are called."""
+    if isinstance(node, ast.Lambda):
+        return set()
+    if isinstance(node, ast.Name):
+        return {node.id}
+    found: set[str] = set()
+    for one in ast.iter_child_nodes(node):
+        found |= _read_now(one)
+    return found

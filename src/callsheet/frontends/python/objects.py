@@ -1,0 +1,137 @@
+"""Objects that variables may share, as nodes of a graph that are merged where they may be one.
+
+As in Steensgaard's analysis, merging is all that ever happens to a node: what is merged stays so.
+"""
+
+from __future__ import annotations
+
+
+class Node:
+    """An object, or all objects inside one."""
+
+    __slots__ = ("content", "fields", "held", "named", "parent")
+
+    def __init__(self, fields: list[Node] | None = None) -> None:
+        self.parent: Node | None = None
+        self.content: Node | None = None
+        self.fields = fields
+        """The parts of a tuple, as long as they are told apart."""
+        self.held: list[Node] = []
+        """What was put into it, as long as nothing is taken out of it."""
+        self.named: dict[str, Node] = {}
+        """Its parts under literal keys, as long as these are all that is taken out of it or put into it."""
+
+
+def find(node: Node) -> Node:
+    """The node that stands for all that were merged with this one."""
+    while node.parent is not None:
+        node = node.parent
+    return node
+
+
+def merge(left: Node, right: Node) -> Node:
+    """Let two nodes be one object."""
+    first, second = find(left), find(right)
+    if first is second:
+        return first
+    second.parent = first
+    first.held += second.held
+    if first.named or second.named:
+        _merge_named(first, second)
+        first = find(first)
+        if second.fields is None and second.content is None:
+            return first
+    if first.fields is None and first.content is None:
+        first.fields, first.content = second.fields, second.content
+        return first
+    if second.fields is None and second.content is None:
+        return first
+    if first.fields is not None and second.fields is not None and len(first.fields) == len(second.fields):
+        for one, other in zip(first.fields, second.fields, strict=True):
+            merge(one, other)
+        return find(first)
+    parts = [*(first.fields or ()), *(second.fields or ())]
+    first.fields = None
+    if first.content is None:
+        first.content = second.content
+    elif second.content is not None:
+        merge(first.content, second.content)
+    for one in parts:
+        merge(inside(first), one)
+    return find(first)
+
+
+def _merge_named(first: Node, second: Node) -> None:
+    """Let two objects be one, of which one at least has parts under names."""
+    has_others = any(one.fields is not None or one.content is not None or one.held for one in (first, second))
+    parts = [*first.named.items(), *second.named.items()]
+    first.named, second.named = {}, {}
+    if has_others:
+        for _, one in parts:
+            merge(inside(first), one)
+        return
+    for name, one in parts:
+        known = first.named.get(name)
+        if known is None:
+            first.named[name] = one
+        else:
+            merge(known, one)
+
+
+def named_part(node: Node, name: str) -> Node:
+    """The object in another one under a literal key."""
+    top = find(node)
+    if top.fields is not None or top.content is not None or top.held:
+        return inside(top)
+    return find(top.named.setdefault(name, Node()))
+
+
+def inside(node: Node) -> Node:
+    """The objects inside one."""
+    top = find(node)
+    while top.named:
+        _, one = top.named.popitem()
+        if top.content is None:
+            top.content = Node()
+        merge(top.content, one)
+        top = find(top)
+    if top.fields is not None:
+        parts, top.fields = top.fields, None
+        for one in parts:
+            merge(inside(top), one)
+        return inside(top)
+    if top.content is None:
+        top.content = Node()
+    while top.held:
+        merge(top.content, top.held.pop())
+        top = find(top)
+        if top.content is None:
+            return inside(top)
+    return find(top.content)
+
+
+def put(node: Node, value: Node) -> None:
+    """Note that an object is put into another one."""
+    top = find(node)
+    if top.named:
+        inside(top)
+        top = find(top)
+    if not any(find(one) is find(value) for one in top.held):
+        top.held.append(value)
+
+
+def chain(node: Node) -> list[Node]:
+    """A node and all that is inside it."""
+    made: list[Node] = []
+    todo = [node]
+    while todo:
+        at = find(todo.pop())
+        if at in made:
+            continue
+        made.append(at)
+        todo += at.fields or ()
+        todo += at.held
+        todo += at.named.values()
+        if at.content is not None:
+            todo.append(at.content)
+    return made
