@@ -14,7 +14,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from callsheet import lazy
-from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Span
+from callsheet.diagnostics import Diagnostic, Severity, Span
 from callsheet.frontends.ltp import format_plan, parse
 from callsheet.frontends.ltp.words import CONTROL_SPELLINGS, is_structured
 from callsheet.frontends.values import ParseResult

@@ -96,7 +96,7 @@ Names = Annotated[
 ]
 _LongText = Annotated[str, Field(max_length=MOST_CHARACTERS)]
 _LTP_TEXT = in_mcp(
-    "ltp_text", kind=_LongText, description="The plan: LTP text, or Micro-CLI, or a JSON plan."
+    "ltp_text", kind=_LongText, description="The plan: LTP text, Python, Micro-CLI, or a JSON plan."
 )
 UNNAMED = in_mcp(is_absent=True, default="<plan>")
 _APPROVED = Annotated[list[Line], in_mcp(kind=Lines)]
@@ -107,7 +107,7 @@ class PlanArguments(Arguments):
     """A plan as text."""
 
     plan: Annotated[str, _LTP_TEXT] = Field(
-        description="The plan: LTP text, Micro-CLI, or a JSON plan as a string."
+        description="The plan: LTP text, Python, Micro-CLI, or a JSON plan as a string."
     )
     syntax: SyntaxName = Field(None, description="The syntax; detected by default.")
     name: Annotated[Line, UNNAMED] = Field(
@@ -155,8 +155,8 @@ class FormatArguments(PlanArguments):
     """A plan to format in its canonical form or in another syntax."""
 
     to: Annotated[
-        Literal["ltp", "micro", "dag"] | None,
-        in_mcp(unset="same", description="The target syntax: LTP text, Micro-CLI, or a JSON plan."),
+        Literal["ltp", "micro", "dag", "python"] | None,
+        in_mcp(unset="same", description="The target syntax: LTP text, Micro-CLI, a JSON plan, or Python."),
     ] = Field(None, description="The target syntax; by default that of the plan.")
 
 
@@ -521,7 +521,7 @@ TEXT_OPERATIONS: tuple[Operation[Any, Any], ...] = (
             name="format_plan",
             title="Format a plan",
             description="Return a plan in canonical form, or in another syntax: LTP text, Micro-CLI, a JSON "
-            "plan.",
+            "plan, Python.",
             hint=Hint.READ_ONLY,
             reply=_formatted_reply,
         ),

@@ -1,8 +1,8 @@
 """Prints a plan of version 2 as Python, which reads back as a plan with the same calls and results.
 
 In: a plan with a tree. Out: the text, and remarks on what Python means differently for some values. What
-Python cannot say is an error with its place (PYT070); nothing is left out in silence. What is printed has been
-read back once, so that it is a plan.
+Python cannot say is an error with its place (PYT070); nothing is left out in silence. The text has been read
+back once, so that it is a plan.
 """
 
 from __future__ import annotations
@@ -35,11 +35,17 @@ from callsheet.ir.plan import Plan
 _INDENT: Final = "    "
 _OPERATIONS: Final = {binding.tool: (name, binding) for name, binding in BINDINGS.items()}
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
-ITEMS: Final = "a failed item ends Python's loop at once, and items run one after another; in LTP all items run"
+_NUMBERED: Final = re.compile(r"^(error|item)_\d+$")
+"""Names that the reader of Python makes."""
+ITEMS: Final = (
+    "a failed item ends Python's loop at once, and items run one after another; in LTP all items run"
+)
 ARGUMENTS: Final = "Python computes the arguments of all calls before the first starts; in LTP each by itself"
 CHECKS: Final = "Python does not check this type"
 WAITS: Final = "how long to wait between attempts is set by the run in LTP, and is written out in Python"
-ROUNDS: Final = "running out of rounds fails as an assertion in Python; in LTP as a failure of the kind ROUNDS"
+ROUNDS: Final = (
+    "running out of rounds fails as an assertion in Python; in LTP as a failure of the kind ROUNDS"
+)
 
 
 def print_python(plan: Plan) -> tuple[str, tuple[Diagnostic, ...]]:
@@ -87,8 +93,10 @@ class _Printer:
         self.helpers = {self.main, *(one.name for one in of.plans)}
         tools = {one.tool.lower() for one in tree.acts(of)}
         names: dict[str, str] = {}
-        for name in sorted(_all_variables(of)):
-            names[name] = free_name(name, {*names.values(), *tools, *self.helpers})
+        for name in sorted(every := _all_variables(of)):
+            plain = _NUMBERED.sub(r"\1", name)
+            wanted = plain if plain not in every else name
+            names[name] = free_name(wanted, {*names.values(), *tools, *self.helpers})
         self.values = ValuesPrinter(names, self.remark)
         self.names = names
 
@@ -158,7 +166,7 @@ class _Printer:
             return f"{self.names[one.name]}{kind}"
         return f"{self.names[one.name]}{kind}{' = ' if kind else '='}{ast.unparse(literal(one.default))}"
 
-    def _type(self, of: types.Type) -> str:  # noqa: PLR0911
+    def _type(self, of: types.Type) -> str:
         match of:
             case types.Basic.JSON:
                 self.values.imports.setdefault("typing", set()).add("Any")
@@ -201,13 +209,13 @@ class _Printer:
     def errors(self, kinds: Iterable[str], span: Span | None) -> list[str]:
         """The exceptions that stand for kinds of failure."""
         wanted = {*kinds}
-        own = Exceptions({name: "Exception" for name in self.own_errors})
+        own = Exceptions(dict.fromkeys(self.own_errors, "Exception"))
         names: list[str] = []
         for kind in kinds:
             name = exception_name(kind)
             if name not in names and not any(kind in own.caught([one]) for one in names):
                 names.append(self.error(kind))
-        own = Exceptions({name: "Exception" for name in self.own_errors})
+        own = Exceptions(dict.fromkeys(self.own_errors, "Exception"))
         caught = {*own.caught(names)}
         if not wanted <= caught | {*names}:
             raise NotPython(f"a handler of {', '.join(sorted(wanted - caught))}", "handle any failure", span)
@@ -331,7 +339,9 @@ class _Body:
             if _IDENTIFIER.fullmatch(key) and not keyword.iskeyword(key)
         ]
         if len(plain) < len(one.named):
-            odd = next(key for key, _ in one.named if not _IDENTIFIER.fullmatch(key) or keyword.iskeyword(key))
+            odd = next(
+                key for key, _ in one.named if not _IDENTIFIER.fullmatch(key) or keyword.iskeyword(key)
+            )
             raise NotPython(f"an argument called {odd}", "keep this plan as LTP text", one.span)
         positional = [self.values.value(value) for value in one.positional]
         return ast.Call(ast.Name(name, ast.Load()), positional, plain)
@@ -357,13 +367,17 @@ class _Body:
 
     # ------------------------------------------------------------ words
 
-    def _say(self, one: tree.Say, indent: str) -> Iterator[str]:  # noqa: PLR0912
+    def _say(self, one: tree.Say, indent: str) -> Iterator[str]:
         values = one.values
         match one.word:
             case tree.Word.RESPOND:
                 if not self.is_main:
                     raise NotPython("@RESPOND inside a function that runs beside others", "return a value")
-                yield f"{indent}return {self._joined(values)}".removesuffix(" None") if values else f"{indent}return"
+                yield (
+                    f"{indent}return {self._joined(values)}".removesuffix(" None")
+                    if values
+                    else f"{indent}return"
+                )
             case tree.Word.RETURN:
                 yield f"{indent}return {self._joined(values)}" if values else f"{indent}return"
             case tree.Word.YIELD:
@@ -409,7 +423,9 @@ class _Body:
         if one.kind is None and isinstance(value, ir.Variable) and value.name in self.values.failures:
             return "raise"
         if one.kind is None or one.kind == tree.Failing.FAIL.value:
-            self.of.remark("raise Exception fails with the kind Exception; in LTP with the kind FAIL", one.span)
+            self.of.remark(
+                "raise Exception fails with the kind Exception; in LTP with the kind FAIL", one.span
+            )
             return f"raise Exception({self._joined(one.values)})"
         return f"raise {self.of.error(one.kind)}({self._joined(one.values)})"
 
@@ -446,12 +462,16 @@ class _Body:
             case tree.GoOn() if not names:
                 handled = []
             case tree.Leave() | tree.GoOn() | tree.Skip():
-                word = {"GoOn": "CONTINUE", "Skip": "SKIP", "Leave": "TERMINATE"}[type(recovery.remedy).__name__]
+                word = {"GoOn": "CONTINUE", "Skip": "SKIP", "Leave": "TERMINATE"}[
+                    type(recovery.remedy).__name__
+                ]
                 raise NotPython(f"ON_FAIL {word}", "an ON_FAIL block, or ON_FAIL USE (value)", one.span)
             case _:
                 assert_never(recovery.remedy)
         if isinstance(one, tree.Foreach):
-            raise NotPython("ON_FAIL of a loop's items", "handle the failure inside the loop's body", one.span)
+            raise NotPython(
+                "ON_FAIL of a loop's items", "handle the failure inside the loop's body", one.span
+            )
         yield f"{indent}try:"
         yield from body
         yield f"{indent}except Exception:"
@@ -480,9 +500,7 @@ class _Body:
         yield f"{inner}{_INDENT}{_INDENT}raise"
         yield f"{inner}{_INDENT}await asyncio.sleep({delay}{growth})"
 
-    def _try(
-        self, recovery: tree.Recovery, body: list[str], indent: str, span: Span | None
-    ) -> Iterator[str]:
+    def _try(self, recovery: tree.Recovery, body: list[str], indent: str, span: Span | None) -> Iterator[str]:
         if recovery.remedy is not None:
             raise NotPython("a remedy of a TRY", "an ON_FAIL block", span)
         if recovery.again is not None:
@@ -589,6 +607,10 @@ class _Body:
             values += call.positional
         if not all(_is_plain(value, one.var) for value in values):
             self.of.remark(ARGUMENTS, one.span)
+        written = _with_element(call, one.var, source)
+        if written is not None and isinstance(source, ir.Comprehension):
+            folded = self.values.comprehension_of(source, lambda: self.call(written))
+            return f"await gather(*{_unparsed(folded)})"
         made = ast.ListComp(
             self.call(call),
             [
@@ -653,7 +675,11 @@ class _Body:
                 targets.append("_" if into is None else self.names[into.name])
                 calls.append(_unparsed(self.call(member)))
                 continue
-            made = [*dict.fromkeys(name for each in _own_statements((member,)) for name in tree.variables_set(each))]
+            made = [
+                *dict.fromkeys(
+                    name for each in _own_statements((member,)) for name in tree.variables_set(each)
+                )
+            ]
             parameters, given = self._captured((member,), set())
             body = _Body(self.of, is_main=False).lines((member,), _INDENT)
             result = ", ".join(self.names[name] for name in made)
@@ -765,7 +791,9 @@ class _Renamed(ast.NodeTransformer):
 def _form(node: object) -> object:
     """What a tree says, without the ids of statements and the places in a text."""
     if is_dataclass(node):
-        parts = [field.name for field in fields(node) if field.compare and field.name not in {"id", "is_named"}]
+        parts = [
+            field.name for field in fields(node) if field.compare and field.name not in {"id", "is_named"}
+        ]
         return type(node).__name__, *(_form(getattr(node, name)) for name in parts)
     if isinstance(node, tuple):
         return tuple(map(_form, cast("tuple[object, ...]", node)))
@@ -811,6 +839,40 @@ def _is_plain(value: Expression, var: str | None) -> bool:
             return all(_is_plain(one, var) for one in items)
         case _:
             return False
+
+
+def _with_element(
+    call: tree.Act | tree.Invoke, var: str, source: Expression
+) -> tree.Act | tree.Invoke | None:
+    """The call with what each item is computed as in place of the item; None unless it is read just once."""
+    if not isinstance(source, ir.Comprehension) or source.kind is not ir.Kind.LIST:
+        return None
+    element = source.element
+    parts = element.items if isinstance(element, ir.Display) and element.kind is ir.Kind.TUPLE else None
+    used: list[object] = []
+
+    def put(node: Expression) -> Expression:
+        match node:
+            case ir.Index(target=ir.Variable(name=name), index=Literal(value=int(number))) if (
+                name == var and parts is not None and 0 <= number < len(parts)
+            ):
+                used.append(number)
+                return parts[number]
+            case ir.Variable(name=name) if name == var:
+                used.append(None)
+                return element
+            case ir.Comprehension() | ir.Lambda():
+                used.extend((None, None) if var in variables_in(node) else ())
+                return node
+            case _:
+                return ir.mapped(node, put)
+
+    named = tuple((name, put(value)) for name, value in call.named)
+    made: tree.Act | tree.Invoke = replace(call, named=named)
+    if isinstance(made, tree.Act):
+        made = replace(made, positional=tuple(map(put, made.positional)))
+    wanted = [None] if parts is None else [*range(len(parts))]
+    return made if sorted(used, key=repr) == sorted(wanted, key=repr) else None
 
 
 def _own_statements(block: tree.Block) -> Iterator[tree.Statement]:
@@ -874,11 +936,12 @@ def _all_variables(of: tree.Tree) -> set[str]:
 
 def _main_name(of: tree.Tree) -> str:
     """The name of the main function, which the ids of its steps begin with."""
+    taken = {one.tool.lower() for one in tree.acts(of)} | _all_variables(of)
     firsts = {one.id.split(".")[0] for one in of.body if "." in one.id}
     for name in sorted(firsts):
-        if _IDENTIFIER.fullmatch(name) and not keyword.iskeyword(name) and of.plan(name) is None:
-            if name not in {one.tool.lower() for one in tree.acts(of)} and name not in _all_variables(of):
-                return name
+        is_name = _IDENTIFIER.fullmatch(name) is not None and not keyword.iskeyword(name)
+        if is_name and of.plan(name) is None and name not in taken:
+            return name
     return "main"
 
 

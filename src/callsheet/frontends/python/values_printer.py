@@ -28,12 +28,16 @@ _SAME: Final = FUNCTIONS - {
 _LISTED: Final = frozenset({"zip", "enumerate", "range", "reversed"})
 _VIEWS: Final = frozenset({"keys", "values", "items"})
 _UNITS: Final = {"w": "weeks", "d": "days", "h": "hours", "m": "minutes", "s": "seconds"}
-_TAKEN: Final = frozenset(dir(builtins)) | FUNCTIONS | set(BINDINGS) | IN_SCOPE | {"plan", "gather", "asyncio"}
+_TAKEN: Final = (
+    frozenset(dir(builtins)) | FUNCTIONS | set(BINDINGS) | IN_SCOPE | {"plan", "gather", "asyncio"}
+)
 """Names that no variable of a printed plan may have: they would hide what the plan calls."""
 
 EQUALITY: Final = "values of different types are not equal in Python; in LTP comparing them fails"
 KINDS: Final = "the kind of a failure is the name of an exception in Python: ToolError, and TOOL in LTP"
-TEXTS: Final = "Python writes None, True and numbers in its own way in a text; LTP writes JSON, and null fails"
+TEXTS: Final = (
+    "Python writes None, True and numbers in its own way in a text; LTP writes JSON, and null fails"
+)
 
 
 class NotPython(Exception):
@@ -176,7 +180,7 @@ class ValuesPrinter:
         known = self._failure_field(node.arguments[0])
         if known is None or known[1] != "kind" or node.arguments[0] != node.arguments[1]:
             return None
-        table = {key: value for key, value in node.target.items}
+        table = dict(node.target.items)
         written = all(
             isinstance(key, Literal)
             and isinstance(value, Literal)
@@ -203,14 +207,18 @@ class ValuesPrinter:
             case ir.Field(target=ir.Variable() | ir.Bound() as target, name=name) if not self._failure_field(
                 node
             ):
-                self.remark("get() fails where the value is no record; ?? takes the other side of null", node.span)
+                self.remark(
+                    "get() fails where the value is no record; ?? takes the other side of null", node.span
+                )
                 got = ast.Attribute(self.value(target), "get", ast.Load())
                 return ast.Call(got, [ast.Constant(name)], [])
             case ir.Index(
                 target=ir.Variable() | ir.Bound() as target, index=Literal(value=str() as name)
             ) if not self._failure_field(node):
                 got = ast.Attribute(self.value(target), "get", ast.Load())
-                self.remark("get() fails where the value is no record; ?? takes the other side of null", node.span)
+                self.remark(
+                    "get() fails where the value is no record; ?? takes the other side of null", node.span
+                )
                 return ast.Call(got, [ast.Constant(name)], [])
             case ir.Field() | ir.Index() | ir.Slice():
                 raise NotPython("?? behind a longer path", "LET a variable of its first part", node.span)
@@ -227,7 +235,11 @@ class ValuesPrinter:
                 ops.append(_MEMBER[op]())
                 rights.append(self.value(right.items[0]))
                 continue
-            if op in {ir.Comparison.EQ, ir.Comparison.NE} and not _is_none(right) and not _alike(node.first, right):
+            if (
+                op in {ir.Comparison.EQ, ir.Comparison.NE}
+                and not _is_none(right)
+                and not _alike(node.first, right)
+            ):
                 self.remark(EQUALITY, node.span)
             ops.append(_COMPARED[op]())
             rights.append(self.value(right))
@@ -281,6 +293,10 @@ class ValuesPrinter:
         return name
 
     def _comprehension(self, node: ir.Comprehension) -> ast.expr:
+        return self.comprehension_of(node, lambda: self.value(node.element))
+
+    def comprehension_of(self, node: ir.Comprehension, make: Callable[[], ast.expr]) -> ast.expr:
+        """A comprehension whose element is made by `make`, which sees its names."""
         saved = dict(self.bound)
         for clause in node.clauses:
             for name in _names_in(clause.target):
@@ -288,8 +304,10 @@ class ValuesPrinter:
         clauses: list[ast.comprehension] = []
         for clause in node.clauses:
             tests = [self.value(one) for one in clause.conditions]
-            clauses.append(ast.comprehension(self._target(clause.target), self.source(clause.source), tests, 0))
-        element = self.value(node.element)
+            clauses.append(
+                ast.comprehension(self._target(clause.target), self.source(clause.source), tests, 0)
+            )
+        element = make()
         made: ast.expr
         match node.kind:
             case ir.Kind.DICT:
@@ -343,7 +361,9 @@ class ValuesPrinter:
             case "IS_EMPTY" if len(node.arguments) == 1:
                 return ast.UnaryOp(ast.Not(), self.value(node.arguments[0]))
             case _:
-                raise NotPython(f"the function {name}", "compute it in COMPUTE, or keep the plan as LTP text", node.span)
+                raise NotPython(
+                    f"the function {name}", "compute it in COMPUTE, or keep the plan as LTP text", node.span
+                )
 
     def _duration(self, node: ir.Call) -> ast.expr:
         self.imports.setdefault("datetime", set()).add("timedelta")
