@@ -363,7 +363,7 @@ def unknown_inputs(tree: Tree, names: Iterable[str]) -> Iterator[Diagnostic]:
 def _missing(one: Input) -> Diagnostic:
     what = f" ({one.help})" if one.help else ""
     message = f"the plan needs the input ${one.name}: {type_text(one.type)}{what}"
-    how = f"give it a value (in a shell: --var {one.name}=…), or a default in the plan"
+    how = f"give it a value: --var {one.name}=…; or a default in the plan"
     return Diagnostic("RUN035", Severity.ERROR, message, one.span, help=how)
 
 

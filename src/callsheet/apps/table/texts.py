@@ -200,7 +200,10 @@ async def validate(context: Context, args: CheckArguments) -> Checked:
 def _checked_reply(context: Context, args: CheckArguments, checked: Checked) -> Reply:
     text = checked.text
     steps = 0 if text.plan is None else len(text.plan.steps)
-    good = f"ok: {steps} step{'' if steps == 1 else 's'}"
+    needs = ", ".join(checked.row().get("needs", ()))
+    good = (
+        f"ok: {steps} step{'' if steps == 1 else 's'}{f'; a run needs the inputs {needs}' if needs else ''}"
+    )
     verdict = good if checked.ok else "this plan has errors and cannot run"
     return Reply(with_diagnostics(verdict, checked.diagnostics, text.source), checked.to_json())
 
