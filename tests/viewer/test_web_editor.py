@@ -71,6 +71,27 @@ async def test_errors_are_shown_at_position_and_fixed(web: Web):
     assert await web.page.title() == "New plan · callsheet"
 
 
+async def test_python_is_checked_drawn_and_run(web: Web):
+    text = 'async def main(first: int):\n    """Add up"""\n    return await add(a=first, b=2)\n'
+    await write(web, text.replace("await ", ""))
+    finding = web.page.locator(".finding-list li", has_text="awaited").first
+    assert "line 3, column" in " ".join((await finding.inner_text()).split())
+    await write(web, text)
+    await web.page.locator(".head-line .warn", has_text="$first has no value").wait_for()
+    await web.page.click("button:has-text('set the variables')")
+    await web.page.click("button:has-text('+ $first')")
+    await web.page.fill("#input-first", "40")
+    await web.page.locator(".status.is-ok", has_text="ready to run, 1 step").wait_for()
+    await web.page.click(".head-line button:has-text('Graph')")
+    await web.page.locator(".outline", has_text="@ADD (a=$first, b=2)").wait_for()
+    await web.page.click("text=Format")
+    assert await web.page.input_value("#plan-text") == text
+    await web.page.click("text=► Run")
+    await web.page.wait_for_url("**run=*")
+    await web.page.locator("body", has_text="42").wait_for()
+    assert "Add up" in await web.page.title()
+
+
 async def test_code_is_explained_in_place(web: Web):
     await write(web, GOOD.replace("@ADD", "@ADDD"))
     await web.page.click(".finding-list .code:has-text('CHK040')")

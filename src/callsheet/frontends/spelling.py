@@ -41,7 +41,9 @@ OUTSIDE_CODES = frozenset({"LTP005", "LTP103", "MIC102", "DAG012"})
 _LEFT_OUT = frozenset({"LTP005", "LTP103"})
 _NO_COMMAND, _WRONG_VERB, _PROSE = "MIC001", "MIC012", "MIC102"
 _QUOTE = lazy.pattern(r"[\"']")
-_ASYNC = lazy.pattern(r"^async[ \t]+def[ \t]+\w+[ \t]*\(", re.MULTILINE)
+_FUNCTION = lazy.pattern(
+    r"^(?:async[ \t]+)?def[ \t]+\w+[ \t]*\(|^(?:\w+[ \t]*=[ \t]*)?await[ \t]+[\w.]+\(", re.MULTILINE
+)
 
 
 class Syntax(StrEnum):
@@ -158,12 +160,12 @@ def is_json(text: str) -> bool:
 
 
 def is_python(text: str) -> bool:
-    """Whether a text has an async function of Python, as no plan in another syntax does.
+    """Whether a text has a function of Python, or awaits a call, as no plan in another syntax does.
 
     >>> is_python("async def main():\\n    return 1"), is_python('search "async def" > x')
     (True, False)
     """
-    return "async" in text and _ASYNC.search(text) is not None
+    return ("def" in text or "await" in text) and _FUNCTION.search(text) is not None
 
 
 def doubts_about(reading: Reading, text: str, by_suffix: Syntax | None = None) -> tuple[Diagnostic, ...]:

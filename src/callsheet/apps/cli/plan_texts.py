@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 @click.option(
     "--to",
     "target",
-    type=click.Choice([str(syntax) for syntax in Syntax if syntax is not Syntax.PYTHON]),
+    type=click.Choice([str(syntax) for syntax in Syntax]),
     help="Print one PLAN in this syntax; no file is written.",
 )
 @options.syntax
@@ -77,13 +77,14 @@ def fmt(
 
     A plan is not changed, and the exit status is 2, if it has errors or if text around it would be lost. In a
     JSON plan every argument has a name: with --to dag the names come from the built-in tools and from
-    --tools.
+    --tools. With --to python, remarks say what Python means differently. A Python file itself stays as it is.
 
     \b
     Examples:
       callsheet fmt plans/*.ltp
       callsheet fmt --check plan.ltp
       callsheet fmt --to dag plan.ltp > plan.json
+      callsheet fmt --to python plan.ltp > plan.py
     """
     writes = not (only_check or show_diff)
     if target is not None:

@@ -22,6 +22,8 @@ class CheckRow(TypedDict):
     ok: Ok
     steps: NotRequired[Annotated[Count, "the number of steps"]]
     plan_hash: NotRequired[PlanHash]
+    blocks: NotRequired[Annotated[bool, "whether the plan has blocks: version 2, or Python"]]
+    needs: NotRequired[Annotated[list[str], "the inputs that a run has to be given"]]
 
 
 class CheckResult(CheckRow):
@@ -62,7 +64,12 @@ class Checked:
         plan = self.text.plan
         if plan is None:
             return {"ok": self.ok}
-        return {"ok": self.ok, "steps": len(plan.steps), "plan_hash": plan_hash(plan)}
+        row: CheckRow = {"ok": self.ok, "steps": len(plan.steps), "plan_hash": plan_hash(plan)}
+        if plan.tree is not None:
+            row["blocks"] = True
+            if needs := [one.name for one in plan.tree.inputs if one.is_required]:
+                row["needs"] = needs
+        return row
 
     def to_json(self) -> CheckResult:
         """The findings as data, and the same in the documented messages."""

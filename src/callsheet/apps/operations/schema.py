@@ -150,7 +150,7 @@ class ProblemRow(TypedDict):
 
 
 Ok = Annotated[bool, "whether there are no errors"]
-SyntaxWord = Annotated[str | None, "the syntax: ltp, micro, dag, or json for the canonical form"]
+SyntaxWord = Annotated[str | None, "the syntax: ltp, micro, dag, python, or json for the canonical form"]
 PlanHash = Annotated[str, "the SHA-256 of the plan's canonical form"]
 Time = Annotated[str, "a time as ISO 8601, in UTC"]
 

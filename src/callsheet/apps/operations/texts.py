@@ -180,7 +180,8 @@ def format_text(text: PlanText, *, keeps_all: bool = False) -> Formatted:
     """A text in the canonical form of its syntax.
 
     Prose around the plan is left out with a diagnostic; with `keeps_all`, for formatting in place, such a
-    text is not formatted at all. A plan in canonical JSON is refused (CFG010): that form is for programs.
+    text is not formatted at all. A Python plan stays as it is: formatters of Python do that. A plan in
+    canonical JSON is refused (CFG010): that form is for programs.
 
     >>> from callsheet.apps.operations.reading import plan_text
     >>> print(format_text(plan_text("search  'tea' >hits")).formatted, end="")
@@ -194,6 +195,8 @@ def format_text(text: PlanText, *, keeps_all: bool = False) -> Formatted:
         )
     if text.plan is None or text.syntax is None:
         return Formatted(text, None, None, tuple(d for d in text.diagnostics if d.is_error))
+    if text.syntax is Syntax.PYTHON:  # printed from its plan it would lose comments and layout
+        return Formatted(text, text.source.text, text.syntax, ())
     outside = tuple(d for d in text.diagnostics if d.code in OUTSIDE_CODES)
     if keeps_all and outside:
         hint = "write it as comments (# …) or remove it: fmt would remove it"

@@ -44,7 +44,9 @@ Names = Annotated[
     list[Name], in_mcp(kind=Lines, description="The names of the variables that a run receives.")
 ]
 LongText = Annotated[str, Field(max_length=MOST_CHARACTERS)]
-_LTP_TEXT = in_mcp("ltp_text", kind=LongText, description="The plan: LTP text, or Micro-CLI, or a JSON plan.")
+_LTP_TEXT = in_mcp(
+    "ltp_text", kind=LongText, description="The plan: LTP text, Python, Micro-CLI, or a JSON plan."
+)
 UNNAMED = in_mcp(is_absent=True, default="<plan>")
 Approved = Annotated[list[Line], in_mcp(kind=Lines)]
 APPROVED = Field(default=[], description="The ids of steps that a person has approved.")
@@ -54,7 +56,7 @@ class PlanArguments(Arguments):
     """A plan as text."""
 
     plan: Annotated[str, _LTP_TEXT] = Field(
-        description="The plan: LTP text, Micro-CLI, or a JSON plan as a string."
+        description="The plan: LTP text, Python, Micro-CLI, or a JSON plan as a string."
     )
     syntax: SyntaxName = Field(None, description="The syntax; detected by default.")
     name: Annotated[Line, UNNAMED] = Field(

@@ -81,8 +81,8 @@ class FormatArguments(PlanArguments):
     """A plan to format in its canonical form or in another syntax."""
 
     to: Annotated[
-        Literal["ltp", "micro", "dag"] | None,
-        in_mcp(unset="same", description="The target syntax: LTP text, Micro-CLI, or a JSON plan."),
+        Literal["ltp", "micro", "dag", "python"] | None,
+        in_mcp(unset="same", description="The target syntax: LTP text, Micro-CLI, a JSON plan, or Python."),
     ] = Field(None, description="The target syntax; by default that of the plan.")
 
 
@@ -126,7 +126,10 @@ async def validate(context: Context, args: CheckArguments) -> Checked:
 def _checked_reply(context: Context, args: CheckArguments, checked: Checked) -> Reply:
     text = checked.text
     steps = 0 if text.plan is None else len(text.plan.steps)
-    good = f"ok: {steps} step{'' if steps == 1 else 's'}"
+    needs = ", ".join(checked.row().get("needs", ()))
+    good = (
+        f"ok: {steps} step{'' if steps == 1 else 's'}{f'; a run needs the inputs {needs}' if needs else ''}"
+    )
     verdict = good if checked.ok else "this plan has errors and cannot run"
     return Reply(with_diagnostics(verdict, checked.diagnostics, text.source), checked.to_json())
 
@@ -286,7 +289,7 @@ TEXT_OPERATIONS: tuple[Operation[Any, Any], ...] = (
             name="format_plan",
             title="Format a plan",
             description="Return a plan in canonical form, or in another syntax: LTP text, Micro-CLI, a JSON "
-            "plan.",
+            "plan, Python.",
             hint=Hint.READ_ONLY,
             reply=_formatted_reply,
         ),

@@ -1,8 +1,8 @@
 """Prints a plan of version 2 as Python, which reads back as a plan with the same calls and results.
 
 In: a plan with a tree. Out: the text, and remarks on what Python means differently for some values. What
-Python cannot say is an error with its place (PYT070); nothing is left out in silence. What is printed has been
-read back once, so that it is a plan.
+Python cannot say is an error with its place (PYT070); nothing is left out in silence. The text has been read
+back once, so that it is a plan.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ from callsheet.ir.plan import Plan
 _INDENT: Final = "    "
 _OPERATIONS: Final = {binding.tool: (name, binding) for name, binding in BINDINGS.items()}
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_NUMBERED: Final = re.compile(r"^(error|item)_\d+$")
+"""Names that the reader of Python makes."""
 ITEMS: Final = (
     "a failed item ends Python's loop at once, and items run one after another; in LTP all items run"
 )
@@ -91,8 +93,10 @@ class _Printer:
         self.helpers = {self.main, *(one.name for one in of.plans)}
         tools = {one.tool.lower() for one in tree.acts(of)}
         names: dict[str, str] = {}
-        for name in sorted(_all_variables(of)):
-            names[name] = free_name(name, {*names.values(), *tools, *self.helpers})
+        for name in sorted(every := _all_variables(of)):
+            plain = _NUMBERED.sub(r"\1", name)
+            wanted = plain if plain not in every else name
+            names[name] = free_name(wanted, {*names.values(), *tools, *self.helpers})
         self.values = ValuesPrinter(names, self.remark)
         self.names = names
 
@@ -603,6 +607,10 @@ class _Body:
             values += call.positional
         if not all(_is_plain(value, one.var) for value in values):
             self.of.remark(ARGUMENTS, one.span)
+        written = _with_element(call, one.var, source)
+        if written is not None and isinstance(source, ir.Comprehension):
+            folded = self.values.comprehension_of(source, lambda: self.call(written))
+            return f"await gather(*{_unparsed(folded)})"
         made = ast.ListComp(
             self.call(call),
             [
@@ -833,6 +841,40 @@ def _is_plain(value: Expression, var: str | None) -> bool:
             return False
 
 
+def _with_element(
+    call: tree.Act | tree.Invoke, var: str, source: Expression
+) -> tree.Act | tree.Invoke | None:
+    """The call with what each item is computed as in place of the item; None unless it is read just once."""
+    if not isinstance(source, ir.Comprehension) or source.kind is not ir.Kind.LIST:
+        return None
+    element = source.element
+    parts = element.items if isinstance(element, ir.Display) and element.kind is ir.Kind.TUPLE else None
+    used: list[object] = []
+
+    def put(node: Expression) -> Expression:
+        match node:
+            case ir.Index(target=ir.Variable(name=name), index=Literal(value=int(number))) if (
+                name == var and parts is not None and 0 <= number < len(parts)
+            ):
+                used.append(number)
+                return parts[number]
+            case ir.Variable(name=name) if name == var:
+                used.append(None)
+                return element
+            case ir.Comprehension() | ir.Lambda():
+                used.extend((None, None) if var in variables_in(node) else ())
+                return node
+            case _:
+                return ir.mapped(node, put)
+
+    named = tuple((name, put(value)) for name, value in call.named)
+    made: tree.Act | tree.Invoke = replace(call, named=named)
+    if isinstance(made, tree.Act):
+        made = replace(made, positional=tuple(map(put, made.positional)))
+    wanted = [None] if parts is None else [*range(len(parts))]
+    return made if sorted(used, key=repr) == sorted(wanted, key=repr) else None
+
+
 def _own_statements(block: tree.Block) -> Iterator[tree.Statement]:
     """The statements of a body, without those of loops inside it."""
     for one in block:
@@ -894,11 +936,12 @@ def _all_variables(of: tree.Tree) -> set[str]:
 
 def _main_name(of: tree.Tree) -> str:
     """The name of the main function, which the ids of its steps begin with."""
+    taken = {one.tool.lower() for one in tree.acts(of)} | _all_variables(of)
     firsts = {one.id.split(".")[0] for one in of.body if "." in one.id}
     for name in sorted(firsts):
-        if _IDENTIFIER.fullmatch(name) and not keyword.iskeyword(name) and of.plan(name) is None:
-            if name not in {one.tool.lower() for one in tree.acts(of)} and name not in _all_variables(of):
-                return name
+        is_name = _IDENTIFIER.fullmatch(name) is not None and not keyword.iskeyword(name)
+        if is_name and of.plan(name) is None and name not in taken:
+            return name
     return "main"
 
 

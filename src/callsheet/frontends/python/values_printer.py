@@ -180,7 +180,7 @@ class ValuesPrinter:
         known = self._failure_field(node.arguments[0])
         if known is None or known[1] != "kind" or node.arguments[0] != node.arguments[1]:
             return None
-        table = {key: value for key, value in node.target.items}
+        table = dict(node.target.items)
         written = all(
             isinstance(key, Literal)
             and isinstance(value, Literal)
@@ -293,6 +293,10 @@ class ValuesPrinter:
         return name
 
     def _comprehension(self, node: ir.Comprehension) -> ast.expr:
+        return self.comprehension_of(node, lambda: self.value(node.element))
+
+    def comprehension_of(self, node: ir.Comprehension, make: Callable[[], ast.expr]) -> ast.expr:
+        """A comprehension whose element is made by `make`, which sees its names."""
         saved = dict(self.bound)
         for clause in node.clauses:
             for name in _names_in(clause.target):
@@ -303,7 +307,7 @@ class ValuesPrinter:
             clauses.append(
                 ast.comprehension(self._target(clause.target), self.source(clause.source), tests, 0)
             )
-        element = self.value(node.element)
+        element = make()
         made: ast.expr
         match node.kind:
             case ir.Kind.DICT:

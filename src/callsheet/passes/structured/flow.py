@@ -249,7 +249,8 @@ class Flow:
                 for name in one.names:
                     self.statement = one
                     shape = self.read(name, None)
-                    self.typer(one).no_failure(Variable(name), shape)
+                    if shape != FAILURE:  # code that handles a failure reads its fields
+                        self.typer(one).no_failure(Variable(name), shape)
                 self.compute(one)
             case Let(name=name, value=value, type=type_):
                 shape = self.stored(one, value)
@@ -354,7 +355,11 @@ class Flow:
                 typer.message(one.values)
                 self.state.is_dead = True
             case Word.FAIL:
-                self.texts(one, typer)
+                match one.values:
+                    case (Variable() as value,) if one.kind is None and typer.value(value).may_fail:
+                        pass  # the failure of a handler, raised again
+                    case _:
+                        self.texts(one, typer)
                 self.state.is_dead = True
             case Word.NOTE:
                 self.texts(one, typer)

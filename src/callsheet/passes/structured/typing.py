@@ -14,6 +14,7 @@ from callsheet.diagnostics import Edit, Fix, Severity, Span
 from callsheet.ir.expr import Literal
 from callsheet.ir.expression import (
     Binary,
+    BinaryOp,
     Bound,
     Call,
     Coalesce,
@@ -345,7 +346,10 @@ class Typer:
 
     def binary(self, node: Binary) -> Shape:
         """Two operands with an operator."""
-        left, right = self.data(node.left), self.data(node.right)
+        left, right = self.value(node.left), self.data(node.right)
+        if left == shapes.FAILURE and node.op is BinaryOp.UNION:
+            left = shapes.Shape((shapes.Table(shapes.ANY),))  # a failure with more fields is a record
+        left = self.no_failure(node.left, left)
         where = f"stand beside {node.op.value}"
         left, right = self.no_null(node.left, left, where), self.no_null(node.right, right, where)
         made = of.binary(node.op, left, right)

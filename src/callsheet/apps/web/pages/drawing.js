@@ -11,13 +11,14 @@ export function Drawing({ text, checked, box }) {
   const [problem, setProblem] = useState("");
   const isPlan = Boolean(checked && checked.steps);
   const planText = isPlan ? checked.of : null;
+  const hasBlocks = Boolean(checked && checked.blocks); // such a plan is drawn as an outline
   useEffect(() => {
     if (planText === null) return undefined;
     const abort = new AbortController();
-    const body = { plan: planText, format: "graph" };
+    const body = { plan: planText, format: hasBlocks ? "terminal" : "graph" };
     request("/v1/visualize", { body, signal: abort.signal }).then(
-      ({ plan }) => {
-        setDrawn({ plan, of: planText });
+      ({ plan, graph }) => {
+        setDrawn({ plan, outline: graph, of: planText });
         setProblem("");
       },
       (error) => error.name === "AbortError" || setProblem(error.message),
@@ -27,6 +28,7 @@ export function Drawing({ text, checked, box }) {
   // created once per plan, so that typing is not slowed down by a large one
   const picture = useMemo(() => {
     const pick = (row) => row.at !== null && setCursorAt(box, drawn.of, row.at);
+    if (drawn && !drawn.plan) return html`<pre class="code-page outline">${drawn.outline}</pre>`;
     return drawn && html`<${Sketch} plan=${drawn.plan} onPick=${pick} />`;
   }, [drawn]);
   if (!text.trim()) return html`<p class="quiet pad">The graph of the plan is shown here.</p>`;

@@ -76,7 +76,8 @@ export function Editor({ id }) {
   // fixes apply only to the text that they were made for
   const repair = (fix) => (refusal.length || (checked && checked.of === text)) && setText(applyFix(text, fix));
   const findings = refusal.length ? refusal : checked ? checked.diagnostics : [];
-  const unset = [...new Set(findings.filter((each) => each.code === UNSET).map(variableIn))].filter(Boolean);
+  const needed = ((checked && checked.needs) || []).filter((name) => !names.includes(name));
+  const unset = [...new Set([...needed, ...findings.filter((each) => each.code === UNSET).map(variableIn)])].filter(Boolean);
   return html`<main class="sheet editor" onKeyDown=${onKeyDown}>
     <div class="head-line">
       <h1>${id || "New plan"}</h1>
@@ -116,8 +117,8 @@ export function Editor({ id }) {
   </main>`;
 }
 
-// The name of an unsaved plan: its goal.
-const goalOf = (text) => (/^#\s*goal:\s*(.+)$/m.exec(text)?.[1] || "plan").trim().slice(0, 80);
+// The name of an unsaved plan: its goal, which is the docstring of a Python plan.
+const goalOf = (text) => (/^(?:#\s*goal:\s*|\s+"""\s*)([^\n"]+)/m.exec(text)?.[1] || "plan").trim().slice(0, 80);
 
 const resultOf = (answer, name) => (answer && answer.name === name ? answer.data : null);
 
