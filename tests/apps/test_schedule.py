@@ -39,6 +39,46 @@ def test_explain_schedule_prints_json(machine):
     assert said["steps"][1]["why"] == "a person is asked first"
 
 
+BLOCKS = """\
+# ltp: 2
+LET $n = 0
+?FOREACH ($i IN [1]) {
+  SET $n = $n + 1
+}
+S2: ?FOREACH ($i IN [1]) {
+  S3: @MYSTERY
+}
+S4: ?FOREACH ($i IN [1]) TOGETHER MAX 3 {
+  S5: @MYSTERY
+}
+S6: ?FOREACH ($i IN [1]) {
+  ?IF ($i > 1) THEN BREAK
+}
+S7: ?FOREACH ($i IN [1]) {
+  S8: @ADD (a=$i)
+}
+@PARALLEL {
+  @ADD (a=1)
+}
+"""
+
+
+def test_schedule_of_blocks_says_what_runs_side_by_side(machine):
+    plan = machine.write("p.ltp", BLOCKS)
+    assert machine("explain-schedule", plan, "--tools", machine.tools).stdout.splitlines() == [
+        "the items of foreach1 run one after another: SET $n assigns a variable from outside it",
+        "the items of S2 run one after another: S3 @MYSTERY may write",
+        "the items of S4 run side by side: the loop says TOGETHER MAX 3",
+        "the items of S6 run one after another: an early end in its body acts at once",
+        "the items of S7 run side by side: all calls of its body only read",
+        "the members of parallel1 run side by side: @PARALLEL",
+        "all else runs in the order of the text",
+    ]
+    said = machine.json("explain-schedule", plan, "--tools", machine.tools)
+    assert said["unknown_tools"] == ["MYSTERY"]
+    assert [one["starts"] for one in said["steps"]][:3] == ["one after another"] * 2 + ["side by side"]
+
+
 def test_readme_quotes_schedule_of_example():
     from click.testing import CliRunner
 

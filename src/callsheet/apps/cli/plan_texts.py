@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from callsheet.frontends.dag.convert import Parameters
     from callsheet.frontends.spelling import Syntax
     from callsheet.machine.ahead.waits import StepSchedule
+    from callsheet.machine.tree.schedule import BlockSchedule
 
 
 @click.command()
@@ -293,7 +294,8 @@ def explain_schedule(plan: options.NamedPlan, setup: Setup, approve: tuple[str, 
     """Show what each step of PLAN, a file or - for standard input, waits for with `--schedule auto`, and why.
 
     A step that only reads or computes starts as soon as its inputs are known and no earlier step can still
-    change the control flow. A step that may write starts in its turn.
+    change the control flow. A step that may write starts in its turn. Of a plan of version 2 it shows which
+    loops and groups run side by side; all else runs in the order of the text.
     """
     text = plan.read()
     rules = tuple(map(canonical_tool_name, (*setup.settings.approve, *approve)))
@@ -304,6 +306,10 @@ def explain_schedule(plan: options.NamedPlan, setup: Setup, approve: tuple[str, 
         return
     for step in schedule:
         click.echo(step.describe())
+    if text.require().tree is not None:
+        click.echo(
+            "all else runs in the order of the text" if schedule else "all runs in the order of the text"
+        )
     if absent:
         names = ", ".join(f"@{name}" for name in absent)
         to_stderr(
@@ -312,7 +318,9 @@ def explain_schedule(plan: options.NamedPlan, setup: Setup, approve: tuple[str, 
         )
 
 
-def _schedule(plan: Plan, setup: Setup, rules: tuple[str, ...]) -> tuple[list[StepSchedule], tuple[str, ...]]:
+def _schedule(
+    plan: Plan, setup: Setup, rules: tuple[str, ...]
+) -> tuple[list[StepSchedule] | list[BlockSchedule], tuple[str, ...]]:
     """The schedule, and the names of unknown tools."""
     from callsheet.api.requirements import absent_tools, facts_of  # noqa: PLC0415 - not for --help
     from callsheet.apps.tool_declarations import DeclaredTools  # noqa: PLC0415 - as above
@@ -320,6 +328,10 @@ def _schedule(plan: Plan, setup: Setup, rules: tuple[str, ...]) -> tuple[list[St
     from callsheet.machine.approvals import covers  # noqa: PLC0415 - as above
 
     registry, _, _ = DeclaredTools(setup).tools_for(plan, asks_servers=bool(setup.mcp_configs))
+    if plan.tree is not None:
+        from callsheet.machine.tree.schedule import tree_schedule  # noqa: PLC0415 - as above
+
+        return tree_schedule(plan, facts_of(plan, registry)), tuple(absent_tools(plan, registry))
     schedule = schedule_of(plan, facts_of(plan, registry), lambda tool: covers(rules, tool))
     return schedule, tuple(absent_tools(plan, registry))
 
