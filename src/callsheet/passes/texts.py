@@ -20,7 +20,7 @@ _ENDINGS = frozenset({
 _NAMES_A_FILE = ("path", "file", "dest")
 """An argument whose name contains one of these names a file."""
 _BRACES = lazy.pattern(r"(?<![\w${])\{([A-Za-z_]\w*)((?:\.\w+)*)\}(?!\})")
-_OWN_BRACES = frozenset({"code", "command", "cmd", "script", "pattern", "regex", "template", "sql"})
+OWN_BRACES = frozenset({"code", "command", "cmd", "script", "pattern", "regex", "template", "sql"})
 """Arguments in whose languages braces have a meaning of their own."""
 
 
@@ -98,7 +98,7 @@ def _read_by_people(step: Step) -> Iterator[Value]:
         return
     code = CODE_ARGUMENTS.get(call.tool)
     yield from call.positional[code is not None :]
-    yield from (value for name, value in call.named if name.lower() not in _OWN_BRACES)
+    yield from (value for name, value in call.named if name.lower() not in OWN_BRACES)
 
 
 def _literal_texts(value: Value) -> Iterator[str]:

@@ -135,6 +135,7 @@ S8: @I
         ("**S1**: @A\n  ON_FAIL CONTINUE", "S1: @A ON_FAIL CONTINUE", ["LTP104", "LTP121"]),
         ("PLAN_START\n@A\nPLAN_END", "@A", ["LTP122", "LTP122"]),
         ("S1: LET $x = 1\nS1: @A\nS2: NOTE (2)", "LET $x = 1\nS1: @A\nNOTE (2)", ["LTP123", "LTP123"]),
+        ("?IF ($x)\n{\n@A\n}", "?IF ($x) THEN @A", ["LTP121"]),
         ("@A ON_FAIL [TOOL, own] {\n}", "@A ON_FAIL TOOL, own {\n}", ["LTP112"]),
         ("parallel {\n@A\n}", "@PARALLEL {\n  @A\n}", ["LTP106"]),
         ("LET $x: list = [1]", "LET $x: list[json] = [1]", []),
@@ -196,3 +197,36 @@ def test_the_source_of_compute_is_kept_to_the_letter(source: str) -> None:
     assert plan.tree is not None
     assert getattr(plan.tree.body[0], "source", None) == source
     assert read_structured(format_structured(plan)).require() == plan
+
+
+@pytest.mark.parametrize(
+    ("text", "taught"),
+    [
+        ("x = get(x=1)", "the result of a call is stored with >: @GET (…) > $x"),
+        ("GET (x=1) > $x", "did you mean @GET (…)? A call begins with @"),
+        ("for $x in [1] {\n@A\n}", "write ?FOREACH ($x IN $list) {"),
+        ("while ($x) {\n@A\n}", "write ?REPEAT (max=30) WHILE (condition) {"),
+        ('print("x")', 'write NOTE ("…")'),
+        ("TRY {\n@A\n} CATCH {\n@B\n}", "CATCH is written ON_FAIL"),
+        ("LET $x = 1 > 2 ? 3 : 4", "c ? a : b is written a if c else b"),
+        ("LET $x = ($a ? 3 : 4)", "c ? a : b is written a if c else b"),
+        ('?IF ($s contains "a") THEN @A', "contains is written in, the other way round: part in whole"),
+        ("?IF (NOT $a) THEN @A", "NOT is written not"),
+        ("?IF ($a AND $b) THEN @A", "AND is written and"),
+        ("LET $x = 1\nSET $x += 1", "+= is written SET $x = $x + …"),
+        (
+            "?FOREACH ($i IN $l) {\nYIELD ($i) > $l\n}",
+            "the list of what YIELD gives is stored behind the loop",
+        ),
+        ('REQUIRE ($a, "msg")', 'REQUIRE (condition) "message"'),
+        ("?FOREACH ($k, $v IN $d) {\n@A\n}", "an item has one name"),
+        ("INPUT $x: Optional[str]", "write str?"),
+        ("LET $x = $l.append(3)", "write SET $list = $list + [value]"),
+        ("LET $x = map($f, $l)", "write a comprehension: [x.name for x in $rows]"),
+        ("LET $x = datetime.now()", "write now()"),
+    ],
+)
+def test_a_habit_from_elsewhere_is_told_how_it_is_written_here(text: str, taught: str) -> None:
+    told = [one for one in read_structured(HEAD + text).diagnostics if one.is_error]
+    assert len(told) == 1, told
+    assert taught in f"{told[0].message}\n{told[0].help}"

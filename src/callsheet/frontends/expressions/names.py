@@ -105,3 +105,68 @@ METHODS: Final[dict[str, frozenset[str]]] = {
 
 METHOD_NAMES: Final = frozenset[str]().union(*METHODS.values())
 """The names of all methods."""
+
+OTHER_WORDS: Final = {
+    "AND": "and",
+    "OR": "or",
+    "NOT": "not",
+    "contains": "in, the other way round: part in whole",
+    "THEN": "THEN behind the ) of the condition",
+    "like": "match(pattern, text)",
+    "matches": "match(pattern, text)",
+}
+"""Words of other languages, and of version 1, inside expressions, and how they are written here."""
+
+OTHER_FUNCTIONS: Final = {
+    "map": "write a comprehension: [x.name for x in $rows]",
+    "filter": "write a comprehension: [x for x in $rows if x.size > 3]",
+    "print": 'NOTE ("…") writes a remark',
+    "isinstance": "the type of a value is checked behind > $x:type, LET $x: type = … and INPUT $x: type",
+    "type": "the type of a value is checked behind > $x:type, LET $x: type = … and INPUT $x: type",
+    "format": 'a format stands in the text: "${x:.2f}"',
+    "timedelta": 'write duration("2d")',
+    "contains": "write part in $whole",
+    "NOT_EMPTY": "write not IS_EMPTY($x), or just $x: what is empty is false",
+    "length": "write len($x)",
+    "count": "write len($x)",
+    "size": "write len($x)",
+    "join": 'write ", ".join($texts)',
+    "split": 'write $text.split(",")',
+    "replace": 'write $text.replace("a", "b")',
+    "lower": "write $text.lower()",
+    "upper": "write $text.upper()",
+    "search": "write match(pattern, text)",
+    "findall": "write find_all(pattern, text)",
+    "loads": "write json($text)",
+    "input": "INPUT $name: type asks for a value",
+}
+"""Functions of other languages, and what to write here."""
+
+OTHER_METHODS: Final = {
+    **dict.fromkeys(("length", "size", "len"), "write len($x)"),
+    **dict.fromkeys(
+        ("append", "push", "add"), "nothing is changed in place: write SET $list = $list + [value]"
+    ),
+    "extend": "nothing is changed in place: write SET $list = $list + $other",
+    "update": 'nothing is changed in place: write SET $dict = {**$dict, "key": value}',
+    **dict.fromkeys(
+        ("pop", "remove", "insert", "clear"), "nothing is changed in place: write a comprehension or a slice"
+    ),
+    "sort": "nothing is changed in place: write sorted($list)",
+    "reverse": "nothing is changed in place: write $list[::-1]",
+    "map": "write a comprehension: [x.name for x in $rows]",
+    "filter": "write a comprehension: [x for x in $rows if x.size > 3]",
+    **dict.fromkeys(("contains", "includes", "has"), "write part in $whole"),
+    "trim": "write .strip()",
+    "toLowerCase": "write .lower()",
+    "toUpperCase": "write .upper()",
+    "startsWith": "write .startswith(…)",
+    "endsWith": "write .endswith(…)",
+    **dict.fromkeys(("substring", "substr", "slice"), "write a slice: $text[2:5]"),
+    "toString": "write str($x)",
+    "now": "write now()",
+    "today": "write today()",
+    **dict.fromkeys(("fromisoformat", "strptime", "parse"), "write datetime($text), or date($text)"),
+    "format": 'a text with values in it is written "…${x}…"',
+}
+"""Methods of other languages, and those that change what they are called on, and what to write here."""

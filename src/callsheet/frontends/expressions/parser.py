@@ -15,7 +15,15 @@ from dataclasses import replace
 from typing import Final, NamedTuple, NoReturn
 
 from callsheet.diagnostics import Span
-from callsheet.frontends.expressions.names import FUNCTIONS, KEYED, METHOD_NAMES, VERSION_1
+from callsheet.frontends.expressions.names import (
+    FUNCTIONS,
+    KEYED,
+    METHOD_NAMES,
+    OTHER_FUNCTIONS,
+    OTHER_METHODS,
+    OTHER_WORDS,
+    VERSION_1,
+)
 from callsheet.frontends.values.reader import NAME
 from callsheet.frontends.values.strings import ESCAPES, block_body, raw_lines, without_indent
 from callsheet.ir.expr import Literal
@@ -211,10 +219,19 @@ class _Parser:
             self.fail("? stands behind a field or an index: $row.title?", at)
         self.fail(f"{char!r} is not expected here", at)
 
+    def other_word(self, word: str) -> NoReturn:
+        """The error for a word of another language."""
+        self.skip()
+        self.fail(f"{word} is written {OTHER_WORDS[word]}", self.pos, self.pos + len(word))
+
     def expect(self, char: str, why: str) -> None:
         if self.skip() != char:
             if self.operator() in WRONG_OPERATORS:
                 self.unexpected()
+            if self.word() in OTHER_WORDS:
+                self.other_word(self.word())
+            if self.text[self.pos : self.pos + 1] == "?":
+                self.fail("c ? a : b is written a if c else b", self.pos)
             self.fail(f"{char} is missing {why}", min(self.pos, self.end))
         self.pos += 1
 
@@ -396,7 +413,9 @@ class _Parser:
                     f"there is no method {name}",
                     at + 1,
                     self.pos,
-                    _meant(name, METHOD_NAMES) or "see the reference",
+                    OTHER_METHODS.get(name)
+                    or _meant(name, METHOD_NAMES)
+                    or "methods are Python's of texts, lists and dicts that change nothing",
                 )
             arguments, named = self.arguments(name)
             return Method(target, name, arguments, named, Span(start, self.pos))
@@ -531,13 +550,17 @@ class _Parser:
             if named:
                 self.fail(f"the arguments of {word} have no names", start, self.pos)
             return Call(word, arguments, (), Span(start, self.pos))
+        if word.isupper() and word in OTHER_WORDS:
+            self.other_word(word)
         if self.text.startswith("(", after) and after < self.end:
             if word not in FUNCTIONS:
                 self.fail(
                     f"there is no function {word}",
                     start,
                     after,
-                    _meant(word, FUNCTIONS) or "a tool is called by a step of its own: @TOOL (…) > $x",
+                    OTHER_FUNCTIONS.get(word)
+                    or _meant(word, FUNCTIONS)
+                    or "a tool is called by a step of its own: @TOOL (…) > $x",
                 )
             self.pos = after
             arguments, named = self.arguments(word)
@@ -812,7 +835,7 @@ class _Parser:
             return at + 1
         inner = _Parser(self.text, at, found.end())
         node = inner.postfix(inner.variable())
-        parts.append(Hole(node, is_open=not isinstance(node, Variable)))
+        parts.append(Hole(node, is_open=True))
         return inner.pos
 
     def hole(self, at: int, end: int, parts: list[str | Hole]) -> int:

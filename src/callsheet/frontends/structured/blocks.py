@@ -22,6 +22,7 @@ from callsheet.frontends.structured.guards import read_foreach, read_if, read_pa
 from callsheet.frontends.structured.lines import (
     CONTINUATIONS,
     ID,
+    OTHER_WORDS,
     RESERVED_TOOLS,
     SIMPLE,
     VARIABLE,
@@ -75,6 +76,9 @@ _USUAL_TAIL = lazy.pattern(
     rf"(?: > \$({NAME}))?(?: ON_FAIL @RETRY\(([0-9]{{1,9}})\))?(?=\n(?!\s*(?i:ON_FAIL|FINALLY))|\Z)"
 )
 _BLANKS = lazy.pattern(r"[ \t\r\n]*")
+_STORES = lazy.pattern(r">\s*\$?[A-Za-z_]\w*\s*$")
+_CALLS = lazy.pattern(r"=\s*@?([A-Za-z_]\w*)\s*\(")
+_BRACE_BELOW = lazy.pattern(r"[ \t\r]*\n\s*\{(?=[ \t\r]*(?:$|\n|#))")
 _WITH_ID: Final = frozenset({Word.RESPOND, Word.TERMINATE, Word.REPLAN})
 
 
@@ -216,6 +220,11 @@ class BlockReader(Cursor):
     def open_block(self, after: str) -> tuple[Span, str | None]:
         """Consume `{` at the end of its line; gives its place and the comment behind it."""
         char = self.skip()
+        if char in {"", "\n"} and (below := _BRACE_BELOW.match(self.text, self.pos)) is not None:
+            gap = Span(gap_before(self.text, self.pos).start, below.end() - 1)
+            self.loose("LTP121", "{ stands at the end of the line of its block", gap.start, gap.end, " ")
+            self.pos = below.end() - 1
+            char = "{"
         start = self.pos
         if char != "{":
             found = shown(self.text[start : self.line_end(start)], 20)
@@ -335,6 +344,11 @@ class BlockReader(Cursor):
         if char == ")":
             fix = replace_text("remove )", start, start + 1, "")
             return self.error("LTP021", "this ) does not close a bracket", start, start + 1, fix=fix)
+        if char == "?":
+            help_ = "c ? a : b is written a if c else b"
+            return self.error(
+                "LTP019", "? stands behind a field or an index: $row.title?", start, start + 1, help=help_
+            )
         if char == ">":
             help_ = "LET $x = value names a value; a call, CALL, COMPUTE and ?FOREACH store with > $x"
             return self.error("LTP019", "no result is stored here", start, start + 1, help=help_)
@@ -398,14 +412,25 @@ class BlockReader(Cursor):
             )
         line = self.text[start:end].rstrip()
         after = self.text[at + len(word) : end].lstrip()
+        if upper in OTHER_WORDS:
+            message = f"{word} is not a statement"
+            help_ = f"write {OTHER_WORDS[upper]}"
+            raise self.error("LTP012", message, at, at + len(word), help=help_)
         if word and word == word.lstrip("@?") and after.startswith("("):
             tool = canonical_tool_name(word)
-            meant = did_you_mean(upper, tuple(sorted(WORDS)), 1)
+            is_call = _STORES.search(line) is not None
+            meant = () if is_call else did_you_mean(upper, tuple(sorted(WORDS)), 1)
             help_ = (
                 f"did you mean {meant[0]}?" if meant else f"did you mean @{tool} (…)? A call begins with @"
             )
             return self.error("LTP012", f"{word} is not a statement", at, at + len(word), help=help_)
         if word and after.startswith("=") and not after.startswith("=="):
+            call = _CALLS.match(after)
+            if call is not None:
+                help_ = (
+                    f"the result of a call is stored with >: @{canonical_tool_name(call[1])} (…) > ${word}"
+                )
+                return self.error("LTP002", "a call is no value", at, end, help=help_)
             fix = replace_text("write LET $", at, at, "LET $")
             return self.error(
                 "LTP002", "a variable is made with LET", at, end, help="write LET $x = value", fix=fix

@@ -36,6 +36,14 @@ _TYPES: Final[dict[str, Type]] = {
     "list": ListOf(Basic.JSON),
     "dict": DictOf(Basic.JSON),
 }
+_GENERIC: Final = {
+    "Optional": "str?, with the type before the ?",
+    "Union": 'json; only literals stand beside each other: "a" | "b"',
+    "Literal": '"a" | "b"',
+    **dict.fromkeys(("List", "Sequence", "array", "Array", "set", "tuple"), "list[…]"),
+    **dict.fromkeys(("Dict", "Mapping", "map", "object"), "dict[str, …]"),
+}
+"""Types of other languages with brackets behind them, and what is written here."""
 _MEANT: Final = {
     "string": "str",
     "text": "str",
@@ -52,6 +60,11 @@ _MEANT: Final = {
 _LITERALS: Final = {"True": True, "true": True, "False": False, "false": False}
 
 Arguments = tuple[tuple[Expression, ...], tuple[tuple[str, Expression], ...]]
+
+
+_SEVERAL: Final = "write [ ] around several values that are meant as one"
+_WITHOUT_RESULT: Final = frozenset({"YIELD", "RETURN", "NOTE", "WAIT"})
+_STORED = lazy.pattern(rf"\)\s*>\s*\$({NAME})\Z")
 
 
 class Cursor(Reader):
@@ -156,8 +169,11 @@ class Cursor(Reader):
     def _visible(self, at: int) -> int:
         return gap_before(self.text, at).start if at >= len(self.text) or self.text[at] == "\n" else at
 
-    def one_value(self, of: str) -> Expression:
-        """The value in parentheses after a word, as in `YIELD (e)`; without them with a hint."""
+    def one_value(self, of: str, several: str = _SEVERAL) -> Expression:
+        """The value in parentheses after a word, as in `YIELD (e)`; without them with a hint.
+
+        `several` is the help where there are several.
+        """
         char = self.skip()
         start = self.pos
         if char in {"", "\n", "#", "{"}:
@@ -167,8 +183,13 @@ class Cursor(Reader):
             written = f"({self.text[start : self.pos]})"
             self.loose("LTP112", "the value is written in parentheses", start, self.pos, written)
         elif isinstance(value, Display) and value.kind is Kind.TUPLE and value.span == (start, self.pos):
-            help_ = "write [ ] around several values that are meant as one"
-            raise self.error("LTP211", f"{of} takes one value", start, self.pos, help=help_)
+            raise self.error("LTP211", f"{of} takes one value", start, self.pos, help=several)
+        elif of in _WITHOUT_RESULT and (arrow := _STORED.search(self.text, start, self.pos)) is not None:
+            help_ = "the list of what YIELD gives is stored behind the loop: } > $list"
+            at = self.pos - len(arrow[0]) + 1
+            raise self.error(
+                "LTP019", f"{of} stores no result", at, self.pos, help=help_ if of == "YIELD" else None
+            )
         return value
 
     def arguments(self, of: str) -> Arguments:
@@ -406,6 +427,10 @@ class Cursor(Reader):
             raise self.error("LTP208", "expected a type", help=f"types are {', '.join(_TYPES)}, and records")
         name, self.pos = found[0], found.end()
         has_items = self.text.startswith("[", self.pos)
+        if has_items and name in _GENERIC:
+            raise self.error(
+                "LTP051", f"there is no type {name}[…]", start, self.pos, help=f"write {_GENERIC[name]}"
+            )
         if has_items and name == "list":
             self.open()
             item = self.type()

@@ -15,6 +15,7 @@ from callsheet.diagnostics.diagnostic import span_of
 from callsheet.frontends.structured.failure import read_recovery
 from callsheet.frontends.structured.lines import SIMPLE, gap_before
 from callsheet.frontends.structured.statements import read_act
+from callsheet.frontends.values.reader import replace as replace_text
 from callsheet.ir.expr import Literal
 from callsheet.ir.expression import Expression, Variable
 from callsheet.ir.tree import (
@@ -97,6 +98,9 @@ def read_foreach(reader: BlockReader, own: str, start: int, comments: list[str])
         )
     reader.open()
     var = reader.variable("for the item")
+    if reader.skip() == ",":
+        help_ = "an item has one name: ?FOREACH ($pair IN $table.items()) {, then $pair[0] and $pair[1]"
+        raise reader.error("LTP016", "?FOREACH names one variable", help=help_)
     if not reader.takes("IN"):
         raise reader.error("LTP016", "IN is missing", help="write ?FOREACH ($x IN $list) {")
     if reader.skip() == ")":
@@ -196,6 +200,11 @@ def read_try(reader: BlockReader, own: str, start: int, comments: list[str]) -> 
     at = reader.pos
     recovery = read_recovery(reader, comments)
     if recovery is None:
+        word = reader.word()
+        if word.upper() in {"CATCH", "EXCEPT", "RESCUE"}:
+            at = reader.pos
+            fix = replace_text("write ON_FAIL", at, at + len(word), "ON_FAIL")
+            raise reader.error("LTP205", f"{word} is written ON_FAIL", at, at + len(word), fix=fix)
         help_ = "write } ON_FAIL { … }, or } FINALLY { … }"
         raise reader.error("LTP205", "TRY has neither ON_FAIL nor FINALLY", at - 1, at, help=help_)
     return Try(own, body, recovery, bool(own), remark=remark, span=reader.since(start))

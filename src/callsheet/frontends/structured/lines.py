@@ -42,6 +42,33 @@ RESERVED_TOOLS: Final = frozenset({"RESPOND", "PARALLEL", "RETRY", "TERMINATE", 
 RESERVED_KINDS: Final = REMEDIES | {"AS", "GOTO", "ON_FAIL", "FINALLY", "RETRY"}
 """What no failure can be of the kind of, since it means something else after ON_FAIL."""
 
+OTHER_WORDS: Final = {
+    "FOR": "?FOREACH ($x IN $list) {",
+    "EACH": "?FOREACH ($x IN $list) {",
+    "LOOP": "?FOREACH ($x IN $list) {",
+    "WHILE": "?REPEAT (max=30) WHILE (condition) {",
+    "DO": "?REPEAT (max=30) {",
+    "UNLESS": "?IF (not …) {",
+    "SWITCH": "?IF … { } ELSE IF … { }",
+    "CASE": "ELSE IF (condition) {",
+    "MATCH": "?IF … { } ELSE IF … { }",
+    **dict.fromkeys(("DEF", "FUNCTION", "FUNC", "SUB", "TASK"), "PLAN name ($x: str) -> str {"),
+    **dict.fromkeys(("PRINT", "LOG", "ECHO", "CONSOLE"), 'NOTE ("…")'),
+    **dict.fromkeys(("RAISE", "THROW", "ERROR"), 'FAIL ("…", kind="own")'),
+    "ASSERT": 'REQUIRE (condition) "message"',
+    **dict.fromkeys(("SLEEP", "PAUSE", "DELAY"), 'WAIT ("10s")'),
+    "IMPORT": 'USE name FROM "name.ltp"',
+    **dict.fromkeys(("CONST", "VAR", "ASSIGN", "DEFINE"), "LET $x = value"),
+    "PARAM": "INPUT $x: str",
+    **dict.fromkeys(("STOP", "EXIT", "END"), 'TERMINATE ("…"), or @RESPOND (value)'),
+    "STRUCT": "TYPE T = {id: int}",
+    **dict.fromkeys(("ANSWER", "REPLY", "OUTPUT", "RESULT"), "@RESPOND (value)"),
+    "CLASS": "TYPE T = {id: int}",
+    **dict.fromkeys(("CATCH", "EXCEPT", "RESCUE"), "} ON_FAIL {"),
+    "ENSURE": "} FINALLY {",
+}
+"""Words of other languages at the beginning of a line, and what is written here."""
+
 _WORD = "|".join(sorted((re.escape(word) for word in WORDS), key=len, reverse=True))
 STATEMENT_LINE: Final = lazy.pattern(
     rf"^[ \t]*(?:{ID}[ \t]*:[ \t]*(?=[@?A-Z])|@[A-Za-z]|\?(?:IF|FOREACH|REPEAT)\b"
@@ -57,6 +84,7 @@ _BLOCK_HEAD: Final = lazy.pattern(
     r"|[^\n]*\b(?:ON_FAIL|FINALLY)\b",
     re.IGNORECASE,
 )
+_FIRST_WORD: Final = lazy.pattern(r"[ \t]*(?:\}[ \t]*)?([A-Za-z]+)")
 VARIABLE: Final = lazy.pattern(rf"\$({NAME})")
 
 
@@ -99,7 +127,10 @@ def opens_block(text: str, start: int, end: int) -> bool:
         if token["comment"] is not None:
             line = line[: token.start()]
             break
-    return line.rstrip().endswith("{") and _BLOCK_HEAD.match(line) is not None
+    if not line.rstrip().endswith("{"):
+        return False
+    first = _FIRST_WORD.match(line)
+    return _BLOCK_HEAD.match(line) is not None or (first is not None and first[1].upper() in OTHER_WORDS)
 
 
 def next_statement(text: str, at: int) -> int:

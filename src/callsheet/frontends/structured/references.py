@@ -62,7 +62,7 @@ class _Scope:
         plans: Mapping[str, Type | None],
     ) -> None:
         self._named, self._plans = named, plans
-        self._sources: dict[str, list[Type | Expression | ListOf | None]] = {}
+        self._sources: dict[str, list[Type | Expression | None]] = {}
         self._items: dict[str, list[Expression]] = {}
         self._known: dict[str, Type | None] = {}
         for one in inputs:
@@ -101,9 +101,10 @@ class _Scope:
             self._known[name] = kinds[0] if is_one else None
         return self._known[name]
 
-    def _of_source(self, one: Any) -> Type | None:
-        is_type = one is None or isinstance(one, Basic | ListOf | DictOf | OneOf | Maybe | Named | Record)
-        return one if is_type else self.of(one)
+    def _of_source(self, one: Type | Expression | None) -> Type | None:
+        if one is None or isinstance(one, Basic | ListOf | DictOf | OneOf | Maybe | Named | Record):
+            return one
+        return self.of(one)
 
     def _plain(self, kind: Type | None) -> Type | None:
         """A type without `?` and names."""

@@ -26,6 +26,7 @@ _TOOL = lazy.pattern(r"@([A-Za-z0-9_]+)(?![-.\w])")
 _RUN = lazy.pattern(r"@[^\s(){}\"'$>,]*")
 _FENCE = lazy.pattern(r"(\"{3,}|'{3,})")
 _LINE_END = lazy.pattern(r"[ \t\r]*\n")
+_CHANGES: Final = frozenset("+-*/%|")
 _WORD_ONLY: Final = frozenset({Word.BREAK, Word.CONTINUE})
 _ONE_VALUE: Final = frozenset({Word.YIELD, Word.NOTE, Word.WAIT})
 
@@ -211,6 +212,10 @@ def read_assign(reader: BlockReader, own: str, start: int, comments: list[str]) 
 
 
 def _assigned(reader: BlockReader, word: str, start: int, comments: list[str]) -> Expression:
+    if reader.skip() in _CHANGES and reader.text.startswith("=", reader.pos + 1):
+        name = reader.text[reader.text.rfind("$", start, reader.pos) : reader.pos].strip()
+        sign = reader.text[reader.pos]
+        raise reader.error("LTP211", f"{sign}= is written {word} {name} = {name} {sign} …")
     if reader.skip() != "=":
         raise reader.error("LTP211", f"= is missing: {word} $x = value")
     reader.pos += 1
@@ -226,7 +231,8 @@ def _assigned(reader: BlockReader, word: str, start: int, comments: list[str]) -
 
 def read_require(reader: BlockReader, own: str, start: int, comments: list[str]) -> Require:
     """`REQUIRE (condition) "message"`."""
-    condition = reader.one_value("REQUIRE")
+    several = 'the message stands behind the condition: REQUIRE (condition) "message"'
+    condition = reader.one_value("REQUIRE", several)
     message = None if reader.at_line_end() or reader.word() else reader.expression()
     reader.head_comments(start, comments)
     return Require(own, condition, message, span=reader.since(start))

@@ -41,6 +41,7 @@ from callsheet.ir.tree import (
 )
 from callsheet.ir.types import Type
 from callsheet.passes.structured import operations as of
+from callsheet.passes.structured.literals import names_left_alone
 from callsheet.passes.structured.loops import foreach, repeat
 from callsheet.passes.structured.narrowing import Path, path_of
 from callsheet.passes.structured.recovery import recovered
@@ -61,6 +62,8 @@ from callsheet.passes.structured.state import YIELDED, Changes, Holding, Loop, S
 from callsheet.passes.structured.typing import Typer
 
 CallCheck = Callable[[Typer, Act], Shape]
+
+_OF_ERROR = "$error is the failure inside a block: ON_FAIL { … $error.message … }"
 
 
 class Flow:
@@ -141,7 +144,7 @@ class Flow:
             help_ = "LET a variable in the block, or end the block with what is to be done"
         else:
             message = f"no step sets ${name}, and it is no input"
-            there = f"INPUT ${name}: … declares an input"
+            there = _OF_ERROR if name == "error" else f"INPUT ${name}: … declares an input"
             help_ = self.report.near(name, known, there, "$")
         self.report.add("CHK001", message, at, span=span, help=help_)
 
@@ -240,6 +243,9 @@ class Flow:
 
     def one(self, one: Statement) -> None:  # noqa: PLR0912 - a case for each statement
         """Go through one statement."""
+        if ("CHK034", one.id) not in self.told:
+            self.told[("CHK034", one.id)] = None
+            names_left_alone(one, self.report, lambda name: self.state.get(name) is not None)
         match one:
             case Act():
                 self.result(one, one.into, self.call(self.typer(one), one), one.recovery)

@@ -34,6 +34,8 @@ from callsheet.passes.structured.words import article, may_be_number, optional, 
 if TYPE_CHECKING:
     from callsheet.passes.structured.typing import Typer
 
+_LENGTHS = frozenset({"length", "size", "len", "count"})
+
 
 def field(typer: Typer, node: Field) -> tuple[Shape, bool]:
     """The shape of `target.name`, and whether a `?` may have ended the path."""
@@ -172,6 +174,8 @@ def lacks(typer: Typer, node: Field | Index, kind: shapes.Kind, name: str, sever
             near = None if typer.is_quiet else typer.report.suggest(name, fields)
             if near is not None:
                 help_ = Suggestion(f"{near.words} {help_}", near.swap)
+        case _ if name in _LENGTHS and (isinstance(kind, Items) or family(kind) == of.TEXT):
+            help_ = f"write len({shown})"
         case Items(kind="list"):
             message = f"{shown} is a list, which has no field {name}"
             help_ = f"its items may have: [x.{name} for x in {shown}], or ?FOREACH goes through it"

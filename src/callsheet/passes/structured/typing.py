@@ -390,6 +390,7 @@ class Typer:
                 "CHK123",
                 f"{spelled(node)} is {article(plain(shape))}, which has no items to go through",
                 node,
+                f"range({spelled(node)}) counts up to it" if families(shape) == {of.NUM} else None,
             )
             return ANY
         return found

@@ -1,0 +1,30 @@
+"""Names in texts that look like references and are none."""
+
+import pytest
+
+from callsheet.frontends.structured import read_structured
+from callsheet.passes import check
+
+
+@pytest.mark.parametrize(
+    ("text", "helps"),
+    [
+        ('"Hello {n}"', ["write ${n} for the value"]),
+        ('"Hello {{ n.a }}"', ["write ${n.a} for the value"]),
+        (
+            '"$l[0] $l[$n]"',
+            ["write ${l[0]} for the part of the value", "write ${l[…]} for the part of the value"],
+        ),
+        ('["{n}", "${l[0]} ${l}[0] {other} {n: 1} $l. $n5 {}"]', ["write ${n} for the value"]),
+    ],
+)
+def test_each_is_told_with_its_spelling(text: str, helps: list[str]) -> None:
+    read = read_structured(f"# ltp: 2\nLET $n = 3\nLET $l = [1]\nLET $n5 = 1\n@RESPOND ({text})").require()
+    found = check(read, tools={})
+    assert [str(one.help) for one in found] == helps
+    assert {one.code for one in found} == {"CHK034"}
+
+
+def test_code_has_braces_of_its_own() -> None:
+    text = '# ltp: 2\nLET $n = 3\n@EXEC_CODE (code="f\'{n}\'", language="python")\n@A (template="{n}")'
+    assert not [one for one in check(read_structured(text).require()) if one.code == "CHK034"]
