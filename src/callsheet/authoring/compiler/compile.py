@@ -58,6 +58,8 @@ from callsheet.views.stubs import function_name
 
 MAX_GOAL = 20_000
 """The most characters of a goal."""
+_MOST_OF_TEXT = 2_000
+"""The most tokens of a small model's LTP text."""
 MANY_TOOLS = 40
 """The most tools for a strong model."""
 
@@ -111,7 +113,7 @@ async def _program(request: Request, model: LanguageModel, check: Check, chosen:
         keeps=None
         if grammar is None
         else lambda answer: is_sentence(grammar, program_in(answer).rstrip("\n")),
-        most_tokens=min(chosen.max_tokens or MOST_OF_SMALL, MOST_OF_SMALL) if is_small else chosen.max_tokens,
+        most_tokens=chosen.max_tokens or (MOST_OF_SMALL if is_small else None),
         repairs=chosen.repairs,
         placed=placed,
     )
@@ -179,7 +181,7 @@ async def _text(request: Request, model: LanguageModel, check: Check, chosen: Op
         accounting=Accounting(model=model.name, prompt=plain.version, remarks=tuple(plain.remarks)),
         constraint=constraint,
         on_course=constrained.following(course).constraint(accepts) if course else None,
-        most_tokens=chosen.max_tokens,
+        most_tokens=chosen.max_tokens or (_MOST_OF_TEXT if strength is Strength.SMALL else None),
         repairs=chosen.repairs,
     )
     return await ask_model(ask, model)
