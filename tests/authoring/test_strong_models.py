@@ -136,7 +136,7 @@ def counting(text: str, seen: list[str], marked: list[int]) -> Behaviour:
 
     def behave(request: Handler) -> None:
         body = request.asked.body
-        system = body.get("system")
+        system: Any = body.get("system")
         whole = json.dumps([system, body["messages"]])
         marked.append(sum("cache_control" in part for part in system) if isinstance(system, list) else 0)
         shared = max((_shared(whole, other) for other in seen), default=0)
