@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-NOISE = "zq xv " * 40_000
-"""An answer that means nothing, of 40,000 tokens and more."""
+NOISE = "zq xv " * 60_000
+"""An answer that means nothing, of 60,000 tokens and more."""
 
 
 class Handler(BaseHTTPRequestHandler):

@@ -4,78 +4,34 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from callsheet import Runtime, tool
+from callsheet.api.compiling import Compiled
 from callsheet.authoring.compiler.compile import compile_goal, prompt_for
-from callsheet.authoring.compiler.program import ROOM, bound_names, program_in, stubs_for, with_imports
+from callsheet.authoring.compiler.program import (
+    ROOM,
+    bound_names,
+    fields_of,
+    program_in,
+    stubs_for,
+    with_imports,
+)
 from callsheet.authoring.compiler.request import Draft, Options, PlanForm, Request
 from callsheet.authoring.compiler.tool_lines import estimate_tokens
 from callsheet.diagnostics import Diagnostic, Severity
 from callsheet.frontends.export import ToolShape, is_sentence, program_grammar
 from callsheet.frontends.export.rules import ANY_NUMBER, Chars, Choice, Grammar, Many, Node, Seq, Text, Use
 from callsheet.frontends.python import read_python
-from callsheet.ir import Plan
+from callsheet.ir import Effect, Plan
 from callsheet.machine import Cut
 from callsheet.passes import ToolSignature, check
-from callsheet.ports.models.model import Strength, Syntax
-from callsheet.ports.tools import ToolSpec
+from callsheet.ports.models.model import Completion, Stop, Strength, Syntax
+from compiled_goals import CANCEL, CONDITIONAL, FORECAST, GOALS, TEXT, TOOLS, spec
 from scripted_models import Scripted
-
-TEXT = {"type": "string"}
-
-
-def spec(name: str, about: str, **properties: object) -> ToolSpec:
-    schema = {"type": "object", "properties": properties, "required": list(properties)}
-    return ToolSpec(name.upper(), name, about, schema)
-
-
-FORECAST = ToolSpec(
-    "FORECAST",
-    "forecast",
-    "The weather of a city.",
-    {"type": "object", "properties": {"city": TEXT}, "required": ["city"]},
-    result={"type": "object", "properties": {"rain": {"type": "boolean"}, "celsius": {"type": "number"}}},
-)
-CANCEL = spec("cancel_event", "Cancel an event.", event_id=TEXT)
-EDIT = spec(
-    "edit_file",
-    "Replace texts in a file.",
-    path=TEXT,
-    edits={
-        "type": "array",
-        "items": {
-            "type": "object",
-            "properties": {"oldText": TEXT, "newText": TEXT},
-            "required": ["oldText", "newText"],
-        },
-    },
-)
-OTHERS = tuple(spec(f"tool_{n}", f"Does the thing number {n}.", value=TEXT) for n in range(12))
-TOOLS = (FORECAST, CANCEL, EDIT, *OTHERS)
-
-CONDITIONAL = """\
-async def main():
-    weather = await forecast(city="Bergen")
-    if weather["rain"]:
-        await cancel_event(event_id="e-5")
-        return "Cancelled."
-    return "It does not rain."
-"""
-GOALS = (
-    "Provided it rains in Bergen, cancel event e-5.",
-    "Falls es in Bergen regnet, sag den Termin e-5 ab.",
-    "S'il pleut à Bergen, annule l'événement e-5.",
-    "Si llueve en Bergen, cancela el evento e-5.",
-    "ベルゲンが雨なら、イベントe-5を中止して。",
-    "Если в Бергене дождь, отмени событие e-5.",
-    "卑尔根下雨的话取消活动 e-5。",
-    "إذا كانت تمطر في بيرغن فألغِ الحدث e-5.",
-    "Hvis det regner i Bergen, avlys arrangement e-5.",
-    "Gesetzt, Bergen meldet Regen: e-5 entfällt.",
-    'Our "summer" party is e-5.\n\nBergen has been dry, \\ but who knows.\n\nRain there? Then call it off.',
-)
 
 
 def checked(plan: Plan) -> Sequence[Diagnostic]:
@@ -352,6 +308,100 @@ def test_repair_of_small_model_has_only_the_variables_of_its_program() -> None:
     assert is_sentence(program_grammar(shapes), wrong.rstrip("\n"))
     assert not is_sentence(narrow, wrong.rstrip("\n"))
     assert is_sentence(narrow, CONDITIONAL.rstrip("\n"))
+
+
+def test_only_fields_of_results_are_read_where_all_are_declared() -> None:
+    shapes = [ToolShape(tool.executor, tool.parameters) for tool in TOOLS]
+    program = CONDITIONAL.rstrip("\n")
+    guessed = program.replace('"rain"', '"is_raining"')
+    known = program_grammar(shapes, fields=fields_of([FORECAST]))
+    assert (fields_of([FORECAST]), fields_of(TOOLS)) == ({"city", "rain", "celsius"}, None)
+    assert is_sentence(known, program)
+    assert not is_sentence(known, guessed)
+    assert is_sentence(program_grammar(shapes), guessed)
+    for place in ("weather[0]", "weather[-1:]", "weather[n + 1]", "weather[names[0]]", "weather['rain']"):
+        assert is_sentence(known, program.replace('weather["rain"]', place)), place
+    assert max(readings(known, program)) <= 50
+
+
+def test_answer_that_repeats_itself_is_asked_again_for_short_blocks() -> None:
+    again = "async def main():\n" + 4 * '    await cancel_event(event_id="e-5")\n'
+    model = small(again + "    await cancel", CONDITIONAL)
+    cut = Completion(model.answers[0], stop=Stop.LENGTH, constrained=True)  # type: ignore[arg-type]
+    model.answers = [cut, CONDITIONAL]
+    assert drafted(model).plan is not None
+    first, second = (constraint.text for constraint in model.constraints if constraint is not None)
+    assert "{1,20}" in first
+    assert "{1,8}" in second
+
+
+# ---------------------------------------------------------------- what a plan comes to
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ('if w["rain"]:\n        await cancel_event(event_id="e-5")', ['only if w["rain"]']),
+        (
+            'if not w["rain"]:\n        return "dry"\n    await cancel_event(event_id="e-5")',
+            ['only if w["rain"]'],
+        ),
+        (
+            'if w["rain"]:\n        await cancel_event(event_id="e-5")\n'
+            '        return "wet"\n    await cancel_event(event_id="e-5")',
+            ['whether or not w["rain"]'],
+        ),
+        (
+            'for day in w["days"]:\n        if day["n"] > 2:\n            continue\n'
+            '        await cancel_event(event_id="e-5")',
+            ['for each day in w["days"], unless day["n"] > 2'],
+        ),
+        (
+            'try:\n        note(w)\n    except ToolError:\n        await cancel_event(event_id="e-5")',
+            ["if that fails"],
+        ),
+        (
+            'await drop(w["rain"])\n\nasync def drop(n):\n    await cancel_event(event_id="e-5")',
+            ["in any case"],
+        ),
+        ("note(w)", []),
+    ],
+)
+def test_effects_are_told_with_their_conditions(body: str, told: list[str]) -> None:
+    program = f'async def main():\n    w = await forecast(city="Bergen")\n    {body}\n'
+
+    @tool(effect="read")
+    def forecast(city: str) -> Any:
+        """The weather."""
+
+    @tool(effect="unsafe")
+    def cancel_event(event_id: str) -> None:
+        """Cancel it."""
+
+    runtime = Runtime([forecast, cancel_event], model=lambda _: program, builtins=False)
+    made = asyncio.run(runtime.compile("If it rains in Bergen, cancel e-5"))
+    assert isinstance(made, Compiled), made.findings.diagnostics
+    assert list(made.effects) == [f'calls cancel_event(event_id="e-5") {one}' for one in told]
+    codes = {d.code for d in made.findings.diagnostics}
+    assert codes == ({"CHK130"} if "whether or not" in "".join(told) else set())
+
+
+def test_lookup_that_decides_nothing_and_made_up_values_are_told() -> None:
+    program = (
+        'async def main():\n    w = await forecast(city="Bergen")\n'
+        '    await cancel_event(event_id="e-77")\n    return "Cancelled."\n'
+    )
+    tools = (replace(FORECAST, effect=Effect.READ), CANCEL)
+    known = {t.name: ToolSignature.from_schema(t.parameters, t.effect) for t in tools}
+    request = Request(GOALS[0], tools)
+    draft = asyncio.run(compile_goal(request, Scripted([program]), lambda plan: check(plan, tools=known)))
+    assert draft.plan is not None
+    assert [d.code for d in draft.diagnostics] == ["CHK131", "CMP010"]
+    assert draft.accounting.calls == 1
+    told = asyncio.run(
+        compile_goal(replace(request, context="Its id is E-77."), Scripted([program]), lambda _: ())
+    )
+    assert told.diagnostics == ()
 
 
 @pytest.mark.parametrize("syntax", [(), (Syntax.GBNF,)])

@@ -68,7 +68,7 @@ def check_plan(
 
         if missing := unread(plan):
             return missing
-    tools = None if registry is None else _signatures(plan, registry)
+    tools = None if registry is None else signatures_of(plan, registry)
     diagnostics = check(plan, tools=tools, inputs=inputs)
     if registry is not None:
         steps = {step.id: step for step in plan.steps}
@@ -163,7 +163,7 @@ def _targets(step: Step | None) -> set[str]:
     return {jump.target for jump in step.jumps()}
 
 
-def _signatures(plan: Plan, registry: Registry) -> dict[str, ToolSignature]:
+def signatures_of(plan: Plan, registry: Registry) -> dict[str, ToolSignature]:
     """The signature of every tool by its name, and by the alias that the plan uses for it."""
     tools = dict(zip(registry.names(), registry, strict=True))
     for step in plan.steps:

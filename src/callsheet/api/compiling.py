@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, TypeAlias
 
-from callsheet.api.checking import Providers, check_plan
+from callsheet.api.checking import Providers, check_plan, signatures_of
 from callsheet.api.findings import Findings, PlanError
 from callsheet.api.models import withheld_variables
 from callsheet.api.plan import Plan
@@ -18,9 +18,10 @@ from callsheet.authoring.compiler.request import Accounting, Draft, PlanForm, Re
 from callsheet.authoring.compiler.request import Options as CompileOptions
 from callsheet.authoring.shapes import Shared, described
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source
-from callsheet.frontends.spelling import Syntax, convert_to, read_as
+from callsheet.frontends.spelling import Syntax, convert_to, is_python, read_as
 from callsheet.ir import JSON, CallKind, call_kind
 from callsheet.ir import Plan as Steps
+from callsheet.ir.expression import Expression
 from callsheet.machine import Compile, Spent
 from callsheet.ports.calls import CallContext
 from callsheet.ports.models.model import LanguageModel
@@ -43,8 +44,9 @@ class Compiled:
 
     `plan` has passed every check against the tools that it was compiled for; `text` is its text, by default
     the model's Python program as it was written (`plan.to_ltp()` is the same plan as LTP text).
-    `findings` are the remaining warnings and hints. `answer` is what the model wrote; `accounting` holds the
-    model calls, tokens, cost and time.
+    `effects` has a sentence for each call of a plan with blocks that may change something, with its
+    conditions. `findings` are the remaining warnings and hints. `answer` is what the model wrote;
+    `accounting` holds the model calls, tokens, cost and time.
     """
 
     ok: ClassVar[bool] = True
@@ -54,6 +56,7 @@ class Compiled:
     findings: Findings = field(repr=False)
     answer: str = field(repr=False)
     accounting: Accounting = field(repr=False)
+    effects: tuple[str, ...] = ()
 
     def require(self) -> Plan:
         """The plan; `CompileFailed.require` raises instead."""
@@ -91,11 +94,32 @@ def compiled(
     return Compiled(
         goal=goal,
         plan=Plan(draft.plan, draft.source),
+        effects=effects_of(draft.plan, draft.source, registry),
         text=draft.source.text,
         findings=findings,
         answer=draft.answer,
         accounting=draft.accounting,
     )
+
+
+def effects_of(plan: Steps, source: Source, registry: Registry) -> tuple[str, ...]:
+    """A sentence for each call that may change something: what it is and on what it depends."""
+    from callsheet.passes.structured.consequences import (  # noqa: PLC0415 - only where a plan was made
+        consequences,
+        sentences,
+        spelled,
+    )
+
+    if plan.tree is None:
+        return ()
+    has_places = is_python(source.text)
+
+    def said(node: Expression) -> str:
+        if node.span is None or not has_places:
+            return spelled(node)
+        return source.text[node.span.start : node.span.end]
+
+    return tuple(sentences(consequences(plan.tree, signatures_of(plan, registry), said)))
 
 
 _SYNTAXES = {PlanForm.MICRO: Syntax.MICRO, PlanForm.JSON: Syntax.DAG}

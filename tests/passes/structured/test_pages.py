@@ -6,6 +6,7 @@ import pytest
 
 from callsheet.diagnostics import CODES, explain
 from callsheet.frontends.structured import read_structured
+from callsheet.ir import Effect
 from callsheet.passes import ToolSignature, check
 
 CODES_OF_TREES = sorted(code for code in CODES if code.startswith("CHK1"))
@@ -14,6 +15,8 @@ WITHOUT_PLANS = {"CHK106", "CHK108"}
 CATALOGUE = {
     "READ_FILE": ToolSignature.from_schema({"properties": {"path": {"type": "string"}}}),
     "SELECT": ToolSignature(("data", "query"), frozenset({"data", "query"})),
+    "FORECAST": ToolSignature.from_schema({"properties": {"city": {"type": "string"}}}, Effect.READ),
+    "CANCEL_EVENT": ToolSignature.from_schema({"properties": {"event_id": {"type": "string"}}}),
 }
 
 

@@ -417,6 +417,18 @@ def test_messages_say_what_there_is_and_how_absence_is_written() -> None:
     message, help_, _ = only("$day < '2026-01-01'")
     assert message == '$day is a date and "2026-01-01" a str, which < does not compare'
     assert help_ == "convert the other to a date: date(…)"
+    message, help_, _ = only("$t < 7")
+    assert message == "$t is {id, title, owner, due, …} and 7 an int, which < does not compare"
+    assert help_ == 'compare its field "id"'
+
+
+@pytest.mark.parametrize(
+    ("call_", "field"), [(call("COUNT", n="$t"), '"id"'), (call("SEND", title="$t", to="'a'"), '"title"')]
+)
+def test_record_in_place_of_its_field_is_told_the_field(call_: Statement, field: str) -> None:
+    tools = {**TOOLS, "SEND": tool(None, to=STRING, title=STRING)}
+    (one,) = found(tree(call_, inputs=INPUTS, types={"Ticket": TICKET}), tools)
+    assert (one.code, one.help) == ("CHK044", f"take its field {field}")
 
 
 def test_a_default_is_of_the_type_of_its_input() -> None:

@@ -18,6 +18,7 @@ from callsheet.apps.rendering.values import format_seconds, preview
 from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
+    from callsheet.api.compiling import Compiled, CompileFailed
     from callsheet.apps.comparison import AttemptTotals
     from callsheet.apps.compiling import CompileOutcome, LibraryMatch
     from callsheet.apps.setup import Setup
@@ -164,7 +165,22 @@ def _print_compile(outcome: CompileOutcome, out: Path | None) -> None:
     else:
         to_stderr(f"written to {path}; draw it with: callsheet graph {path}")
     if outcome.result is not None:
+        _print_effects(outcome.result)
         to_stderr(_usage_line(outcome.result.accounting))
+
+
+def _print_effects(result: Compiled | CompileFailed) -> None:
+    """Say what a new plan changes, and when, for a person to compare with the goal."""
+    from callsheet.api.compiling import Compiled  # noqa: PLC0415 - not for --help
+
+    if not isinstance(result, Compiled) or result.plan.ir.tree is None:
+        return
+    if not result.effects:
+        to_stderr("the plan changes nothing: no call in it may change something")
+        return
+    to_stderr("what the plan changes when it runs:")
+    for sentence in result.effects:
+        to_stderr(f"  it {sentence}")
 
 
 def _write_plan(outcome: CompileOutcome, out: Path | None) -> Path | None:

@@ -54,6 +54,9 @@ CompileResult = TypedDict(
         "ok": Ok,
         "goal": str,
         "text": Annotated[str | None, "the text of the plan"],
+        "effects": NotRequired[
+            Annotated[list[str], "a sentence for each call that may change something, with its conditions"]
+        ],
         "syntax": NotRequired[Annotated[Literal["python", "ltp", "micro", "dag"], "the syntax of the text"]],
         "ltp": NotRequired[Annotated[str, "the same plan as LTP text, if it is written in another syntax"]],
         "from": Literal["model", "library"],
@@ -106,6 +109,8 @@ class Compilation:
                 "accounting": result.accounting.to_json(),
             }
             data |= _plan_or_answer(result)
+            if isinstance(result, Compiled) and result.plan.ir.tree is not None:
+                data["effects"] = list(result.effects)
         return cast("CompileResult", data)
 
 

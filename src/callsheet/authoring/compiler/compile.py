@@ -23,6 +23,7 @@ from callsheet.authoring.compiler.program import (
     MOST_OF_SMALL,
     Stubs,
     bound_names,
+    fields_of,
     looks_like_program,
     no_program,
     placed,
@@ -58,6 +59,8 @@ from callsheet.views.stubs import function_name
 
 MAX_GOAL = 20_000
 """The most characters of a goal."""
+_MOST_OF_TEXT = 2_000
+"""The most tokens of a small model's LTP text."""
 MANY_TOOLS = 40
 """The most tools for a strong model."""
 
@@ -105,29 +108,35 @@ async def _program(request: Request, model: LanguageModel, check: Check, chosen:
         read=read,
         accounting=Accounting(model=model.name, prompt=asked.version, remarks=tuple(asked.remarks)),
         constraint=None if grammar is None else _held(grammar, syntaxes),
-        narrowed=lambda first: _held(
-            _grammar_of(stubs, request, bound_names(program_in(first.answer))), syntaxes
-        ),
+        narrowed=lambda first: _held(_grammar_of(stubs, request, first), syntaxes),
         keeps=None
         if grammar is None
         else lambda answer: is_sentence(grammar, program_in(answer).rstrip("\n")),
-        most_tokens=min(chosen.max_tokens or MOST_OF_SMALL, MOST_OF_SMALL) if is_small else chosen.max_tokens,
+        most_tokens=chosen.max_tokens or (MOST_OF_SMALL if is_small else None),
         repairs=chosen.repairs,
         placed=placed,
     )
     return await ask_model(ask, model)
 
 
-def _grammar_of(stubs: Stubs, request: Request, variables: Iterable[str] | None = None) -> Grammar:
+def _grammar_of(stubs: Stubs, request: Request, wrong: Draft | None = None) -> Grammar:
     """The grammar of programs over the tools that a small model is told; a strong one needs none.
 
-    A text may be as long as the goal, which it may repeat. In a repair the variables are those that the wrong
-    program set.
+    A text may be as long as the goal, which it may repeat. After a wrong answer the variables are those that
+    it set, and after one that was cut off blocks are short: it mostly repeated itself.
     """
     shapes = [ToolShape(function_name(spec.name), spec.parameters) for spec in stubs.tools]
     given = tuple(name for name in request.given if name.isidentifier())
     longest = min(max(_TEXT, len(request.goal)), _LONGEST_TEXT)
-    return program_grammar(shapes, given, longest_text=longest, variables=variables)
+    is_cut = wrong is not None and any(one.code == "CMP008" for one in wrong.errors)
+    return program_grammar(
+        shapes,
+        given,
+        longest_text=longest,
+        variables=None if wrong is None else bound_names(program_in(wrong.answer)),
+        fields=fields_of(stubs.tools),
+        most_statements=(8, 3) if is_cut else (20, 8),
+    )
 
 
 _TEXT, _LONGEST_TEXT = 400, 1_500
@@ -179,7 +188,7 @@ async def _text(request: Request, model: LanguageModel, check: Check, chosen: Op
         accounting=Accounting(model=model.name, prompt=plain.version, remarks=tuple(plain.remarks)),
         constraint=constraint,
         on_course=constrained.following(course).constraint(accepts) if course else None,
-        most_tokens=chosen.max_tokens,
+        most_tokens=chosen.max_tokens or (_MOST_OF_TEXT if strength is Strength.SMALL else None),
         repairs=chosen.repairs,
     )
     return await ask_model(ask, model)

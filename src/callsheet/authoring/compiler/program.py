@@ -8,10 +8,11 @@ not of words: all of them where they fit, else those that rank first for the who
 from __future__ import annotations
 
 import ast
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from callsheet import lazy
 from callsheet.authoring.compiler.asking import NAME, Reading
@@ -19,6 +20,7 @@ from callsheet.authoring.compiler.catalogue import is_named
 from callsheet.authoring.compiler.goal_parts import scores, words_of
 from callsheet.authoring.compiler.prompt import MAX_CONTEXT, Question
 from callsheet.authoring.compiler.request import Check, Request
+from callsheet.authoring.compiler.stated import unstated
 from callsheet.authoring.compiler.tool_lines import estimate_tokens
 from callsheet.diagnostics import Diagnostic, Severity, Source, Span
 from callsheet.frontends.python import Signature, read_python
@@ -312,6 +314,50 @@ def _end_of_docstring(program: str) -> int:
             return 0
 
 
+def fields_of(tools: Iterable[ToolSpec]) -> frozenset[str] | None:
+    """The fields of all results and arguments; None if the results of any tool are not declared.
+
+    >>> spec = ToolSpec("T", "t", "", {"properties": {"n": {}}}, result={"properties": {"a": {}}})
+    >>> sorted(fields_of([spec]))
+    ['a', 'n']
+    """
+    found: dict[str, None] = {}
+    for spec in tools:
+        if not _has_shape(spec.result):
+            return None
+        for schema in (spec.parameters, spec.result):
+            found |= dict.fromkeys(_fields_in(schema))
+    return frozenset(found)
+
+
+def _has_shape(result: object) -> bool:
+    """Whether a schema says which fields there are, if there are any."""
+    if not isinstance(result, Mapping):
+        return False
+    schema = cast("Mapping[str, object]", result)
+    match schema.get("type"):
+        case "array":
+            return _has_shape(schema.get("items"))
+        case "string" | "integer" | "number" | "boolean" | "null":
+            return True
+        case _:
+            return bool(schema.get("properties"))
+
+
+def _fields_in(schema: object) -> Iterator[str]:
+    """The names of the properties anywhere in a schema."""
+    if isinstance(schema, Mapping):
+        node = cast("Mapping[str, object]", schema)
+        properties = node.get("properties")
+        if isinstance(properties, Mapping):
+            yield from cast("Mapping[str, object]", properties)
+        for inner in node.values():
+            yield from _fields_in(inner)
+    elif isinstance(schema, list):
+        for inner in cast("list[object]", schema):
+            yield from _fields_in(inner)
+
+
 def bound_names(program: str) -> frozenset[str]:
     """The names that a program gives a value to."""
     return frozenset(
@@ -371,8 +417,20 @@ def _checked(program: str, request: Request, check: Check) -> Reading:
         return Reading(None, (told if told.plan is None else result).diagnostics, result.source)
     found = (*result.diagnostics, *_unset_inputs(result.plan, request), *check(result.plan))
     found = (*found, *_unnoticed_failures(program))
+    if result.plan.tree is not None:
+        found = (*found, *unstated(result.plan.tree, _told(request)))
     wrong = any(one.is_error for one in found)
     return Reading(None if wrong else result.plan, found, result.source)
+
+
+def _told(request: Request) -> Iterator[str]:
+    """Everything that the model was told in which a value of the goal may stand."""
+    yield request.goal
+    yield request.context
+    yield from request.given.values()
+    for spec in request.tools:
+        yield spec.description
+        yield json.dumps(spec.parameters, ensure_ascii=False, default=str)
 
 
 def _signatures(request: Request) -> Mapping[str, Signature]:
@@ -440,6 +498,7 @@ __all__ = [
     "RULES",
     "Stubs",
     "bound_names",
+    "fields_of",
     "looks_like_program",
     "no_program",
     "placed",

@@ -50,16 +50,17 @@ class Options:
 
     `form` is that of the plan; an answer in another syntax of callsheet is a plan too.
     `max_tools` limits how many tools the model is told about; None means as many as there is room for.
-    `max_tokens` limits each answer. `constrained` False asks for plain text whatever the model supports.
-    `repairs` False asks only once. For LTP text alone: `max_steps` limits a plan that is constrained by a
-    grammar; `second_look` False asks a small model again only for an invalid plan, not for one that seems to
-    leave out parts of the goal.
+    `max_tokens` limits each answer; None leaves that to the settings of a strong model, which may think
+    before it writes, and means few for a small one, which repeats itself. `constrained` False asks for plain
+    text whatever the model supports. `repairs` False asks only once. For LTP text alone: `max_steps` limits a
+    plan that is constrained by a grammar; `second_look` False asks a small model again only for an invalid
+    plan, not for one that seems to leave out parts of the goal.
     """
 
     form: PlanForm | Literal["python", "ltp", "micro", "json"] = PlanForm.PYTHON
     max_tools: int | None = None
     max_steps: int = 12
-    max_tokens: int | None = 2_000
+    max_tokens: int | None = None
     constrained: bool = True
     repairs: bool = True
     second_look: bool = True

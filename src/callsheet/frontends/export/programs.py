@@ -66,6 +66,7 @@ _FROM = (
 )
 _OPERATORS = "==,!=,<=,>=,<,>,in,not in,is,is not,and,or,+,-,*,//,/,%,**"
 _EXPR = Use("expr")
+_FIELD = re.compile(r"[A-Za-z_][\w .-]{0,60}", re.ASCII)
 _PLAIN = re.compile(r"[^\W\d_][\w .:/+-]*", re.ASCII)
 """A text of an enumeration that is written as it is."""
 
@@ -76,12 +77,16 @@ def program_grammar(
     *,
     longest_text: int = 400,
     variables: Iterable[str] | None = None,
+    fields: Iterable[str] | None = None,
+    most_statements: tuple[int, int] = (20, 8),
 ) -> Grammar:
     """The grammar of the programs that call these tools.
 
     `given` are the arguments of the function; a text has at most `longest_text` characters between the
     values in it, since small models write on and on. With `variables` these are the only names: a model that
-    wrote a text without quotes cannot do so again.
+    wrote a text without quotes cannot do so again. With `fields` only these are read from values: where all
+    tools declare their results, a model need not guess. `most_statements` are those of the function, and of a
+    block in it.
 
     llama.cpp follows every reading of a text at once and copies them for each character, so alternatives
     that begin alike cost a model minutes once they nest. Here they share their beginnings.
@@ -95,12 +100,15 @@ def program_grammar(
     """
     rules: dict[str, Node] = {}
     _texts(rules, longest_text)
+    if fields is not None:
+        known = sorted({field for field in fields if _FIELD.fullmatch(field)}) or ["value"]
+        rules["field"], rules["key"] = _any_of(filter(str.isidentifier, known)), _any_of(known)
     if variables is not None:
         rules["name"] = _any_of(dict.fromkeys((*variables, *given, *_CONSTANTS, *_SPARE)))
-    _values(rules)
+    _values(rules, is_closed=fields is not None)
     _calls(rules, tools)
     for level in range(_DEPTH, 0, -1):
-        _statements(rules, level)
+        _statements(rules, level, most_statements[level > 1])
     imports = _one_of((*(f"import {name}" for name in _IMPORTS), *_FROM))
     head = f"async def main({', '.join(given)}):"
     rules["program"] = seq(
@@ -212,8 +220,8 @@ def _hole(quote: str) -> Node:
     return _one_of((place, seq(functions, place, _maybe(seq(", ", Use("integer"))), ")")))
 
 
-def _values(rules: dict[str, Node]) -> None:
-    """Expressions."""
+def _values(rules: dict[str, Node], *, is_closed: bool) -> None:
+    """Expressions; those in brackets name known fields if these are all that there are."""
     each = seq(" for ", Use("targets"), " in ", Use("operand"), _maybe(seq(" if ", Use("condition"))))
     rules["each"] = each
     rules["targets"] = seq(Use("name"), Many(seq(", ", Use("name")), 0, 3))
@@ -237,7 +245,17 @@ def _values(rules: dict[str, Node]) -> None:
     rules["given"] = _listed(Use("argument"), 8)
     rules["pure"] = seq(_any_of(_PURE.split(), "("), Use("given"), ")")
     rules["method"] = seq(_any_of(_METHODS.split(), "("), Use("given"), ")")
-    rules["index"] = _one_of((seq(_EXPR, _maybe(seq(":", _maybe(_EXPR)))), seq(":", _maybe(_EXPR))))
+    rules["place"] = Use("place-of-field") if is_closed else _EXPR
+    rules["place-of-field"] = _one_of(
+        (
+            *(seq(quote, Use("key"), quote) for quote in "\"'"),
+            Use("formatted"),
+            seq(_maybe("-"), Use("integer")),
+            seq(Use("name"), Many(Use("after"), 0, 8), _maybe(seq(_one_of((" + ", " - ")), Use("integer")))),
+        )
+    )
+    rest = seq(":", _maybe(Use("place")))
+    rules["index"] = _one_of((seq(Use("place"), _maybe(rest)), rest))
     rules["after"] = _one_of((seq(".", _one_of((Use("method"), Use("field")))), seq("[", Use("index"), "]")))
     atom = _one_of(
         (
@@ -301,7 +319,7 @@ def _value(schema: object) -> Node:
     return _EXPR
 
 
-def _statements(rules: dict[str, Node], level: int) -> None:
+def _statements(rules: dict[str, Node], level: int, most: int) -> None:
     """The block of one level, each of whose statements begins with a line break."""
     indent = "\n" + "    " * level
     part = _one_of((seq(".", Use("field")), seq("[", _EXPR, "]")))
@@ -339,6 +357,4 @@ def _statements(rules: dict[str, Node], level: int) -> None:
             ),
         ]  # fmt: skip
     last = seq(indent, Use("final"))  # nothing can be done behind it
-    rules[f"block-{level}"] = _one_of(
-        (seq(Many(seq(indent, _one_of(options)), 1, ANY_NUMBER), _maybe(last)), last)
-    )
+    rules[f"block-{level}"] = _one_of((seq(Many(seq(indent, _one_of(options)), 1, most), _maybe(last)), last))

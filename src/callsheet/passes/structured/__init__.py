@@ -14,6 +14,7 @@ from callsheet.ir.tree import Tree, all_statements
 from callsheet.passes.finding import ToolSignature
 from callsheet.passes.structured import placement
 from callsheet.passes.structured.calls import Calls
+from callsheet.passes.structured.consequences import doubtful
 from callsheet.passes.structured.flow import Flow
 from callsheet.passes.structured.report import Report
 
@@ -45,4 +46,5 @@ def check_tree(tree: Tree, *, tools: Mapping[str, ToolSignature] | None = None) 
         placement.changes_beside(every, scopes, report)
         beside = placement.members(every, scopes, report)
         Flow(tree, scopes, report, Calls(tools).check, beside).run(callees_first)
+        doubtful(tree, tools, report)
         return report.sorted(order)

@@ -6,7 +6,7 @@ What is written in the call is judged by the same code as in version 1, what it 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, cast
 
 from callsheet import lazy
@@ -276,24 +276,44 @@ def _argument(
         "CHK044",
         f"{what} should be {wanted(schema)}, and is {text(widened(shape.without(Special.NULL)))}",
         node,
-        _help(shape, schema, root),
+        _help(name, shape, schema, root),
         Severity.ERROR if worst is Fit.NO else Severity.WARNING,
     )
 
 
-def _help(shape: Shape, schema: Mapping[str, Any], root: Mapping[str, Any]) -> str | None:
+def _help(name: str, shape: Shape, schema: Mapping[str, Any], root: Mapping[str, Any]) -> str | None:
     kinds = shape.without(Special.NULL).kinds
     if any(isinstance(kind, Items) for kind in kinds):
         if may_take(schema, root, "string"):
             return '", ".join(…) makes a text of it, or go through it with ?FOREACH'
         return "take one of its items, or go through it with ?FOREACH"
+    if any(isinstance(kind, Fields) for kind in kinds) and not may_take(schema, root, "object"):
+        return _which_field(name, kinds, schema, root)
     if may_take(schema, root, "integer") or may_take(schema, root, "number"):
         return "convert it: int(…) or float(…)"
     if may_take(schema, root, "string"):
         return 'write it into a text: "${…}"' if not any(isinstance(one, Fields) for one in kinds) else (
-            "take one of its fields"
+            _which_field(name, kinds, schema, root)
         )  # fmt: skip
     return None
+
+
+def _which_field(
+    name: str, kinds: Iterable[shapes.Kind], schema: Mapping[str, Any], root: Mapping[str, Any]
+) -> str:
+    """Which field of a record an argument was meant to be: of its own name, or the only one that fits."""
+    fields = {
+        key: known.shape for kind in kinds if isinstance(kind, Fields) for key, known in kind.fields.items()
+    }
+    fitting = [
+        key
+        for key, shape in fields.items()
+        if shape.kinds
+        and all(_fits(kind, schema, root) is Fit.YES for kind in shape.without(Special.NULL).kinds)
+    ]
+    if name in fitting:
+        return f'take its field "{name}"'
+    return f'take its field "{fitting[0]}"' if len(fitting) == 1 else "take one of its fields"
 
 
 _JSON_KINDS: Mapping[Basic, tuple[str, ...]] = {

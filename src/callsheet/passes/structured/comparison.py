@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from callsheet.diagnostics import Severity
@@ -9,7 +10,7 @@ from callsheet.ir.expr import Literal
 from callsheet.ir.expression import Compared, Comparison, Expression
 from callsheet.passes.structured import operations as of
 from callsheet.passes.structured.report import listed
-from callsheet.passes.structured.shapes import BOOL, Options, Shape, Special, families
+from callsheet.passes.structured.shapes import BOOL, Fields, Options, Shape, Special, families
 from callsheet.passes.structured.words import article, conversion, plain, spelled
 
 if TYPE_CHECKING:
@@ -90,10 +91,25 @@ def _order(
             f"{spelled(left)} is {article(plain(one))} and {spelled(right)} {article(plain(two))},"
             f" which {op.value} does not compare",
             node,
-            conversion(one, two),
+            _field_of(one, second) or _field_of(two, first) or conversion(one, two),
         )
     elif first == second == {of.DICT}:
         typer.add("CHK123", f"dicts have no order: {op.value} does not compare them", node)
+
+
+def _field_of(record: Shape, other: Collection[str]) -> str | None:
+    """Which fields of a record can be compared instead of it; None if it is no record, or has none."""
+    fields = [
+        key
+        for kind in record.kinds
+        if isinstance(kind, Fields)
+        for key, known in kind.fields.items()
+        if set(families(known.shape)) & set(other)
+    ]
+    if not fields:
+        return None
+    names = " or ".join(f'"{name}"' for name in fields[:4])
+    return f"compare its field {names}"
 
 
 def _membership(

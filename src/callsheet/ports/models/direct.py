@@ -195,6 +195,7 @@ class DirectModel:
             "timeout": settings.timeout,
             "request_timeout": settings.timeout,
             "max_retries": 0,
+            "cache": {"messages": False},  # rules and tools are the same for every goal
         }
         if settings.temperature is not None:
             options["temperature"] = settings.temperature
