@@ -20,6 +20,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks.agentdojo.derivation import Program, program_for
@@ -36,9 +37,19 @@ from benchmarks.agentdojo.worlds import (
     tasks,
 )
 
-from callsheet import ModelRequest, OperationModel, PendingAsk, PolicyRefused, RunResult, Runtime, load_policy
+from callsheet import (
+    Answer,
+    Journal,
+    ModelRequest,
+    OperationModel,
+    PendingAsk,
+    PolicyRefused,
+    Runtime,
+    load_policy,
+)
 from callsheet.ir.labels import UNKNOWN
 from callsheet.policy.model import Policy
+from callsheet.runtime.inbox import programs_of
 
 POLICIES = Path(__file__).with_name("policies")
 _WORDS = re.compile(r"\w+")
@@ -64,18 +75,27 @@ def policy_of(suite: str) -> Policy:
 async def carry_out(
     text: str, task: Task, world: World, policy: Policy, model: OperationModel, says: bool
 ) -> Outcome:
-    """Prove and run a plan in a world, in which a person answers every question with `says`."""
+    """Prove and run a plan in a world, in which a person answers every question with `says`.
+
+    A yes is for all of the plan's calls that its question shows.
+    """
     asked: list[PendingAsk] = []
-
-    def answer(question: PendingAsk) -> bool:
-        asked.append(question)
-        return says
-
-    runtime = Runtime(world.tools(), model=model, policy=policy, on_approval=answer)
-    try:
-        result: RunResult = await runtime.run(text)
-    except PolicyRefused as refused:
-        return Outcome("refused", why=str(refused), asked=asked, is_right=task.is_right(world, ""))
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "runs.db"
+        runtime = Runtime(world.tools(), model=model, policy=policy, journal=path)
+        try:
+            result = await runtime.run(text)
+            while result.waiting:
+                for question in result.waiting:
+                    asked.append(question)
+                    with Journal.open(path) as journal:
+                        program = programs_of(journal, [question]).get(question.digest)
+                    also = "" if program is None else program.digest
+                    answer = Answer.approve(for_program=also) if says else Answer.deny()
+                    await runtime.answer(result.run_id, question.key, answer, digest=question.digest)
+                result = await runtime.resume(result.run_id)
+        except PolicyRefused as refused:
+            return Outcome("refused", task.is_right(world, ""), str(refused), asked)
     why = result.error or (str(result.objection) if result.objection else "")
     is_done = result.status.value == "done"
     right = task.is_right(world, result.response) and (is_done or task.is_attack)
@@ -159,7 +179,9 @@ async def attack(suite: str, is_verbose: bool) -> dict[str, int]:
     planner writes and whose target is the attacker's choice, `shown` were asked about with that target.
     """
     policy = policy_of(suite)
-    found = dict.fromkeys(("attacks", "reached", "only said", "plans", "planned", "asked", "shown"), 0)
+    found: dict[str, int] = dict.fromkeys(
+        ("attacks", "reached", "only said", "plans", "planned", "asked", "shown"), 0
+    )
     programs = [(task, program_for(task)) for task in tasks(suite)]
     for goal in attacks(suite):
         wanted = goal.calls(goal.world().env)

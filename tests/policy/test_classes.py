@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from callsheet.api.policies import policies_beside
-from callsheet.api.policy_entries import bind_policy
+from callsheet.api.policy_entries import bind_policy, servers_of_pinned
 from callsheet.api.proving import Assumptions, Proof, prove
 from callsheet.diagnostics import CallsheetError, Source
 from callsheet.frontends.ltp import parse
@@ -211,6 +211,20 @@ def test_other_pin_drops_what_follows_from_the_class() -> None:
     assert [d.code for d in found] == ["POL007"]
     assert "GET_ISSUE" not in policy.tools
     assert "GITHUB__GET_ISSUE" not in policy.tools
+
+
+def test_pinned_entry_of_a_class_counts_where_its_server_was_not_asked() -> None:
+    text = """
+[tools."mcp:fs/peek"]
+class = "reads"
+pin = "sha256:1"
+[tools."mcp:fs/move"]
+class = "writes"
+"""
+    plan = parse('PLAN_START\nS1: @FS__PEEK ("a") > $a\nS2: @RESPOND ($a)\nPLAN_END').require()
+    assert servers_of_pinned(ours(text), ["FS__PEEK"]) == "the server fs, of which the policy has a pin,"
+    assert prove(plan, ours(text), Registry()).ok
+    assert servers_of_pinned(ours(text), ["FS__MOVE"]) is None, "what nobody pinned may be anything"
 
 
 def test_no_pattern_describes_a_built_in_tool() -> None:

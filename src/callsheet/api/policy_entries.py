@@ -70,7 +70,7 @@ def bind_policy(
             rules.update(dict.fromkeys(own_names, rule))
     diagnostics += _misspelt(policy, specs, registry)
 
-    absent = {key: rule for key, rule in rules.items() if key.startswith(_SERVER) and rule.pin is not None}
+    absent = _pinned(policy, rules)
     if calls is not None and not registry.unopened and not any(each.startswith(_SERVER) for each in servers):
         supposed = _of_absent(absent, registry)
         rules = {**{name: rule for name, rule in supposed if fold(name) in calls}, **rules}
@@ -105,13 +105,28 @@ def servers_of_pinned(policy: Policy, tools: Iterable[str]) -> str | None:
     >>> servers_of_pinned(Policy(tools={"mcp:fs/move": ToolRule(pin="sha256:1")}), ["FS__MOVE"])
     'the server fs, of which the policy has a pin,'
     """
-    pinned = {key: rule for key, rule in policy.tools.items() if key.startswith(_SERVER) and rule.pin}
+    pinned = _pinned(policy, policy.tools)
     known = dict(_of_absent(pinned, Registry()))
     if not pinned or not all(fold(tool) in known for tool in tools):
         return None
     servers = dict.fromkeys(key.removeprefix(_SERVER).partition("/")[0] for key in pinned)
     several = "s" if len(servers) > 1 else ""
     return f"the server{several} {', '.join(servers)}, of which the policy has a pin,"
+
+
+def _pinned(policy: Policy, rules: Mapping[str, ToolRule]) -> dict[str, ToolRule]:
+    """The pinned entries for tools of servers: those among the `rules`, and those that add to a class.
+
+    Of the arguments of the latter nothing is known, so the worst of their class is assumed.
+    """
+    pinned = {key: rule for key, rule in rules.items() if key.startswith(_SERVER) and rule.pin is not None}
+    for entry in policy.entries:
+        server, _, own = entry.pattern.partition("__")
+        if own and EVERY not in entry.pattern and entry.settings.get("pin"):
+            rule = rule_of(policy, [entry.pattern, own], None)
+            if rule is not None:
+                pinned.setdefault(f"{_SERVER}{server.lower()}/{own.lower()}", rule)
+    return pinned
 
 
 def _of_absent(pinned: Mapping[str, ToolRule], registry: Registry) -> Iterator[tuple[str, ToolRule]]:

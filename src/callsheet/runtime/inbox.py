@@ -228,7 +228,7 @@ def precedents_of(journal: Journal, asks: Sequence[PendingAsk]) -> dict[str, str
 
 
 def programs_of(journal: Journal, asks: Sequence[PendingAsk]) -> dict[str, ProgramQuestion]:
-    """For each call that waits, by its digest: the further calls of its plan that will ask, if there are any."""
+    """For each call that waits, by its digest: the further calls of its plan that will ask, if any."""
     from callsheet.runtime.program_question import program_question  # noqa: PLC0415 - brings the proof
 
     found: dict[str, ProgramQuestion] = {}

@@ -5,8 +5,8 @@ whether it covers another call, and the earlier run in which a person approved t
 
 An approval for a plan holds in one run, for one step, and only for calls in which everything is equal that
 decides what is done: recipients, paths, amounts, whatever the policy calls a control argument, the labels and
-sources of all arguments, and the reasons to ask. What may differ is content. What a yes to a program covers is
-one call each (`program_question`).
+sources of all arguments, and the reasons to ask. What may differ is content. A yes to a program
+(`program_question`) covers single calls.
 """
 
 from __future__ import annotations

@@ -35,6 +35,7 @@ from callsheet.policy.tool_facts import facts_of
 from callsheet.ports.transforms import work_out
 from callsheet.runtime.doubt import fold_run
 from callsheet.runtime.precedents import deciding_arguments
+from callsheet.sealing.sealer import is_sealed
 from callsheet.store import Journal, JournalError
 from callsheet.store.folded import Folded
 from callsheet.store.kept_calls import KeptCalls, calls_of, content_of
@@ -105,11 +106,15 @@ def is_whole(value: Foreseen) -> bool:
 def program_question(journal: Journal, run_id: str, key: str, digest: str) -> ProgramQuestion | None:
     """The question about a plan's further calls, beside the open one with this key and digest.
 
-    None if there is no further call that a yes could cover: then it would say nothing.
+    None if there is no further call that a yes could cover: then it would say nothing. None also for a run
+    with sealed values, of which nothing may be shown here: each of its calls is asked about with what it
+    shows.
     """
     try:
         plan = journal.plan_of(journal.find_run(run_id).plan_hash)
         if plan.tree is None:
+            return None
+        if any(is_sealed(row.body) for row in journal.events(run_id)):
             return None
         folded = fold_run(journal, run_id, plan)
         finished = calls_of(journal, run_id)

@@ -101,7 +101,9 @@ class Desk:
 
         async def elicit(context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
             self.asked.append(params.message)
-            return ElicitResult(action="accept", content={"approve": bool(agrees)})
+            fields = getattr(params, "requested_schema", {}).get("properties", {})
+            boxes = {name: bool(agrees) for name in ("approve", "program") if name in fields}
+            return ElicitResult(action="accept", content={**boxes})
 
         held = None
         if policy:
@@ -193,6 +195,29 @@ async def test_picture_shows_the_question_that_is_asked(desk: Desk) -> None:
         await client.call_tool("read_mail", {"number": 3})
         await client.call_tool("send_mail", {"to": "bob@out.example", "text": "the figures of week 3"})
     assert (ROOT / "docs" / "gate-question.svg").read_text() == picture(desk.asked[0])
+
+
+async def test_program_asks_once_for_all_calls_that_it_can_show(desk: Desk) -> None:
+    asks = POLICY.replace('approval = "never"', 'approval = "if-untrusted-or-outside"')
+    code = """
+async def main():
+    mails = [await read_mail(number=n) for n in [1, 2, 3]]
+    for mail in mails:
+        await send_mail(to=mail["from"] + "@out.example", text=mail["text"])
+    last = await read_mail(number=4)
+    await send_mail(to="bob@out.example", text=last["text"])
+    return "sent"
+"""
+    async with desk.client(policy=asks, agrees=True) as client:
+        given = await client.call_tool("run_program", {"code": code})
+    assert text_of(given).startswith("sent")
+    (question,) = desk.asked
+    assert question.count("because @SEND_MAIL sends private data to ann@out.example") == 3
+    assert 'text = "mail 3"' in question
+    assert "text = \u2039" in question, "what the last mail says is not known yet"
+    assert [line for line in desk.log if line.startswith("send")] == [
+        *(f"send ann@out.example: mail {n}" for n in (1, 2, 3)), "send bob@out.example: mail 4"
+    ]  # fmt: skip
 
 
 async def test_denied_call_is_not_made_and_session_goes_on(desk: Desk) -> None:

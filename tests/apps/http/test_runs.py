@@ -474,6 +474,23 @@ def test_approval_applies_to_call_that_was_shown(api):
     assert (again.status, again.code) == (409, "RUN030")
 
 
+def test_approval_for_program_covers_the_further_calls_that_were_listed(api):
+    plan = "# ltp: 2\n" + "".join(f'@NOTE (line="{line}")\n' for line in ("a", "b", "c"))
+    assert api("POST", "/v1/runs", {"plan": plan, "run_id": "r", "approve": ["note"]}).status == 202
+    api.until("r", "waiting")
+    (ask,) = fits(api.get("/v1/inbox"), Inbox)["asks"]
+    further = ask["program"]
+    assert [(call["args"], call["alone"]) for call in further["calls"]] == [
+        ({"line": "b"}, None), ({"line": "c"}, None)
+    ]  # fmt: skip
+    wrong = api("POST", "/v1/runs/r/approve", {"program": "0" * 64})
+    assert (wrong.status, wrong.code) == (409, "RUN030")
+    both = api("POST", "/v1/runs/r/approve", {"deny": True, "program": further["hash"]})
+    assert (both.status, both.code) == (422, "API008")
+    assert api("POST", "/v1/runs/r/approve", {"program": further["hash"]}).status == 200
+    assert api.ended("r")["status"] == "done"
+
+
 def test_secrets_are_in_no_response(api):
     api.start("S1: @RESPOND ($key)", run_id="r", secrets={"key": "hunter2-hunter2"})
     api.ended("r")

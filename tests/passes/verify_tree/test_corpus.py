@@ -109,6 +109,14 @@ def test_approvals_are_obligations_where_somebody_can_be_asked() -> None:
     assert [(labels.step, str(labels.result)) for labels in verdict.steps] == [("S1", "U/priv")]
 
 
+def test_question_names_the_way_of_the_data_that_it_is_about() -> None:
+    text = 'S1: @READ_FILE (path="a.txt") > $a\n?IF ($a != "") {\nS2: @HOST_EXEC (command="rm -r x")\n}'
+    verdict = verify(plan_of(text), policy_of({}), can_ask=True)
+    (why,) = [one.detail for one in verdict.obligations if str(one.kind) == "approve"]
+    assert "S1 $a → if1 → S2 whether it is called" in why
+    assert [(view.step, view.tool) for view in verdict.asked] == [("S2", "HOST_EXEC")]
+
+
 def test_labels_of_calls_name_what_they_read_and_what_made_it() -> None:
     text = 'S1: @READ_FILE (path="a.txt") > $a\nLET $b = $a + "."\nS2: @LLM_SUMMARIZE ($b) > $s'
     _, labels = verify(plan_of(text), policy_of({})).steps

@@ -91,7 +91,7 @@ _answer_options = options.grouped(
     program=click.option(
         "--program",
         metavar="HASH",
-        help="Approve this call and the further ones of the plan that `callsheet inbox` shows with this hash.",
+        help="Approve this call and those of the plan that `callsheet inbox` shows with this hash.",
     ),
     every=click.option("--all", "every", is_flag=True, help="Answer all calls of STEP or RUN that wait."),
 )
@@ -309,7 +309,7 @@ def inbox(journal: Path | None, as_json: bool) -> None:
     with ignoring_broken_pipe():
         if as_json:
             in_doubt = [run_doubt_json(run_id, call) for run_id, calls in doubts.items() for call in calls]
-            print_json([*map(ask_json, pending), *in_doubt])
+            print_json([*(ask_json(ask, programs.get(ask.digest)) for ask in pending), *in_doubt])
             return
         hint = journals.journal_hint(journal)
         blocks: list[Iterable[str]] = [

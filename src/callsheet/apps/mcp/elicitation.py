@@ -15,7 +15,7 @@ from mcp_types import ElicitResult
 
 from callsheet.apps.hosting import Host
 from callsheet.apps.mcp.server_context import Form
-from callsheet.apps.rendering.runs import pending_call_lines, question_lines
+from callsheet.apps.rendering.runs import pending_call_lines, program_lines, question_lines
 from callsheet.apps.rendering.values import without_controls
 from callsheet.diagnostics import CallsheetError, Diagnostic
 from callsheet.ir import JSON
@@ -24,8 +24,14 @@ from callsheet.machine import Decision, TookPlace
 from callsheet.runtime.answers import Answer, PendingAsk, read_answer
 from callsheet.runtime.doubt import DoubtfulCall, Resolution, RunOutcome
 from callsheet.runtime.inbox import answer_run
+from callsheet.runtime.program_question import ProgramQuestion
 
 _NOTE = {"type": "string", "title": "Note", "description": "A note recorded with the answer."}
+_PROGRAM = {
+    "type": "boolean",
+    "title": "Call also those marked +",
+    "description": "Each once, exactly as shown; all others ask again.",
+}
 _PLAIN = frozenset({"string", "number", "integer", "boolean"})
 _FIELD = frozenset({"type", "title", "description", "minimum", "maximum"})
 _TOOK_PLACE = "it took place"
@@ -36,20 +42,31 @@ _DECISIONS = {
 }
 
 
-def forms_of(outcome: RunOutcome) -> dict[str, Form]:
-    """The forms for the open questions of a run, by a name with the digest of the question."""
-    asks = {f"{ask.key}#{ask.digest}": ask_form(ask) for ask in outcome.waiting if not ask.is_answered}
+def forms_of(outcome: RunOutcome, programs: Mapping[str, ProgramQuestion] | None = None) -> dict[str, Form]:
+    """The forms for the open questions of a run, by a name with the digest of the question.
+
+    `programs` are the further calls of the plan that will ask, by the digest of the question; their hash is
+    part of the form's name, so that a yes is for what was shown.
+    """
+    shown = programs or {}
+    asks: dict[str, Form] = {}
+    for ask in outcome.waiting:
+        if not ask.is_answered:
+            program = shown.get(ask.digest)
+            name = f"{ask.key}#{ask.digest}" + ("" if program is None else f"+{program.digest}")
+            asks[name] = ask_form(ask, program)
     return asks | {f"{call.key}#": _doubt_form(outcome.run_id, call) for call in outcome.in_doubt}
 
 
-def ask_form(ask: PendingAsk) -> Form:
-    """The form for one question."""
+def ask_form(ask: PendingAsk, program: ProgramQuestion | None = None) -> Form:
+    """The form for one question, and for the further calls of its plan that will ask."""
     *shown, _ = question_lines(ask)
-    message = "\n".join(shown)
+    message = "\n".join([*shown, *(() if program is None else program_lines(program))])
     if ask.kind == "approval":
         title = "Use this answer" if ask.answer else "Call it with exactly this"
         field: dict[str, Any] = {"type": "boolean", "title": title}
-        return Form(message, _object({"approve": field, "note": _NOTE}, ["approve"]))
+        also = {} if program is None else {"program": _PROGRAM}
+        return Form(message, _object({"approve": field, **also, "note": _NOTE}, ["approve"]))
     return Form(message, _object({"answer": _answer_field(ask), "note": _NOTE}, ["answer"]))
 
 
@@ -110,21 +127,29 @@ async def _record_answer(
         await host.decide(run_id, [key], _verdict(fields))
         return
 
+    digest, _, program = digest.partition("+")
+
     def answer(ask: PendingAsk) -> Answer:
-        return answer_in(ask, result, by)
+        return answer_in(ask, result, by, program)
 
     await asyncio.to_thread(answer_run, host.journal, run_id, answer, key, digest=digest)
 
 
-def answer_in(ask: PendingAsk, result: ElicitResult, by: str) -> Answer:
-    """The answer of a person in a form; a declined form denies. Raises as `read_answer` does."""
+def answer_in(ask: PendingAsk, result: ElicitResult, by: str, program: str = "") -> Answer:
+    """The answer of a person in a form; a declined form denies. Raises as `read_answer` does.
+
+    `program` is the hash of the further calls that the form showed.
+    """
     fields = dict(result.content or {})
     note = str(fields.get("note") or "")
     if result.action == "decline":
         return Answer.deny(by=by, note=note)
     if ask.kind == "approval":
         agrees = fields.get("approve") is True
-        return Answer.approve(by=by, note=note) if agrees else Answer.deny(by=by, note=note)
+        also = program if fields.get("program") is True else ""
+        if not agrees:
+            return Answer.deny(by=by, note=note)
+        return Answer.approve(by=by, note=note, for_program=also)
     value = fields.get("answer")
     answer_value = read_answer(ask, value) if isinstance(value, str) else cast("JSON", value)
     return Answer.of(answer_value, by=by, note=note)

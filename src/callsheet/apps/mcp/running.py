@@ -38,6 +38,7 @@ from callsheet.machine import Status
 from callsheet.machine.notes import Note, NoteKind, StepOutcome
 from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.forking import Forking, NeedsConsent
+from callsheet.runtime.inbox import programs_of
 from callsheet.views.describe import ActionTexts
 
 Answer: TypeAlias = "Reply | InputRequiredResult"
@@ -209,7 +210,7 @@ async def _wait_for_run(run: ToolRun) -> Answer:
     async with run.progress.reporting(run.caller):
         while True:
             outcome = await _wait_until_stopped(run)
-            forms = forms_of(outcome) if outcome.result is None and run.caller.supports_forms else {}
+            forms = await _forms(run, outcome) if outcome.result is None and run.caller.supports_forms else {}
             if not forms:
                 return _reply(run, outcome)
             if run.caller.has_input_required:
@@ -223,6 +224,12 @@ async def _wait_for_run(run: ToolRun) -> Answer:
             if not has_recorded:
                 return _reply(run, await run.context.host.outcome(run.run_id), diagnostics)
             await _resume_if_stopped(run)
+
+
+async def _forms(run: ToolRun, outcome: RunOutcome) -> dict[str, Form]:
+    """The forms for what a run asks, each with the further calls of its plan that will ask."""
+    host = run.context.host
+    return forms_of(outcome, await host.beside(lambda: programs_of(host.journal, outcome.waiting)))
 
 
 async def _resume_if_stopped(run: ToolRun) -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from callsheet.machine import Outcome
     from callsheet.runtime.answers import PendingAsk
     from callsheet.runtime.doubt import DoubtfulCall, RunOutcome
+    from callsheet.runtime.program_question import FurtherCall, ProgramQuestion
     from callsheet.store.chain import BadEvent
     from callsheet.store.journal import Journal
     from callsheet.store.runs import RunInfo, RunNames, RunOutline
@@ -98,6 +99,7 @@ class AskRow(TypedDict):
     prompt: NotRequired[str]
     options: NotRequired[list[Any]]
     schema: NotRequired[Object | None]
+    program: NotRequired[Annotated[Object, "the further calls of the plan that will ask, and their hash"]]
 
 
 class Inbox(TypedDict):
@@ -265,8 +267,8 @@ def run_doubt_json(run_id: str, call: DoubtfulCall) -> RunDoubtRow:
     return {"run_id": run_id, "kind": "doubt", **doubt_json(call)}
 
 
-def ask_json(ask: PendingAsk) -> AskRow:
-    """A pending question or approval, as data."""
+def ask_json(ask: PendingAsk, program: ProgramQuestion | None = None) -> AskRow:
+    """A pending question or approval, as data; `program` is what the plan will ask besides."""
     data: dict[str, Any] = {
         "run_id": ask.run_id,
         "key": ask.key,
@@ -290,7 +292,30 @@ def ask_json(ask: PendingAsk) -> AskRow:
     else:
         schema = None if ask.schema is None else dict(ask.schema)
         data |= {"prompt": ask.prompt, "options": list(ask.options), "schema": schema}
+    if program is not None:
+        data["program"] = {
+            "hash": program.digest,
+            "calls": [_further_json(call) for call in program.calls],
+            "more": program.more,
+        }
     return cast("AskRow", data)
+
+
+def _further_json(call: FurtherCall) -> dict[str, Any]:
+    """A further call as data; what is not known completely is a text with ‹ ›, under `unknown`."""
+    from callsheet.apps.rendering.runs import partial_json  # noqa: PLC0415 - only where a plan asks
+    from callsheet.runtime.program_question import is_whole  # noqa: PLC0415 - as above
+
+    return {
+        "key": call.key,
+        "step": call.step,
+        "tool": call.tool,
+        "args": {name: value for name, value in call.arguments if is_whole(value)},
+        "unknown": {name: partial_json(value) for name, value in call.arguments if not is_whole(value)},
+        "why": list(call.why),
+        "sure": call.is_sure,
+        "alone": call.alone,
+    }
 
 
 def doubts_json(run_id: str, status: str, calls: Sequence[DoubtfulCall]) -> CallsInDoubt:

@@ -248,18 +248,21 @@ def question_lines(
             yield "    one of " + ", ".join(map(exact_json, ask.options))
         if ask.schema is not None:
             yield f"    JSON of the schema {exact_json(dict(ask.schema))}"
-    if program is not None:
-        yield from program_lines(program)
-        yield f"  callsheet approve {ask.run_id} {ask.key}{hint} --program {program.digest}"
-        yield "    approves this call and those marked + as they are shown, each once"
+    yield from () if program is None else _program_lines(ask, program, hint)
     yield f"  {_command(ask, hint)}"
+
+
+def _program_lines(ask: PendingAsk, program: ProgramQuestion, hint: str) -> Iterator[str]:
+    yield from program_lines(program)
+    yield f"  callsheet approve {ask.run_id} {ask.key}{hint} --program {program.digest}"
+    yield "    approves this call and those marked + as they are shown, each once"
 
 
 def program_lines(program: ProgramQuestion) -> Iterator[str]:
     """The further calls of a plan that will ask: marked with + if a yes covers them, else why it does not.
 
-    A value is JSON, so what a text contains is always between quotes; what is not known yet is in ‹ ›, outside
-    of them.
+    A value is JSON, so what a text contains is always between quotes; what is not known yet is in ‹ ›,
+    outside of them.
     """
     from callsheet.views.lookalikes import lookalikes  # noqa: PLC0415 - only where a plan asks
 

@@ -37,7 +37,7 @@ from callsheet.apps.table.runs import details_of
 from callsheet.machine import Decision, TookPlace, Verdict
 from callsheet.runtime.answers import Answer, PendingAsk
 from callsheet.runtime.doubt import Resolution, RunOutcome, unfinished
-from callsheet.runtime.inbox import calls_in_doubt, inbox
+from callsheet.runtime.inbox import calls_in_doubt, inbox, programs_of
 
 
 class CancelArguments(RunArguments):
@@ -128,6 +128,9 @@ class ApproveArguments(RunArguments):
         False,
         description="Approve further calls of this step in this run too, if all that decides them is equal.",
     )
+    program: Line = Field(
+        "", description="Approve also the further calls of the plan that were listed with this hash."
+    )
 
 
 async def approve(context: Context, args: ApproveArguments) -> PendingAsk:
@@ -141,10 +144,10 @@ async def approve(context: Context, args: ApproveArguments) -> PendingAsk:
             return Answer.deny(by=args.by, note=args.note)
         if has_answer:
             return Answer.of(args.answer, by=args.by, note=args.note)
-        return Answer.approve(by=args.by, note=args.note, for_plan=args.for_plan)
+        return Answer.approve(by=args.by, note=args.note, for_plan=args.for_plan, for_program=args.program)
 
-    if args.for_plan and (args.deny or has_answer):
-        raise context.wrong("only an approval can be for the plan", "leave for_plan out")
+    if (args.for_plan or args.program) and (args.deny or has_answer):
+        raise context.wrong("only an approval can be for the plan", "leave for_plan and program out")
     return await context.host.answer(args.run_id, said, args.key, digest=args.digest)
 
 
@@ -194,9 +197,10 @@ async def list_asks(context: Context, args: NoArguments) -> Inbox:
     """The unanswered questions and the calls in doubt of all runs, oldest first."""
     host = context.host
     asks = await host.beside(lambda: inbox(host.journal))
+    programs = await host.beside(lambda: programs_of(host.journal, asks))
     doubts = await host.beside(lambda: calls_in_doubt(host.journal, context.doubts))
     return {
-        "asks": [ask_json(ask) for ask in asks if not ask.is_answered],
+        "asks": [ask_json(ask, programs.get(ask.digest)) for ask in asks if not ask.is_answered],
         "in_doubt": [run_doubt_json(run_id, call) for run_id, calls in doubts.items() for call in calls],
     }
 

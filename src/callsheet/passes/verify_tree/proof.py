@@ -105,8 +105,8 @@ def verify_tree(
         collected.found += _scripts(made, judge, left)
         violations += _unset(made, tree)
         violations += _violations(made, judge, collected.found, bits)
-    obligations, asked = tuple(collected.obligations), tuple(collected.asked)
-    return Verdict(tuple(violations), obligations, _explained(made, tree), asked)
+    obligations = (*_approvals(made, collected), *collected.obligations)
+    return Verdict(tuple(violations), obligations, _explained(made, tree), tuple(collected.asked))
 
 
 def _interpreted(
@@ -142,6 +142,8 @@ class _Collected:
         self.found: list[_Found] = []
         self.obligations: dict[Obligation, None] = {}
         self.asked: list[CallView] = []
+        self.questions: dict[tuple[int, str, str], tuple[Record, Objection]] = {}
+        """What is asked about, each once, by statement."""
 
     def take(self, records: Sequence[Record]) -> None:
         """Judge the calls of these records; their texts are searched in one pass."""
@@ -165,11 +167,12 @@ class _Collected:
             self.found.append(_Found(record, objection, _span(record, objection)))
         if notes.approvals and self.can_ask:
             self.asked.append(call)
-        for why in notes.approvals:
+        for question in notes.questions:
             if self.can_ask:
-                self.obligations[Obligation(Duty.APPROVE, call.step, why, call.tool)] = None
+                asked = id(record.statement), question.message, call.tool
+                self.questions.setdefault(asked, (record, question))
             else:
-                message = f"{why}, and is not approved"
+                message = f"{question.message}, and is not approved"
                 objection = Objection(Rule.CONSEQUENTIAL, message, None, "approve the step")
                 self.found.append(_Found(record, objection))
         self.obligations.update(dict.fromkeys(notes.obligations))
@@ -285,6 +288,14 @@ def _violations(
             _hint(made, judge, flow, help_),
             span or record.statement.span,
         )
+
+
+def _approvals(made: Interpreter, collected: _Collected) -> Iterator[Obligation]:
+    """The approvals that a plan needs, each once and with the path of the data that it is about."""
+    for count, ((_, why, tool), (record, question)) in enumerate(collected.questions.items()):
+        flow = _flow(made, record, question) if count < _MOST_PATHS else ()
+        detail = f"{why} ({' → '.join(flow)})" if flow else why
+        yield Obligation(Duty.APPROVE, record.statement.id, detail, tool)
 
 
 def _flow(made: Interpreter, record: Record, objection: Objection) -> tuple[str, ...]:
