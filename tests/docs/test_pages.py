@@ -12,7 +12,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.mark.parametrize(
-    "page", ["tutorial.md", "cookbook.md", "blocks.md", "python-plans.md", "gate.md", "testing.md"]
+    "page", ["tutorial.md", "cookbook.md", "blocks.md", "python-plans.md", "gate.md", "testing.md", "ci.md"]
 )
 def test_commands_print_documented_output(page: str, tmp_path: Path) -> None:
     folder = tmp_path / "first"

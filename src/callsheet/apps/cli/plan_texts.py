@@ -17,8 +17,10 @@ from callsheet.apps.cli.output import (
     count_by_severity,
     format_diagnostics,
     json_rows,
+    output_format,
     print_diagnostics,
     print_json,
+    print_report,
     print_text,
     to_stderr,
 )
@@ -32,6 +34,7 @@ from callsheet.apps.operations.texts import (
     format_text,
     upgrade_text,
 )
+from callsheet.apps.rendering.annotations import Format, rendered, texts_checked
 from callsheet.apps.rendering.values import preview
 from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.spelling import Syntax
@@ -331,7 +334,7 @@ def _schedule(plan: Plan, setup: Setup, rules: tuple[str, ...]) -> tuple[list[St
 @options.syntax
 @click.option("--no-tools", is_flag=True, help="Do not check tools and their arguments.")
 @click.option("--strict", is_flag=True, help="Report loose spellings as errors.")
-@options.as_json
+@output_format
 def check(
     plans: tuple[str, ...],
     setup: Setup,
@@ -339,7 +342,7 @@ def check(
     syntax: Syntax | None,
     no_tools: bool,
     strict: bool,
-    as_json: bool,
+    shape: Format,
 ) -> int:
     """Report errors in each PLAN, a file, a folder, a pattern, or - for standard input.
 
@@ -352,6 +355,7 @@ def check(
     Examples:
       callsheet check plan.ltp --tools tools.py
       callsheet check plans/*.ltp --no-tools
+      callsheet check plans --format github
     """
     inputs = parse_variables(variables)
     files = options.plan_files(plans, setup.plans)
@@ -361,8 +365,11 @@ def check(
 
     declared, asks_servers = None if no_tools else DeclaredTools(setup), bool(setup.mcp_configs)
     results = [check_text(text, declared, inputs, asks_servers=asks_servers) for text in texts]
-    if as_json:
+    if shape is Format.JSON:
         _print_json(results)
+    elif shape is not Format.TEXT:
+        found = [(checked.diagnostics, checked.text.source, 0.0) for checked in results]
+        print_report(rendered(shape, texts_checked("callsheet check", found)))
     else:
         for checked in results:
             if checked.diagnostics:
@@ -382,4 +389,5 @@ def _verdict(checked: Checked) -> str:
 def _print_json(results: list[Checked]) -> None:
     plans = [{"plan": checked.text.source.name, **checked.row()} for checked in results]
     rows = [row for checked in results for row in json_rows(checked.diagnostics, checked.text.source)]
-    print_json({"ok": all(checked.ok for checked in results), "plans": plans, "diagnostics": rows})
+    ok = all(checked.ok for checked in results)
+    print_json({"ok": ok, "plans": plans, "diagnostics": rows})
