@@ -387,8 +387,7 @@ class _Caller:
                         raise ToolFailed(f"the argument {one.name} cannot be a part of a path: {segment!r}")
                     path = path.replace("{" + one.field + "}", segment)
                 case "query":
-                    is_list = isinstance(value, list) and one.explode
-                    several = cast("list[Any]", [*value] if is_list else [value])
+                    several = _several(value) if one.explode else [value]
                     request.query += [(one.field, _text(each)) for each in several]
                 case "header":
                     request.headers[one.field] = _header(one.name, _text(value))
@@ -433,6 +432,10 @@ class _Caller:
                 request.headers["Authorization"] = f"Basic {base64.b64encode(key.encode()).decode()}"
             case _:
                 request.headers["Authorization"] = f"Bearer {_header('the token', key)}"
+
+
+def _several(value: Any) -> list[Any]:
+    return cast("list[Any]", value) if isinstance(value, list) else [value]
 
 
 def _text(value: Any) -> str:
