@@ -142,15 +142,12 @@ def _print_failures(results: Sequence[FileResult]) -> None:
 
 def _coverages(results: Sequence[FileResult]) -> list[Coverage]:
     """The coverage of each plan, by the cases of all files that test it."""
-    from callsheet.testing.coverage import coverage_of  # noqa: PLC0415 - only where it is wanted
+    from callsheet.testing.suite import plan_coverage  # noqa: PLC0415 - only where it is wanted
 
     plans: dict[Path, list[FileResult]] = {}
     for each in results:
         plans.setdefault(each.file.plan.resolve(), []).append(each)
-    return [
-        coverage_of(members[0].plan, {mark for each in members for mark in each.coverage.met})
-        for members in plans.values()
-    ]
+    return [plan_coverage(members) for members in plans.values()]
 
 
 def _name(coverage: Coverage) -> str:
