@@ -11,6 +11,8 @@ from callsheet.version import VERSION
 TYPE_CHECKING = False  # what type checkers take as true; `typing` would cost half of the import
 if TYPE_CHECKING:
     from callsheet.api.branching import Played
+    from callsheet.api.bridges.frameworks import from_langchain, from_openai_agents, from_pydantic_ai
+    from callsheet.api.bridges.openapi import from_openapi
     from callsheet.api.budget import SharedBudget
     from callsheet.api.compiling import Compiled, CompileFailed, CompileOptions
     from callsheet.api.dryrun import DryRun
@@ -81,6 +83,7 @@ if TYPE_CHECKING:
     from callsheet.ports.models.scripted import RecordedModel, ScriptedModel
     from callsheet.ports.models.settings import ModelPrices, ModelSettings
     from callsheet.ports.python_tools import tool
+    from callsheet.ports.tools import Tool
     from callsheet.ports.transforms import calc, format_text, select
     from callsheet.runtime.answers import Answer, PendingAsk
     from callsheet.runtime.doubt import DoubtfulCall
@@ -91,6 +94,8 @@ if TYPE_CHECKING:
 __version__ = VERSION
 
 _PLACES = {
+    "callsheet.api.bridges.frameworks": ("from_langchain", "from_openai_agents", "from_pydantic_ai"),
+    "callsheet.api.bridges.openapi": ("from_openapi",),
     "callsheet.api.budget": ("SharedBudget",),
     "callsheet.api.compiling": (
         "Compiled",
@@ -222,6 +227,7 @@ _PLACES = {
         "CallContext",
         "ToolFailed",
     ),
+    "callsheet.ports.tools": ("Tool",),
     "callsheet.ports.transforms": (
         "calc",
         "format_text",
@@ -319,6 +325,7 @@ __all__ = [
     "StepTurned",
     "Syntax",
     "TookPlace",
+    "Tool",
     "ToolError",
     "ToolFailed",
     "Usage",
@@ -330,6 +337,10 @@ __all__ = [
     "compile",
     "diff_plans",
     "format_text",
+    "from_langchain",
+    "from_openai_agents",
+    "from_openapi",
+    "from_pydantic_ai",
     "gather",
     "llm",
     "llm_classify",

@@ -239,3 +239,22 @@ def test_values_are_written_as_toml_that_reads_back() -> None:
 
     reader = object.__new__(_Reader)
     assert reader._json("v", tomllib.loads(f"v = {toml(value)}")["v"]) == value
+
+
+def test_the_examples_are_covered_by_their_cases() -> None:
+    done = callsheet("test", str(EXAMPLES), "--min-cover", "100")
+    assert done.exit_code == 0, done.output
+    assert done.output.count("100 % covered") == 3
+
+
+def test_what_cannot_happen_is_not_counted_and_must_not_have_happened(folder: Path) -> None:
+    write(folder, 'cannot_happen = ["S3 without items"]\n' + GOOD)
+    assert "75 % covered" in callsheet("test", "--cover").output
+    for words, said in (
+        ("S2 is executed", "has happened"),
+        ("S3 wihout items", "did you mean 'S3 without items'"),
+    ):
+        write(folder, f'cannot_happen = ["{words}"]\n' + GOOD)
+        done = callsheet("test", "--cover")
+        assert done.exit_code == 2
+        assert said in done.output

@@ -26,6 +26,7 @@ from callsheet.ir import Plan as Steps
 
 if TYPE_CHECKING:
     from callsheet.api.functions import PlanFunction
+    from callsheet.api.runtime import Runtime
     from callsheet.frontends.values import ParseResult
     from callsheet.ir.diff import PlanDiff
 
@@ -216,6 +217,24 @@ class Plan:
         from callsheet.ir.diff import diff_plans as differences  # noqa: PLC0415 - only to compare
 
         return differences(self.ir, wanted("new", new, Plan, "a Plan").ir)
+
+    def as_tool(
+        self,
+        framework: Literal["langchain", "openai-agents", "pydantic-ai"],
+        runtime: Runtime,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+    ) -> Any:
+        """The plan as a tool of another library, for its agents: each call is a run by `runtime`.
+
+        The inputs of the plan are its arguments, the answer is its result. A run that fails, waits for people
+        or is in doubt gives a text that says so and names the run. `name` is by default the title or the file
+        of the plan, `description` its goal. Raises CallsheetError (CFG233) if the library is not installed.
+        """
+        from callsheet.api.bridges.plan_tool import as_tool  # noqa: PLC0415 - only for other libraries
+
+        return as_tool(self, framework, runtime, name, description)
 
     # ------------------------------------------------------------ writing
 

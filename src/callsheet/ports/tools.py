@@ -6,12 +6,15 @@ a diagnostic. A tool is chosen by its name only, never by arguments or data.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, did_you_mean
-from callsheet.ir import JSON, Effect, OnInDoubt, ToolClass, class_of_effect
+from callsheet.ir import JSON, Effect, OnInDoubt, ToolClass, canonical_tool_name, class_of_effect
+from callsheet.ir.canon import canonical_bytes
 from callsheet.ports.calls import CallContext
 
 if TYPE_CHECKING:
@@ -87,11 +90,69 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A declaration with its handler and, if the effect is `probe`, its probe."""
+    """A declaration with its handler and, if the effect is `probe`, its probe. `Tool.of` makes one."""
 
     spec: ToolSpec
     handler: Handler
     probe: Prober | None = None
+
+    @classmethod
+    def of(  # noqa: PLR0913 - all that can be said of a tool
+        cls,
+        name: str,
+        function: Callable[..., Any],
+        schema: Mapping[str, Any],
+        *,
+        effect: Effect | str = Effect.UNSAFE,
+        description: str = "",
+        origin: str = "",
+        result: Mapping[str, Any] | None = None,
+        timeout: float | None = None,
+        takes_context: bool = False,
+    ) -> Tool:
+        """A tool of a name, a function and the JSON schema of its arguments.
+
+        The function gets the arguments by their names; it may be async, and else runs in a thread. With
+        `takes_context` it gets them as one dict, and a `CallContext`, and must be async. `effect` is what its
+        calls do; `result` is the schema of what it gives. Raises ValueError for an effect that is none, or a
+        name of which none is left in a plan.
+
+        >>> tool = Tool.of("get-issue", print, {"type": "object", "properties": {"n": {}}}, effect="read")
+        >>> tool.spec.name, tool.spec.parameter_names, tool.spec.effect.only_reads
+        ('GET_ISSUE', ('n',), True)
+        """
+        canonical = canonical_tool_name(name)
+        if not canonical.strip("_"):
+            raise ValueError(f"the name {name!r} has no letter or digit")
+        known, declared = dict(schema), Effect(effect)
+        pin = {"name": name, "description": description, "parameters": known, "effect": str(declared)}
+        spec = ToolSpec(
+            name=canonical,
+            executor=name,
+            description=description,
+            parameters=known,
+            effect=declared,
+            origin=origin or f"python:{getattr(function, '__module__', '')}",
+            timeout=timeout,
+            pin=f"sha256:{sha256(canonical_bytes(pin)).hexdigest()}",
+            is_declared=declared is not Effect.UNSAFE,
+            result=dict(result or {}),
+        )
+        return cls(spec, function if takes_context else _by_name(function))
+
+
+def _by_name(function: Callable[..., Any]) -> Handler:
+    """The handler of a function that takes arguments by their names."""
+
+    async def call(args: dict[str, Any], context: CallContext) -> JSON:
+        from callsheet.ports.python_tools.declare import value_returned  # noqa: PLC0415 - brings asyncio
+        from callsheet.ports.python_tools.threads import Threaded  # noqa: PLC0415 - as above
+
+        if inspect.iscoroutinefunction(function):
+            return value_returned(await function(**args))
+        return await Threaded(lambda bound: value_returned(function(**bound)))(args, context)
+
+    return call
 
 
 class Registry:

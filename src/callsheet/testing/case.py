@@ -90,6 +90,8 @@ class CaseFile:
     policy: str | None = None
     tools: tuple[Path, ...] = ()
     approve: tuple[str, ...] = ()
+    cannot_happen: tuple[str, ...] = ()
+    """Points of the plan, in the words of the report on coverage, that no run can come by."""
 
 
 OUTCOMES = ("done", "done_with_failures", "failed", "refused", "cancelled", "waiting", "in_doubt")
@@ -117,7 +119,7 @@ def read_cases(path: Path) -> CaseFile:
     return _Reader(path, source).file(table)
 
 
-_FILE_KEYS = ("plan", "policy", "tools", "approve", "now", "cassette", "fakes", "cases")
+_FILE_KEYS = ("plan", "policy", "tools", "approve", "cannot_happen", "now", "cassette", "fakes", "cases")
 _CASE_KEYS = (
     "name", "now", "inputs", "secrets", "fakes", "replies", "cassette", "outcome", "answer", "message",
     "error", "calls", "order", "variables", "failed_steps", "seconds",
@@ -163,6 +165,7 @@ class _Reader:
             policy=self._policy(table),
             tools=tuple(self._path.parent / name for name in self._texts("the file", table, "tools")),
             approve=self._texts("the file", table, "approve"),
+            cannot_happen=self._texts("the file", table, "cannot_happen"),
         )
 
     def _plan(self, table: dict[str, Any]) -> Path:

@@ -65,10 +65,10 @@ class Coverage:
         return 0 if source is None or point.span is None else source.position(point.span.start).line
 
 
-def coverage_of(plan: Plan, marks: Collection[Mark]) -> Coverage:
-    """The coverage of a plan by runs with these marks."""
-    points = tuple(_in_steps(plan) if plan.ir.tree is None else _in_tree(plan))
-    return Coverage(plan, points, frozenset(marks))
+def coverage_of(plan: Plan, marks: Collection[Mark], cannot: Collection[str] = ()) -> Coverage:
+    """The coverage of a plan by runs with these marks, without the points whose words are in `cannot`."""
+    points = _in_steps(plan) if plan.ir.tree is None else _in_tree(plan)
+    return Coverage(plan, tuple(point for point in points if point.words not in cannot), frozenset(marks))
 
 
 def _in_steps(plan: Plan) -> Iterator[Point]:

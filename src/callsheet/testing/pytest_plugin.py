@@ -49,7 +49,7 @@ class CaseItem(pytest.Item):
     """One case."""
 
     def __init__(self, *, file: CaseFile, case: Case, **others: Any) -> None:
-        super().__init__(**others)
+        super().__init__(**others)  # pyright: ignore[reportUnknownMemberType]
         self._file, self._case = file, case
 
     def runtest(self) -> None:

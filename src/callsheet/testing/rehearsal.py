@@ -16,11 +16,10 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple, Unpack, cast
+from typing import Any, NamedTuple, cast
 
 from callsheet.api.admission import Prepared
 from callsheet.api.arguments import with_secrets
-from callsheet.api.configuration import RuntimeOptions
 from callsheet.api.models import AgentTask, ModelRequest, OperationModel, ReplanRequest
 from callsheet.api.plan import Plan, PlanLike, as_plan
 from callsheet.api.policies import PolicyLike
@@ -54,6 +53,7 @@ from callsheet.ports.builtin import BuiltinSettings, builtin_tools
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.tools import Handler, Tool, ToolSpec
 from callsheet.runtime.answers import Answer, PendingAsk, answered, misfit, pending
+from callsheet.runtime.asking import OnAsk
 from callsheet.runtime.doubt import DoubtfulCall, RunOutcome
 from callsheet.runtime.gateway import Gateway, Ports
 from callsheet.runtime.launch import bounded
@@ -294,10 +294,15 @@ class Rehearsals:
         prepared, ports = self._loop.run_until_complete(prepare())
         return _Show(plan, prepared, ports, company, self._loop, replies, start).play()
 
-    def stand(self, plan: Plan, company: Company, **options: Unpack[RuntimeOptions]) -> Stand:
+    def stand(
+        self,
+        plan: Plan,
+        company: Company,
+        journal: Path | None = None,
+        on_approval: OnAsk = lambda _: None,
+    ) -> Stand:
         """A runtime for a plan in which a company of fakes plays tools, model and agent."""
         stage = self._stage
-        given: RuntimeOptions = {"limits": stage.limits, "on_approval": lambda _: None, **options}
         return Stand(
             self._tools(plan, company),
             model=OperationModel(company.model),
@@ -305,7 +310,9 @@ class Rehearsals:
             compiler=company.new_plan,
             policy=stage.policy,
             approve=stage.approve,
-            **given,
+            limits=stage.limits,
+            journal=journal,
+            on_approval=on_approval,
         )
 
     def _tools(self, plan: Plan, company: Company) -> list[Tool]:

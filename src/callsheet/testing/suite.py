@@ -13,7 +13,7 @@ from pathlib import Path
 
 from callsheet.api.plan import Plan
 from callsheet.api.proving import PolicyRefused
-from callsheet.diagnostics import CallsheetError
+from callsheet.diagnostics import CallsheetError, did_you_mean
 from callsheet.machine import Limits
 from callsheet.ports.tools import ToolSpec
 from callsheet.testing.case import Case, CaseFile
@@ -47,12 +47,15 @@ class FileResult:
     results: list[CaseResult] = field(default_factory=list[CaseResult])
 
     @property
+    def marks(self) -> frozenset[Mark]:
+        """What all cases together have come by."""
+        done = [result.rehearsal for result in self.results if result.rehearsal is not None]
+        return frozenset().union(*(rehearsal.marks for rehearsal in done))
+
+    @property
     def coverage(self) -> Coverage:
-        """The coverage of the plan by all cases."""
-        marks: set[Mark] = set()
-        for result in self.results:
-            marks |= frozenset() if result.rehearsal is None else result.rehearsal.marks
-        return coverage_of(self.plan, marks)
+        """The coverage of the plan by all cases; raises CallsheetError as `plan_coverage` does."""
+        return plan_coverage([self])
 
     def place(self, difference: Difference) -> str:
         """The place of a difference in the plan, as `FILE:LINE`; "" if it has none."""
@@ -113,6 +116,28 @@ def _run(rehearsals: Rehearsals, plan: Plan, case: Case) -> CaseResult:
             )
         return CaseResult(case, found, time.monotonic() - began)
     return CaseResult(case, differences(case, done), time.monotonic() - began, done)
+
+
+def plan_coverage(files: Sequence[FileResult]) -> Coverage:
+    """The coverage of a plan by the cases of all files that test it.
+
+    Raises CallsheetError (TST001) for a point that cannot happen by the word of a file, but is not there,
+    or that a case has come by.
+    """
+    plan = files[0].plan
+    marks: set[Mark] = {mark for each in files for mark in each.marks}
+    everything = coverage_of(plan, marks)
+    points = {point.words: point for point in everything.points}
+    for each in files:
+        for words in each.file.cannot_happen:
+            point = points.get(words)
+            why = "is no point of the plan" if point is None else "has happened"
+            if point is None or point.mark in marks:
+                near = did_you_mean(words, points)
+                text = f"cannot_happen of {each.file.path}: {words!r} {why}"
+                help_ = f"did you mean {near[0]!r}?" if near and point is None else None
+                raise CallsheetError.single("TST001", text, help=help_)
+    return coverage_of(plan, marks, [words for each in files for words in each.file.cannot_happen])
 
 
 def case_files(paths: Iterable[Path]) -> tuple[Path, ...]:

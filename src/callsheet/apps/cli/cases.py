@@ -13,7 +13,7 @@ import click
 
 from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exit_status import Exit
-from callsheet.apps.cli.output import output_format, print_json, print_text, to_stderr
+from callsheet.apps.cli.output import output_format, print_json, print_report, print_text, to_stderr
 from callsheet.apps.rendering.annotations import Checked, Finding, Format, rendered
 from callsheet.diagnostics import CallsheetError, Severity
 
@@ -109,7 +109,7 @@ def test(
         case Format.JSON:
             print_json(_json(results, coverages, ok=not failed and not low))
         case Format.GITHUB | Format.GITLAB | Format.SARIF | Format.JUNIT:
-            print_text(rendered(shape, [*_checked(results), *map(_as_checked, low)]))
+            print_report(rendered(shape, [*_checked(results), *map(_as_checked, low)]))
     return Exit.FAILED if failed or low else Exit.OK
 
 
@@ -142,15 +142,12 @@ def _print_failures(results: Sequence[FileResult]) -> None:
 
 def _coverages(results: Sequence[FileResult]) -> list[Coverage]:
     """The coverage of each plan, by the cases of all files that test it."""
-    from callsheet.testing.coverage import coverage_of  # noqa: PLC0415 - only where it is wanted
+    from callsheet.testing.suite import plan_coverage  # noqa: PLC0415 - only where it is wanted
 
     plans: dict[Path, list[FileResult]] = {}
     for each in results:
         plans.setdefault(each.file.plan.resolve(), []).append(each)
-    return [
-        coverage_of(members[0].plan, {mark for each in members for mark in each.coverage.met})
-        for members in plans.values()
-    ]
+    return [plan_coverage(members) for members in plans.values()]
 
 
 def _name(coverage: Coverage) -> str:

@@ -29,6 +29,7 @@ COMMANDS: dict[str, CommandEntry] = {
     "explain-policy": CommandEntry(
         f"{_PACKAGE}.verify:explain_policy", "Show the data labels of each step.", _PLANS
     ),
+    "new": CommandEntry(f"{_PACKAGE}.new:new", "Begin a plan from a template, with tests.", _PLANS),
     "test": CommandEntry(f"{_PACKAGE}.cases:test", "Run the test cases of plans.", _PLANS),
     "record": CommandEntry(f"{_PACKAGE}.cases:record", "Make a test case of a run.", _PLANS),
     "distil": CommandEntry(

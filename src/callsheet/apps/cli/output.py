@@ -88,6 +88,12 @@ def to_stderr(text: str) -> None:
         click.echo(text, err=True)
 
 
+def print_report(text: str) -> None:
+    """Print a report for a CI service; an empty one is no line."""
+    if text:
+        print_text(text)
+
+
 @contextmanager
 def ignoring_broken_pipe() -> Generator[None]:
     """Ignore that the reader has closed the pipe, as `head` does; the remaining output is dropped."""

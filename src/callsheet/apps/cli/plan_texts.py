@@ -17,8 +17,10 @@ from callsheet.apps.cli.output import (
     count_by_severity,
     format_diagnostics,
     json_rows,
+    output_format,
     print_diagnostics,
     print_json,
+    print_report,
     print_text,
     to_stderr,
 )
@@ -33,12 +35,15 @@ from callsheet.apps.operations.texts import (
     format_text,
     upgrade_text,
 )
+from callsheet.apps.rendering.annotations import Format, rendered, texts_checked
 from callsheet.apps.rendering.values import preview
 from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.spelling import Syntax
 from callsheet.ir import Plan, canonical_tool_name
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from callsheet.apps.operations.checking import Checked
     from callsheet.apps.setup import Setup
     from callsheet.frontends.dag.convert import Parameters
@@ -341,7 +346,8 @@ def _schedule(
 @options.syntax
 @click.option("--no-tools", is_flag=True, help="Do not check tools and their arguments.")
 @click.option("--strict", is_flag=True, help="Report loose spellings as errors.")
-@options.as_json
+@click.option("--watch", "watches", is_flag=True, help="Check again whenever a plan or its tools change.")
+@output_format
 def check(
     plans: tuple[str, ...],
     setup: Setup,
@@ -349,7 +355,8 @@ def check(
     syntax: Syntax | None,
     no_tools: bool,
     strict: bool,
-    as_json: bool,
+    watches: bool,
+    shape: Format,
 ) -> int:
     """Report errors in each PLAN, a file, a folder, a pattern, or - for standard input.
 
@@ -362,23 +369,76 @@ def check(
     Examples:
       callsheet check plan.ltp --tools tools.py
       callsheet check plans/*.ltp --no-tools
+      callsheet check plans --watch
+      callsheet check plans --format github
     """
     inputs = parse_variables(variables)
-    files = plan_files(plans, setup.plans)
-    texts = [try_read_plan(name, syntax=syntax, strict=strict, variables=inputs) for name in files]
-    from callsheet.apps.operations.checking import check_text  # noqa: PLC0415 - not for --help
-    from callsheet.apps.tool_declarations import DeclaredTools  # noqa: PLC0415 - as above
 
-    declared, asks_servers = None if no_tools else DeclaredTools(setup), bool(setup.mcp_configs)
-    results = [check_text(text, declared, inputs, asks_servers=asks_servers) for text in texts]
-    if as_json:
+    def check_all() -> int:
+        from callsheet.apps.operations.checking import check_text  # noqa: PLC0415 - not for --help
+        from callsheet.apps.tool_declarations import DeclaredTools  # noqa: PLC0415 - as above
+
+        files = plan_files(plans, setup.plans)
+        texts = [try_read_plan(name, syntax=syntax, strict=strict, variables=inputs) for name in files]
+        declared, asks_servers = None if no_tools else DeclaredTools(setup), bool(setup.mcp_configs)
+        results = [check_text(text, declared, inputs, asks_servers=asks_servers) for text in texts]
+        _print_checked(results, shape)
+        return exit_for_diagnostics(d for checked in results for d in checked.diagnostics)
+
+    if not watches:
+        return check_all()
+    if shape is not Format.TEXT or "-" in plans:
+        raise click.UsageError("--watch prints text, and cannot watch standard input")
+
+    tools = (*setup.tools_files, *(() if setup.lock is None else (setup.lock,)))
+    _watch(check_all, lambda: [*map(Path, plan_files(plans, setup.plans))], tools)
+    return Exit.OK
+
+
+_BETWEEN_LOOKS = 0.3
+"""Seconds."""
+
+
+def _watch(check_all: Callable[[], int], plans: Callable[[], list[Path]], tools: Sequence[Path]) -> None:
+    """Check now, and whenever one of the files changes, appears or goes, until Ctrl-C."""
+    import time  # noqa: PLC0415 - only where something is watched
+
+    seen: dict[Path, tuple[int, int]] | None = None
+    while True:
+        files = plans()
+        now = {path: _state(path) for path in (*files, *tools)}
+        if now != seen:
+            if seen is not None:
+                click.echo()
+            seen = now
+            try:
+                check_all()
+            except CallsheetError as error:  # a broken file of tools may be mended
+                print_diagnostics(error.diagnostics, error.source)
+            to_stderr(f"watching {len(files)} plan{'' if len(files) == 1 else 's'}; Ctrl-C ends")
+        time.sleep(_BETWEEN_LOOKS)
+
+
+def _state(path: Path) -> tuple[int, int]:
+    """What changes when a file does; the same for all that cannot be read."""
+    try:
+        status = path.stat()
+    except OSError:
+        return 0, 0
+    return status.st_mtime_ns, status.st_size
+
+
+def _print_checked(results: list[Checked], shape: Format) -> None:
+    if shape is Format.JSON:
         _print_json(results)
+    elif shape is not Format.TEXT:
+        found = [(checked.diagnostics, checked.text.source, 0.0) for checked in results]
+        print_report(rendered(shape, texts_checked("callsheet check", found)))
     else:
         for checked in results:
             if checked.diagnostics:
                 click.echo(format_diagnostics(checked.diagnostics, checked.text.source))
             click.echo(_verdict(checked))
-    return exit_for_diagnostics(d for checked in results for d in checked.diagnostics)
 
 
 def _verdict(checked: Checked) -> str:
@@ -392,4 +452,5 @@ def _verdict(checked: Checked) -> str:
 def _print_json(results: list[Checked]) -> None:
     plans = [{"plan": checked.text.source.name, **checked.row()} for checked in results]
     rows = [row for checked in results for row in json_rows(checked.diagnostics, checked.text.source)]
-    print_json({"ok": all(checked.ok for checked in results), "plans": plans, "diagnostics": rows})
+    ok = all(checked.ok for checked in results)
+    print_json({"ok": ok, "plans": plans, "diagnostics": rows})

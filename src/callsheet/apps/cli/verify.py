@@ -13,10 +13,13 @@ from callsheet.apps.cli.output import (
     count_by_severity,
     format_diagnostics,
     json_rows,
+    output_format,
     print_diagnostics,
     print_json,
+    print_report,
 )
 from callsheet.apps.cli.plan_argument import plan_files
+from callsheet.apps.rendering.annotations import Format, rendered, texts_checked
 from callsheet.apps.rendering.values import preview
 from callsheet.diagnostics import CallsheetError
 
@@ -43,7 +46,7 @@ _unattended = click.option(
 @options.checked_tools
 @options.variables
 @options.syntax
-@options.as_json
+@output_format
 def verify(
     plans: tuple[str, ...],
     policy: str,
@@ -52,7 +55,7 @@ def verify(
     setup: Setup,
     variables: tuple[str, ...],
     syntax: Any,
-    as_json: bool,
+    shape: Format,
 ) -> int:
     """Verify each PLAN, a file, a folder, a pattern, or - for standard input, against a policy.
 
@@ -69,8 +72,11 @@ def verify(
     inputs = parse_variables(variables)
     policy, files = options.required_policy(policy, setup), plan_files(plans, setup.plans)
     proved = [_prove(plan, policy, approved, unattended, setup, inputs, syntax) for plan in files]
-    if as_json:
+    if shape is Format.JSON:
         print_json(_json(proved))
+    elif shape is not Format.TEXT:
+        found = [(each.diagnostics, each.text.source, 0.0) for each in proved]
+        print_report(rendered(shape, texts_checked("callsheet verify", found)))
     else:
         for each in proved:
             if each.diagnostics:

@@ -87,6 +87,16 @@ def findings_of(diagnostics: Iterable[Diagnostic], source: Source) -> tuple[Find
     return tuple(found)
 
 
+def texts_checked(
+    group: str, texts: Iterable[tuple[Iterable[Diagnostic], Source, float]]
+) -> tuple[Checked, ...]:
+    """Texts with their diagnostics and the seconds that each took, as what a command has checked."""
+    return tuple(
+        Checked(name=source.name, group=group, findings=findings_of(diagnostics, source), seconds=seconds)
+        for diagnostics, source, seconds in texts
+    )
+
+
 def rendered(shape: Format, checked: Sequence[Checked]) -> str:
     """What was checked, in the format of a service; raises ValueError for `text` and `json`.
 
