@@ -285,7 +285,7 @@ class RunMoment:
     @property
     def variables(self) -> Mapping[str, JSON]:
         """The variables that were set."""
-        return self.folded.machine.all_variables()
+        return self.folded.variables_to_show()
 
     @property
     def visits(self) -> Mapping[str, int]:
@@ -296,8 +296,7 @@ class RunMoment:
     @property
     def response(self) -> str | None:
         """The answer, if the run had ended."""
-        result = self.folded.machine.result
-        return None if result is None else result.response
+        return self.folded.response_to_show
 
     @property
     def error(self) -> str | None:
