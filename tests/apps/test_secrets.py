@@ -47,6 +47,23 @@ def test_waiting_run_prints_variables_without_secrets(
     assert json.loads(done.stdout)["variables"]["n"] == 42
 
 
+def test_what_is_computed_from_a_secret_is_withheld_not_computed_from_its_placeholder(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOKEN", TOKEN)
+    plan = machine.plan("S1: @CALC ('1')")
+    (machine.folder / plan).write_text(
+        '# ltp: 2\nINPUT $token: str\nLET $n = len($token)\n@RESPOND ("${n} characters")\n'
+    )
+    done = machine("run", plan, "--tools", machine.tools, "--secret", "token=env:TOKEN")
+    assert done.stdout == f"{len(TOKEN)} characters\n"
+    shown = machine("show", "last").stdout
+    assert "$n = [withheld: computed from a sealed value]" in shown
+    assert f"answer: {len(TOKEN)} characters" in shown
+    assert "$n = withheld, it is computed from a sealed value" in machine("why", "last", "n").stdout
+    assert "$n = [withheld" in machine("at", "last", "1").stdout
+
+
 def test_events_are_shown_without_sealed_envelopes(
     machine: Machine, plan: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -25,7 +25,7 @@ from callsheet.store import Journal, JournalError
 from callsheet.store.events import Event
 from callsheet.store.folded import Folded
 from callsheet.trace.blame import Blame, blame_of
-from callsheet.trace.lineage.lineage import NONE, Lineage, Visit
+from callsheet.trace.lineage.lineage import NONE, Lineage, Visit, differing
 from callsheet.trace.lineage.reads import Path
 from callsheet.trace.lineage.slices import Flow, Graph, Node, item_at, reached_by, tool_of, value_at
 from callsheet.trace.replay import state_at_event
@@ -155,7 +155,13 @@ class Explanation:
     def lines(self, depth: int = 6) -> list[str]:
         """The tree of the places, down to `depth` levels."""
         lines = where_lines if self.is_forward else why_lines
-        return list(lines(self.lineage, self.graph, self.start, depth))
+        return [*lines(self.lineage, self.graph, self.start, depth), *self.warnings]
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is not known of the run, as where another version recorded what this one does not follow."""
+        told = differing(self.lineage)
+        return (told,) if told else ()
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
@@ -279,7 +285,7 @@ class RunMoment:
     @property
     def variables(self) -> Mapping[str, JSON]:
         """The variables that were set."""
-        return self.folded.machine.all_variables()
+        return self.folded.variables_to_show()
 
     @property
     def visits(self) -> Mapping[str, int]:
@@ -290,8 +296,7 @@ class RunMoment:
     @property
     def response(self) -> str | None:
         """The answer, if the run had ended."""
-        result = self.folded.machine.result
-        return None if result is None else result.response
+        return self.folded.response_to_show
 
     @property
     def error(self) -> str | None:

@@ -10,7 +10,7 @@ from callsheet.store.errors import JournalError
 from callsheet.store.journal import Journal
 from callsheet.store.runs import RunInfo
 from callsheet.trace.lineage.blocks import TreeLineage
-from callsheet.trace.lineage.lineage import ANSWER, NONE, Lineage
+from callsheet.trace.lineage.lineage import ANSWER, NONE, Lineage, differing
 from callsheet.trace.lineage.reads import Path
 from callsheet.trace.lineage.record import lineages_in, run_lineage
 from callsheet.trace.lineage.slices import Graph, Node, backward, forward, is_complete_slice, missing_at
@@ -65,10 +65,12 @@ def node_named(lineage: Lineage, text: str) -> Node:
     write = lineage.write_named(name)
     if write == NONE and name == ANSWER:
         hint = "`callsheet show` shows the error, `callsheet blame` where the run failed and why"
+        hint = differing(lineage) or hint
         raise JournalError("JRN040", "the run has no answer: it has not ended successfully", hint)
     if write == NONE:
         near = did_you_mean(name, lineage.names())
         hint = f"did you mean {' or '.join('$' + other for other in near)}?" if near else _all(lineage)
+        hint = differing(lineage) or hint
         raise JournalError("JRN040", f"the run has no variable ${name[:80]}", hint)
     node = Node(write, path)
     missing = missing_at(lineage, node)

@@ -118,6 +118,11 @@ class Asking:
         counts = [len(cast("list[str]", each.pop("why", []))) for each in (asked, recorded)]
         return counts[0] == counts[1] and asked | {"digest": record.get("digest")} == recorded
 
+    def differs(self, key: str, record: Mapping[str, Any]) -> bool:
+        """Whether a journal's record of this open question shows something else, so that no answer counts."""
+        question = self._open.get(key)
+        return question is not None and question[1].digest != record.get("digest")
+
     def is_open(self, key: str) -> bool:
         """Whether a question with this key is open."""
         return key in self._open

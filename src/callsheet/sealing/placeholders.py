@@ -73,3 +73,12 @@ def veiled(value: object, key: SealKey, names: Collection[str]) -> Any:
         if visible:
             return visible
     return placeholder(cast("object", value), key)
+
+
+def has_placeholder(value: Any) -> bool:
+    """Whether a value is, or contains, the placeholder of a sealed value."""
+    if isinstance(value, str):
+        return "[sealed k:" in value
+    if isinstance(value, list):
+        return any(map(has_placeholder, cast("list[Any]", value)))
+    return isinstance(value, dict) and any(map(has_placeholder, cast("dict[str, Any]", value).values()))

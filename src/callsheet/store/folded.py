@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, assert_never
 
-from callsheet.ir import Effect
+from callsheet.ir import JSON, Effect
 from callsheet.machine import (
     AgentTurn,
     Ask,
@@ -37,6 +37,7 @@ from callsheet.machine import (
     Usage,
 )
 from callsheet.policy.model import Policy
+from callsheet.sealing.placeholders import has_placeholder
 from callsheet.store.events import Event as Row
 from callsheet.store.events import EventType
 from callsheet.store.snapshots import AskTimes, SideRecord
@@ -87,6 +88,26 @@ class Folded:
     has_diverged: bool = False
     """Whether the fold took another path than the run, because sealed values decided steps."""
     clock: Clock = field(default_factory=Clock)
+    recorded_response: str | None = None
+    """What the run has answered, where the fold, over placeholders of secrets, comes to something else."""
+
+    def variables_to_show(self) -> dict[str, JSON]:
+        """The variables, those of items and sub-plans by their places.
+
+        What is computed from a sealed value is withheld, since only its placeholder is there.
+        """
+        values, tree = self.machine.all_variables(), self.machine.program.plan.tree
+        if tree is None or not self.start.is_veiled:
+            return values
+        from callsheet.machine.tree.variables import without_computed  # noqa: PLC0415 - only with secrets
+
+        return without_computed(tree, values, has_placeholder)
+
+    @property
+    def response_to_show(self) -> str | None:
+        """The answer as it was recorded; None as long as there is none."""
+        result = self.machine.result
+        return None if result is None else self.recorded_response or result.response
 
     @property
     def seconds(self) -> float:

@@ -253,6 +253,9 @@ def _note(folded: Folded, row: Row) -> None:
         case EventType.END:
             folded.ended = True
             folded.has_diverged = not leads_to(folded.machine.result, row.body or {})
+            response = (row.body or {}).get("response")
+            if folded.start.is_veiled and isinstance(response, str):
+                folded.recorded_response = response
             if folded.has_diverged and row.guide is not None:
                 row.guide.warn_diverged()
             usage = (row.body or {}).get("usage")

@@ -250,7 +250,7 @@ class RunView:
     def variables(self, seq: int) -> list[str]:
         """The variables after an event."""
         _, folded = state_at_event(self._journal, self._info, seq)
-        lines = [f"${name} = {preview(value, 200)}" for name, value in folded.machine.all_variables().items()]
+        lines = [f"${name} = {preview(value, 200)}" for name, value in folded.variables_to_show().items()]
         return lines or ["no variable is set"]
 
     def diff(self, other: str) -> list[str]:

@@ -33,6 +33,7 @@ class LineageResult(TypedDict):
     more: Annotated[bool, "whether there are further places"]
     nodes: list[Object]
     calls: NotRequired[list[Object]]
+    warnings: NotRequired[Annotated[list[str], "what is not known of the run"]]
 
 
 DifferenceResult = TypedDict(
@@ -68,6 +69,8 @@ def slice_json(found: Explanation) -> LineageResult:
             for place in found.places
         ],
     }
+    if found.warnings:
+        data["warnings"] = [*found.warnings]
     if found.is_forward:
         data["calls"] = [
             {

@@ -210,10 +210,10 @@ def _asks(details: RunDetails, hint: str) -> Iterator[str]:
 
 
 def _end(details: RunDetails) -> Iterator[str]:
-    machine = details.account.folded.machine
+    folded = details.account.folded
     yield ""
-    for name, value in machine.all_variables().items():
+    for name, value in folded.variables_to_show().items():
         yield f"${name} = {preview(value, 100)}"
-    result = machine.result
+    result = folded.machine.result
     if result is not None:
-        yield f"{'answer' if result.error is None else 'error'}: {result.error or result.response}"
+        yield f"{'answer' if result.error is None else 'error'}: {result.error or folded.response_to_show}"

@@ -493,7 +493,7 @@ def run_details_json(details: RunDetails) -> RunDetailsResult:
         "in_doubt": [doubt_json(call) for call in details.in_doubt],
         "unanswered": [doubt_json(call) for call in details.unanswered],
         "waiting": [ask_json(ask) for ask in details.asks],
-        "variables": folded.machine.all_variables(),
+        "variables": folded.variables_to_show(),
         "response": None if result is None else result.response,
         "answer": None if result is None else result.answer,
         "error": None if result is None else result.error,

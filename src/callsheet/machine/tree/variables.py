@@ -6,11 +6,25 @@ A variable of the main plan has its name, others have the path of their item or 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, cast
 
 from callsheet.ir import JSON
+from callsheet.ir.expression import variables_in
+from callsheet.ir.tree import (
+    Assign,
+    Block,
+    Foreach,
+    Invoke,
+    Let,
+    Say,
+    Statement,
+    Tree,
+    Word,
+    all_statements,
+    statements,
+)
 from callsheet.ir.types import Basic
 from callsheet.machine.frames import Attempt, TreeFrame
 from callsheet.machine.keys import segment
@@ -147,3 +161,57 @@ def wrong_input(program: TreeProgram, name: str, given: JSON) -> str:
         if one.name == name:
             return conformed(given, one.type, program.types)[1]
     return ""
+
+
+WITHHELD = "[withheld: computed from a sealed value]"
+"""Stands for what a run has computed from a secret, where only the placeholder of the secret is there."""
+
+
+def computed_from(tree: Tree, names: Iterable[str]) -> set[str]:
+    """The names of the variables that a plan computes itself from those of these names; calls do not count.
+
+    What calls and pure code have given is recorded, and not computed again when a run is looked at.
+    """
+    made = set(names)
+    before = -1
+    while before != len(made):
+        before = len(made)
+        for one in all_statements(tree):
+            made.update(_computed(tree, one, made))
+    return made - set(names)
+
+
+def _computed(tree: Tree, one: Statement, known: set[str]) -> Iterator[str]:
+    match one:
+        case Let(name=name, value=value) | Assign(name=name, value=value):
+            if not known.isdisjoint(variables_in(value)):
+                yield name
+        case Foreach(var=name, source=source, into=into):
+            if not known.isdisjoint(variables_in(source)):
+                yield name
+            if into is not None and _says(one.body, Word.YIELD, known):
+                yield into.name
+        case Invoke(named=named, into=into):
+            yield from (name for name, value in named if not known.isdisjoint(variables_in(value)))
+            plan = tree.plan(one.plan)
+            if into is not None and plan is not None and _says(plan.body, Word.RETURN, known):
+                yield into.name
+        case _:
+            pass
+
+
+def _says(block: Block, word: Word, known: set[str]) -> bool:
+    said = (one for one in statements(block) if isinstance(one, Say) and one.word is word)
+    return any(not known.isdisjoint(variables_in(value)) for one in said for value in one.values)
+
+
+def without_computed(
+    tree: Tree, values: Mapping[str, JSON], sealed: Callable[[JSON], bool]
+) -> dict[str, JSON]:
+    """Variables to look at: those that are computed from a value that is `sealed` are withheld."""
+    names = {name.rpartition("/")[2] for name, value in values.items() if sealed(value)}
+    made = computed_from(tree, names) if names else set[str]()
+    return {
+        name: WITHHELD if name.rpartition("/")[2] in made and not sealed(value) else value
+        for name, value in values.items()
+    }

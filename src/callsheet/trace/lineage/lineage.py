@@ -198,6 +198,10 @@ class Lineage:
     """The event that ends the run; 0 where there is none."""
     answer: int = NONE
     """The write that stands for the answer."""
+    withheld: frozenset[str] | None = None
+    """Cache: the names of the variables whose values are computed from placeholders of sealed values."""
+    differs: tuple[int, str] | None = None
+    """The event from which on the run is not replayed as it was recorded, and what differs there."""
     reads: dict[tuple[int, int], Reads] = field(default_factory=dict[tuple[int, int], Reads])
     """What the steps visited so far read, by program and number."""
     has_members: dict[int, bool] = field(default_factory=dict[int, bool])
@@ -399,3 +403,17 @@ def _last_of(keys: Sequence[str]) -> str:
     if len(keys) <= 1:
         return attempt_key(keys[0]) if keys else ""
     return attempt_key(max(keys, key=lambda key: parse_key(key).attempt))
+
+
+def differing(lineage: Lineage) -> str:
+    """What people are told of a run that is not replayed as it was recorded; "" for any other.
+
+    The other runs are those whose events all have the same effect as when they were recorded.
+    """
+    if lineage.differs is None:
+        return ""
+    seq, why = lineage.differs
+    return (
+        f"from event {seq} on the run is not explained: {why}. Another version of callsheet has recorded it;"
+        " that version explains it"
+    )

@@ -139,14 +139,21 @@ class Recorder:
             if self._unstored and self.machine.group is not self._group:
                 self._store_errors()
         elif kind == EventType.ASK and key is not None:
-            is_sealed = self.rules.is_veiled or SEALED in data
-            if is_sealed or self.machine.asking.is_recorded_as(key, data):
-                self.machine.asking.adopt(key, str(data["digest"]))
+            self._posed(seq, key, data)
         if intents is not None:
             lineage.intents.append((seq, intents))
             self.seq = last
         if kind == EventType.INTENT and key is not None:
             lineage.lone[key] = seq
+
+    def _posed(self, seq: int, key: str, data: dict[str, JSON]) -> None:
+        """A question was recorded: its answers count if it is the one that is open now."""
+        asking = self.machine.asking
+        is_sealed = self.rules.is_veiled or SEALED in data
+        if is_sealed or asking.is_recorded_as(key, data):
+            asking.adopt(key, str(data["digest"]))
+        elif self.lineage.differs is None and asking.differs(key, data):
+            self.lineage.differs = seq, f"the question {key} showed other labels or arguments then"
 
     def _feed(self, event: Event, entry: Entry) -> list[Command]:
         """Feed an event to the machine, with the guide's record of the decisions of the run."""
@@ -156,6 +163,8 @@ class Recorder:
 
     def _end(self, entry: Entry, data: dict[str, JSON]) -> None:
         self.lineage.ended = entry.seq
+        if self.lineage.differs is None and self.machine.result is None and not self.rules.is_veiled:
+            self.lineage.differs = entry.seq, "the run ended there, and does not when it is replayed"
         if entry.guide is not None and not leads_to(self.machine.result, data):
             entry.guide.warn_diverged()
 
