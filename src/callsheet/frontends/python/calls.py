@@ -25,6 +25,7 @@ from callsheet.frontends.python.syntax import (
     named_functions,
     none,
 )
+from callsheet.frontends.python.timeouts import SECONDS, with_limit
 
 _GATHER: Final = "asyncio.gather"
 STARTS: Final = frozenset({"asyncio.create_task", "asyncio.ensure_future", "asyncio.shield"})
@@ -129,8 +130,7 @@ class Calls(Scope):
         if resolved in STARTS and call.args:
             return self.member(call.args[0], out, into)
         if resolved == "asyncio.wait_for" and call.args:
-            self.warn_of_timeout(call)
-            return self.member(call.args[0], out, into)
+            return self.member(self.within(call), out, into)
         if resolved == _GATHER:
             inner: core.Block = []
             made = self.gather(call, call, inner, into)
@@ -163,13 +163,35 @@ class Calls(Scope):
             out.append(core.Pure(ast.fix_missing_locations(ast.copy_location(assigned, call))))
         return core.Wait(seconds, call)
 
+    def within(self, call: ast.Call) -> ast.expr:
+        """What `wait_for(…)` waits for: a call of an async function that is told its time, or of a tool."""
+        inner = call.args[0]
+        given = {one.arg: one.value for one in call.keywords}
+        seconds = call.args[1] if len(call.args) > 1 else given.get("timeout")
+        if seconds is None or (isinstance(seconds, ast.Constant) and seconds.value is None):
+            return inner
+        found = None
+        if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Name):
+            found = self.helper(inner.func.id)
+        if found is None or not isinstance(inner, ast.Call):
+            self.warn_of_timeout(call)
+            return inner
+        name = self.program.limited.get(id(found))
+        if name is None:
+            name = self.program.limited[id(found)] = self.names.fresh(f"{found.name}_within")
+            self.add_helper(found, with_limit(found, name))
+        made = copy.copy(inner)
+        made.func = ast.copy_location(ast.Name(name, ast.Load()), inner.func)
+        made.keywords = [*inner.keywords, ast.copy_location(ast.keyword(SECONDS, seconds), seconds)]
+        return made
+
     def warn_of_timeout(self, node: ast.AST) -> None:
         """Note that a time-out of the program is one of its tool's settings in a plan."""
         self.program.warnings.append(
             Refused(
                 "PYT101",
                 node,
-                "how long a call may take is set for its tool; this time-out has no effect",
+                "a call of a tool is not broken off: how long it may take is set for the tool",
                 "set the tool's time-out in callsheet.toml; `except TimeoutError` catches it",
             )
         )

@@ -240,6 +240,12 @@ class HeldCalls(Calls):
         element, is_started = many.elt, False
         while isinstance(element, ast.Call) and self.starts_task(element) and element.args:
             element, is_started = element.args[0], True
+        while (
+            isinstance(element, ast.Call)
+            and element.args
+            and self.program.resolved(element.func) == "asyncio.wait_for"
+        ):
+            element = self.within(element)
         if isinstance(element, ast.Call) and dotted(element.func) in {"asyncio.sleep"}:
             raise Refused("PYT020", element, "timers side by side", "await one sleep of the longest")
         if not isinstance(element, ast.Call):

@@ -171,6 +171,8 @@ class Program:
     """Whether errors may be values of the program, as among the results of a gather."""
     error_fields: tuple[str, ...] = ()
     """What the program's own exceptions carry beside their words."""
+    limited: dict[int, str] = field(default_factory=dict[int, str])
+    """The copies of async functions that are told how long they may take."""
     computed: list[ast.stmt] = field(default_factory=list[ast.stmt])
     """The statements that are left to the interpreter of pure code."""
     computed_definitions: dict[str, ast.stmt] = field(default_factory=dict[str, ast.stmt])

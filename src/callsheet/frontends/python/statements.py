@@ -39,6 +39,7 @@ from callsheet.frontends.python.syntax import (
     statement_of,
     value_test,
 )
+from callsheet.frontends.python.timeouts import limited
 
 
 class Translator(Loops):
@@ -510,9 +511,19 @@ class Translator(Loops):
                     self.most = limit
                 continue
             resolved = self.program.resolved(held.func) if isinstance(held, ast.Call) else None
-            if isinstance(held, ast.Call) and resolved == "asyncio.timeout":
-                self.warn_of_timeout(held)
-                continue
+            is_timeout = isinstance(held, ast.Call) and "is_timeout" in vars(held)
+            if isinstance(held, ast.Call) and (is_timeout or resolved == "asyncio.timeout") and held.args:
+                seconds = self.new_name("seconds")
+                out.append(assigned(seconds, self.value(held.args[0], out), held))
+                inner = copy.copy(node)
+                inner.items = node.items[node.items.index(one) + 1 :]
+                block: core.Block = []
+                if inner.items:
+                    self._with(inner, block)
+                else:
+                    block = self.block(node.body)
+                out += limited(block, seconds, self.new_name, held)
+                return
             if isinstance(held, ast.Call) and resolved == "contextlib.suppress" and len(node.items) == 1:
                 kinds = ast.copy_location(ast.Tuple(held.args, ast.Load()), held)
                 nothing = ast.copy_location(ast.Pass(), node)
