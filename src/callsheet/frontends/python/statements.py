@@ -204,6 +204,7 @@ class Translator(Loops):
             and not only_raises(node)
             and not self.makes_calls(node)
             and not isinstance(node, (ast.With, ast.AsyncWith))
+            and not self._raises_kept(node)
         ):
             node = self.without_failures(node)
             self.check(node)
@@ -363,6 +364,12 @@ class Translator(Loops):
             return
         made = ast.copy_location(ast.Raise(error, None), node)
         out.append(core.Pure(made))
+
+    def _raises_kept(self, node: ast.stmt) -> bool:
+        """Whether a statement raises an error that is kept in a variable."""
+        return self.program.keeps_errors and any(
+            isinstance(one, ast.Raise) and self._is_kept_error(one.exc) for one in own_nodes(node)
+        )
 
     def _is_kept_error(self, error: ast.expr | None) -> bool:
         """Whether what is raised is a value: a variable that is no handler's name, or a part of one."""
