@@ -8,12 +8,13 @@ import pytest
 from tests.frontends.python.office import cpython, interpreted, on_machine
 
 
-def _read(name: str) -> dict[str, str]:
+def read_programs(name: str) -> dict[str, str]:
+    """The programs of a text, by the titles between them."""
     text = (Path(__file__).parent / name).read_text(encoding="utf-8")
     return dict(re.findall(r"^--- (.*?)\n(.*?)(?=^--- |\Z)", text, re.MULTILINE | re.DOTALL))
 
 
-PROGRAMS = _read("programs.txt")
+PROGRAMS = read_programs("programs.txt")
 
 
 def ordered(calls: list[Any]) -> list[str]:
@@ -33,7 +34,7 @@ def test_plan_does_what_cpython_does(name: str) -> None:
         assert made == calls
 
 
-ON_MACHINE = _read("machine_programs.txt")
+ON_MACHINE = read_programs("machine_programs.txt")
 """Programs for the machine and the real interpreter of pure code; a value is data between its pieces."""
 
 

@@ -24,10 +24,13 @@ from callsheet.frontends.python.syntax import (
     is_plain,
     named_functions,
     none,
+    parsed,
 )
 from callsheet.frontends.python.timeouts import SECONDS, with_limit
 
 _GATHER: Final = "asyncio.gather"
+_MOST_OPTIONAL: Final = 3
+"""Of how many optional parameters the sets are told apart where arguments are spread."""
 STARTS: Final = frozenset({"asyncio.create_task", "asyncio.ensure_future", "asyncio.shield"})
 FORMS: Final = (
     "await asyncio.gather(*[f(x) for x in xs]), or asyncio.gather(f(a), g(b)), with calls of "
@@ -88,7 +91,8 @@ class Calls(Scope):
             inner: core.Block = []
             made = copy.copy(shape)
             made.func = ast.copy_location(ast.Name(one, ast.Load()), call.func)
-            inner.append(self.member(made, inner, name))
+            if not self.spread_call(made, inner, name):
+                inner.append(self.member(made, inner, name))
             test = ast.Compare(chosen, [ast.Eq()], [ast.Constant(one)])
             ast.fix_missing_locations(ast.copy_location(test, call))
             rest = [core.Choice(test, inner, rest, call)]
@@ -97,6 +101,57 @@ class Calls(Scope):
             return none(node)
         self.bound.add(name)
         return ast.copy_location(ast.Name(name, ast.Load()), node)
+
+    def spread_call(self, call: ast.Call, out: core.Block, into: str | None) -> bool:
+        """`tool(…, **given)` as one call for each set of optional arguments that there may be.
+
+        Whether the call is one: the parameters of the tool have to be known, and few of them optional.
+        """
+        spread = [one for one in call.keywords if one.arg is None and not _is_literal_dict(one.value)]
+        callee = call.func.id if isinstance(call.func, ast.Name) else ""
+        known = (self.program.tools or {}).get(callee)
+        if len(spread) != 1 or known is None or known.is_open or self.is_variable(callee):
+            return False
+        shape = copy.copy(call)
+        shape.args = [self._kept_plain(one, out) for one in call.args]
+        shape.keywords = [
+            ast.copy_location(ast.keyword(one.arg, self.spilled(one.value, out)), one)
+            for one in call.keywords
+        ]
+        place = call.keywords.index(spread[0])
+        given = shape.keywords.pop(place).value
+        named = {*known.parameters[: len(call.args)], *(one.arg for one in shape.keywords)}
+        free = [one for one in known.parameters if one not in named]
+        optional = [one for one in free if one not in known.required]
+        if len(optional) > _MOST_OPTIONAL:
+            return False
+        required = [one for one in free if one in known.required]
+
+        def calls(left: list[str], chosen: list[str]) -> core.Block:
+            if left:
+                test = parsed(f"{left[0]!r} in x", call)
+                cast("ast.Compare", test).comparators = [given]
+                first, *rest = left
+                return [core.Choice(test, calls(rest, [*chosen, first]), calls(rest, chosen), call)]
+            made = copy.copy(shape)
+            made.keywords = list(shape.keywords)
+            for one in free:
+                if one in chosen or one in required:
+                    value = ast.Subscript(given, ast.Constant(one), ast.Load())
+                    word = ast.keyword(one, ast.fix_missing_locations(ast.copy_location(value, call)))
+                    made.keywords.append(ast.copy_location(word, call))
+            inner: core.Block = []
+            inner.append(self.member(made, inner, into))
+            return inner
+
+        check = parsed(f"set({required!r}) <= set(x) <= set({free!r})", call)
+        for one in ast.walk(check):
+            if isinstance(one, ast.Call) and isinstance(one.args[0], ast.Name):
+                one.args = [given]
+        message = ast.copy_location(ast.Constant(f"{callee} takes other arguments"), call)
+        wrong: core.Block = [core.Fail(message, "TYPE", call)]
+        out.append(core.Choice(check, calls(optional, []), wrong, call))
+        return True
 
     def _kept_plain(self, value: ast.expr, out: core.Block) -> ast.expr:
         if isinstance(value, ast.Starred):
@@ -430,3 +485,10 @@ class Calls(Scope):
                 made = ast.Assign([ast.Name(held, ast.Store())], one.value)
                 out.append(core.Pure(ast.fix_missing_locations(ast.copy_location(made, one.value))))
                 one.value = ast.copy_location(ast.Name(held, ast.Load()), one.value)
+
+
+def _is_literal_dict(node: ast.expr) -> bool:
+    """Whether a node is a dict whose keys are literal texts."""
+    return isinstance(node, ast.Dict) and all(
+        isinstance(one, ast.Constant) and isinstance(one.value, str) for one in node.keys
+    )

@@ -56,6 +56,9 @@ class Tasks(HeldCalls):
         if resolved == _GATHER or dotted(waited.func) == "gather":
             return self.gather(waited, node, out, into)
         name = self._wanted(into, waited)
+        if self.spread_call(waited, out, name):
+            self.awaits += 1
+            return ast.copy_location(ast.Name(name or "None", ast.Load()), node) if name else none(node)
         one = self.member(waited, out, name)
         self.awaits += 1
         out.append(one)
