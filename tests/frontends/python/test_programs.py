@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from tests.frontends.python.office import cpython, interpreted, on_machine
 
+from callsheet.frontends.python import read_python
+
 
 def read_programs(name: str) -> dict[str, str]:
     """The programs of a text, by the titles between them."""
@@ -53,3 +55,13 @@ def test_plan_does_on_machine_what_cpython_does(name: str) -> None:
         assert ordered(made) == ordered(calls)
     else:
         assert made == calls
+
+
+def test_name_of_a_comprehension_is_no_tool_where_no_tools_are_known() -> None:
+    source = (
+        "import asyncio\nasync def load(name):\n    return await read_file(path=name)\n"
+        "async def main(files):\n    return await asyncio.gather(*[load(f) for f in files])\n"
+    )
+    result = read_python(source)
+    assert result.plan is not None
+    assert [step.call.tool for step in result.plan.steps if step.call.tool == "READ_FILE"]

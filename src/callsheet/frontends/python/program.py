@@ -178,6 +178,10 @@ class Program:
     computed_definitions: dict[str, ast.stmt] = field(default_factory=dict[str, ast.stmt])
     """The imports and definitions that these need."""
 
+    def own_errors(self) -> tuple[str, ...]:
+        """The program's own exceptions, if they carry more than their words."""
+        return tuple(sorted(self.exceptions.own)) if self.error_fields else ()
+
     def resolved(self, node: ast.AST) -> str | None:
         """The full name of `a.b` where `a` was imported, as in `asyncio.gather`; None for all else."""
         name = dotted(node)
