@@ -7,13 +7,16 @@ from typing import Any
 import pytest
 from tests.frontends.python.office import cpython, interpreted, on_machine
 
+from callsheet.frontends.python import read_python
 
-def _read(name: str) -> dict[str, str]:
+
+def read_programs(name: str) -> dict[str, str]:
+    """The programs of a text, by the titles between them."""
     text = (Path(__file__).parent / name).read_text(encoding="utf-8")
     return dict(re.findall(r"^--- (.*?)\n(.*?)(?=^--- |\Z)", text, re.MULTILINE | re.DOTALL))
 
 
-PROGRAMS = _read("programs.txt")
+PROGRAMS = read_programs("programs.txt")
 
 
 def ordered(calls: list[Any]) -> list[str]:
@@ -33,7 +36,7 @@ def test_plan_does_what_cpython_does(name: str) -> None:
         assert made == calls
 
 
-ON_MACHINE = _read("machine_programs.txt")
+ON_MACHINE = read_programs("machine_programs.txt")
 """Programs for the machine and the real interpreter of pure code; a value is data between its pieces."""
 
 
@@ -52,3 +55,13 @@ def test_plan_does_on_machine_what_cpython_does(name: str) -> None:
         assert ordered(made) == ordered(calls)
     else:
         assert made == calls
+
+
+def test_name_of_a_comprehension_is_no_tool_where_no_tools_are_known() -> None:
+    source = (
+        "import asyncio\nasync def load(name):\n    return await read_file(path=name)\n"
+        "async def main(files):\n    return await asyncio.gather(*[load(f) for f in files])\n"
+    )
+    result = read_python(source)
+    assert result.plan is not None
+    assert [step.call.tool for step in result.plan.steps if step.call.tool == "READ_FILE"]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.frontends.python.office import SIGNATURES
-from tests.frontends.python.test_programs import PROGRAMS
+from tests.frontends.python.test_programs import PROGRAMS, read_programs
 
 import callsheet.frontends.python
 from callsheet.api.findings import PlanError
@@ -99,6 +99,18 @@ def test_refusal_has_code_place_and_way_out(source: str) -> None:
     assert (found.code, result.source.position(found.span.start).line) == REFUSED[source]
     assert found.message
     assert found.help
+
+
+HOSTILE = read_programs("hostile.txt")
+
+
+def test_hostile_program_is_refused_in_each_disguise() -> None:
+    for name, source in HOSTILE.items():
+        result = read_python(source, tools=SIGNATURES)
+        assert result.plan is None, name
+        errors = [one for one in result.diagnostics if one.is_error]
+        assert errors, name
+        assert all(one.message and one.help and one.span is not None for one in errors), name
 
 
 def test_no_text_crashes_compiler() -> None:

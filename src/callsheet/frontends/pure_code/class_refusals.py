@@ -123,7 +123,7 @@ class ClassJudge(ast.NodeVisitor):
     def _bases(self, node: ast.ClassDef, shape: ProgramClass) -> None:
         own = [base for base in node.bases if not self._is_erased(base)]
         rewrite = "put what is common into functions, or into a field that holds the other object"
-        if node.keywords:
+        if any(word.arg != "total" or shape.kind is not ClassKind.TYPED_DICT for word in node.keywords):
             self.refuse(RefusalKind.CLASS, node, "a metaclass is not understood", "leave it out")
         elif shape.kind is ClassKind.OTHER or len(own) > 1:
             names = ", ".join(map(ast.unparse, own))

@@ -24,9 +24,13 @@ from callsheet.frontends.python.syntax import (
     is_plain,
     named_functions,
     none,
+    parsed,
 )
+from callsheet.frontends.python.timeouts import SECONDS, with_limit
 
 _GATHER: Final = "asyncio.gather"
+_MOST_OPTIONAL: Final = 3
+"""Of how many optional parameters the sets are told apart where arguments are spread."""
 STARTS: Final = frozenset({"asyncio.create_task", "asyncio.ensure_future", "asyncio.shield"})
 FORMS: Final = (
     "await asyncio.gather(*[f(x) for x in xs]), or asyncio.gather(f(a), g(b)), with calls of "
@@ -87,7 +91,8 @@ class Calls(Scope):
             inner: core.Block = []
             made = copy.copy(shape)
             made.func = ast.copy_location(ast.Name(one, ast.Load()), call.func)
-            inner.append(self.member(made, inner, name))
+            if not self.spread_call(made, inner, name):
+                inner.append(self.member(made, inner, name))
             test = ast.Compare(chosen, [ast.Eq()], [ast.Constant(one)])
             ast.fix_missing_locations(ast.copy_location(test, call))
             rest = [core.Choice(test, inner, rest, call)]
@@ -96,6 +101,57 @@ class Calls(Scope):
             return none(node)
         self.bound.add(name)
         return ast.copy_location(ast.Name(name, ast.Load()), node)
+
+    def spread_call(self, call: ast.Call, out: core.Block, into: str | None) -> bool:
+        """`tool(…, **given)` as one call for each set of optional arguments that there may be.
+
+        Whether the call is one: the parameters of the tool have to be known, and few of them optional.
+        """
+        spread = [one for one in call.keywords if one.arg is None and not _is_literal_dict(one.value)]
+        callee = call.func.id if isinstance(call.func, ast.Name) else ""
+        known = (self.program.tools or {}).get(callee)
+        if len(spread) != 1 or known is None or known.is_open or self.is_variable(callee):
+            return False
+        shape = copy.copy(call)
+        shape.args = [self._kept_plain(one, out) for one in call.args]
+        shape.keywords = [
+            ast.copy_location(ast.keyword(one.arg, self.spilled(one.value, out)), one)
+            for one in call.keywords
+        ]
+        place = call.keywords.index(spread[0])
+        given = shape.keywords.pop(place).value
+        named = {*known.parameters[: len(call.args)], *(one.arg for one in shape.keywords)}
+        free = [one for one in known.parameters if one not in named]
+        optional = [one for one in free if one not in known.required]
+        if len(optional) > _MOST_OPTIONAL:
+            return False
+        required = [one for one in free if one in known.required]
+
+        def calls(left: list[str], chosen: list[str]) -> core.Block:
+            if left:
+                test = parsed(f"{left[0]!r} in x", call)
+                cast("ast.Compare", test).comparators = [given]
+                first, *rest = left
+                return [core.Choice(test, calls(rest, [*chosen, first]), calls(rest, chosen), call)]
+            made = copy.copy(shape)
+            made.keywords = list(shape.keywords)
+            for one in free:
+                if one in chosen or one in required:
+                    value = ast.Subscript(given, ast.Constant(one), ast.Load())
+                    word = ast.keyword(one, ast.fix_missing_locations(ast.copy_location(value, call)))
+                    made.keywords.append(ast.copy_location(word, call))
+            inner: core.Block = []
+            inner.append(self.member(made, inner, into))
+            return inner
+
+        check = parsed(f"set({required!r}) <= set(x) <= set({free!r})", call)
+        for one in ast.walk(check):
+            if isinstance(one, ast.Call) and isinstance(one.args[0], ast.Name):
+                one.args = [given]
+        message = ast.copy_location(ast.Constant(f"{callee} takes other arguments"), call)
+        wrong: core.Block = [core.Fail(message, "TYPE", call)]
+        out.append(core.Choice(check, calls(optional, []), wrong, call))
+        return True
 
     def _kept_plain(self, value: ast.expr, out: core.Block) -> ast.expr:
         if isinstance(value, ast.Starred):
@@ -129,8 +185,7 @@ class Calls(Scope):
         if resolved in STARTS and call.args:
             return self.member(call.args[0], out, into)
         if resolved == "asyncio.wait_for" and call.args:
-            self.warn_of_timeout(call)
-            return self.member(call.args[0], out, into)
+            return self.member(self.within(call), out, into)
         if resolved == _GATHER:
             inner: core.Block = []
             made = self.gather(call, call, inner, into)
@@ -163,13 +218,35 @@ class Calls(Scope):
             out.append(core.Pure(ast.fix_missing_locations(ast.copy_location(assigned, call))))
         return core.Wait(seconds, call)
 
+    def within(self, call: ast.Call) -> ast.expr:
+        """What `wait_for(…)` waits for: a call of an async function that is told its time, or of a tool."""
+        inner = call.args[0]
+        given = {one.arg: one.value for one in call.keywords}
+        seconds = call.args[1] if len(call.args) > 1 else given.get("timeout")
+        if seconds is None or (isinstance(seconds, ast.Constant) and seconds.value is None):
+            return inner
+        found = None
+        if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Name):
+            found = self.helper(inner.func.id)
+        if found is None or not isinstance(inner, ast.Call):
+            self.warn_of_timeout(call)
+            return inner
+        name = self.program.limited.get(id(found))
+        if name is None:
+            name = self.program.limited[id(found)] = self.names.fresh(f"{found.name}_within")
+            self.add_helper(found, with_limit(found, name))
+        made = copy.copy(inner)
+        made.func = ast.copy_location(ast.Name(name, ast.Load()), inner.func)
+        made.keywords = [*inner.keywords, ast.copy_location(ast.keyword(SECONDS, seconds), seconds)]
+        return made
+
     def warn_of_timeout(self, node: ast.AST) -> None:
         """Note that a time-out of the program is one of its tool's settings in a plan."""
         self.program.warnings.append(
             Refused(
                 "PYT101",
                 node,
-                "how long a call may take is set for its tool; this time-out has no effect",
+                "a call of a tool is not broken off: how long it may take is set for the tool",
                 "set the tool's time-out in callsheet.toml; `except TimeoutError` catches it",
             )
         )
@@ -408,3 +485,10 @@ class Calls(Scope):
                 made = ast.Assign([ast.Name(held, ast.Store())], one.value)
                 out.append(core.Pure(ast.fix_missing_locations(ast.copy_location(made, one.value))))
                 one.value = ast.copy_location(ast.Name(held, ast.Load()), one.value)
+
+
+def _is_literal_dict(node: ast.expr) -> bool:
+    """Whether a node is a dict whose keys are literal texts."""
+    return isinstance(node, ast.Dict) and all(
+        isinstance(one, ast.Constant) and isinstance(one.value, str) for one in node.keys
+    )

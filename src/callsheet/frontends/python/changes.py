@@ -114,7 +114,9 @@ class Taking:
         fresh: Callable[[str], str],
         made_names: Container[str],
         warn: Callable[[Refused], None],
+        own_errors: tuple[str, ...] = (),
     ) -> None:
+        self.own_errors = own_errors
         self.functions, self.fresh, self.made_names, self.warn = functions, fresh, made_names, warn
 
     def block(self, block: core.Block, *, caught: bool = False) -> core.Block:
@@ -191,7 +193,9 @@ class Taking:
         if not any(isinstance(each, core.Give) for each in one.body):
             one.body.append(core.Give(ast.copy_location(ast.Constant(None), one.node), one.node))
         binds = self.fresh("error")
-        handler = core.Caught((), binds, [core.Give(marked_failure(binds, one.node), one.node)], one.node)
+        handler = core.Caught(
+            (), binds, [core.Give(marked_failure(binds, one.node, self.own_errors), one.node)], one.node
+        )
         one.body = self.block([core.Attempt(one.body, [handler], None, one.node)])
         each = self.fresh("one")
         source = ast.copy_location(ast.Name(one.into, ast.Load()), one.node)
@@ -208,7 +212,9 @@ class Taking:
             each.into = each.into or self.fresh(each.callee)
             names.append(each.into)
             binds = self.fresh("error")
-            stored = ast.Assign([ast.Name(each.into, ast.Store())], marked_failure(binds, one.node))
+            stored = ast.Assign(
+                [ast.Name(each.into, ast.Store())], marked_failure(binds, one.node, self.own_errors)
+            )
             kept = core.Pure(ast.fix_missing_locations(ast.copy_location(stored, one.node)))
             handler = core.Caught((), binds, [kept], one.node)
             made.append(core.Attempt([each], [handler], None, one.node))

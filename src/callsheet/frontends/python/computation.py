@@ -22,6 +22,7 @@ from callsheet.frontends.python.kinds import ANY, FLAT, NUMBERS, OPAQUE, Kinds
 from callsheet.frontends.python.program import Program
 from callsheet.frontends.python.sharing import Node, Sharing, chain, find, sharing_of
 from callsheet.frontends.python.source import Refused, Text, names_bound, names_read, walk
+from callsheet.frontends.python.syntax import marked_failure
 from callsheet.frontends.python.unset import with_tests
 from callsheet.frontends.python.variables import PureFlow, Variables, bound_names
 from callsheet.ir import expression as ir
@@ -387,6 +388,12 @@ class Computation:
                 reads = (reads - {name}) | {owner, number}
                 if owner not in outputs:
                     outputs.append(owner)
+        for name in sorted(reads & self.kinds.errors):  # a failure is no data: its record is
+            record = self.fresh("record")
+            plain = marked_failure(name, body[0], self.program.own_errors())
+            out.append(tree.Let("", record, self.lowering.expression(plain)))
+            start.append(f"{name} = {record}")
+            reads = (reads - {name}) | {record}
         renamed = {
             name: self.fresh(name)
             for name in outputs

@@ -213,7 +213,7 @@ class Failures(ast.NodeTransformer):
             return ast.copy_location(ast.Name(self.of.results[node.id], ast.Load()), node)
         held = self._held(node) if isinstance(node.ctx, ast.Load) else None
         if isinstance(held, ast.Name):
-            return marked_failure(held.id, node)
+            return marked_failure(held.id, node, self.of.program.own_errors())
         return node
 
     def visit_MatchClass(self, node: ast.MatchClass) -> ast.AST:

@@ -69,7 +69,8 @@ class Groups(Tasks):
         binds, record = self.new_name("error"), self.new_name("failure")
         text = (
             '{"kind": "ExceptionGroup", "message": "unhandled errors in a TaskGroup (1 sub-exception)", '
-            f'"step": {binds}["step"], "fields": {{"exceptions": [{binds} | {{{MARK!r}: True}}]}}}}'
+            f'"step": {binds}["step"], "fields": {{"exceptions": [{{"kind": {binds}["kind"], '
+            f'"message": {binds}["message"], "step": {binds}["step"], {MARK!r}: True}}]}}}}'
         )
         value = parsed(text, node)
         return core.Caught(

@@ -240,6 +240,12 @@ class HeldCalls(Calls):
         element, is_started = many.elt, False
         while isinstance(element, ast.Call) and self.starts_task(element) and element.args:
             element, is_started = element.args[0], True
+        while (
+            isinstance(element, ast.Call)
+            and element.args
+            and self.program.resolved(element.func) == "asyncio.wait_for"
+        ):
+            element = self.within(element)
         if isinstance(element, ast.Call) and dotted(element.func) in {"asyncio.sleep"}:
             raise Refused("PYT020", element, "timers side by side", "await one sleep of the longest")
         if not isinstance(element, ast.Call):
@@ -247,6 +253,8 @@ class HeldCalls(Calls):
         if self.program.resolved(element.func) is not None:
             self.member(element, [], None)
             raise Refused("PYT020", element, "this is no call of a tool", f"write {FORMS}")
+        inner = {name for one in many.generators for name in names_bound(one.target)}
+        self.bound |= inner
         element = self.with_functions(element)
         callee, is_helper = self.callee(element)
         for one in own_nodes(element):
@@ -257,8 +265,6 @@ class HeldCalls(Calls):
                     "an argument of a gathered call awaits",
                     "await it in a loop before, or write an async function that does both",
                 )
-        inner = {name for one in many.generators for name in names_bound(one.target)}
-        self.bound |= inner
         arguments = self.arguments(element, callee, is_helper=is_helper, out=[])
         made = copy.copy(many)
         varying = [one for one in arguments if not is_shared(one.value, inner)]

@@ -295,7 +295,7 @@ class Kinds:
             case ast.Subscript(value=ast.Name(id=name), slice=ast.Constant(value=field)) if (
                 name in self.errors
             ):
-                return "str" if field in {"message", "kind"} else (OPAQUE if field == "fields" else ANY)
+                return "str" if field in {"message", "kind"} else DATA
             case ast.Subscript(value=value):
                 kind = self.of(value)
                 if kind == "str":

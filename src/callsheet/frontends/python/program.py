@@ -171,10 +171,16 @@ class Program:
     """Whether errors may be values of the program, as among the results of a gather."""
     error_fields: tuple[str, ...] = ()
     """What the program's own exceptions carry beside their words."""
+    limited: dict[int, str] = field(default_factory=dict[int, str])
+    """The copies of async functions that are told how long they may take."""
     computed: list[ast.stmt] = field(default_factory=list[ast.stmt])
     """The statements that are left to the interpreter of pure code."""
     computed_definitions: dict[str, ast.stmt] = field(default_factory=dict[str, ast.stmt])
     """The imports and definitions that these need."""
+
+    def own_errors(self) -> tuple[str, ...]:
+        """The program's own exceptions, if they carry more than their words."""
+        return tuple(sorted(self.exceptions.own)) if self.error_fields else ()
 
     def resolved(self, node: ast.AST) -> str | None:
         """The full name of `a.b` where `a` was imported, as in `asyncio.gather`; None for all else."""

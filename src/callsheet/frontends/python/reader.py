@@ -181,7 +181,13 @@ class _Compiler:
                 inner, _ = self._translate(one.helper, self._owner(one.helper, translator), (*around, node))
                 self._complete(one, inner)
         functions = {number: function for number, (function, _) in self.done.items()}
-        taking = Taking(functions, self.names.fresh, self.names.made, self.program.warnings.append)
+        taking = Taking(
+            functions,
+            self.names.fresh,
+            self.names.made,
+            self.program.warnings.append,
+            self.program.own_errors(),
+        )
         made.body = taking.block(made.body)
         if node is not self.program.main:
             definitions = {**self.program.definitions, **translator.definitions()}

@@ -275,7 +275,7 @@ class Sharing:
                     key = getattr(given[0], "value", None) if given else None
                     made = (
                         named_part(holder, key)
-                        if method == "get" and isinstance(key, str)
+                        if method in {"get", "setdefault", "pop"} and isinstance(key, str)
                         else inside(holder)
                     )
                     for one in given[1:]:
@@ -433,6 +433,10 @@ class Sharing:
                     method in _STORES and self.resolved(node.func) is None
                 ):
                     held = self.value(holder)
+                    key = getattr(node.args[0], "value", None) if node.args else None
+                    if method == "setdefault" and isinstance(key, str) and len(node.args) == 2:
+                        self._store(held, self.value(node.args[1]), key)
+                        continue
                     for one in node.args[1:] if method in {"setdefault", "insert"} else node.args:
                         given = self.value(one)
                         self._store(held, inside(given) if method in {"update", "extend"} else given)

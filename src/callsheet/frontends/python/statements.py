@@ -39,6 +39,7 @@ from callsheet.frontends.python.syntax import (
     statement_of,
     value_test,
 )
+from callsheet.frontends.python.timeouts import limited
 
 
 class Translator(Loops):
@@ -203,6 +204,7 @@ class Translator(Loops):
             and not only_raises(node)
             and not self.makes_calls(node)
             and not isinstance(node, (ast.With, ast.AsyncWith))
+            and not self._raises_kept(node)
         ):
             node = self.without_failures(node)
             self.check(node)
@@ -363,6 +365,12 @@ class Translator(Loops):
         made = ast.copy_location(ast.Raise(error, None), node)
         out.append(core.Pure(made))
 
+    def _raises_kept(self, node: ast.stmt) -> bool:
+        """Whether a statement raises an error that is kept in a variable."""
+        return self.program.keeps_errors and any(
+            isinstance(one, ast.Raise) and self._is_kept_error(one.exc) for one in own_nodes(node)
+        )
+
     def _is_kept_error(self, error: ast.expr | None) -> bool:
         """Whether what is raised is a value: a variable that is no handler's name, or a part of one."""
         if isinstance(error, ast.Name):
@@ -510,9 +518,19 @@ class Translator(Loops):
                     self.most = limit
                 continue
             resolved = self.program.resolved(held.func) if isinstance(held, ast.Call) else None
-            if isinstance(held, ast.Call) and resolved == "asyncio.timeout":
-                self.warn_of_timeout(held)
-                continue
+            is_timeout = isinstance(held, ast.Call) and "is_timeout" in vars(held)
+            if isinstance(held, ast.Call) and (is_timeout or resolved == "asyncio.timeout") and held.args:
+                seconds = self.new_name("seconds")
+                out.append(assigned(seconds, self.value(held.args[0], out), held))
+                inner = copy.copy(node)
+                inner.items = node.items[node.items.index(one) + 1 :]
+                block: core.Block = []
+                if inner.items:
+                    self._with(inner, block)
+                else:
+                    block = self.block(node.body)
+                out += limited(block, seconds, self.new_name, held)
+                return
             if isinstance(held, ast.Call) and resolved == "contextlib.suppress" and len(node.items) == 1:
                 kinds = ast.copy_location(ast.Tuple(held.args, ast.Load()), held)
                 nothing = ast.copy_location(ast.Pass(), node)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, cast
 
 from callsheet.frontends.python import core
@@ -54,11 +54,16 @@ def none(place: ast.AST) -> ast.Constant:
     return ast.copy_location(ast.Constant(None), place)
 
 
-def marked_failure(name: str, place: ast.AST) -> ast.expr:
-    """The failure of a handler, as a value that is known to be one."""
-    mark = ast.Dict([ast.Constant(MARK)], [ast.Constant(True)])
-    made = ast.BinOp(ast.Name(name, ast.Load()), ast.BitOr(), mark)
-    return ast.fix_missing_locations(ast.copy_location(made, place))
+def marked_failure(name: str, place: ast.AST, own: Iterable[str] = ()) -> ast.expr:
+    """The failure of a handler, as a value that is known to be one.
+
+    `own` are the exceptions of the program, where these carry more than their words.
+    """
+    parts = [f"{key!r}: {name}[{key!r}]" for key in ("kind", "message", "step")]
+    kinds = tuple(own)
+    if kinds:
+        parts.append(f"'fields': {name}['fields'] if {name}['kind'] in {kinds!r} else None")
+    return parsed("{" + ", ".join([*parts, f"{MARK!r}: True"]) + "}", place)
 
 
 def has_methods(one: ast.ClassDef) -> bool:

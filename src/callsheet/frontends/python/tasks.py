@@ -56,6 +56,9 @@ class Tasks(HeldCalls):
         if resolved == _GATHER or dotted(waited.func) == "gather":
             return self.gather(waited, node, out, into)
         name = self._wanted(into, waited)
+        if self.spread_call(waited, out, name):
+            self.awaits += 1
+            return ast.copy_location(ast.Name(name or "None", ast.Load()), node) if name else none(node)
         one = self.member(waited, out, name)
         self.awaits += 1
         out.append(one)
@@ -158,13 +161,17 @@ class Tasks(HeldCalls):
     def _safe(self, body: core.Block, gives: bool, node: ast.AST) -> core.Block:
         """The calls of an item, whose error is the item's value."""
         binds = self.new_name("error")
-        handler: core.Block = [core.Give(marked_failure(binds, node), node)] if gives else []
+        handler: core.Block = (
+            [core.Give(marked_failure(binds, node, self.program.own_errors()), node)] if gives else []
+        )
         return [core.Attempt(body, [core.Caught((), binds, handler, node)], None, node)]
 
     def safe(self, member: core.Core, name: str, node: ast.AST) -> core.Core:
         """A call whose error is its value."""
         binds = self.new_name("error")
-        made = ast.Assign([ast.Name(name, ast.Store())], marked_failure(binds, node))
+        made = ast.Assign(
+            [ast.Name(name, ast.Store())], marked_failure(binds, node, self.program.own_errors())
+        )
         stored = core.Pure(ast.fix_missing_locations(ast.copy_location(made, node)))
         return core.Attempt([member], [core.Caught((), binds, [stored], node)], None, node)
 
