@@ -11,6 +11,8 @@ const SELECTOR = [
   // of these the colours stay those of TOML and YAML
   { scheme: "file", pattern: "**/policy.toml" },
   { scheme: "file", pattern: "**/*.dag.{yaml,yml}" },
+  // the server is silent about files that are no plans
+  { scheme: "file", language: "python" },
 ];
 
 /** @type {LanguageClient | undefined} */

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
@@ -20,11 +20,13 @@ from callsheet.frontends.spelling import Syntax
 from callsheet.ir import Plan, canonical_tool_name
 from callsheet.machine.ahead.waits import StepSchedule, schedule_of
 from callsheet.machine.approvals import covers
+from callsheet.passes.verify import StepLabels
 from callsheet.policy.model import Policy
 from callsheet.policy.policy_file import read_policy
-from callsheet.ports.tools import Registry
+from callsheet.ports.tools import Registry, ToolSpec
 from callsheet.views.editor.document import Places, PlanDocument, Units, open_document
 from callsheet.views.editor.knowledge import Knowledge
+from callsheet.views.editor.python import is_plan_file, open_python, own_tools, plans_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,8 @@ def analyse(document: PlanDocument, context: AnalysisContext) -> Analysis:
         not_asked = context.tools.not_queried_for(document.partial, context.setup)
         more = check_readable(document.partial, unparsed_text, registry, not_asked=not_asked)
         return Analysis((*document.diagnostics, *more), Knowledge(specs))
+    if document.syntax is Syntax.PYTHON:
+        return _python(document, context, specs)
     if plan.tree is not None:
         return Analysis((*document.diagnostics, *_checked_tree(plan, context)), Knowledge(specs))
     diagnostics = (*document.diagnostics, *_checked(plan, context))
@@ -94,6 +98,31 @@ def analyse(document: PlanDocument, context: AnalysisContext) -> Analysis:
     labels = {known.step: known for known in proof.steps}
     knowledge = Knowledge(specs, labels, _schedule(plan, context), proof.policy.name)
     return Analysis((*diagnostics, *proof.diagnostics), knowledge)
+
+
+def _python(document: PlanDocument, context: AnalysisContext, specs: Mapping[str, ToolSpec]) -> Analysis:
+    """The findings of each plan of a Python file; the tools that the file itself declares are known to it."""
+    own = own_tools(document.text)
+    found = list(document.diagnostics)
+    labels: dict[str, StepLabels] = {}
+    for result in plans_in(document.text, document.source.name):
+        if result.plan is None:
+            continue
+        found += [one for one in _checked_tree(result.plan, context) if not _is_about(one, own)]
+        if context.policy is not None:
+            proof = _proved(result.plan, context)
+            found += [one for one in proof.diagnostics if not _is_about(one, own)]
+            labels |= {known.step: known for known in proof.steps}
+    policy = "" if context.policy is None else context.policy.name
+    return Analysis(tuple(dict.fromkeys(found)), Knowledge(specs, labels, {}, policy))
+
+
+def _is_about(diagnostic: Diagnostic, tools: Collection[str]) -> bool:
+    """Whether a finding is that one of these tools is not known."""
+    return diagnostic.code in _UNKNOWN and any(f"@{name}" in diagnostic.message.split() for name in tools)
+
+
+_UNKNOWN = frozenset({"CHK040", "POL101"})
 
 
 def _checked(plan: Plan, context: AnalysisContext) -> tuple[Diagnostic, ...]:
@@ -142,6 +171,7 @@ LANGUAGES = {
     "callsheet-micro": Syntax.MICRO,
     "callsheet-dag": Syntax.DAG,
     "callsheet-policy": None,
+    "python": Syntax.PYTHON,
 }
 """The syntax for each language id; None is a policy."""
 _SUFFIXES = {
@@ -150,6 +180,7 @@ _SUFFIXES = {
     ".dag.json": Syntax.DAG,
     ".dag.yaml": Syntax.DAG,
     ".dag.yml": Syntax.DAG,
+    ".py": Syntax.PYTHON,
 }
 
 Language: TypeAlias = "Syntax | None"
@@ -193,7 +224,12 @@ class OpenDocuments:
         """Parse a new version of a text and return it."""
         place = Path(path)
         spelling = syntax_of(place, language)
-        plan = None if spelling is None else open_document(text, place.name, spelling, self.context.inputs)
+        if spelling is Syntax.PYTHON:
+            plan = open_python(text, place.name)
+        else:
+            plan = (
+                None if spelling is None else open_document(text, place.name, spelling, self.context.inputs)
+            )
         snapshot = DocumentVersion(uri, version, place, Places(text, self.units), plan)
         self._versions[uri] = snapshot
         return snapshot
@@ -205,7 +241,14 @@ class OpenDocuments:
     def newest_plan(self, uri: str) -> tuple[DocumentVersion, PlanDocument] | None:
         """The newest version of a text, and its plan; None if it is not open or a policy."""
         snapshot = self._versions.get(uri)
-        return None if snapshot is None or snapshot.plan is None else (snapshot, snapshot.plan)
+        if snapshot is None or snapshot.plan is None or self._is_program(snapshot.plan):
+            return None
+        return snapshot, snapshot.plan
+
+    def _is_program(self, document: PlanDocument) -> bool:
+        """Whether a text in Python is an ordinary program, about which nothing is said."""
+        tools = self.context.tools.registry.names()
+        return document.syntax is Syntax.PYTHON and not is_plan_file(document.text, {*tools})
 
     def all_open(self) -> tuple[DocumentVersion, ...]:
         """All open texts."""
@@ -215,6 +258,8 @@ class OpenDocuments:
         """Analyse a version of a text. Changes no state, so it may run in a thread."""
         if snapshot.plan is None:
             return Analysis(tuple(analyse_policy(snapshot.text, snapshot.path)))
+        if self._is_program(snapshot.plan):
+            return Analysis(())
         return analyse(snapshot.plan, self.context)
 
     def store_analysis(self, snapshot: DocumentVersion, analysis: Analysis) -> bool:

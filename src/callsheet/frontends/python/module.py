@@ -39,6 +39,8 @@ def needed_part(module: ast.Module, within: Within) -> ast.Module:
     top = [one for one in _top_level(module) if one is not main]
     makers: dict[str, list[ast.stmt]] = {}
     for one in top:
+        if _declares_tool(one):
+            continue
         for name in names_bound(one):
             makers.setdefault(name, []).append(one)
     needed: dict[int, ast.stmt] = {}
@@ -74,6 +76,14 @@ def _function_at(module: ast.Module, within: Within) -> ast.AsyncFunctionDef:
         " imported",
         "import the module again, or start the program again",
     )
+
+
+def _declares_tool(one: ast.stmt) -> bool:
+    """Whether a function has `@tool`: the plan calls it, and does not contain it."""
+    if not isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return False
+    marks = (mark.func if isinstance(mark, ast.Call) else mark for mark in one.decorator_list)
+    return any((dotted(mark) or "").split(".")[-1] == "tool" for mark in marks)
 
 
 def _top_level(module: ast.Module) -> Iterator[ast.stmt]:

@@ -282,6 +282,15 @@ class Scope:
         ):
             raise Refused("PYT025", node, "__name__ is understood of type(x) only", "write type(x).__name__")
 
+    def check_whole(self, node: ast.expr) -> None:
+        """Raises Refused as `check` does, for an expression whose parts have been checked by themselves."""
+        self.check_call(node)
+        of = node.func if isinstance(node, ast.Call) else node
+        if isinstance(of, ast.Attribute):
+            self.check_attribute(of)
+        elif of is not node and isinstance(of, ast.Name) and of.id != "getattr":
+            self.check_name(of.id, of, set())
+
     def check_call(self, node: ast.AST) -> None:
         """Raises Refused for a call of a tool without await, and of what a plan may not call."""
         if not isinstance(node, ast.Call):

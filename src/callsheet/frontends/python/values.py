@@ -143,9 +143,7 @@ class Values(Started):
                 if not isinstance(new, (ast.Name, ast.Constant, ast.Slice)):
                     new = self._kept(new, part, out)
             put_part(made, holder, place, new)
-        self.check_call(made)
-        if isinstance(made, ast.Attribute):
-            self.check_attribute(made)
+        self.check_whole(made)
         return made
 
     def _kept(self, value: ast.expr, place: ast.expr, out: core.Block) -> ast.Name:

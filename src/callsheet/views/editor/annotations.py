@@ -50,6 +50,10 @@ def hints_in(document: PlanDocument, known: Knowledge, within: Span | None = Non
     if document.plan is None:
         return ()
     stretch = within or Span(0, len(document.text))
+    if document.syntax is Syntax.PYTHON:
+        from callsheet.views.editor.python import hints_in_python  # noqa: PLC0415 - only for Python plans
+
+        return tuple(sorted(hints_in_python(document, stretch), key=lambda hint: hint.offset))
     hints = [*_labels(document, known, stretch), *_order(document, known, stretch)]
     return tuple(sorted(hints, key=lambda hint: hint.offset))
 

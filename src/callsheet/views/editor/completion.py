@@ -231,7 +231,9 @@ def proposals_at(document: PlanDocument, offset: int, known: Knowledge = NOTHING
             proposals = dag_proposals if is_json(document.text) else yaml_proposals
             return proposals(document, offset, known)
         case Syntax.PYTHON:
-            return ()  # an editor of Python has proposals of its own
+            from callsheet.views.editor.python import proposals_in_python  # noqa: PLC0415 - only for Python plans
+
+            return proposals_in_python(document, offset, known)
         case Syntax.LTP:
             return _ltp_proposals(document, offset, known)
 

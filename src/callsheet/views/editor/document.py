@@ -217,6 +217,8 @@ def outline(document: PlanDocument) -> tuple[Symbol, ...]:
     >>> [(s.name, s.detail) for s in outline(open_document("S1: @A > $x\\nS2: @B ("))]
     [('S1', '@A > $x'), ('S2', 'cannot be read')]
     """
+    if document.syntax is Syntax.PYTHON:
+        return ()  # an editor of Python has an outline and folds of its own
     if document.tree is not None:
         symbols = [*_of_tree(document, document.tree), *_unread(document)]
     else:
@@ -227,6 +229,8 @@ def outline(document: PlanDocument) -> tuple[Symbol, ...]:
 
 def folds(document: PlanDocument) -> tuple[Fold, ...]:
     """Returns the folding ranges: groups and steps of several lines, and blocks of comments."""
+    if document.syntax is Syntax.PYTHON:
+        return ()
     text = document.text
     stretches = [span for span, _ in _groups(document)]
     stretches += [step.span for step in document.steps if step.span is not None]

@@ -103,6 +103,8 @@ def canonical_text(document: PlanDocument) -> str | None:
     s1: @RESPOND ("x")
     PLAN_END
     """
+    if document.syntax is Syntax.PYTHON:
+        return None  # formatters of Python do that
     if document.plan is None or any(d.code in OUTSIDE_CODES for d in document.diagnostics):
         return None
     if document.syntax is Syntax.DAG and not document.text.lstrip().startswith("{"):

@@ -42,6 +42,10 @@ def hover_at(document: PlanDocument, offset: int, known: Knowledge = NOTHING) ->
     >>> print(found.markdown.splitlines()[0])
     **`$x`**: whole number
     """
+    if document.syntax is Syntax.PYTHON:
+        from callsheet.views.editor.python import hover_in_python  # noqa: PLC0415 - only for Python plans
+
+        return hover_in_python(document, offset, known)
     named = named_at(document, offset)
     if named is not None and document.tree is not None:
         return Hover(_in_tree(document, document.tree, named), named.here.span)

@@ -199,7 +199,7 @@ class Named(NamedTuple):
 
 def named_at(document: PlanDocument, offset: int) -> Named | None:
     """Returns the variable or step id at an offset, or None if there is none."""
-    places = occurrences(document)
+    places = () if document.syntax is Syntax.PYTHON else occurrences(document)
     occurrence = occurrence_at(places, offset)
     return None if occurrence is None else Named(occurrence, same(places, occurrence.entity))
 
@@ -215,6 +215,10 @@ def definitions_at(document: PlanDocument, offset: int) -> tuple[Span, ...]:
     >>> definitions_at(open_document(text), text.rindex("x"))
     (Span(start=22, end=23),)
     """
+    if document.syntax is Syntax.PYTHON:
+        from callsheet.views.editor.python import definitions_in_python  # noqa: PLC0415 - only for Python plans
+
+        return definitions_in_python(document, offset)
     named = named_at(document, offset)
     if named is None:
         return ()
