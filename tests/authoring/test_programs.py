@@ -162,6 +162,8 @@ async def main():
             done.append(f"failed: {error}")
             continue
     names = [one["id"] for one in done if one["n"] > 3 and one not in a]
+    kinds = {one["kind"] for one in done} | {"x", 1}
+    by_day = {f"{one['at'][:10]} {one['n'][1:]}": one for one in done}
     await edit_file(path="a", edits=[{"oldText": name, "newText": f"{name}!"} for name in names])
     if not a["rain"] and b["celsius"] >= 2.5:
         return {"n": len(done), "names": ", ".join(names)}
