@@ -406,6 +406,15 @@ def test_lookup_that_decides_nothing_and_made_up_values_are_told() -> None:
     assert told.diagnostics == ()
 
 
+def test_plan_that_calls_nothing_is_told() -> None:
+    draft = drafted(Scripted(['async def main():\n    return "It does not rain."\n']))
+    assert draft.plan is not None
+    assert [(d.code, d.severity) for d in draft.diagnostics] == [("CMP011", Severity.WARNING)]
+    none = Request("Say hello", ())
+    hello = Scripted(['async def main():\n    return "Hello."\n'])
+    assert asyncio.run(compile_goal(none, hello, checked)).diagnostics == ()
+
+
 @pytest.mark.parametrize("syntax", [(), (Syntax.GBNF,)])
 def test_forgotten_imports_are_added_without_asking_again(syntax: Sequence[Syntax]) -> None:
     together = (
