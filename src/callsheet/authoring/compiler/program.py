@@ -439,7 +439,7 @@ def _told(request: Request) -> Iterator[str]:
 
 
 def _without_calls(tree: Tree, request: Request) -> Iterator[Diagnostic]:
-    """CMP011 for a plan that calls nothing although there are tools: it can only say what the model believed."""
+    """CMP011 for a plan that calls nothing although there are tools: it says what the model believed."""
     if request.tools and next(acts(tree), None) is None:
         yield Diagnostic(
             "CMP011",
