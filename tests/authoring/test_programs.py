@@ -310,6 +310,9 @@ def test_repair_of_small_model_has_only_the_variables_of_its_program() -> None:
     assert is_sentence(program_grammar(shapes), wrong.rstrip("\n"))
     assert not is_sentence(narrow, wrong.rstrip("\n"))
     assert is_sentence(narrow, CONDITIONAL.rstrip("\n"))
+    assert not is_sentence(narrow, CONDITIONAL.replace('weather["rain"]', "result").rstrip("\n"))
+    assert is_sentence(narrow, CONDITIONAL.replace('"Cancelled."', "json.dumps(weather)").rstrip("\n"))
+    assert {"done", "event", "names", "error", "one"} <= bound_names(LARGE)
 
 
 def test_only_fields_of_results_are_read_where_all_are_declared() -> None:

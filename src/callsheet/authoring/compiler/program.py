@@ -361,9 +361,14 @@ def _fields_in(schema: object) -> Iterator[str]:
 
 def bound_names(program: str) -> frozenset[str]:
     """The names that a program gives a value to."""
-    return frozenset(
-        one.id for one in _nodes(program) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
-    )
+    found: set[str] = set()
+    for one in _nodes(program):
+        match one:
+            case ast.Name(id=name, ctx=ast.Store()) | ast.ExceptHandler(name=str(name)):
+                found.add(name)
+            case _:
+                pass
+    return frozenset(found)
 
 
 def _hidden_tools(program: str, request: Request) -> Iterator[Diagnostic]:

@@ -48,8 +48,8 @@ _METHODS = """
     fromisoformat strptime datetime timedelta"""
 """The methods of values, and the functions of modules."""
 _CONSTANTS = ("True", "False", "None")
-_SPARE = ("result", "results", "item", "items", "count", "text", "e")
-"""Variables that there are in any case."""
+_SPARE = ("result", "results", "item", "items")
+"""The variables where there are no others."""
 _OPERATIONS: Mapping[str, tuple[str, ...]] = {
     "llm": ("prompt", "data"),
     "llm_extract": ("prompt", "data"),
@@ -104,7 +104,8 @@ def program_grammar(
         known = sorted({field for field in fields if _FIELD.fullmatch(field)}) or ["value"]
         rules["field"], rules["key"] = _any_of(filter(str.isidentifier, known)), _any_of(known)
     if variables is not None:
-        rules["name"] = _any_of(dict.fromkeys((*variables, *given, *_CONSTANTS, *_SPARE)))
+        names = (*variables, *given) or _SPARE
+        rules["name"] = _any_of(dict.fromkeys((*names, *_CONSTANTS, *_IMPORTS)))
     _values(rules, is_closed=fields is not None)
     _calls(rules, tools)
     for level in range(_DEPTH, 0, -1):
