@@ -162,6 +162,8 @@ async def main():
             done.append(f"failed: {error}")
             continue
     names = [one["id"] for one in done if one["n"] > 3 and one not in a]
+    kinds = {one["kind"] for one in done} | {"x", 1}
+    by_day = {f"{one['at'][:10]} {one['n'][1:]}": one for one in done}
     await edit_file(path="a", edits=[{"oldText": name, "newText": f"{name}!"} for name in names])
     if not a["rain"] and b["celsius"] >= 2.5:
         return {"n": len(done), "names": ", ".join(names)}
@@ -308,6 +310,9 @@ def test_repair_of_small_model_has_only_the_variables_of_its_program() -> None:
     assert is_sentence(program_grammar(shapes), wrong.rstrip("\n"))
     assert not is_sentence(narrow, wrong.rstrip("\n"))
     assert is_sentence(narrow, CONDITIONAL.rstrip("\n"))
+    assert not is_sentence(narrow, CONDITIONAL.replace('weather["rain"]', "result").rstrip("\n"))
+    assert is_sentence(narrow, CONDITIONAL.replace('"Cancelled."', "json.dumps(weather)").rstrip("\n"))
+    assert {"done", "event", "names", "error", "one"} <= bound_names(LARGE)
 
 
 def test_only_fields_of_results_are_read_where_all_are_declared() -> None:
@@ -402,6 +407,15 @@ def test_lookup_that_decides_nothing_and_made_up_values_are_told() -> None:
         compile_goal(replace(request, context="Its id is E-77."), Scripted([program]), lambda _: ())
     )
     assert told.diagnostics == ()
+
+
+def test_plan_that_calls_nothing_is_told() -> None:
+    draft = drafted(Scripted(['async def main():\n    return "It does not rain."\n']))
+    assert draft.plan is not None
+    assert [(d.code, d.severity) for d in draft.diagnostics] == [("CMP011", Severity.WARNING)]
+    none = Request("Say hello", ())
+    hello = Scripted(['async def main():\n    return "Hello."\n'])
+    assert asyncio.run(compile_goal(none, hello, checked)).diagnostics == ()
 
 
 @pytest.mark.parametrize("syntax", [(), (Syntax.GBNF,)])

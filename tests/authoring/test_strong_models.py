@@ -13,6 +13,7 @@ from benchmarks.compiling.goals import Goal, further, goals, held_out
 
 from callsheet.authoring.compiler.compile import compile_goal
 from callsheet.authoring.compiler.request import Draft, Request
+from callsheet.frontends.export import ToolShape, is_sentence, program_grammar
 from callsheet.ir import canonical_tool_name
 from callsheet.passes import ToolSignature, check
 from callsheet.ports.models.model import LanguageModel, Syntax
@@ -174,3 +175,10 @@ def test_servers_take_the_constraints_that_are_not_used() -> None:
         taken = {spec: tuple(model_at(spec, provider).accepts) for spec in KINDS}
     assert taken["vllm:m"][0] is Syntax.GBNF
     assert taken["openai:gpt-5-mini"][0] is Syntax.LARK
+
+
+def test_right_programs_are_sentences_of_the_grammar_of_all_tools() -> None:
+    """A small model is kept from nothing that is right, however many tools there are."""
+    for goal in OTHERS[::4]:
+        shapes = [ToolShape(tool.name, tool.parameters) for tool in goal.tools]
+        assert is_sentence(program_grammar(shapes), program_of(goal).rstrip("\n")), goal.id

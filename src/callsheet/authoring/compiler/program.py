@@ -25,6 +25,7 @@ from callsheet.authoring.compiler.tool_lines import estimate_tokens
 from callsheet.diagnostics import Diagnostic, Severity, Source, Span
 from callsheet.frontends.python import Signature, read_python
 from callsheet.ir import CallKind, Plan, call_kind
+from callsheet.ir.tree import Tree, acts
 from callsheet.machine import Cut, Remark
 from callsheet.ports.models.model import Strength
 from callsheet.ports.models.prompts import enclosed, mark_name, mark_number, one_line
@@ -360,9 +361,14 @@ def _fields_in(schema: object) -> Iterator[str]:
 
 def bound_names(program: str) -> frozenset[str]:
     """The names that a program gives a value to."""
-    return frozenset(
-        one.id for one in _nodes(program) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
-    )
+    found: set[str] = set()
+    for one in _nodes(program):
+        match one:
+            case ast.Name(id=name, ctx=ast.Store()) | ast.ExceptHandler(name=str(name)):
+                found.add(name)
+            case _:
+                pass
+    return frozenset(found)
 
 
 def _hidden_tools(program: str, request: Request) -> Iterator[Diagnostic]:
@@ -418,7 +424,11 @@ def _checked(program: str, request: Request, check: Check) -> Reading:
     found = (*result.diagnostics, *_unset_inputs(result.plan, request), *check(result.plan))
     found = (*found, *_unnoticed_failures(program))
     if result.plan.tree is not None:
-        found = (*found, *unstated(result.plan.tree, _told(request)))
+        found = (
+            *found,
+            *unstated(result.plan.tree, _told(request)),
+            *_without_calls(result.plan.tree, request),
+        )
     wrong = any(one.is_error for one in found)
     return Reading(None if wrong else result.plan, found, result.source)
 
@@ -431,6 +441,17 @@ def _told(request: Request) -> Iterator[str]:
     for spec in request.tools:
         yield spec.description
         yield json.dumps(spec.parameters, ensure_ascii=False, default=str)
+
+
+def _without_calls(tree: Tree, request: Request) -> Iterator[Diagnostic]:
+    """CMP011 for a plan that calls nothing although there are tools: it says what the model believed."""
+    if request.tools and next(acts(tree), None) is None:
+        yield Diagnostic(
+            "CMP011",
+            Severity.WARNING,
+            "the plan calls nothing: it looks nothing up and changes nothing",
+            help="check whether the goal asks for that; name the tool in the goal that it needs",
+        )
 
 
 def _signatures(request: Request) -> Mapping[str, Signature]:

@@ -37,7 +37,7 @@ _MOST_AT_ONCE = 12
 """The most calls that are written out side by side."""
 _PURE = """
     len str int float bool sum min max sorted any all list dict set print tuple range enumerate zip
-    round abs reversed isinstance next divmod datetime timedelta date Counter defaultdict now"""
+    round abs reversed isinstance next divmod datetime timedelta date Counter defaultdict now note today"""
 """The functions that may be called without `await`."""
 _METHODS = """
     append extend insert pop remove index count sort get items keys values update setdefault add
@@ -48,8 +48,8 @@ _METHODS = """
     fromisoformat strptime datetime timedelta"""
 """The methods of values, and the functions of modules."""
 _CONSTANTS = ("True", "False", "None")
-_SPARE = ("result", "results", "item", "items", "count", "text", "e")
-"""Variables that there are in any case."""
+_SPARE = ("result", "results", "item", "items")
+"""The variables where there are no others."""
 _OPERATIONS: Mapping[str, tuple[str, ...]] = {
     "llm": ("prompt", "data"),
     "llm_extract": ("prompt", "data"),
@@ -64,7 +64,7 @@ _FROM = (
     "from datetime import datetime",
     "from collections import Counter",
 )
-_OPERATORS = "==,!=,<=,>=,<,>,in,not in,is,is not,and,or,+,-,*,//,/,%,**"
+_OPERATORS = "==,!=,<=,>=,<,>,in,not in,is,is not,and,or,+,-,*,//,/,%,**,|,&"
 _EXPR = Use("expr")
 _FIELD = re.compile(r"[A-Za-z_][\w .-]{0,60}", re.ASCII)
 _PLAIN = re.compile(r"[^\W\d_][\w .:/+-]*", re.ASCII)
@@ -104,7 +104,8 @@ def program_grammar(
         known = sorted({field for field in fields if _FIELD.fullmatch(field)}) or ["value"]
         rules["field"], rules["key"] = _any_of(filter(str.isidentifier, known)), _any_of(known)
     if variables is not None:
-        rules["name"] = _any_of(dict.fromkeys((*variables, *given, *_CONSTANTS, *_SPARE)))
+        names = (*variables, *given) or _SPARE
+        rules["name"] = _any_of(dict.fromkeys((*names, *_CONSTANTS, *_IMPORTS)))
     _values(rules, is_closed=fields is not None)
     _calls(rules, tools)
     for level in range(_DEPTH, 0, -1):
@@ -207,10 +208,12 @@ def _texts(rules: dict[str, Node], longest: int) -> None:
 
 def _hole(quote: str) -> Node:
     """What an f-string may contain: a variable or a part of it, its length, its sum; keys in these quotes."""
+    number = seq(_maybe("-"), Use("integer"))
     inside = _one_of(
         (
             seq(quote, Use("key"), quote),
-            seq(_maybe("-"), Use("integer")),
+            seq(number, _maybe(seq(":", _maybe(number)))),
+            seq(":", _maybe(number)),
             Use("name"),
         )
     )
@@ -232,7 +235,9 @@ def _values(rules: dict[str, Node], *, is_closed: bool) -> None:
 
     rules["list"] = seq("[", items(_EXPR), "]")
     rules["entry"] = seq(_EXPR, ": ", _EXPR)
-    rules["dict"] = seq("{", items(Use("entry")), "}")
+    more_entries = _one_of((Use("each"), Many(seq(", ", Use("entry")), 0, _MOST_ITEMS - 1)))
+    more_members = _one_of((Use("each"), Many(seq(", ", _EXPR), 0, _MOST_ITEMS - 1)))
+    rules["dict"] = seq("{", _maybe(seq(_EXPR, _one_of((seq(": ", _EXPR, more_entries), more_members)))), "}")
     rules["argument-value"] = _one_of((seq("lambda ", Use("name"), ": ", _EXPR), _EXPR))
     argument = _one_of(
         (
@@ -314,7 +319,7 @@ def _value(schema: object) -> Node:
     values: Any = given.get("enum")
     listed = cast("list[Any]", values) if isinstance(values, list) else []
     if listed and all(isinstance(one, str) and _PLAIN.fullmatch(one) for one in listed):
-        texts = [f'"{text}"' for text in listed]
+        texts = [f"{quote}{text}{quote}" for quote in "\"'" for text in listed]
         return _one_of((_any_of(texts), seq(Use("name"), Many(Use("after"), 0, 8))))
     return _EXPR
 
