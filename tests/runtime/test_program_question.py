@@ -190,6 +190,26 @@ def test_form_of_a_client_answers_for_the_program(tmp_path: Path) -> None:
     assert form.schema["required"] == ["approve"], "the further calls are not approved by default"
 
 
+def test_calls_side_by_side_are_answered_together(tmp_path: Path) -> None:
+    plan = """
+import asyncio
+async def main():
+    await delete_mail(mail_id="1")
+    await asyncio.gather(delete_mail(mail_id="2"), delete_mail(mail_id="3"))
+    await delete_mail(mail_id="4")
+"""
+    world = World(tmp_path)
+    ask = asked(world.run(plan))
+    world.runtime.answer_sync("r", ask.key, True)
+    waiting = world.runtime.resume_sync("r").waiting
+    assert [each.args for each in waiting] == [{"mail_id": "2"}, {"mail_id": "3"}]
+    program = world.program(waiting[0])
+    assert program is not None
+    assert [dict(call.arguments)["mail_id"] for call in program.calls] == ["3", "4"]
+    assert world.approve(waiting[0], program.digest).status.value == "done"
+    assert sorted(world.calls) == [f"delete {n}" for n in (1, 2, 3, 4)]
+
+
 def test_placeholders_differ_from_texts_that_imitate_them() -> None:
     imitation, real = partial_json("‹READ result›"), partial_json(Unknown("READ result"))
     assert (imitation, real) == ('"‹READ result›"', "‹READ result›")

@@ -12,7 +12,7 @@ other call is asked about when its turn comes, and the question says so.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, cast
@@ -36,7 +36,7 @@ from callsheet.ports.transforms import work_out
 from callsheet.runtime.doubt import fold_run
 from callsheet.runtime.precedents import deciding_arguments
 from callsheet.sealing.sealer import is_sealed
-from callsheet.store import Journal, JournalError
+from callsheet.store import EventType, Journal, JournalError
 from callsheet.store.folded import Folded
 from callsheet.store.kept_calls import KeptCalls, calls_of, content_of
 
@@ -122,7 +122,8 @@ def program_question(journal: Journal, run_id: str, key: str, digest: str) -> Pr
         return None
     if folded.machine.program.plan.tree is None or folded.has_diverged:
         return None
-    ahead = _Ahead(folded, KeptCalls(plan, finished), key)
+    answered = (row.key for row in journal.question_events(run_id) if row.type is EventType.SIGNAL)
+    ahead = _Ahead(folded, KeptCalls(plan, finished), {key, *answered})
     calls = ahead.calls(plan)
     listed = calls[:MOST_LISTED]
     if not any(call.alone is None for call in listed):
@@ -140,8 +141,8 @@ def _data(call: FurtherCall) -> list[str]:
 class _Ahead:
     """Walks the plan of a run with the outcomes that it has; what is left is ahead."""
 
-    def __init__(self, folded: Folded, finished: KeptCalls, key: str) -> None:
-        self._folded, self._finished, self._open = folded, finished, key
+    def __init__(self, folded: Folded, finished: KeptCalls, asked: Collection[str | None]) -> None:
+        self._folded, self._finished, self._asked_before = folded, finished, asked
         self._found: list[ForeseenCall] = []
         self._policy: Policy | None = folded.policy
 
@@ -187,7 +188,7 @@ class _Ahead:
         statement = call.statement
         by_rule = needs_approval(self._folded.start.approve, call.tool)
         views = judged.get(statement.id, ())
-        if key == self._open or not isinstance(statement, Act) or not (views or by_rule):
+        if key in self._asked_before or not isinstance(statement, Act) or not (views or by_rule):
             return None
         arguments = tuple(call.arguments.items())
         why, is_secret = self._reasons(call, views)
