@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Generator
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final, NamedTuple, NoReturn
 
 from callsheet.diagnostics import Span
+from callsheet.frontends.expressions.cursor import BLANK, WORD, Cursor, NotAnExpression
 from callsheet.frontends.expressions.names import (
     FUNCTIONS,
     KEYED,
@@ -25,7 +24,6 @@ from callsheet.frontends.expressions.names import (
     VERSION_1,
 )
 from callsheet.frontends.values.reader import NAME
-from callsheet.frontends.values.strings import ESCAPES, block_body, raw_lines, without_indent
 from callsheet.ir.expr import Literal
 from callsheet.ir.expression import (
     Binary,
@@ -52,29 +50,15 @@ from callsheet.ir.expression import (
     Names,
     Slice,
     Target,
-    Text,
     Unary,
     UnaryOp,
     Variable,
-    children,
     mapped,
     target_names,
 )
 
-MAX_DEPTH: Final = 60
-"""How deep expressions nest at most."""
-MAX_HEIGHT: Final = 100
-"""How many operations, fields and calls lie one inside the other at most, those without brackets included."""
 MAX_DIGITS: Final = 4_000
 """How many digits an integer may have."""
-
-
-class NotAnExpression(Exception):
-    """What stands at `span` cannot be read; `help` says the way out."""
-
-    def __init__(self, message: str, span: Span, help_: str | None = None) -> None:
-        super().__init__(message)
-        self.message, self.span, self.help = message, span, help_
 
 
 class Reading(NamedTuple):
@@ -129,21 +113,11 @@ _CONSTANTS: Final = {
     **dict.fromkeys(("True", "true", "TRUE"), True),
     **dict.fromkeys(("False", "false", "FALSE"), False),
 }
-_BLANK: Final = re.compile(r"[ \t\r]*")
-_SPACE: Final = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
-_WORD: Final = re.compile(NAME)
 _NUMBER: Final = re.compile(r"(?:\d[\d_]*(?:\.\d[\d_]*)?|\.\d[\d_]*)(?:[eE][+-]?\d+)?")
 _FIELD: Final = re.compile(r"\.(?:(\d+)(?!\w)|([^\W\d]\w*))")
 _STRING: Final = re.compile(r"([rRfFbBuU]{0,2})(\"\"\"|'''|\"|')")
 _OPTIONAL: Final = re.compile(r"\?(?!\?)")
 _COMPARISONS: Final = {"==", "!=", "<", "<=", ">", ">="}
-_OPERATOR: Final = re.compile(r"\*\*|//|\?\?|==|!=|<=|>=|<>|&&|\|\||[-+*/%|&^<>!=]")
-WRONG_OPERATORS: Final = {"&&": "and", "||": "or", "<>": "!=", "=": "==", "!": "not "}
-"""Operators of other languages, and what they are here."""
-_ESCAPE: Final = re.compile(
-    r"\\(?:u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|(\r\n|.))",
-    re.DOTALL,
-)
 _REFERENCE: Final = re.compile(rf"\$({NAME})((?:\.(?:\d+(?!\w)|[^\W\d]\w*))*)")
 _BARE_PATH: Final = re.compile(rf"[ \t]*({NAME})(?![\w(])")
 
@@ -164,112 +138,9 @@ _BINDINGS: Final = {
     **dict.fromkeys(["*", "/", "//", "%"], _PRODUCT),
     "**": _POWER,
 }
-"""How tightly operators bind: Python's precedence, with `??` between comparison and arithmetic."""
 
 
-class _Parser:
-    def __init__(self, text: str, start: int, end: int) -> None:
-        self.text, self.pos, self.end = text, start, end
-        self.brackets = 0
-        self.depth = 0
-        self.lone: set[Span] = set()
-        """Where `${name}` stands without its `$`: the variable, unless a comprehension binds the name."""
-
-    # ------------------------------------------------------------ the cursor
-
-    def skip(self) -> str:
-        """Skip blanks, and inside brackets line ends and comments; the character there, "" at the end."""
-        found = (_SPACE if self.brackets else _BLANK).match(self.text, self.pos, self.end)
-        if found is not None:
-            self.pos = found.end()
-        return self.text[self.pos] if self.pos < self.end else ""
-
-    def word(self) -> str:
-        """The word at the position, not consumed; "" where there is none."""
-        self.skip()
-        found = _WORD.match(self.text, self.pos, self.end)
-        return "" if found is None else found[0]
-
-    def takes(self, word: str) -> bool:
-        """Consume a keyword if it stands here."""
-        if self.word() != word:
-            return False
-        self.pos += len(word)
-        return True
-
-    def operator(self) -> str:
-        """The operator at the position, not consumed."""
-        self.skip()
-        found = _OPERATOR.match(self.text, self.pos, self.end)
-        return "" if found is None else found[0]
-
-    def fail(self, message: str, start: int, end: int | None = None, help_: str | None = None) -> NoReturn:
-        raise NotAnExpression(message, Span(start, max(start, start + 1 if end is None else end)), help_)
-
-    def unexpected(self) -> NoReturn:
-        char = self.skip()
-        at = self.pos
-        if not char or char == "\n":
-            self.fail("a value is missing here", at, at)
-        operator = self.operator()
-        instead = WRONG_OPERATORS.get(operator)
-        if instead is not None:
-            self.fail(f"{operator} is written {instead.strip()} here", at, at + len(operator))
-        if char == "?":
-            self.fail("? stands behind a field or an index: $row.title?", at)
-        self.fail(f"{char!r} is not expected here", at)
-
-    def other_word(self, word: str) -> NoReturn:
-        """The error for a word of another language."""
-        self.skip()
-        self.fail(f"{word} is written {OTHER_WORDS[word]}", self.pos, self.pos + len(word))
-
-    def expect(self, char: str, why: str) -> None:
-        if self.skip() != char:
-            if self.operator() in WRONG_OPERATORS:
-                self.unexpected()
-            if self.word() in OTHER_WORDS:
-                self.other_word(self.word())
-            if self.text[self.pos : self.pos + 1] == "?":
-                self.fail("c ? a : b is written a if c else b", self.pos)
-            self.fail(f"{char} is missing {why}", min(self.pos, self.end))
-        self.pos += 1
-
-    @contextmanager
-    def inside(self, start: int) -> Generator[None]:
-        """One level deeper."""
-        self.depth += 1
-        if self.depth > MAX_DEPTH:
-            self.fail(
-                f"expressions nest more than {MAX_DEPTH} deep",
-                start,
-                None,
-                "compute a part of it with LET before",
-            )
-        yield
-        self.depth -= 1
-
-    def bounded(self, node: Expression, start: int, end: int) -> Expression:
-        """The expression, unless sums or fields in a row make it too high for whoever descends in it."""
-        level = [node] if end - start > MAX_HEIGHT else []
-        for _ in range(MAX_HEIGHT):
-            level = [inner for one in level for inner in children(one)]
-            if not level:
-                return node
-        self.fail(
-            f"an expression has at most {MAX_HEIGHT} operations one inside the other",
-            start,
-            end,
-            "compute a part of it with LET before",
-        )
-
-    @contextmanager
-    def bracket(self) -> Generator[None]:
-        """Inside brackets, whose opening one is consumed."""
-        self.brackets += 1
-        yield
-        self.brackets -= 1
-
+class _Parser(Cursor):
     # ------------------------------------------------------------ operators, from the loosest
 
     def expression(self) -> Expression:
@@ -449,7 +320,7 @@ class _Parser:
             while self.skip() != ")":
                 at = self.pos
                 word = self.word()
-                after = _BLANK.match(self.text, at + len(word), self.end)
+                after = BLANK.match(self.text, at + len(word), self.end)
                 equals = at if after is None else after.end()
                 is_named = (
                     bool(word)
@@ -570,7 +441,7 @@ class _Parser:
 
     def variable(self) -> Expression:
         start = self.pos
-        found = _WORD.match(self.text, start + 1, self.end)
+        found = WORD.match(self.text, start + 1, self.end)
         if found is None:
             self.fail("a variable's name is missing after $", start)
         self.pos = found.end()
@@ -751,79 +622,7 @@ class _Parser:
         self.pos += len(word)
         return word
 
-    # ------------------------------------------------------------ texts
-
-    def string(self, found: re.Match[str]) -> Expression:
-        """A text, with the texts that follow it directly as in Python."""
-        start = self.pos
-        prefix, quote = found.groups()
-        if prefix.lower() not in {"", "r"}:
-            help_ = 'references stand in plain texts: "${x:.2f}"' if "f" in prefix.lower() else None
-            self.fail(f"a text has no prefix {prefix}", start, start + len(prefix), help_)
-        opening = found.end()
-        body_end, self.pos = self.string_end(start, opening, quote, is_raw=bool(prefix))
-        span = Span(start, self.pos)
-        indent = ""
-        if len(quote) == 3:
-            opening, body_end, indent = block_body(self.text, opening, body_end)
-        if prefix:
-            return Literal(raw_lines(self.text[opening:body_end], indent), span)
-        return self.body(opening, body_end, indent, span, is_block=len(quote) == 3)
-
-    def string_end(self, start: int, opening: int, quote: str, *, is_raw: bool) -> tuple[int, int]:
-        at = opening
-        while at < self.end:
-            char = self.text[at]
-            if char == "\\" and not is_raw:
-                at += 2
-            elif self.text.startswith(quote, at) and at + len(quote) <= self.end:
-                return at, at + len(quote)
-            elif char == "\n" and len(quote) == 1 and is_raw:
-                break
-            else:
-                at += 1
-        return self.fail(f"this text is not closed: its closing {quote} is missing", start)
-
-    def body(self, start: int, end: int, indent: str, span: Span, *, is_block: bool) -> Expression:
-        """The text between the quotes: escapes, references and holes."""
-        text = self.text
-        parts: list[str | Hole] = []
-        at = without_indent(text, start, end, indent) if is_block and indent else start
-        while at < end:
-            char = text[at]
-            if char == "\\":
-                at = self.escape(at, end, parts)
-            elif char == "$":
-                at = self.reference(at, end, parts)
-            elif char == "\n" or text.startswith("\r\n", at):
-                parts.append("\n")
-                at = without_indent(text, at + (1 if char == "\n" else 2), end, indent)
-            else:
-                stop = next((i for i in range(at, end) if text[i] in "\\$\r\n"), end)
-                stop = max(stop, at + 1)
-                parts.append(text[at:stop])
-                at = stop
-        return _text(parts, span)
-
-    def escape(self, at: int, end: int, parts: list[str | Hole]) -> int:
-        found = _ESCAPE.match(self.text, at, end)
-        if found is None:
-            self.fail("a backslash stands alone at the end", at)
-        high, low, unit, char = found.groups()
-        if high is not None:
-            parts.append(chr(0x10000 + ((int(high, 16) & 0x3FF) << 10) + (int(low, 16) & 0x3FF)))
-        elif unit is not None:
-            parts.append(chr(int(unit, 16)))
-        elif char in ESCAPES:
-            parts.append(ESCAPES[char])
-        else:
-            self.fail(
-                f"\\{char} is not an escape",
-                at,
-                found.end(),
-                'write \\\\ for a backslash, or r"…" for a raw text',
-            )
-        return found.end()
+    # ------------------------------------------------------------ references in texts
 
     def reference(self, at: int, end: int, parts: list[str | Hole]) -> int:
         """`$name.path` or `${expression:format}`; a dollar sign before anything else is itself."""
@@ -888,21 +687,6 @@ class _Parser:
             return node
         self.pos = start
         return self.expression()
-
-
-def _text(parts: list[str | Hole], span: Span) -> Expression:
-    """The normal form of a text: no empty or adjacent texts; without a hole it is a literal."""
-    merged: list[str | Hole] = []
-    for part in parts:
-        if isinstance(part, str) and merged and isinstance(merged[-1], str):
-            merged[-1] += part
-        elif part != "":
-            merged.append(part)
-    if not merged:
-        return Literal("", span)
-    if len(merged) == 1 and isinstance(merged[0], str):
-        return Literal(merged[0], span)
-    return Text(tuple(merged), span)
 
 
 def _start(node: Expression, default: int) -> int:

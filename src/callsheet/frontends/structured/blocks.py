@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 from callsheet import lazy
 from callsheet.diagnostics import Diagnostic, Edit, Fix, Severity, Span, did_you_mean
 from callsheet.diagnostics.diagnostic import span_of
-from callsheet.frontends.expressions.parser import WRONG_OPERATORS
+from callsheet.frontends.expressions.cursor import WRONG_OPERATORS
 from callsheet.frontends.structured.cursor import Cursor
 from callsheet.frontends.structured.failure import read_recovery
 from callsheet.frontends.structured.guards import read_foreach, read_if, read_parallel, read_repeat, read_try
