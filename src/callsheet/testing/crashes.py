@@ -25,8 +25,9 @@ from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.tools import Handler
 from callsheet.runtime.answers import Answer, PendingAsk
 from callsheet.store import RunStatus
+from callsheet.testing.company import Company
 from callsheet.testing.fakes import Cast, Fake, Fakes, fakes_of
-from callsheet.testing.rehearsal import Company, Rehearsals, Reply, Stage, call_text
+from callsheet.testing.rehearsal import Rehearsals, Reply, Stage, call_text
 
 _RUN = "crashed"
 _MOST_ROUNDS = 100

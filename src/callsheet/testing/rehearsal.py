@@ -8,27 +8,24 @@ where it came by. It is the machine, the gateway and the checks of any run; only
 from __future__ import annotations
 
 import asyncio
-import inspect
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from callsheet.api.admission import Prepared
 from callsheet.api.arguments import with_secrets
-from callsheet.api.models import AgentTask, ModelRequest, OperationModel, ReplanRequest
+from callsheet.api.models import OperationModel
 from callsheet.api.plan import Plan, PlanLike, as_plan
 from callsheet.api.policies import PolicyLike
-from callsheet.api.requirements import local_registry
 from callsheet.api.result import RunResult
 from callsheet.api.runtime import Runtime
 from callsheet.api.session import Session
 from callsheet.api.tools import ToolSource, read_tools
-from callsheet.ir import JSON, CallKind, Effect, call_kind
+from callsheet.ir import JSON
 from callsheet.ir.operations import CLOCK, COMPUTE
 from callsheet.machine import (
     Ask,
@@ -49,9 +46,7 @@ from callsheet.machine import (
 )
 from callsheet.machine.events import Answered
 from callsheet.machine.questions import Approval, headline
-from callsheet.ports.builtin import BuiltinSettings, builtin_tools
-from callsheet.ports.calls import CallContext, ToolFailed
-from callsheet.ports.tools import Handler, Tool, ToolSpec
+from callsheet.ports.tools import ToolSpec
 from callsheet.runtime.answers import Answer, PendingAsk, answered, misfit, pending
 from callsheet.runtime.asking import OnAsk
 from callsheet.runtime.doubt import DoubtfulCall, RunOutcome
@@ -60,11 +55,11 @@ from callsheet.runtime.launch import bounded
 from callsheet.runtime.simulated import Simulation
 from callsheet.store.labels import LabelStore
 from callsheet.store.snapshots import AskTimes
+from callsheet.testing.company import Company, Directed, builtin_specs, fake_tools, transforms
 from callsheet.testing.fakes import REPLAN, Cast, Fake, Fakes, fakes_of
 from callsheet.testing.walk import Mark, Walk
 
 RUN_ID = "rehearsal"
-AGENT = "AGENT_SOLVE"
 START = datetime(2026, 1, 1, tzinfo=UTC)
 """The time at which a rehearsal begins, unless the test says another."""
 
@@ -216,7 +211,7 @@ class Rehearsals:
         self._stage = stage
         self._loop = asyncio.new_event_loop()
         self._real = read_tools(stage.tools)
-        self._declared = {spec.name: spec for spec in _builtin_specs()}
+        self._declared = {spec.name: spec for spec in builtin_specs()}
         self._declared |= {spec.name: spec for spec in stage.declared}
         self._declared |= {tool.spec.name: tool.spec for tool in self._real}
 
@@ -283,7 +278,7 @@ class Rehearsals:
         from callsheet.api.arguments import RunInputs  # noqa: PLC0415 - a name of this function only
         from callsheet.api.handle import Observers  # noqa: PLC0415 - as above
 
-        company = _Directed(Cast(fakes))
+        company = Directed(Cast(fakes))
         runtime = self.stand(plan, company)
 
         async def prepare() -> tuple[Prepared, Ports]:
@@ -304,7 +299,7 @@ class Rehearsals:
         """A runtime for a plan in which a company of fakes plays tools, model and agent."""
         stage = self._stage
         return Stand(
-            self._tools(plan, company),
+            fake_tools(plan, company, self._declared, self._real),
             model=OperationModel(company.model),
             agent=company.agent,
             compiler=company.new_plan,
@@ -315,99 +310,6 @@ class Rehearsals:
             on_approval=on_approval,
         )
 
-    def _tools(self, plan: Plan, company: Company) -> list[Tool]:
-        """A tool for each name that the plan calls or a fake has; transforms without a fake stay real."""
-        faked = company.cast.names()
-        called = [step.call for step in plan.steps if step.call is not None]
-        names = dict.fromkeys([*(call.tool for call in called), *sorted(faked)])
-        handlers = {tool.spec.name: tool.handler for tool in self._real}
-        tools: list[Tool] = []
-        for name in names:
-            if call_kind(name) is not CallKind.TOOL or name == REPLAN:
-                continue
-            if name in transforms() and name not in faked:
-                continue
-            spec = self._declared.get(name) or _undeclared(name, plan)
-            real = handlers.get(name)
-
-            async def answer(
-                args: dict[str, Any], context: CallContext, name: str = name, real: Handler | None = real
-            ) -> Any:
-                return await company.answer(name, args, context, real)
-
-            tools.append(Tool(replace(spec, name=name, refusal=None, timeout=None), answer))
-        return tools
-
-
-def _undeclared(name: str, plan: Plan) -> ToolSpec:
-    """The declaration of a tool of which only the calls in the plan are known."""
-    args = dict.fromkeys(
-        arg for step in plan.steps if step.call is not None and step.call.tool == name
-        for arg, _ in step.call.named
-    )  # fmt: skip
-    schema: dict[str, Any] = {"type": "object", "properties": {arg: {} for arg in args}}
-    return ToolSpec(name, name.lower(), "", schema, effect=Effect.UNSAFE)
-
-
-def _builtin_specs() -> list[ToolSpec]:
-    place = Path()
-    return [tool.spec for tool in builtin_tools(BuiltinSettings(workspace=place, data=place, host=True))]
-
-
-class Company:
-    """The fakes of one run at work: which one answers a call, and the calls that none answers."""
-
-    def __init__(self, cast: Cast) -> None:
-        self.cast = cast
-        self.missing: list[str] = []
-
-    def pick(self, name: str, args: Mapping[str, JSON]) -> Fake | None:
-        """The fake that answers a call."""
-        return self.cast.take(name, args)
-
-    async def given(self, fake: Fake | None, name: str, args: Mapping[str, Any]) -> Any:
-        """What a fake gives; raises ToolFailed for a failure, and if there is no fake."""
-        if fake is None:
-            why = self.cast.why_none(name)
-            self.missing.append(why)
-            raise ToolFailed(f"the test has no answer: {why}")
-        value = fake.give(args)
-        return await value if inspect.isawaitable(value) else value
-
-    async def answer(
-        self, name: str, args: dict[str, Any], context: CallContext, real: Handler | None
-    ) -> Any:
-        """The value of a call of a tool: that of a fake, or of the real function where no fake answers."""
-        fake = self.pick(name, args)
-        if fake is None and real is not None:
-            return await real(args, context)
-        return await self.given(fake, name, args)
-
-    async def model(self, request: ModelRequest) -> Any:
-        """The value of a model operation."""
-        args = dict(request.arguments)
-        return await self.given(self.pick(request.operation, args), request.operation, args)
-
-    async def agent(self, task: AgentTask) -> Any:
-        """The value of an agent."""
-        args = dict(task.arguments)
-        return await self.given(self.pick(AGENT, args), AGENT, args)
-
-    async def new_plan(self, request: ReplanRequest) -> str:
-        """The text of the plan for a RE-PLAN."""
-        args: dict[str, JSON] = {"reason": request.reason}
-        return str(await self.given(self.pick(REPLAN, args), REPLAN, args))
-
-
-class _Directed(Company):
-    """A company that is told which fake answers the call under way."""
-
-    taken: Fake | None = None
-
-    def pick(self, name: str, args: Mapping[str, JSON]) -> Fake | None:
-        """The fake that was taken for the call."""
-        return self.taken
-
 
 class _Show:
     """One rehearsed run."""
@@ -417,7 +319,7 @@ class _Show:
         plan: Plan,
         prepared: Prepared,
         ports: Ports,
-        company: _Directed,
+        company: Directed,
         loop: asyncio.AbstractEventLoop,
         replies: Sequence[Reply],
         start: datetime,
@@ -563,12 +465,6 @@ class _Show:
             self._problems.append((ask.step, f"the reply to {headline(ask.asked)!r} does not fit: {wrong}"))
             return 0.0, answered(ask.key, ask.asked, Answer.deny(note=f"it does not fit: {wrong}"))
         return 0.0, answered(ask.key, ask.asked, reply.answer)
-
-
-@cache
-def transforms() -> frozenset[str]:
-    """The tools that are executed as always: they only compute."""
-    return frozenset(tool.spec.name for tool in local_registry((), None))
 
 
 def call_text(tool: str, args: Mapping[str, JSON], inputs: Sequence[JSON] = ()) -> str:

@@ -49,8 +49,8 @@ class FileResult:
     @property
     def marks(self) -> frozenset[Mark]:
         """What all cases together have come by."""
-        done = [result.rehearsal for result in self.results if result.rehearsal is not None]
-        return frozenset().union(*(rehearsal.marks for rehearsal in done))
+        done = (result.rehearsal for result in self.results if result.rehearsal is not None)
+        return frozenset(mark for rehearsal in done for mark in rehearsal.marks)
 
     @property
     def coverage(self) -> Coverage:
