@@ -23,7 +23,6 @@ from callsheet.frontends.structured.lines import REMEDIES, WORDS
 from callsheet.ir import Plan as IrPlan
 from callsheet.ir.diff import diff_plans
 from callsheet.ir.flow import flow_of
-from callsheet.runtime.edits import with_arguments, with_steps
 from callsheet.views.lanes import layout_of
 
 TEXT = """# ltp: 2
@@ -76,8 +75,6 @@ _USES: list[Callable[[IrPlan], object]] = [
     flow_of, layout_of, to_dag, format_dag, format_micro,
     format_plan,
     lambda plan: diff_plans(plan, plan),
-    lambda plan: with_steps(plan, {}),
-    lambda plan: with_arguments(plan, {}),
     lambda plan: Plan(plan).to_micro(),
 ]  # fmt: skip
 
