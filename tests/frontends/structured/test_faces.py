@@ -16,7 +16,6 @@ from callsheet.apps.operations.texts import format_text
 from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.dag import format_dag, parse_dag, to_dag
 from callsheet.frontends.ltp import format_plan, parse
-from callsheet.frontends.micro import format_micro
 from callsheet.frontends.spelling import Syntax, read_plan_text
 from callsheet.frontends.structured.json_shapes import structured_schema
 from callsheet.frontends.structured.lines import REMEDIES, WORDS
@@ -72,10 +71,9 @@ def test_the_reader_of_version_1_names_the_versions() -> None:
 
 
 _USES: list[Callable[[IrPlan], object]] = [
-    flow_of, layout_of, to_dag, format_dag, format_micro,
+    flow_of, layout_of, to_dag, format_dag,
     format_plan,
     lambda plan: diff_plans(plan, plan),
-    lambda plan: Plan(plan).to_micro(),
 ]  # fmt: skip
 
 

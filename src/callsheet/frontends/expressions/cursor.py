@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Generator
+from collections.abc import Collection, Generator
 from contextlib import contextmanager
 from typing import Final, NoReturn
 
@@ -48,6 +48,8 @@ class Cursor(ABC):
         self.text, self.pos, self.end = text, start, end
         self.brackets = 0
         self.depth = 0
+        self.names: Collection[str] = ()
+        """Variables that are written without their `$`, too."""
         self.lone: set[Span] = set()
         """Where `${name}` stands without its `$`: the variable, unless a comprehension binds the name."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Final, NamedTuple, NoReturn
 
@@ -69,12 +70,19 @@ class Reading(NamedTuple):
 
 
 def read_expression(
-    text: str, start: int = 0, end: int | None = None, *, is_whole: bool = True, in_brackets: bool = False
+    text: str,
+    start: int = 0,
+    end: int | None = None,
+    *,
+    is_whole: bool = True,
+    in_brackets: bool = False,
+    names: Collection[str] = (),
 ) -> Reading:
     """Parse the expression at `start`.
 
     `is_whole` demands that it reaches to `end` (blanks and comments aside); `in_brackets` says that it stands
-    inside brackets, where it may go on in the next line. Raises NotAnExpression.
+    inside brackets, where it may go on in the next line; `names` are variables that need no `$`. Raises
+    NotAnExpression.
 
     >>> read_expression("$a.size + 1").expression
     ... # doctest: +NORMALIZE_WHITESPACE
@@ -82,7 +90,7 @@ def read_expression(
            right=Literal(value=1))
     """
     parser = _Parser(text, start, len(text) if end is None else end)
-    parser.brackets = int(in_brackets)
+    parser.brackets, parser.names = int(in_brackets), names
     node = parser.expression()
     found = parser.resolved(parser.bounded(node, start, parser.pos), frozenset())
     at = parser.pos
@@ -93,6 +101,17 @@ def read_expression(
         if parser.pos < parser.end and parser.text[parser.pos] not in "#\n":
             parser.unexpected()
     return Reading(found, at)
+
+
+def read_operand(text: str, start: int, names: Collection[str] = ()) -> Reading:
+    """Parse what stands at `start` as far as no operator joins it: a literal, a path, brackets, a call.
+
+    Raises NotAnExpression.
+    """
+    parser = _Parser(text, start, len(text))
+    parser.names = names
+    node = parser.operation(_POWER)
+    return Reading(parser.resolved(parser.bounded(node, start, parser.pos), frozenset()), parser.pos)
 
 
 def read_hole(text: str, at: int) -> tuple[Hole, int]:
@@ -576,7 +595,7 @@ class _Parser(Cursor):
         """
         match node:
             case Bound(name=name, span=span) if name not in known:
-                if span in self.lone:
+                if span in self.lone or name in self.names:
                     return Variable(name, span)
                 start, end = span or Span(self.pos, self.pos)
                 help_ = f'a variable is written ${name}, a text "{name}"'

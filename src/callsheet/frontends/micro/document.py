@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from callsheet import lazy
 from callsheet.diagnostics import Diagnostic, Severity, Source, Span
-from callsheet.frontends.ltp.words import MARKER, PARALLEL
+from callsheet.frontends.ltp.words import MARKER, PARALLEL, header_of
 from callsheet.frontends.micro.commands import read_command, unknown_verb
 from callsheet.frontends.micro.lines import DECORATION, FENCE, HEAD, Kind, Lines
 from callsheet.frontends.micro.values import Scope
@@ -326,6 +326,10 @@ def parse_micro(
     >>> [step.id for step in plan.steps], plan.steps[1].action.values
     (['S1', 'S2'], (Ref(name='hits', path=()),))
     """
+    if header_of(text) is not None:
+        from callsheet.frontends.micro.blocks import parse_blocks  # noqa: PLC0415 - only for version 2
+
+        return parse_blocks(text, name, strict=strict)
     with gc_paused(len(text) >= _LARGE):
         return _parse(text, name, strict, variables)
 

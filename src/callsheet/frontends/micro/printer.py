@@ -63,6 +63,10 @@ def format_micro(plan: Plan) -> str:
     memory_stats
     respond
     """
+    if plan.tree is not None:
+        from callsheet.frontends.micro.blocks import format_blocks  # noqa: PLC0415 - only for version 2
+
+        return format_blocks(plan)
     flat(plan, "Micro-CLI")
     if not plan.steps:
         raise _refuse("a plan without steps", "add a step")

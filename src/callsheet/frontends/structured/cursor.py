@@ -70,7 +70,12 @@ _STORED = lazy.pattern(rf"\)\s*>\s*\$({NAME})\Z")
 class Cursor(Reader):
     """A reader of the parts of statements; what it cannot read is a diagnostic and a `Stop`."""
 
-    __slots__ = ()
+    __slots__ = ("bare_names",)
+
+    def __init__(self, text: str, pos: int = 0) -> None:
+        super().__init__(text, pos)
+        self.bare_names: frozenset[str] = frozenset()
+        """Variables that are written without their `$`, too."""
 
     # ------------------------------------------------------------ words
 
@@ -126,7 +131,9 @@ class Cursor(Reader):
     def expression(self, *, in_brackets: bool = False) -> Expression:
         """The expression at the position."""
         try:
-            reading = read_expression(self.text, self.pos, is_whole=False, in_brackets=in_brackets)
+            reading = read_expression(
+                self.text, self.pos, is_whole=False, in_brackets=in_brackets, names=self.bare_names
+            )
         except NotAnExpression as error:
             raise self._not_an_expression(error, in_brackets=in_brackets) from None
         if self.text.find("\n", self.pos, reading.end) >= 0:

@@ -37,12 +37,17 @@ def read_structured(text: str, name: str = "<plan>", *, strict: bool = False) ->
     >>> [type(one).__name__ for one in result.plan.tree.body], result.diagnostics
     (['Let', 'Say'], ())
     """
-    with gc_paused(len(text) >= _LARGE):
-        return _read(text, name, strict)
+    return read_document(Document(text), name, strict=strict)
 
 
-def _read(text: str, name: str, strict: bool) -> ParseResult:
-    document = Document(text)
+def read_document(document: Document, name: str, *, strict: bool) -> ParseResult:
+    """What a reader of a text makes of it."""
+    with gc_paused(len(document.text) >= _LARGE):
+        return _read(document, name, strict)
+
+
+def _read(document: Document, name: str, strict: bool) -> ParseResult:
+    text = document.text
     tree = document.read()
     diagnostics = document.diagnostics
     diagnostics.extend(hidden_characters(text))

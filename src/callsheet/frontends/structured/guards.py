@@ -92,11 +92,12 @@ def _read_short(reader: BlockReader, comments: list[str], *, of_loop: bool = Fal
 
 def read_foreach(reader: BlockReader, own: str, start: int, comments: list[str]) -> Foreach:
     """`?FOREACH ($x IN list) { … } > $list`, or with THEN and a call."""
-    if reader.skip() != "(":
-        raise reader.error(
-            "LTP016", "expected the list in parentheses", help="write ?FOREACH ($x IN $list) {"
-        )
-    reader.open()
+    in_brackets = reader.skip() == "("
+    opening = reader.pos
+    if in_brackets:
+        reader.open()
+    elif reader.at_line_end():
+        raise reader.error("LTP016", "the list is missing", help="write ?FOREACH ($x IN $list) {")
     var = reader.variable("for the item")
     if reader.skip() == ",":
         help_ = "an item has one name: ?FOREACH ($pair IN $table.items()) {, then $pair[0] and $pair[1]"
@@ -105,9 +106,13 @@ def read_foreach(reader: BlockReader, own: str, start: int, comments: list[str])
         raise reader.error("LTP016", "IN is missing", help="write ?FOREACH ($x IN $list) {")
     if reader.skip() == ")":
         raise reader.error("LTP016", "the list is missing", help="write ?FOREACH ($x IN $list) {")
-    source = reader.expression(in_brackets=True)
-    reader.expect(")", "after the list of ?FOREACH")
-    reader.depth -= 1
+    source = reader.expression(in_brackets=in_brackets)
+    if in_brackets:
+        reader.expect(")", "after the list of ?FOREACH")
+        reader.depth -= 1
+    else:
+        written = f"({reader.text[opening : reader.pos]})"
+        reader.loose("LTP112", "the list is written in parentheses", opening, reader.pos, written)
     limit, in_order, together, most = _loop_options(reader)
     reader.head_comments(start, comments)
     if reader.takes("THEN"):
@@ -117,8 +122,8 @@ def read_foreach(reader: BlockReader, own: str, start: int, comments: list[str])
             start,
             comments,
         )
-    opening, remark = reader.open_block("?FOREACH ($x IN $list)")
-    body = reader.block(opening, comments)
+    brace, remark = reader.open_block("?FOREACH ($x IN $list)")
+    body = reader.block(brace, comments)
     into = reader.into() if reader.goes_on(">") else None
     recovery = read_recovery(reader, comments)
     return Foreach(
