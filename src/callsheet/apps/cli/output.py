@@ -16,13 +16,13 @@ from typing import Any, TextIO, cast
 import click
 
 from callsheet.apps.cli.terminal import is_terminal
-from callsheet.apps.rendering.annotations import Format
 from callsheet.apps.rendering.values import escape_terminal_text, without_controls
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, render_all, to_json
 
 
 def output_format(command: Callable[..., Any]) -> Callable[..., Any]:
     """A decorator for the options `--format` and `--json`, given to a command as its argument `shape`."""
+    from callsheet.apps.rendering.annotations import Format  # noqa: PLC0415 - few commands have the option
 
     @functools.wraps(command)
     def with_format(*, shape: str, as_json: bool, **values: Any) -> Any:
