@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from callsheet import Policy, PolicyRefused, RunStatus, Runtime
-from callsheet.api.branching import ForkOptions, RerunOptions
+from callsheet.api.branching import ForkOptions, RerunOptions, UndoOptions
 
 LEAKS = 'S1: @READ_FILE (path="notes.txt") > $a\nS2: @WEB_SEARCH (query=$a) > $b'
 DOUBLES = 'S1: @CALC ("$n * 2") > $twice\nS2: @RESPOND ($twice)'
-OPTIONS = {"rerun_sync": RerunOptions, "fork_sync": ForkOptions}
+OPTIONS = {"rerun_sync": RerunOptions, "fork_sync": ForkOptions, "undo_sync": UndoOptions}
 SYNC_METHODS = sorted(name for name in dir(Runtime) if name.endswith("_sync") and not name.startswith("_"))
 NEEDS_AN_EVENT_LOOP = {"create_plan": {"call"}, "tail": {"follow"}}
 """Arguments that make sense only with an event loop: the context of a tool's call, and waiting for events."""

@@ -18,13 +18,13 @@ PACKAGE = json.loads((FOLDER / "package.json").read_text(encoding="utf-8"))
 
 def test_languages_match_those_of_server() -> None:
     named = {language["id"]: language for language in PACKAGE["contributes"]["languages"]}
-    assert set(named) == set(LANGUAGES)
+    assert {*named, "python"} == set(LANGUAGES)  # VS Code itself knows Python
     for name, language in named.items():
         assert all(
             syntax_of(Path(f"p{suffix}"), None) == LANGUAGES[name] for suffix in language["extensions"]
         )
     client = (FOLDER / "client" / "extension.js").read_text(encoding="utf-8")
-    assert {*re.findall(r'"(ltp|callsheet-\w+)"', client)} == set(LANGUAGES)
+    assert {*re.findall(r'"(ltp|python|callsheet-\w+)"', client)} == set(LANGUAGES)
     patterns = re.findall(r'pattern: "([^"]+)"', client)
     assert PACKAGE["activationEvents"] == [
         *(f"onLanguage:{name}" for name in LANGUAGES),

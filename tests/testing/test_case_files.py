@@ -17,6 +17,7 @@ from callsheet.testing import read_cases, run_file
 from callsheet.testing.cassette import toml
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
+PLANS = Path(__file__).parent / "plans"
 GOOD = """
 [[fakes]]
 tool = "list_messages"
@@ -50,7 +51,7 @@ answer = "The inbox is empty."
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("inbox.ltp", "inbox_tools.py", "approval.ltp"):
-        shutil.copy(EXAMPLES / name, tmp_path)
+        shutil.copy(PLANS / name, tmp_path)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

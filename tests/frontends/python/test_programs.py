@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from tests.frontends.python.office import cpython, interpreted, on_machine
 
+from callsheet import Plan
 from callsheet.frontends.python import read_python
 
 
@@ -55,6 +56,22 @@ def test_plan_does_on_machine_what_cpython_does(name: str) -> None:
         assert ordered(made) == ordered(calls)
     else:
         assert made == calls
+
+
+_RAISES = {"CHK120"}
+"""What a program catches itself, a KeyError of a literal, is an error of `check`."""
+
+
+def test_check_refuses_no_program_that_runs() -> None:
+    told = {
+        (name, found.code, found.message)
+        for programs in (PROGRAMS, ON_MACHINE)
+        for name, source in programs.items()
+        if (read := read_python(source)).plan is not None  # one with more arguments needs the catalogue
+        for found in Plan(read.plan).check().diagnostics
+        if found.is_error and found.code != "TOL001" and found.code not in _RAISES
+    }
+    assert told == set()
 
 
 def test_name_of_a_comprehension_is_no_tool_where_no_tools_are_known() -> None:

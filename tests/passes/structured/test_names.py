@@ -67,6 +67,12 @@ GOOD: dict[str, tuple[Statement, ...]] = {
     "SET of an outer variable": (let("n", "0"), each("m", "[1]", put("n", "$n + $m")), respond("$n")),
     "UNTIL sees the body": (until("$x == 1", let("x", "1")), respond("$x")),
     "WHILE sees what was before": (let("x", "1"), during("$x < 5", let("x", "$x + 1")), respond("$x")),
+    "a variable that tells that TRY came to its end": (
+        let("done", "False"),
+        attempt(call("T"), let("done", "True"), fails=handle(let("x", "1"))),
+        when("$done", let("x", "2")),
+        respond("$x"),
+    ),
     "TRY sets": (attempt(let("x", "1"), fails=handle(let("x", "2"))), respond("$x")),
     "FINALLY sees what was before": (
         let("a", "1"),
@@ -106,6 +112,24 @@ BAD: dict[str, tuple[str, tuple[Statement, ...]]] = {
     "unknown": ("CHK001", (respond("$x"),)),
     "before": ("CHK002", (say(Word.NOTE, "$x"), let("x", "1"))),
     "one branch": ("CHK003", (when("1 < 2", let("x", "1")), respond("$x"))),
+    "a variable that tells something else": (
+        "CHK003",
+        (
+            let("done", "False"),
+            attempt(call("T"), let("done", "True"), fails=handle(say(Word.NOTE, "1"))),
+            when("$done", let("x", "2")),
+            respond("$x"),
+        ),
+    ),
+    "a variable that a handler makes true, too": (
+        "CHK003",
+        (
+            let("done", "False"),
+            attempt(call("T"), let("done", "True"), fails=handle(let("x", "1"), let("done", "True"))),
+            when("not $done", respond("1")),
+            respond("$x"),
+        ),
+    ),
     "a handler that does not set": (
         "CHK003",
         (call("T", into="x", fails=handle(say(Word.NOTE, "1"))), respond("$x")),

@@ -373,6 +373,7 @@ class Computation:
         done = flow.run(body)
         reads = set(self._with_captured(flow.exposed))
         bound = {name for one in body for name in names_bound(one)} & self.names
+        reads -= bound - set(before) - set(flow.exposed)  # a local function reads what is set first here
         changed = [node for one in body for node in self.sharing.changed(one)]
         touched = {name for name in needed if name in self.names and self.sharing.reaches(name, changed)}
         outputs = sorted(

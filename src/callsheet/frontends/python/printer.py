@@ -54,7 +54,8 @@ def print_python(plan: Plan) -> tuple[str, tuple[Diagnostic, ...]]:
     >>> plan = read_python('async def main(n: int):\\n    return await score(n=n)').require()
     >>> print(print_python(plan)[0], end="")
     async def main(n: int):
-        return await score(n=n)
+        score_1 = await score(n=n)
+        return score_1
     """
     if plan.tree is None:
         refuse("a plan of version 1 as Python", "callsheet upgrade writes it as version 2", None)

@@ -90,6 +90,8 @@ class Flow:
         self.returns: dict[str, list[Shape]] = {}
         """What each sub-plan returns."""
         self.told: dict[tuple[str, str], None] = {}
+        self.flagged: tuple[str, Changes, Changes] | None = None
+        """The variable that tells whether the block before came to its end, and what is so in both cases."""
 
     # ------------------------------------------------------------ variables
 
@@ -231,7 +233,11 @@ class Flow:
     def block(self, block: Block) -> None:
         """Go through the statements of a block; those that are never reached are told and left out."""
         for number, one in enumerate(block):
+            if not isinstance(one, If):
+                self.flagged = None  # it counts directly behind its block
             self.one(one)
+            if not isinstance(one, Try):
+                self.flagged = None
             if self.state.is_dead and number + 1 < len(block):
                 behind = block[number + 1]
                 message = f"{behind.id} is never reached: {one.id} goes elsewhere in any case"
@@ -454,19 +460,29 @@ class Flow:
     # ------------------------------------------------------------ blocks
 
     def branches(self, one: If) -> None:
-        """?IF: what all branches that go on have set."""
-        mark = self.state.mark()
+        """?IF: what all branches that go on have set.
+
+        Behind a block with handlers, `?IF ($done)` of the variable that its last line makes true is where it
+        came to its end: one of the handlers was executed otherwise.
+        """
+        mark, (flagged, self.flagged) = self.state.mark(), (self.flagged, None)
         outcomes: list[Changes] = []
+        first = one.branches[0].condition
+        is_flag = flagged is not None and isinstance(first, Variable) and first.name == flagged[0]
         for branch in one.branches:
             typer = self.typer(one)
             typer.data(branch.condition)
             inner = self.state.mark()
+            if flagged is not None and is_flag and branch is one.branches[0]:
+                self.state.apply(flagged[1])
             self.learn(typer.tests(branch.condition, truth=True))
             self.block(branch.body)
             if not self.state.is_dead:
                 outcomes.append(self.state.changes(mark))
             self.state.undo(inner)
             self.state.is_dead = False
+            if flagged is not None and is_flag and branch is one.branches[0]:
+                self.state.apply(flagged[2])
             self.learn(typer.tests(branch.condition, truth=False))
         if one.otherwise is not None:
             self.block(one.otherwise)

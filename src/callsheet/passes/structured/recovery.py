@@ -5,7 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, assert_never
 
-from callsheet.ir.tree import Block, GoOn, Leave, Parallel, Recovery, Repeat, Skip, Statement, Try, Use
+from callsheet.ir.expr import Literal
+from callsheet.ir.tree import (
+    Block,
+    GoOn,
+    Leave,
+    Let,
+    Parallel,
+    Recovery,
+    Repeat,
+    Skip,
+    Statement,
+    Try,
+    Use,
+    statements,
+    variables_set,
+)
 from callsheet.passes.structured.shapes import FAILURE, NOTHING, Shape, widened
 from callsheet.passes.structured.state import Changes, Holding, joined
 
@@ -56,9 +71,25 @@ def recovered(
         if not flow.state.is_dead:
             outcomes.append(made)
         flow.state.is_dead = False
+    flow.flagged = None
+    flag = None if recovery.final is not None else _flag_of(one, recovery)
+    if flag is not None and not is_dead and len(outcomes) > 1:
+        flow.state.merge(outcomes[1:])
+        flow.flagged = flag, done, flow.state.undo(mark)
     flow.state.merge(outcomes)
     if recovery.final is not None:
         final(flow, recovery.final, before, mark)
+
+
+def _flag_of(one: Statement, recovery: Recovery) -> str | None:
+    """The variable that tells whether a block came to its end: the last thing there is to make it true."""
+    if not isinstance(one, Try) or not one.body:
+        return None
+    last = one.body[-1]
+    if not isinstance(last, Let) or last.value != Literal(True):
+        return None
+    inside = (*one.body[:-1], *(each for handler in recovery.handlers for each in handler.body))
+    return None if any(last.name in variables_set(each) for each in statements(inside)) else last.name
 
 
 def remedy(
