@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.machine.agents.solving import FACTS as AGENTS
-from tests.machine.agents.solving import act, acts, agent
+from tests.machine.agent_loops.solving import FACTS as AGENTS
+from tests.machine.agent_loops.solving import act, acts, agent
 from tests.machine.monitor.guarding import Guarded
 
 from callsheet.ir.labels import LITERAL, read_label

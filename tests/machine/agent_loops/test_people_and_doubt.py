@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.machine.agents.solving import FACTS, PLAN, act, acts, done, question
+from tests.machine.agent_loops.solving import FACTS, PLAN, act, acts, done, question
 from tests.machine.driving import Bench, plan_of
 
 from callsheet.ir import Effect

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.machine.agents.solving import agent
+from tests.machine.agent_loops.solving import agent
 from tests.machine.driving import Bench
 
 from callsheet.machine import CallModel, Limits

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.machine.agents.solving import FACTS, act, acts, agent, done, question
+from tests.machine.agent_loops.solving import FACTS, act, acts, agent, done, question
 from tests.machine.driving import Bench
 
 from callsheet.ir import JSON

@@ -8,8 +8,8 @@ from typing import TypeAlias
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from tests.machine.agents.test_laws import FACTS as AGENT_FACTS
-from tests.machine.agents.test_laws import plans as agent_plans
+from tests.machine.agent_loops.test_laws import FACTS as AGENT_FACTS
+from tests.machine.agent_loops.test_laws import plans as agent_plans
 from tests.machine.test_graph import graphs
 from tests.plans import FACTS, LIMITS, duration, plan_of, plan_texts
 from tests.trace.lineage.recording import INPUTS, Recorded, marked_outcome, marks
