@@ -170,6 +170,18 @@ def test_only_what_was_called_from_a_step_on_and_the_rest_later(runtime: Runtime
         runtime.undo_sync("undo-r", effects=True)
 
 
+def test_a_run_that_is_called_like_an_undoing_is_none(runtime: Runtime, world: World) -> None:
+    """As the undoing of another run with a long id is called, of which the beginning is the same."""
+    first, second = ("r" * 60 + end for end in "ab")
+    for run_id in (first, second):
+        runtime.run_sync("S1: @ADD (value=5) > $a", run_id=run_id)
+    runtime.run_sync("S1: @LOOK", run_id="undo-x")
+    runtime.run_sync("S1: @ADD (value=5) > $a", run_id="x")
+    for run_id in (first, second, "x"):
+        runtime.undo_sync(run_id, effects=True)
+    assert world.values == {1: 10, 2: 20}
+
+
 def test_plans_of_version_1_are_undone_as_well(runtime: Runtime, world: World) -> None:
     runtime.run_sync("S1: @ADD (value=5) > $a\nS2: @PUT (id=$a.id, value=6) > $b", run_id="r")
     assert world.values == {1: 10, 2: 20, 3: 6}

@@ -27,7 +27,7 @@ from callsheet.machine.tree.variables import (
 )
 from callsheet.runtime import tree_edits
 from callsheet.sealing.known import Known
-from callsheet.sealing.masking import mask_value
+from callsheet.sealing.masking import Finder, mask_value
 from callsheet.sealing.sealer import is_sealed
 from callsheet.store import EventType, Journal, JournalError
 from callsheet.store.branch import is_fed_to_machine, state_at
@@ -73,8 +73,12 @@ class ParentHistory:
 
     def finds_in(self, value: JSON) -> bool:
         """Whether a value contains a known secret."""
-        finder = self._journal.sealer(self.parent.run_id, self.text).finder.knowing(self.known())
-        return mask_value(value, finder) != value
+        return mask_value(value, self.finder()) != value
+
+    def finder(self, known: Known | None = None) -> Finder:
+        """Finds the secrets of the parent, for whoever looks for them in many values; `known`, if given."""
+        known = self.known() if known is None else known
+        return self._journal.sealer(self.parent.run_id, self.text).finder.knowing(known)
 
     def first(self) -> Start:
         """What the parent was started with, with its tools at their current places."""

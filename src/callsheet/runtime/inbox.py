@@ -168,9 +168,9 @@ def answer_run(
 
 def _program(journal: Journal, ask: PendingAsk, shown: str) -> list[dict[str, JSON]]:
     """What a yes to the further calls of a plan covers; `shown` is the hash of what was shown of them."""
-    from callsheet.runtime.program_question import program_question  # noqa: PLC0415 - brings the proof
+    from callsheet.runtime.program_question import program_questions  # noqa: PLC0415 - brings the proof
 
-    question = program_question(journal, ask.run_id, ask.key, ask.digest)
+    question = program_questions(journal, ask.run_id, [(ask.key, ask.digest)]).get(ask.digest)
     if question is None or question.digest != shown:
         raise not_asked(
             f"the further calls of run {ask.run_id} have changed since they were shown",
@@ -229,14 +229,15 @@ def precedents_of(journal: Journal, asks: Sequence[PendingAsk]) -> dict[str, str
 
 def programs_of(journal: Journal, asks: Sequence[PendingAsk]) -> dict[str, ProgramQuestion]:
     """For each call that waits, by its digest: the further calls of its plan that will ask, if any."""
-    from callsheet.runtime.program_question import program_question  # noqa: PLC0415 - brings the proof
+    from callsheet.runtime.program_question import program_questions  # noqa: PLC0415 - brings the proof
 
     found: dict[str, ProgramQuestion] = {}
+    open_calls: dict[str, list[tuple[str, str]]] = {}
     for ask in asks:
         if ask.kind == "approval" and not ask.answer and not ask.is_answered:
-            question = program_question(journal, ask.run_id, ask.key, ask.digest)
-            if question is not None:
-                found[ask.digest] = question
+            open_calls.setdefault(ask.run_id, []).append((ask.key, ask.digest))
+    for run_id, asked in open_calls.items():
+        found |= program_questions(journal, run_id, asked)
     return found
 
 

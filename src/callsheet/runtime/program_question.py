@@ -12,7 +12,7 @@ other call is asked about when its turn comes, and the question says so.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, cast
@@ -103,28 +103,41 @@ def is_whole(value: Foreseen) -> bool:
     return not isinstance(value, Unknown | Text | Items | Fields)
 
 
-def program_question(journal: Journal, run_id: str, key: str, digest: str) -> ProgramQuestion | None:
-    """The question about a plan's further calls, beside the open one with this key and digest.
+def program_questions(
+    journal: Journal, run_id: str, asked: Iterable[tuple[str, str]]
+) -> dict[str, ProgramQuestion]:
+    """The question about a plan's further calls beside each open one of a run, by the digest of that one.
 
-    None if there is no further call that a yes could cover: then it would say nothing. None also for a run
-    with sealed values, of which nothing may be shown here: each of its calls is asked about with what it
-    shows.
+    `asked` are the keys and digests of the open ones. There is none where no further call is that a yes could
+    cover: then it would say nothing. There is none either for a run with sealed values, of which nothing may
+    be shown here: each of its calls is asked about with what it shows.
     """
+    ahead = _calls_ahead(journal, run_id)
+    questions = ((digest, _beside(ahead, key, digest)) for key, digest in asked)
+    return {digest: question for digest, question in questions if question is not None}
+
+
+def _calls_ahead(journal: Journal, run_id: str) -> list[FurtherCall]:
+    """The calls of a run that wait for an answer or will ask, apart from those that were answered."""
     try:
         plan = journal.plan_of(journal.find_run(run_id).plan_hash)
         if plan.tree is None:
-            return None
+            return []
         if any(is_sealed(row.body) for row in journal.events(run_id)):
-            return None
+            return []
         folded = fold_run(journal, run_id, plan)
         finished = calls_of(journal, run_id)
     except JournalError:
-        return None
+        return []
     if folded.machine.program.plan.tree is None or folded.has_diverged:
-        return None
-    answered = (row.key for row in journal.question_events(run_id) if row.type is EventType.SIGNAL)
-    ahead = _Ahead(folded, KeptCalls(plan, finished), {key, *answered})
-    calls = ahead.calls(plan)
+        return []
+    answered = {row.key for row in journal.question_events(run_id) if row.type is EventType.SIGNAL}
+    return _Ahead(folded, KeptCalls(plan, finished), answered).calls(plan)
+
+
+def _beside(ahead: Sequence[FurtherCall], key: str, digest: str) -> ProgramQuestion | None:
+    """What is further of these calls beside the one with this key; None if a yes could cover none."""
+    calls = [call for call in ahead if call.key != key]
     listed = calls[:MOST_LISTED]
     if not any(call.alone is None for call in listed):
         return None
@@ -261,20 +274,3 @@ def _argument(name: str, value: Foreseen, label: Label) -> Argument:
 
 def _size(value: object) -> int:
     return len(json.dumps(value, ensure_ascii=False, default=str))
-
-
-def placeholders(value: Foreseen) -> Iterator[Unknown]:
-    """What is not known of a value."""
-    match value:
-        case Unknown():
-            yield value
-        case Text(parts=parts):
-            yield from (each for each in parts if isinstance(each, Unknown))
-        case Items(items=items):
-            for each in items:
-                yield from placeholders(each)
-        case Fields(pairs=pairs):
-            for _, each in pairs:
-                yield from placeholders(each)
-        case _:
-            return

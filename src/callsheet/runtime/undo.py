@@ -25,6 +25,7 @@ from callsheet.policy.model import Policy
 from callsheet.runtime.edits import ParentHistory
 from callsheet.runtime.forking import parent_of
 from callsheet.sealing.known import Known
+from callsheet.sealing.masking import mask_value
 from callsheet.store import EventType, Journal, JournalError
 from callsheet.store.events import Event as Row
 from callsheet.store.folded import Folded
@@ -185,6 +186,8 @@ def prepare_undo(
     made = _MadeCalls(history, parent)
     calls = _from(made.calls, start, parent.run_id)
     before = _earlier_undoings(journal, parent.run_id)
+    known = history.known()
+    finder = history.finder(known)
     reversals: list[Reversal] = []
     irreversible: list[Irreversible] = []
     undone = 0
@@ -201,7 +204,7 @@ def prepare_undo(
         if isinstance(found, Irreversible):
             irreversible.append(found)
         else:
-            hidden = frozenset(name for name, value in found.args.items() if history.finds_in(value))
+            hidden = frozenset(n for n, value in found.args.items() if mask_value(value, finder) != value)
             reversals.append(replace(found, secret=hidden))
     label = LITERAL
     for each in reversals:
@@ -214,7 +217,7 @@ def prepare_undo(
         undone,
         made.inherited,
         before.unfinished,
-        history.known(),
+        known,
         first.policy,
         label,
     )
@@ -350,6 +353,8 @@ def _label_of(folded: Folded, key: str) -> Label:
 
 
 class _Before(NamedTuple):
+    """What earlier undoings of a run have done, the id of the next, and the one that has not ended."""
+
     fates: Mapping[int, tuple[Fate, str]]
     """What became of the reversals of calls, by the event of the call, and the run that made them."""
     next_id: str
@@ -364,9 +369,12 @@ def _earlier_undoings(journal: Journal, run_id: str) -> _Before:
         if not journal.parts.reader.runs.has(name):
             return _Before(fates, name, None)
         info = journal.find_run(name)
+        history = ParentHistory(journal, info)
+        if history.first().launch.get(UNDOES) != run_id:  # somebody has called another run so
+            number += 1
+            continue
         if not info.status.is_final:
             return _Before(fates, name, name)
-        history = ParentHistory(journal, info)
         for call in _MadeCalls(history, info, even_reads=True).calls:
             if call.step.startswith(_STEP):
                 fates[int(call.step.removeprefix(_STEP))] = call.fate, name

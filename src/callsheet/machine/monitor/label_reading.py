@@ -69,8 +69,8 @@ class LabelReading:
         self._places = {id_: place for place, id_ in enumerate(self._ids)}
         self._bodies: dict[str, Body] = {}
         self._outer: dict[str, frozenset[str]] = {}
-        self._names: dict[int, tuple[str, ...]] = {}
-        """The variables of expressions of the plan, by their identities: the plan outlives this."""
+        self._names: dict[int, tuple[Expression, tuple[str, ...]]] = {}
+        """Expressions with their variables, by identity; being held here, none gets that of another."""
         self._timed: set[int] = set()
         """The expressions among them that ask for the time, which all calls and decisions lead to."""
         self.clock = LITERAL
@@ -168,12 +168,12 @@ class LabelReading:
 
     def names_of(self, node: Expression) -> tuple[str, ...]:
         """The variables that an expression of the plan reads."""
-        names = self._names.get(id(node))
-        if names is None:
-            names = self._names[id(node)] = variables_in(node)
+        known = self._names.get(id(node))
+        if known is None:
+            known = self._names[id(node)] = node, variables_in(node)
             if any(asks_time(one) for one in nodes(node)):
                 self._timed.add(id(node))
-        return names
+        return known[1]
 
     def _is_plain(self, scope: Scope, node: Expression) -> bool:
         """Whether nothing that an expression reads has a label, so that nothing need be worked out."""

@@ -109,12 +109,14 @@ def results_under_way(run: Run) -> list[tuple[str, list[Any], list[int]]]:
 
 def secret_under_way(run: Run) -> set[str]:
     """The names of the variables of items and sub-plans under way whose labels are secret."""
-    labels = getattr(run.tree, "labels", None)
+    from callsheet.machine.monitor.trees import TreeMonitor  # noqa: PLC0415 - only under a policy
+
     found: set[str] = set()
-    for place, act in scopes_under_way(run).items():
-        if labels is not None and place and act.labels is not None:
-            scope = act.labels
-            found |= {f"{place}/{n}" for n, (label, _) in labels.finals(scope).items() if label.is_secret}
+    if isinstance(run.monitor, TreeMonitor):
+        for place, act in scopes_under_way(run).items():
+            if place and act.labels is not None:
+                known = run.monitor.labels.finals(act.labels)
+                found |= {f"{place}/{name}" for name, (label, _) in known.items() if label.is_secret}
     return found
 
 
