@@ -143,6 +143,11 @@ async def _keeping(journal: Journal, run_id: str, what: Revised, rules: BranchRu
     )  # fmt: skip
 
 
+def why_superseded(new_id: str) -> str:
+    """Why a run has ended that another one with an edited plan goes on for."""
+    return f"run {new_id} goes on for it, with an edited plan"
+
+
 async def supersede(journal: Journal, run_id: str, new_id: str) -> None:
     """End a run that another one with an edited plan goes on for; one that has ended stays as it is.
 
@@ -150,7 +155,7 @@ async def supersede(journal: Journal, run_id: str, new_id: str) -> None:
     """
     if journal.find_run(run_id).status.is_final:
         return
-    if await cancel_run(journal, run_id, f"run {new_id} goes on for it, with an edited plan") is None:
+    if await cancel_run(journal, run_id, why_superseded(new_id)) is None:
         raise JournalError("JRN004", f"run {run_id} is still under way in another process")
 
 

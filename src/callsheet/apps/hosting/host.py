@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import NamedTuple, TypeVar
 
 from callsheet.api.arguments import id_of_run
-from callsheet.api.run_branches import Fork, Rerun, Revised, record_branch
+from callsheet.api.run_branches import Fork, Rerun, Revised, record_branch, why_superseded
 from callsheet.api.run_service import cancel, check_plan_file, decide, record
 from callsheet.apps.hosting.left_runs import LeftRuns, runs_left_by
 from callsheet.apps.hosting.recorded import RunSource, RunState, follow, recorded_outcome
@@ -164,8 +164,8 @@ class Host:
         new_id = id_of_run(name)
         if isinstance(what, Revised) and what.verb == "resume":
             made.require_consent(effects, _ALLOW)
-            reason = f"run {new_id} goes on for it, with an edited plan"
-            if not self.info(run_id).status.is_final and await self.cancel(run_id, reason) is None:
+            is_final = self.info(run_id).status.is_final
+            if not is_final and await self.cancel(run_id, why_superseded(new_id)) is None:
                 raise JournalError("JRN004", f"run {run_id} is still under way")
         with self._queue.reserved():
             ended = await record_branch(
