@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import shutil
@@ -11,7 +12,7 @@ from xml.etree import ElementTree
 import pytest
 from click.testing import CliRunner, Result
 
-from callsheet import CallsheetError
+from callsheet import CallsheetError, ChatModel, Runtime, tool
 from callsheet.apps.cli.main import main
 from callsheet.testing import read_cases, run_file
 from callsheet.testing.cassette import toml
@@ -46,6 +47,7 @@ name = "an empty inbox"
 fakes = [{ tool = "list_messages", answer = [] }]
 answer = "The inbox is empty."
 """
+TAPE = '{"kind": "callsheet.cassette", "version": 1, "calls": %s}'
 
 
 @pytest.fixture
@@ -137,6 +139,29 @@ def test_a_wrong_file_is_an_error_with_its_place(folder: Path, change: tuple[str
     assert caught.value.diagnostics[0].code == "TST001"
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[1", "is not JSON"),
+        ("[1]", "is no cassette"),
+        ('{"kind": "callsheet.cassette", "version": 9}', "has the version 9"),
+        (TAPE % "3", "calls must be a list of tables"),
+        (TAPE % "[3]", "each of calls in the case 'an empty inbox': the cassette tape.json must be a table"),
+        (TAPE % '[{"too": 1}]', "call 1 has an unknown key 'too'"),
+        (TAPE % '[{"args": {}}]', "call 1 does not name its tool"),
+        (TAPE % '[{"tool": 3}]', "call 1: tool must be a text"),
+        (TAPE % '[{"tool": "a", "args": 3}]', "call 1: args must be a table"),
+        (TAPE % '[{"tool": "a", "error": "x", "kind": "ODD"}]', "kind must be TIMEOUT or SCHEMA"),
+    ],
+)
+def test_a_damaged_cassette_is_an_error_with_its_place(folder: Path, text: str, message: str) -> None:
+    (folder / "tape.json").write_text(text)
+    path = write(folder, GOOD.replace('answer = "The inbox', 'cassette = "tape.json"\nanswer = "The inbox'))
+    with pytest.raises(CallsheetError, match=re.escape(message)) as caught:
+        read_cases(path)
+    assert caught.value.diagnostics[0].code == "TST001"
+
+
 def test_without_a_plan_beside_it_the_file_has_to_name_one(folder: Path) -> None:
     with pytest.raises(CallsheetError, match=r"no plan other\.ltp"):
         read_cases(write(folder, GOOD, "other.test.toml"))
@@ -221,6 +246,26 @@ def test_no_secret_is_in_a_recorded_case_and_large_answers_are_left_out_with_a_w
     small = callsheet("record", "last", "--name", "small", "--max-bytes", "100", *journal)
     assert small.exit_code == 1
     assert "left out: the answer of S1 @LOOK" in small.output
+
+
+def test_a_timeout_and_the_answer_of_an_agent_become_cases_that_pass(folder: Path) -> None:
+    @tool(effect="read", timeout=0.01)
+    async def slow() -> int:
+        await asyncio.sleep(5)
+        return 1
+
+    turns = iter(['{"tool": "slow", "args": {}}', '{"finish": "not today"}'])
+    timeout = "TRY {\n  S1: @SLOW > $a\n} ON_FAIL TIMEOUT {\n"
+    plan = (
+        f'# ltp: 2\n{timeout}  S2: @AGENT_SOLVE (goal="find it", tools=["slow"]) > $b\n  @RESPOND ($b)\n}}\n'
+    )
+    write(folder, plan, "late.ltp")
+    runtime = Runtime([slow], model=ChatModel(lambda messages: next(turns)), journal=folder / "runs.db")
+    done = runtime.run_sync(folder / "late.ltp")
+    assert done.answer == "not today"
+    made = callsheet("record", "last", "--journal", str(folder / "runs.db"))
+    assert made.exit_code == 0, made.output
+    assert "the calls that the agent of S2 made" in made.output
 
 
 def test_a_run_that_has_not_ended_is_no_case(folder: Path) -> None:

@@ -6,7 +6,6 @@ CallsheetError (TST001) that names the place. The file is read strictly: a missp
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -127,6 +126,7 @@ _CASE_KEYS = (
 _FAKE_KEYS = ("tool", "args", "answer", "fails", "kind", "lost", "seconds", "times")
 _REPLY_KEYS = ("to", "answer", "approve", "nobody", "by", "note")
 _CALL_KEYS = ("tool", "args")
+_RECORDED_KEYS = ("tool", "args", "answer", "error", "kind")
 _HEADER = re.compile(r"^[ \t]*\[\[[ \t]*cases[ \t]*\]\]", re.MULTILINE)
 
 
@@ -284,12 +284,40 @@ class _Reader:
         named = self._text(where, table, "cassette")
         if named is None:
             return ()
+        where = f"{where}: the cassette {named}"
         try:
-            return cassette_fakes((self._path.parent / named).read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError) as error:
-            raise self._wrong(f"{where}: the cassette {named} cannot be read: {error}") from error
+            data: Any = read_json((self._path.parent / named).read_text(encoding="utf-8"))
+        except OSError as error:
+            raise self._wrong(f"{where} cannot be read: {error.strerror or error}") from error
+        except UnicodeDecodeError as error:
+            raise self._wrong(f"{where} cannot be read: it is not UTF-8 text") from error
+        except NotJson as error:
+            raise self._wrong(f"{where} is not JSON: {error}") from error
+        if not isinstance(data, dict) or cast("dict[str, Any]", data).get("kind") != CASSETTE:
+            raise self._wrong(f"{where} is no cassette of callsheet", "`callsheet record RUN` makes one")
+        recorded = cast("dict[str, Any]", data)
+        if recorded.get("version") != 1:
+            raise self._wrong(f"{where} has the version {recorded.get('version')!r}, which is not known here")
+        calls = self._tables(where, recorded, "calls")
+        return tuple(self._recorded(f"{where}, call {number}", one) for number, one in enumerate(calls, 1))
+
+    def _recorded(self, where: str, call: dict[str, Any]) -> Fake:
+        """The fake that answers one recorded call, once."""
+        self._known(where, call, _RECORDED_KEYS)
+        tool = self._text(where, call, "tool")
+        if not tool:
+            raise self._wrong(f"{where} does not name its tool")
+        try:
+            return Fake(
+                tool=tool,
+                args=self._table(f"{where}: args", call.get("args", {})),
+                answer=call.get("answer"),
+                fails=self._text(where, call, "error") or "",
+                kind=cast("Any", self._text(where, call, "kind") or ""),
+                times=1,
+            )
         except ValueError as error:
-            raise self._wrong(f"{where}: the cassette {named} cannot be used: {error}") from error
+            raise self._wrong(f"{where}: {error}") from error
 
     # ------------------------------------------------------------ values
 
@@ -356,26 +384,3 @@ class _Reader:
         if isinstance(value, datetime | date | time):
             raise self._wrong(f"{where}: {value} is a time of TOML, which JSON has not", "write it as a text")
         return cast("JSON", value)
-
-
-def cassette_fakes(text: str) -> tuple[Fake, ...]:
-    """The recorded answers of a cassette; raises ValueError for a text that is none."""
-    try:
-        data: Any = json.loads(text)
-    except ValueError as error:
-        raise ValueError(f"it is not JSON: {error}") from error
-    if not isinstance(data, dict) or cast("dict[str, Any]", data).get("kind") != CASSETTE:
-        raise ValueError("it is not a cassette of callsheet")
-    table = cast("dict[str, Any]", data)
-    if table.get("version") != 1:
-        raise ValueError(f"its version {table.get('version')!r} is not known here")
-    return tuple(
-        Fake(
-            tool=one["tool"],
-            args=one.get("args", {}),
-            answer=one.get("answer"),
-            fails=one.get("error", ""),
-            times=1,
-        )
-        for one in table.get("calls", [])
-    )
