@@ -6,6 +6,7 @@ CallsheetError (TST001) that names the place. The file is read strictly: a missp
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, 
 from callsheet.ir import JSON, canonical_tool_name
 from callsheet.ir.strict_json import NotJson, read_json
 from callsheet.ir.strict_toml import TomlError, read_toml
+from callsheet.machine import Outcome
 from callsheet.runtime.answers import Answer
 from callsheet.testing.fakes import Fake
 from callsheet.testing.rehearsal import START, Reply
@@ -93,7 +95,7 @@ class CaseFile:
     """Points of the plan, in the words of the report on coverage, that no run can come by."""
 
 
-OUTCOMES = ("done", "done_with_failures", "failed", "refused", "cancelled", "waiting", "in_doubt")
+_OUTCOMES = tuple(str(one) for one in Outcome if one is not Outcome.RUNNING)
 
 
 def plan_beside(path: Path) -> Path | None:
@@ -104,6 +106,12 @@ def plan_beside(path: Path) -> Path | None:
 
 def read_cases(path: Path) -> CaseFile:
     """The cases in a file; raises CallsheetError (TST001) if it cannot be used."""
+    if path.suffix in SUFFIXES:
+        raise CallsheetError.single(
+            "TST001",
+            f"{path} is no file of cases",
+            help=f"its name ends in {ENDING}; the cases of a plan stand beside it, in {path.stem}{ENDING}",
+        )
     try:
         source = Source(str(path), path.read_text(encoding="utf-8-sig"))
     except (OSError, UnicodeDecodeError) as error:
@@ -206,8 +214,8 @@ class _Reader:
         if order not in ("exact", "any", "some"):
             raise self._wrong(f"{where}: order must be exact, any or some")
         outcome = self._text(where, table, "outcome") or "done"
-        if outcome not in OUTCOMES:
-            raise self._wrong(f"{where}: outcome must be one of {', '.join(OUTCOMES)}")
+        if outcome not in _OUTCOMES:
+            raise self._wrong(f"{where}: outcome must be one of {', '.join(_OUTCOMES)}")
         calls = [self._call(where, one) for one in self._tables(where, table, "calls")]
         return Case(
             name=name,
@@ -256,7 +264,7 @@ class _Reader:
     def _reply(self, where: str, table: dict[str, Any]) -> Reply:
         self._known(f"a reply of {where}", table, _REPLY_KEYS)
         to = self._text(where, table, "to")
-        if to is None:
+        if not to:
             raise self._wrong(
                 f"a reply of {where} does not say what it is to", 'to = "a part of the question"'
             )
@@ -271,6 +279,8 @@ class _Reader:
                 yes = self._flag(where, table, "approve")
                 return Reply(to, Answer.approve(by=by, note=note) if yes else Answer.deny(by=by, note=note))
             case _:
+                if not self._flag(where, table, "nobody"):
+                    raise self._wrong(f"the reply to {to!r}: nobody can only be true")
                 return Reply(to, None)
 
     def _call(self, where: str, table: dict[str, Any]) -> ExpectedCall:
@@ -377,10 +387,12 @@ class _Reader:
                 try:
                     return read_json(table["json"])
                 except NotJson as error:
-                    raise self._wrong(f"{where}: {error}") from error
+                    raise self._wrong(f"{where}: json = … is not JSON: {error}") from error
             return {name: self._json(where, one) for name, one in table.items()}
         if isinstance(value, list):
             return [self._json(where, one) for one in cast("list[Any]", value)]
         if isinstance(value, datetime | date | time):
             raise self._wrong(f"{where}: {value} is a time of TOML, which JSON has not", "write it as a text")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise self._wrong(f"{where}: {value} is a number of TOML, which JSON has not")
         return cast("JSON", value)

@@ -43,6 +43,7 @@ from callsheet.store.start import Start
 from callsheet.testing.case import CASSETTE
 from callsheet.testing.company import transforms
 from callsheet.testing.fakes import REPLAN
+from callsheet.testing.walk import own_id
 
 MOST_BYTES = 100_000
 """The size of one answer that a cassette takes, unless the user says another."""
@@ -248,7 +249,7 @@ class _Reader:
 
     def note(self, note: Note) -> None:
         """Take a note of the machine: the end of a step that a model drove."""
-        step = note.step.rpartition("/")[2].partition("[")[0]
+        step = own_id(note.step)
         tool = self._agents.get(step)
         if tool is None or note.kind not in (NoteKind.FINISHED, NoteKind.FAILED):
             return

@@ -209,11 +209,11 @@ class Rehearsals:
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
-        self._loop = asyncio.new_event_loop()
         self._real = read_tools(stage.tools)
         self._declared = {spec.name: spec for spec in builtin_specs()}
         self._declared |= {spec.name: spec for spec in stage.declared}
         self._declared |= {tool.spec.name: tool.spec for tool in self._real}
+        self._loop = asyncio.new_event_loop()
 
     def __enter__(self) -> Rehearsals:
         return self
