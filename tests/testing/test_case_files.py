@@ -18,7 +18,7 @@ from callsheet.testing import read_cases, run_file
 from callsheet.testing.cassette import toml
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-PLANS = Path(__file__).parent / "plans"
+PLANS = Path(__file__).parent / "version1_plans"
 GOOD = """
 [[fakes]]
 tool = "list_messages"
