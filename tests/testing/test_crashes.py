@@ -69,6 +69,8 @@ def test_pytest_collects_cases(tmp_path: Path) -> None:
         '[[cases]]\nname = "good"\nfakes = [{ tool = "a", answer = 1 }]\nanswer = "1"\n\n'
         '[[cases]]\nname = "bad"\nfakes = [{ tool = "a", answer = 1 }]\nanswer = "2"\n'
     )
+    (tmp_path / "odd.ltp").write_text('S1: @RESPOND ("on")\n')
+    (tmp_path / "odd.test.toml").write_text('tools = ["none.py"]\n[[cases]]\nname = "x"\n')
     plugin = "callsheet.testing.pytest_plugin"
     blocked = ("-p", "no:callsheet", "-p", plugin)  # it may be installed as well
     done = subprocess.run(
@@ -78,5 +80,8 @@ def test_pytest_collects_cases(tmp_path: Path) -> None:
         check=False,
         cwd=tmp_path,
     )
-    assert "1 failed, 1 passed" in done.stdout, done.stdout
+    assert "2 failed, 1 passed" in done.stdout, done.stdout
+    assert "none.py cannot be read" in done.stdout
+    assert "Traceback" not in done.stdout
+    assert "def load_tools" not in done.stdout
     assert 'one.ltp:2: answer: expected "2", was "1"' in done.stdout
