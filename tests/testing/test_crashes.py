@@ -54,6 +54,23 @@ def test_a_tool_that_is_said_to_be_idempotent_is_called_again_and_that_is_seen()
         report.assert_once("save")
 
 
+def test_of_two_equal_calls_a_person_finds_the_one_that_is_in_doubt() -> None:
+    numbers: list[int] = []
+
+    def send(to: int) -> int:
+        numbers.append(to)
+        return len(numbers)
+
+    def world() -> dict[str, object]:
+        numbers.clear()
+        return {"send": send}
+
+    plan = "S1: @SEND (to=1) > $a\nS2: @SEND (to=1) > $b\nS3: @RESPOND ($a, $b)"
+    report = crash_at_every_call(plan, fakes=world)  # pyright: ignore[reportArgumentType]
+    assert report.undisturbed.response == "1 2"
+    report.assert_same_end()
+
+
 def test_approvals_are_kept_through_a_crash() -> None:
     plan = "S1: @SEND (to=1) > $a\nS2: @SEND (to=2) > $b\nS3: @RESPOND ($a, $b)"
     report = crash_at_every_call(
