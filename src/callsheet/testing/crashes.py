@@ -38,7 +38,7 @@ class _Crash(KeyboardInterrupt):
 
 
 class _Call(NamedTuple):
-    """A call as the world outside sees it; `key` is the same for every delivery of it, `sent` is the run's."""
+    """A call as the world outside sees it; `key` is that of all its deliveries, `sent` of one."""
 
     key: str
     sent: str
