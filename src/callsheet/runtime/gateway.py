@@ -222,14 +222,16 @@ class Gateway:
         """The outcome of a command that raised an error; re-raises it if the caller itself is cancelled."""
         if isinstance(error, ModelFailed):
             return self._unanswered(command, error, context)
+        kind = ""
         if isinstance(error, ToolFailed):
+            kind = error.kind
             reason = str(error) or "the tool failed without saying why"
             if isinstance(error, ToolRaised) and error.__cause__ is not None:
                 self._keep_traceback(error.__cause__, context)
             if error.in_doubt and isinstance(command, CallTool):
-                return self._unknown(command, reason, context, error.kind)
+                return self._unknown(command, reason, context, kind)
             if error.final:
-                return Failed(command.key, reason, context.remarks, context.spent, final=True)
+                return Failed(command.key, reason, context.remarks, context.spent, final=True, kind=kind)
         elif isinstance(error, asyncio.CancelledError):
             task = asyncio.current_task()
             if task is not None and task.cancelling():
@@ -240,7 +242,7 @@ class Gateway:
         else:
             reason = describe(error)
             self._keep_traceback(error, context)
-        return Failed(command.key, reason, context.remarks, context.spent)
+        return Failed(command.key, reason, context.remarks, context.spent, kind=kind)
 
     def _keep_traceback(self, error: BaseException, context: CallContext) -> None:
         """Say where the code of a tool, a model or an agent raised: in a remark on the outcome, and the log.

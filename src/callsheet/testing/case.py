@@ -6,7 +6,7 @@ CallsheetError (TST001) that names the place. The file is read strictly: a missp
 
 from __future__ import annotations
 
-import json
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,6 +19,7 @@ from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, 
 from callsheet.ir import JSON, canonical_tool_name
 from callsheet.ir.strict_json import NotJson, read_json
 from callsheet.ir.strict_toml import TomlError, read_toml
+from callsheet.machine import Outcome
 from callsheet.runtime.answers import Answer
 from callsheet.testing.fakes import Fake
 from callsheet.testing.rehearsal import START, Reply
@@ -94,7 +95,7 @@ class CaseFile:
     """Points of the plan, in the words of the report on coverage, that no run can come by."""
 
 
-OUTCOMES = ("done", "done_with_failures", "failed", "refused", "cancelled", "waiting", "in_doubt")
+_OUTCOMES = tuple(str(one) for one in Outcome if one is not Outcome.RUNNING)
 
 
 def plan_beside(path: Path) -> Path | None:
@@ -105,6 +106,12 @@ def plan_beside(path: Path) -> Path | None:
 
 def read_cases(path: Path) -> CaseFile:
     """The cases in a file; raises CallsheetError (TST001) if it cannot be used."""
+    if path.suffix in SUFFIXES:
+        raise CallsheetError.single(
+            "TST001",
+            f"{path} is no file of cases",
+            help=f"its name ends in {ENDING}; the cases of a plan stand beside it, in {path.stem}{ENDING}",
+        )
     try:
         source = Source(str(path), path.read_text(encoding="utf-8-sig"))
     except (OSError, UnicodeDecodeError) as error:
@@ -127,6 +134,7 @@ _CASE_KEYS = (
 _FAKE_KEYS = ("tool", "args", "answer", "fails", "kind", "lost", "seconds", "times")
 _REPLY_KEYS = ("to", "answer", "approve", "nobody", "by", "note")
 _CALL_KEYS = ("tool", "args")
+_RECORDED_KEYS = ("tool", "args", "answer", "error", "kind")
 _HEADER = re.compile(r"^[ \t]*\[\[[ \t]*cases[ \t]*\]\]", re.MULTILINE)
 
 
@@ -206,8 +214,8 @@ class _Reader:
         if order not in ("exact", "any", "some"):
             raise self._wrong(f"{where}: order must be exact, any or some")
         outcome = self._text(where, table, "outcome") or "done"
-        if outcome not in OUTCOMES:
-            raise self._wrong(f"{where}: outcome must be one of {', '.join(OUTCOMES)}")
+        if outcome not in _OUTCOMES:
+            raise self._wrong(f"{where}: outcome must be one of {', '.join(_OUTCOMES)}")
         calls = [self._call(where, one) for one in self._tables(where, table, "calls")]
         return Case(
             name=name,
@@ -256,7 +264,7 @@ class _Reader:
     def _reply(self, where: str, table: dict[str, Any]) -> Reply:
         self._known(f"a reply of {where}", table, _REPLY_KEYS)
         to = self._text(where, table, "to")
-        if to is None:
+        if not to:
             raise self._wrong(
                 f"a reply of {where} does not say what it is to", 'to = "a part of the question"'
             )
@@ -271,6 +279,8 @@ class _Reader:
                 yes = self._flag(where, table, "approve")
                 return Reply(to, Answer.approve(by=by, note=note) if yes else Answer.deny(by=by, note=note))
             case _:
+                if not self._flag(where, table, "nobody"):
+                    raise self._wrong(f"the reply to {to!r}: nobody can only be true")
                 return Reply(to, None)
 
     def _call(self, where: str, table: dict[str, Any]) -> ExpectedCall:
@@ -284,12 +294,40 @@ class _Reader:
         named = self._text(where, table, "cassette")
         if named is None:
             return ()
+        where = f"{where}: the cassette {named}"
         try:
-            return cassette_fakes((self._path.parent / named).read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError) as error:
-            raise self._wrong(f"{where}: the cassette {named} cannot be read: {error}") from error
+            data: Any = read_json((self._path.parent / named).read_text(encoding="utf-8"))
+        except OSError as error:
+            raise self._wrong(f"{where} cannot be read: {error.strerror or error}") from error
+        except UnicodeDecodeError as error:
+            raise self._wrong(f"{where} cannot be read: it is not UTF-8 text") from error
+        except NotJson as error:
+            raise self._wrong(f"{where} is not JSON: {error}") from error
+        if not isinstance(data, dict) or cast("dict[str, Any]", data).get("kind") != CASSETTE:
+            raise self._wrong(f"{where} is no cassette of callsheet", "`callsheet record RUN` makes one")
+        recorded = cast("dict[str, Any]", data)
+        if recorded.get("version") != 1:
+            raise self._wrong(f"{where} has the version {recorded.get('version')!r}, which is not known here")
+        calls = self._tables(where, recorded, "calls")
+        return tuple(self._recorded(f"{where}, call {number}", one) for number, one in enumerate(calls, 1))
+
+    def _recorded(self, where: str, call: dict[str, Any]) -> Fake:
+        """The fake that answers one recorded call, once."""
+        self._known(where, call, _RECORDED_KEYS)
+        tool = self._text(where, call, "tool")
+        if not tool:
+            raise self._wrong(f"{where} does not name its tool")
+        try:
+            return Fake(
+                tool=tool,
+                args=self._table(f"{where}: args", call.get("args", {})),
+                answer=call.get("answer"),
+                fails=self._text(where, call, "error") or "",
+                kind=cast("Any", self._text(where, call, "kind") or ""),
+                times=1,
+            )
         except ValueError as error:
-            raise self._wrong(f"{where}: the cassette {named} cannot be used: {error}") from error
+            raise self._wrong(f"{where}: {error}") from error
 
     # ------------------------------------------------------------ values
 
@@ -349,33 +387,12 @@ class _Reader:
                 try:
                     return read_json(table["json"])
                 except NotJson as error:
-                    raise self._wrong(f"{where}: {error}") from error
+                    raise self._wrong(f"{where}: json = … is not JSON: {error}") from error
             return {name: self._json(where, one) for name, one in table.items()}
         if isinstance(value, list):
             return [self._json(where, one) for one in cast("list[Any]", value)]
         if isinstance(value, datetime | date | time):
             raise self._wrong(f"{where}: {value} is a time of TOML, which JSON has not", "write it as a text")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise self._wrong(f"{where}: {value} is a number of TOML, which JSON has not")
         return cast("JSON", value)
-
-
-def cassette_fakes(text: str) -> tuple[Fake, ...]:
-    """The recorded answers of a cassette; raises ValueError for a text that is none."""
-    try:
-        data: Any = json.loads(text)
-    except ValueError as error:
-        raise ValueError(f"it is not JSON: {error}") from error
-    if not isinstance(data, dict) or cast("dict[str, Any]", data).get("kind") != CASSETTE:
-        raise ValueError("it is not a cassette of callsheet")
-    table = cast("dict[str, Any]", data)
-    if table.get("version") != 1:
-        raise ValueError(f"its version {table.get('version')!r} is not known here")
-    return tuple(
-        Fake(
-            tool=one["tool"],
-            args=one.get("args", {}),
-            answer=one.get("answer"),
-            fails=one.get("error", ""),
-            times=1,
-        )
-        for one in table.get("calls", [])
-    )

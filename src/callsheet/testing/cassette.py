@@ -43,6 +43,7 @@ from callsheet.store.start import Start
 from callsheet.testing.case import CASSETTE
 from callsheet.testing.company import transforms
 from callsheet.testing.fakes import REPLAN
+from callsheet.testing.walk import own_id
 
 MOST_BYTES = 100_000
 """The size of one answer that a cassette takes, unless the user says another."""
@@ -196,7 +197,7 @@ class _Reader:
 
     def _outcome(self, command: CallTool | CallModel | RunAgent, event: Succeeded | Failed) -> None:
         if isinstance(event, Failed):
-            self._call(command.tool, command.args, error=event.error)
+            self._call(command.tool, command.args, error=event.error, kind=event.kind)
             return
         size = _size(event.value)
         if size > self._most:
@@ -209,22 +210,26 @@ class _Reader:
     def _call(
         self,
         tool: str,
-        args: Mapping[str, JSON],
+        args: Mapping[str, JSON] | None,
         answer: JSON = None,
         error: str | None = None,
+        kind: str = "",
     ) -> None:
-        call: dict[str, JSON] = {"tool": tool, "args": dict(args)}
-        if _size(call["args"]) > self._most:
-            self._made.left_out.append(f"the arguments of a call of @{tool} ({_size(call['args']):,} bytes)")
-            del call["args"]
-        call |= {"error": error} if error is not None else {"answer": answer}
+        """Take a call with its outcome; no `args` if they do not matter, `kind` of a failure."""
+        call: dict[str, JSON] = {"tool": tool}
+        if args is not None and _size(dict(args)) > self._most:
+            self._made.left_out.append(f"the arguments of a call of @{tool} ({_size(dict(args)):,} bytes)")
+            args = None
+        call |= {} if args is None else {"args": dict(args)}
+        call |= {"answer": answer} if error is None else {"error": error}
+        call |= {"kind": kind} if kind else {}
         self._made.calls.append(call)
         if tool != REPLAN:
             self._expect(tool, args)
 
-    def _expect(self, tool: str, args: Mapping[str, JSON]) -> None:
+    def _expect(self, tool: str, args: Mapping[str, JSON] | None) -> None:
         expected: dict[str, JSON] = {"tool": tool.lower()}
-        if _size(dict(args)) <= self._most:
+        if args is not None and _size(dict(args)) <= self._most:
             expected["args"] = dict(args)
         self.expected.append(expected)
 
@@ -244,17 +249,17 @@ class _Reader:
 
     def note(self, note: Note) -> None:
         """Take a note of the machine: the end of a step that a model drove."""
-        step = note.step.rpartition("/")[2].partition("[")[0]
+        step = own_id(note.step)
         tool = self._agents.get(step)
         if tool is None or note.kind not in (NoteKind.FINISHED, NoteKind.FAILED):
             return
         if step in self._loops:
             self._made.left_out.append(f"the answers of the agents of {step}, a loop: write fakes for them")
         elif note.kind is NoteKind.FINISHED:
-            self._call(tool, {}, answer=note.value)
+            self._call(tool, None, answer=note.value)
             self._made.left_out.append(f"the calls that the agent of {step} made: its answer stands for them")
         else:
-            self._call(tool, {}, error=note.detail)
+            self._call(tool, None, error=note.detail)
         del self._agents[step]
 
 

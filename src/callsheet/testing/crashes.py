@@ -38,9 +38,10 @@ class _Crash(KeyboardInterrupt):
 
 
 class _Call(NamedTuple):
-    """A call as the world outside sees it; `key` is the same for every delivery of it."""
+    """A call as the world outside sees it; `key` is that of all its deliveries, `sent` of one."""
 
     key: str
+    sent: str
     tool: str
     args: dict[str, JSON]
 
@@ -165,7 +166,7 @@ class _World(Company):
         """The value of a call; a further delivery of one gets the same fake."""
         key = context.idempotency_key
         number = len(self.calls)
-        self.calls.append(_Call(key, name, dict(args)))
+        self.calls.append(_Call(key, context.key, name, dict(args)))
         is_last = number == self._at_call
         if is_last and not self._took_place:
             raise _Crash
@@ -184,10 +185,10 @@ class _World(Company):
             raise _Crash
         return value
 
-    def found(self, tool: str, args: Mapping[str, JSON]) -> TookPlace | str:
+    def found(self, sent: str) -> TookPlace | str:
         """What a person finds who looks whether a call took place: its value, or that it must be made."""
-        for call in reversed(self.calls):
-            if (call.tool, call.args) == (tool, dict(args)) and call.key in self.values:
+        for call in self.calls:
+            if call.sent == sent and call.key in self.values:
                 return TookPlace(self.values[call.key])
         return "retry"
 
@@ -217,7 +218,7 @@ class _Run:
                 return result
             call = result.in_doubt[0]
             self._world.doubts.append(call_text(call.tool, call.args))
-            found: Any = self._world.found(call.tool, call.args)
+            found: Any = self._world.found(call.key)
 
             async def decided(runtime: Any, key: str = call.key, found: Any = found) -> RunResult:
                 await runtime.decide(_RUN, key, found)

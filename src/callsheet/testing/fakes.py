@@ -6,6 +6,7 @@ none. A fake that names arguments answers only calls with exactly these values f
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias, cast
@@ -47,8 +48,8 @@ class Fake:
         object.__setattr__(self, "tool", canonical_tool_name(self.tool))
         if self.kind not in ("", "TIMEOUT", "SCHEMA"):
             raise ValueError(f"kind must be TIMEOUT or SCHEMA, not {self.kind!r}")
-        if self.seconds < 0:
-            raise ValueError(f"seconds must not be negative: it is {self.seconds}")
+        if not 0 <= self.seconds < math.inf:
+            raise ValueError(f"seconds must be a number from 0: it is {self.seconds}")
         if self.times is not None and self.times < 1:
             raise ValueError(f"times must be at least 1: it is {self.times}")
 

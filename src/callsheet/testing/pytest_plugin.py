@@ -64,9 +64,13 @@ class CaseItem(pytest.Item):
             raise CaseFailed("\n".join(lines))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """The differences alone, for a case that is not as expected."""
+        """The differences alone, for a case that is not as expected; what is wrong with its plan or tools."""
+        from callsheet.diagnostics import CallsheetError, render_all  # noqa: PLC0415 - as above
+
         if isinstance(excinfo.value, CaseFailed):
             return str(excinfo.value)
+        if isinstance(excinfo.value, CallsheetError):
+            return render_all(excinfo.value.diagnostics, excinfo.value.source)
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int, str]:

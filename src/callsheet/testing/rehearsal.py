@@ -45,7 +45,7 @@ from callsheet.machine import (
     compile_plan,
 )
 from callsheet.machine.events import Answered
-from callsheet.machine.questions import Approval, headline
+from callsheet.machine.questions import Approval
 from callsheet.ports.tools import ToolSpec
 from callsheet.runtime.answers import Answer, PendingAsk, answered, misfit, pending
 from callsheet.runtime.asking import OnAsk
@@ -93,12 +93,7 @@ class Reply:
         """Whether this is the reply to a question."""
         if ask.kind == "approval" and self.to.lstrip("@").upper() == ask.tool:
             return True
-        return self.to in asked_text(ask)
-
-
-def asked_text(ask: PendingAsk) -> str:
-    """What a person is asked, in one text."""
-    return ask.prompt if ask.kind == "question" else f"may @{ask.tool} be called?"
+        return self.to in ask.headline
 
 
 class PosedQuestion(NamedTuple):
@@ -209,11 +204,11 @@ class Rehearsals:
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
-        self._loop = asyncio.new_event_loop()
         self._real = read_tools(stage.tools)
         self._declared = {spec.name: spec for spec in builtin_specs()}
         self._declared |= {spec.name: spec for spec in stage.declared}
         self._declared |= {tool.spec.name: tool.spec for tool in self._real}
+        self._loop = asyncio.new_event_loop()
 
     def __enter__(self) -> Rehearsals:
         return self
@@ -351,14 +346,13 @@ class _Show:
                 pass
         self._walk.end()
         seconds = round(simulation.now, 3)
+        result = None if machine.result is None else machine.result.timed(round(simulation.seconds, 3))
         outcome = RunOutcome(
             RUN_ID,
-            None if machine.result is None else machine.result.timed(round(simulation.seconds, 3)),
+            result,
             in_doubt=tuple(self._doubts),
             waiting=tuple(self._waiting),
-            usage=machine.usage()
-            if machine.result is None
-            else machine.result.timed(round(simulation.seconds, 3)).usage,
+            usage=machine.usage() if result is None else result.usage,
         )
         return Rehearsal(
             self._plan,
@@ -452,7 +446,7 @@ class _Show:
         self._questions.append(PosedQuestion(shown, reply))
         if reply is None:
             what = "approval" if isinstance(ask.asked, Approval) else "question"
-            self._problems.append((ask.step, f"the test has no reply to the {what} {headline(ask.asked)!r}"))
+            self._problems.append((ask.step, f"the test has no reply to the {what} {shown.headline!r}"))
             return 0.0, answered(ask.key, ask.asked, Answer.deny(note="the test has no reply"))
         self._left.remove(reply)
         if reply.answer is None:
@@ -462,7 +456,7 @@ class _Show:
             return timeout, Answered(ask.key, ask.asked.digest, Verdict.EXPIRE)
         wrong = misfit(ask.asked, reply.answer)
         if wrong is not None:
-            self._problems.append((ask.step, f"the reply to {headline(ask.asked)!r} does not fit: {wrong}"))
+            self._problems.append((ask.step, f"the reply to {shown.headline!r} does not fit: {wrong}"))
             return 0.0, answered(ask.key, ask.asked, Answer.deny(note=f"it does not fit: {wrong}"))
         return 0.0, answered(ask.key, ask.asked, reply.answer)
 
@@ -479,17 +473,3 @@ def call_text(tool: str, args: Mapping[str, JSON], inputs: Sequence[JSON] = ()) 
     parts += [f"{name}={json.dumps(value, ensure_ascii=False, default=str)}" for name, value in args.items()]
     text = f"@{tool} ({', '.join(parts)})"
     return text if len(text) <= 300 else text[:299] + "…"
-
-
-__all__ = [
-    "START",
-    "Answer",
-    "MadeCall",
-    "PosedQuestion",
-    "Rehearsal",
-    "Rehearsals",
-    "Reply",
-    "Stage",
-    "call_text",
-    "rehearse",
-]

@@ -6,21 +6,23 @@ plan cannot run (it has errors, the policy refuses it) fails with that, unless i
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from callsheet.api.arguments import with_secrets
 from callsheet.api.plan import Plan
+from callsheet.api.policies import policy_of
 from callsheet.api.proving import PolicyRefused
 from callsheet.diagnostics import CallsheetError, did_you_mean
-from callsheet.machine import Limits
 from callsheet.ports.tools import ToolSpec
-from callsheet.testing.case import Case, CaseFile
+from callsheet.testing.case import ENDING, Case, CaseFile
 from callsheet.testing.coverage import Coverage, coverage_of
 from callsheet.testing.rehearsal import Rehearsal, Rehearsals, Stage
-from callsheet.testing.verdict import Difference, differences
-from callsheet.testing.walk import Mark
+from callsheet.testing.verdict import Difference, differences, refusal_differences
+from callsheet.testing.walk import Mark, own_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,7 @@ class FileResult:
 
     def line(self, difference: Difference) -> int:
         """The line of a difference in the plan; 0 if it has none."""
-        own = difference.step.rpartition("/")[2].partition("[")[0]
+        own = own_id(difference.step)
         step = self.plan.ir.step(own) if own else None
         source = self.plan.source
         if step is None or step.span is None or source is None:
@@ -81,16 +83,15 @@ def run_file(
 ) -> FileResult:
     """Run the cases of a file, those whose name contains `only`; `tell` hears of each as it ends.
 
-    Raises PlanError if the plan cannot be read, CallsheetError for tools that cannot be used.
+    Raises PlanError if the plan cannot be read, CallsheetError for tools or a policy that cannot be used.
     """
     plan = Plan.load(file.plan)
     done = FileResult(file, plan)
     stage = Stage(
         tools=file.tools,
         declared=declared(plan),
-        policy=file.policy,
+        policy=policy_of(file.policy),
         approve=file.approve,
-        limits=Limits(schedule="sequential"),
     )
     with Rehearsals(stage) as rehearsals:
         for case in file.cases:
@@ -103,16 +104,19 @@ def run_file(
 
 def _run(rehearsals: Rehearsals, plan: Plan, case: Case) -> CaseResult:
     began = time.monotonic()
-    inputs = {**case.inputs, **case.secrets}
     try:
-        done = rehearsals.run(plan, inputs, case.fakes, case.replies, frozenset(case.secrets), case.now)
+        inputs, secret = with_secrets(case.inputs, case.secrets)
+        done = rehearsals.run(plan, inputs, case.fakes, case.replies, secret, case.now)
     except CallsheetError as error:
-        found: tuple[Difference, ...] = ()
-        if not (isinstance(error, PolicyRefused) and case.outcome == "refused"):
+        errors = [one for one in error.diagnostics if one.is_error]
+        if isinstance(error, PolicyRefused) and case.outcome == "refused":
+            found = refusal_differences(case, "\n".join(f"{one.code}: {one.message}" for one in errors))
+        else:
             found = tuple(
-                Difference(f"{one.code}: {one.message}", one.step or "")
-                for one in error.diagnostics
-                if one.is_error
+                Difference(
+                    f"{one.code}: {one.message}" + (f"\nhelp: {one.help}" if one.help else ""), one.step or ""
+                )
+                for one in errors
             )
         return CaseResult(case, found, time.monotonic() - began)
     return CaseResult(case, differences(case, done), time.monotonic() - began, done)
@@ -140,19 +144,15 @@ def plan_coverage(files: Sequence[FileResult]) -> Coverage:
     return coverage_of(plan, marks, [words for each in files for words in each.file.cannot_happen])
 
 
-def case_files(paths: Iterable[Path]) -> tuple[Path, ...]:
-    """The files of cases at these paths: files themselves, and all below folders, in order."""
-    from callsheet.testing.case import ENDING  # noqa: PLC0415 - a name of this function only
+_HIDDEN = (".", "__pycache__", "node_modules")
 
+
+def case_files(path: Path) -> tuple[Path, ...]:
+    """The files of cases at a path: the file, or all below the folder in order; none where none is."""
+    if not path.is_dir():
+        return (path,) if path.exists() else ()
     found: list[Path] = []
-    for path in paths:
-        if path.is_dir():
-            hidden = (".", "__pycache__", "node_modules")
-            found += sorted(
-                one
-                for one in path.rglob(f"*{ENDING}")
-                if not any(part.startswith(hidden) for part in one.relative_to(path).parts[:-1])
-            )
-        else:
-            found.append(path)
-    return tuple(dict.fromkeys(found))
+    for folder, folders, files in os.walk(path):
+        folders[:] = [name for name in folders if not name.startswith(_HIDDEN)]
+        found += [Path(folder, name) for name in files if name.endswith(ENDING)]
+    return tuple(sorted(found))

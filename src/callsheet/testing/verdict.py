@@ -31,6 +31,27 @@ def differences(case: Case, rehearsal: Rehearsal) -> tuple[Difference, ...]:
     return tuple(_differences(case, rehearsal))
 
 
+def refusal_differences(case: Case, why: str) -> tuple[Difference, ...]:
+    """What a case expects of a plan that the policy has refused before it ran, and that is not so."""
+    found: list[Difference] = []
+    if case.error is not None and case.error not in why:
+        found.append(Difference(f"error: expected {case.error!r} in it, was {_shown(why)}"))
+    expected = {
+        "answer": case.answer is not UNSAID,
+        "message": case.message is not None,
+        "variables": bool(case.variables),
+        "failed steps": bool(case.failed_steps),
+    }
+    found += [
+        Difference(f"{what}: expected, but the policy has refused the plan before it ran")
+        for what, is_expected in expected.items()
+        if is_expected
+    ]
+    found += differing_calls(case.calls or (), (), case.order)
+    found += [Difference(f"nobody was asked {reply.to!r}") for reply in case.replies]
+    return tuple(found)
+
+
 def _differences(case: Case, done: Rehearsal) -> Iterator[Difference]:
     result = done.result
     yield from (Difference(text, step) for step, text in done.problems)
@@ -155,7 +176,7 @@ def _differing(expected: JSON, was: JSON, place: str) -> Iterator[str]:
                 yield f"{place}.{name}: expected {_shown(value)}, is missing"
             else:
                 yield from _differing(value, was[name], f"{place}.{name}")
-        for name in was.keys() - expected.keys():
+        for name in (name for name in was if name not in expected):
             yield f"{place}.{name}: not expected, was {_shown(was[name])}"
     elif isinstance(expected, list) and isinstance(was, list) and len(expected) == len(was):
         for number, (one, other) in enumerate(zip(expected, was, strict=True)):

@@ -81,7 +81,7 @@ class Walk:
 
     def note(self, note: Note) -> None:
         """Take a note of the machine."""
-        step = _own_id(note.step)
+        step = own_id(note.step)
         match note.kind:
             case NoteKind.STARTED:
                 self._mark(step, Aspect.EXECUTED)
@@ -148,6 +148,6 @@ class Walk:
         return signal
 
 
-def _own_id(path: str) -> str:
+def own_id(path: str) -> str:
     """The id of a statement, of the path that names a visit of it: `S2[4]/S5` is one of S5."""
     return path.rpartition("/")[2].partition("[")[0]

@@ -118,6 +118,14 @@ def test_each_operation_is_a_tool_with_its_effect_and_arguments() -> None:
     assert tools["PETS_GETPET"].parameters["required"] == ["pet_id"]
 
 
+def test_paths_behind_references_and_arguments_of_one_name_are_all_there() -> None:
+    places = [{"name": "at", "in": place} for place in ("query", "header", "cookie")]
+    shared = {"x": {"get": {"operationId": "look", "parameters": places}}}
+    paths = {"/a": {"$ref": "#/components/paths/x"}}
+    (made,) = from_openapi(DOCUMENT | {"paths": paths, "components": {"paths": shared}})
+    assert made.spec.parameter_names == ("at", "at_2", "at_3")
+
+
 async def test_requests_go_where_the_document_says(server: tuple[str, list[dict[str, Any]]]) -> None:
     url, seen = server
     runtime = Runtime(from_openapi(DOCUMENT, base_url=url, auth={"token": lambda: "s3cret"}))
@@ -166,6 +174,24 @@ async def test_a_host_that_cannot_be_reached_is_a_failure_without_doubt() -> Non
         ({}, {"auth": {"tokn": "x"}}, "no security scheme 'tokn'"),
         ({}, {"effects": {"x": "read"}}, "no operation 'x'"),
         ({"paths": {"/x": {"get": {"parameters": [{"$ref": "other.yaml#/x"}]}}}}, {}, "another document"),
+        ({"paths": None}, {}, "paths is no object"),
+        ({"paths": {"/x": None}}, {}, "/x is no object"),
+        ({"paths": {"/x": {"get": None}}}, {}, "GET /x is no object"),
+        ({"paths": {"/x": {"get": {"parameters": 3}}}}, {}, "the parameters of GET /x is no list"),
+        (
+            {"paths": {"/x": {"get": {"parameters": [{"in": "query"}]}}}},
+            {},
+            "a parameter of GET /x has no name",
+        ),
+        (
+            {"paths": {"/x": {"post": {"requestBody": {"content": 3}}}}},
+            {},
+            "the content of a body is no object",
+        ),
+        ({"paths": {"/x": {"get": {"responses": [3]}}}}, {}, "responses is no object"),
+        ({"paths": {"/x": {"get": {"security": "key"}}}}, {}, "the security of GET /x is no list"),
+        ({"components": 3}, {}, "components is no object"),
+        ({"servers": "http://x"}, {}, "servers is no list"),
     ],
 )
 def test_a_document_that_cannot_be_used_is_an_error(

@@ -50,6 +50,15 @@ def test_every_route_is_documented_once_with_responses():
         assert len(told["description"]) > 10
 
 
+def test_operations_on_plans_and_runs_are_told_apart_by_their_tags():
+    for path, methods in document()["paths"].items():
+        for operation in methods.values():
+            if path.startswith("/v1/plans"):
+                assert operation["tags"] == ["plans"]
+            elif path.startswith("/v1/runs"):
+                assert operation["tags"] != ["plans"]
+
+
 def test_request_bodies_allow_no_additional_properties():
     schemas = document()["components"]["schemas"]
     for endpoint in ENDPOINTS:

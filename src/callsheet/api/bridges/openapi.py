@@ -14,11 +14,13 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from urllib.parse import quote, urlsplit
 
 from callsheet.diagnostics import CallsheetError
+from callsheet.diagnostics.wrong_type import wrong
 from callsheet.ir import JSON, Effect
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.tools import Tool
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     import httpx2
 
 _NOTHING: dict[str, Any] = {}
+_PLACES = ("path", "query", "header", "cookie")
 _METHODS = {
     "get": Effect.READ,
     "head": Effect.READ,
@@ -87,7 +90,11 @@ def from_openapi(
     """
     spec = _document(document)
     base = _base(spec, base_url)
-    schemes = cast("dict[str, Any]", spec.get("components", {}).get("securitySchemes", {}))
+    components = _object(spec.get("components") or {}, "components")
+    schemes = {
+        name: _object(_resolved(spec, one), f"the security scheme {name}")
+        for name, one in _object(components.get("securitySchemes", {}), "securitySchemes").items()
+    }
     keys = dict(auth or {})
     unknown = sorted(keys.keys() - schemes.keys())
     if unknown:
@@ -96,13 +103,14 @@ def from_openapi(
     said = dict(effects or {})
     tools: list[Tool] = []
     seen: set[str] = set()
-    for path, item in cast("dict[str, Any]", spec.get("paths", {})).items():
-        shared = [_resolved(spec, one) for one in item.get("parameters", [])]
+    for path, given in _object(spec.get("paths", {}), "paths").items():
+        item = _object(_resolved(spec, given), path)
+        shared = _parameters(spec, item, path)
         for method, effect in _METHODS.items():
             if method not in item:
                 continue
-            operation = item[method]
-            name = operation.get("operationId") or f"{method}_{path.strip('/')}"
+            operation = _object(item[method], f"{method.upper()} {path}")
+            name = str(operation.get("operationId") or f"{method}_{path.strip('/')}")
             seen.add(name)
             if wanted is not None and name not in wanted:
                 continue
@@ -130,6 +138,8 @@ def from_openapi(
 def _document(given: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(given, Mapping):
         spec: Any = dict(given)
+    elif not isinstance(cast("object", given), str | os.PathLike):
+        raise wrong("document", given, "the path of an OpenAPI document or its content")
     else:
         import yaml  # noqa: PLC0415 - only where a file is read; JSON is YAML
 
@@ -144,8 +154,8 @@ def _document(given: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str, An
 
 
 def _base(spec: Mapping[str, Any], given: str | None) -> str:
-    servers = cast("list[dict[str, Any]]", spec.get("servers") or [_NOTHING])
-    url = given or str(servers[0].get("url", ""))
+    servers = _array(spec.get("servers") or [], "servers")
+    url = given or str(_object(servers[0], "the first server").get("url", "") if servers else "")
     if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).netloc:
         raise _unusable(f"it does not say where it is served ({url or 'no server'})", "give base_url=…")
     if "{" in url:
@@ -160,8 +170,22 @@ def _unusable(why: str, hint: str | None = None) -> CallsheetError:
 # ------------------------------------------------------------------ schemas
 
 
-def _resolved(spec: Mapping[str, Any], given: Any) -> dict[str, Any]:
-    """An object of the document, behind its reference."""
+def _object(given: Any, what: str) -> dict[str, Any]:
+    """An object of the document; raises CallsheetError (CFG234) for anything else."""
+    if not isinstance(given, dict):
+        raise _unusable(f"{what} is no object")
+    return cast("dict[str, Any]", given)
+
+
+def _array(given: Any, what: str) -> list[Any]:
+    """A list of the document; raises CallsheetError (CFG234) for anything else."""
+    if not isinstance(given, list):
+        raise _unusable(f"{what} is no list")
+    return cast("list[Any]", given)
+
+
+def _resolved(spec: Mapping[str, Any], given: Any) -> Any:
+    """A part of the document, behind its reference."""
     for _ in range(20):
         if not isinstance(given, dict) or "$ref" not in given:
             break
@@ -174,7 +198,7 @@ def _resolved(spec: Mapping[str, Any], given: Any) -> dict[str, Any]:
             given = cast("Mapping[str, Any]", given).get(name) if isinstance(given, Mapping) else None
         if given is None:
             raise _unusable(f"{reference} leads nowhere")
-    return cast("dict[str, Any]", given) if isinstance(given, dict) else {}
+    return cast("Any", given)
 
 
 def _schema(spec: Mapping[str, Any], schema: Any, depth: int = 0) -> Any:
@@ -208,11 +232,12 @@ def _operation(
     properties: dict[str, Any] = {}
     required: list[str] = []
     arguments: list[_Argument] = []
-    own = [_resolved(spec, one) for one in operation.get("parameters", [])]
-    parameters = {(one["name"], one["in"]): one for one in [*shared, *own]}
+    where = f"{method.upper()} {path}"
+    parameters = {(one["name"], one["in"]): one for one in [*shared, *_parameters(spec, operation, where)]}
     for (name, place), parameter in parameters.items():
         argument = _free(name, properties)
-        content = next(iter(cast("dict[str, Any]", parameter.get("content", {})).values()), _NOTHING)
+        contents = _object(parameter.get("content", {}), f"the content of {name} of {where}")
+        content = _object(next(iter(contents.values()), _NOTHING), f"the content of {name} of {where}")
         schema = _schema(spec, parameter.get("schema") or content.get("schema") or {})
         if parameter.get("description"):
             schema = {**schema, "description": parameter["description"]}
@@ -221,11 +246,11 @@ def _operation(
         if parameter.get("required") or place == "path":
             required.append(argument)
     whole, body_type = "", ""
-    body = _resolved(spec, operation.get("requestBody", {}))
+    body = _object(_resolved(spec, operation.get("requestBody", {})), f"the body of {where}")
     if body:
         whole, body_type = _body(spec, body, properties, required, arguments)
-    given = operation.get("security", spec.get("security", []))
-    security = tuple(tuple(one) for one in cast("list[dict[str, Any]]", given))
+    given = _array(operation.get("security", spec.get("security", [])), f"the security of {where}")
+    security = tuple(tuple(_object(one, f"the security of {where}")) for one in given)
     done = _Operation(method.upper(), path, tuple(arguments), whole, body_type, security)
     schema = {
         "type": "object",
@@ -236,9 +261,21 @@ def _operation(
     return done, schema
 
 
+def _parameters(spec: Mapping[str, Any], table: Mapping[str, Any], where: str) -> list[dict[str, Any]]:
+    """The parameters of a path or an operation, each with a name and a place."""
+    given = _array(table.get("parameters", []), f"the parameters of {where}")
+    found = [_object(_resolved(spec, one), f"a parameter of {where}") for one in given]
+    for one in found:
+        if not isinstance(one.get("name"), str) or one.get("in") not in _PLACES:
+            raise _unusable(f"a parameter of {where} has no name, or is in none of {', '.join(_PLACES)}")
+    return found
+
+
 def _free(name: str, taken: Mapping[str, Any]) -> str:
+    """The name of an argument, with a number behind it if others of the operation have it."""
     argument = re.sub(r"\W+", "_", name).strip("_") or "value"
-    return argument if argument not in taken else f"{argument}_2"
+    numbered = (f"{argument}_{number}" for number in count(2))
+    return argument if argument not in taken else next(one for one in numbered if one not in taken)
 
 
 def _body(
@@ -249,10 +286,10 @@ def _body(
     arguments: list[_Argument],
 ) -> tuple[str, str]:
     """Take in the fields of a body as arguments; the argument that is the whole body, and its type."""
-    content = cast("dict[str, Any]", body.get("content", {}))
+    content = _object(body.get("content", {}), "the content of a body")
     kind = next((one for one in content if one.partition(";")[0].endswith("json")), None)
     kind = kind or next(iter(content), "application/json")
-    schema = _schema(spec, content.get(kind, {}).get("schema", {}))
+    schema = _schema(spec, _object(content.get(kind, {}), f"the content {kind} of a body").get("schema", {}))
     fields = schema.get("properties")
     if (
         kind.partition(";")[0].endswith("json")
@@ -276,12 +313,13 @@ def _body(
 
 def _result(spec: Mapping[str, Any], operation: Mapping[str, Any]) -> dict[str, Any]:
     """The schema of what a good answer contains; empty if it is not declared."""
-    responses = cast("dict[str, Any]", operation.get("responses", {}))
-    good = next(
-        (_resolved(spec, one) for code, one in responses.items() if str(code).startswith("2")), _NOTHING
+    responses = _object(operation.get("responses", {}), "responses")
+    good = next((one for code, one in responses.items() if str(code).startswith("2")), _NOTHING)
+    content = _object(
+        _object(_resolved(spec, good), "a response").get("content", {}), "the content of a response"
     )
-    content = cast("dict[str, Any]", good.get("content", {}))
-    schema = next((one.get("schema") for kind, one in content.items() if "json" in kind), None)
+    found = next((one for kind, one in content.items() if "json" in kind), _NOTHING)
+    schema = _object(found, "the content of a response").get("schema")
     return {} if schema is None else cast("dict[str, Any]", _schema(spec, schema))
 
 

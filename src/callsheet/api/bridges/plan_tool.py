@@ -69,7 +69,7 @@ def answer_of(result: RunResult) -> JSON:
         return result.response if result.answer is None else result.answer
     way = f"run {result.run_id}"
     if result.status is RunStatus.WAITING:
-        asked = "; ".join(ask.prompt or f"may @{ask.tool} be called?" for ask in result.waiting)
+        asked = "; ".join(ask.headline for ask in result.waiting)
         raise PlanDidNotFinish(f"The plan waits for a person ({asked}); {way} continues after the answer.")
     if result.status is RunStatus.IN_DOUBT:
         calls = ", ".join(f"@{call.tool}" for call in result.in_doubt)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,7 +55,7 @@ def test(
 
     A case runs in memory and in virtual time: fakes answer all calls, and no server is started. The
     declarations of tools come from --tools, callsheet.lock and the project. The exit status is 1 if a case
-    fails or too little is covered, and 2 if there is no case or a file cannot be used.
+    fails or too little is covered, and 2 if there is no case at a PATH or a file cannot be used.
 
     \b
     Examples:
@@ -68,12 +68,15 @@ def test(
     from callsheet.testing.suite import case_files, run_file  # noqa: PLC0415 - as above
 
     began = time.monotonic()
-    found = case_files(paths or [Path()])
-    missing = next((path for path in found if not path.is_file()), None)
-    if missing is not None or not found:
-        what = f"there is no {missing}" if missing is not None else f"there is no file *{ENDING} here"
-        help_ = f"write cases into NAME{ENDING} beside a plan, or make one of a run: callsheet record RUN"
-        raise CallsheetError.single("TST001", what, help=help_)
+    found: dict[Path, None] = {}
+    for path in paths or (Path(),):
+        there = case_files(path)
+        if not there:
+            place = "here" if path == Path() else f"in {path}"
+            what = f"there is no file *{ENDING} {place}" if path.is_dir() else f"there is no {path}"
+            help_ = f"write cases into NAME{ENDING} beside a plan, or make one of a run: callsheet record RUN"
+            raise CallsheetError.single("TST001", what, help=help_)
+        found |= dict.fromkeys(there)
     files = [read_cases(path) for path in found]
     declared, shows = DeclaredTools(setup), shape is Format.TEXT
     results: list[FileResult] = []
@@ -244,6 +247,7 @@ def _json(results: Sequence[FileResult], coverages: Sequence[Coverage], *, ok: b
     show_default=True,
     help="Leave out answers of tools that are larger than this.",
 )
+@options.checked_tools
 @journals.journal_path
 @options.as_json
 def record(
@@ -251,15 +255,18 @@ def record(
     output: Path | None,
     name: str | None,
     max_bytes: int,
+    setup: Setup,
     journal: Path | None,
     as_json: bool,
 ) -> int:
     """Make a case for `callsheet test` of RUN: its inputs, the answers of its tools, and what it did.
 
     The answers are written into a cassette, a JSON file beside the case. Secrets are not in it: placeholders
-    stand for them. The case is run at once; the exit status is 1 if it does not pass. RUN is a run id, a
-    unique prefix of one, or `last`.
+    stand for them. The case is run at once, with the declarations of tools from --tools, callsheet.lock and
+    the project as in `callsheet test`; the exit status is 1 if it does not pass. RUN is a run id, a unique
+    prefix of one, or `last`.
     """
+    from callsheet.apps.tool_declarations import DeclaredTools  # noqa: PLC0415 - not for --help
     from callsheet.testing.case import ENDING, read_cases  # noqa: PLC0415 - not for --help
     from callsheet.testing.cassette import recorded_case  # noqa: PLC0415 - as above
     from callsheet.testing.suite import run_file  # noqa: PLC0415 - as above
@@ -271,18 +278,18 @@ def record(
     file = output or _beside(made, full_id)
     if not file.name.endswith(ENDING):
         raise CallsheetError.single(
-            "CFG012", f"{file} is no file of cases", help=f"its name ends in {ENDING}"
+            "CFG014", f"{file} is no file of cases", help=f"its name ends in {ENDING}"
         )
     cassette = file.with_name(f"{file.name.removesuffix(ENDING)}.{_slug(case_name)}.cassette.json")
     if cassette.exists():
         raise CallsheetError.single(
-            "CFG012", f"{cassette} exists already", help="give the case another --name"
+            "CFG014", f"{cassette} exists already", help="give the case another --name"
         )
     head, plan = _head(file, made, case_name)
-    cassette.write_text(made.cassette(), "utf-8")
-    with file.open("a", encoding="utf-8") as out:
-        out.write(f"{head}\n{made.case(case_name, cassette.name)}")
-    done = run_file(read_cases(file), only=case_name)
+    beside = {cassette: made.cassette()} | ({} if plan is None else {plan: made.text})
+    _append(file, f"{head}\n{made.case(case_name, cassette.name)}", beside)
+    declared = DeclaredTools(setup)
+    done = run_file(read_cases(file), lambda plan: _declarations(plan, declared), only=case_name)
     result = next(one for one in done.results if one.case.name == case_name)
     if as_json:
         print_json(
@@ -304,10 +311,15 @@ def record(
     for what in made.left_out:
         to_stderr(f"left out: {what}")
     if result.passed:
-        click.echo(f"it passes: callsheet test {file}")
+        tools = "".join(f" --tools {os.path.relpath(path)}" for path in setup.tools_files)
+        click.echo(f"it passes: callsheet test {file}{tools}")
         return Exit.OK
     for difference in result.differences:
         to_stderr(f"it does not pass yet: {difference.text}")
+    if not setup.tools_files:
+        to_stderr(
+            "help: give the files that declare the tools of the plan with --tools, as to callsheet test"
+        )
     return Exit.FAILED
 
 
@@ -324,7 +336,7 @@ def _slug(name: str) -> str:
 
 
 def _head(file: Path, made: RecordedCase, name: str) -> tuple[str, Path | None]:
-    """The text before the case, and the file that the plan was written to, if it had none."""
+    """The text before the case, and the file that its plan is written to, if it has none yet."""
     from callsheet.ir import plan_hash  # noqa: PLC0415 - as above
     from callsheet.testing.case import ENDING, plan_beside, read_cases  # noqa: PLC0415 - as above
 
@@ -339,7 +351,6 @@ def _head(file: Path, made: RecordedCase, name: str) -> tuple[str, Path | None]:
         if any(case.name == name for case in there.cases):
             raise CallsheetError.single("TST003", f"{file} has a case {name!r} already", help="give --name")
         return "", None
-    file.parent.mkdir(parents=True, exist_ok=True)
     if made.plan_file is not None:
         beside = plan_beside(file)
         if beside is not None and beside.resolve() == made.plan_file.resolve():
@@ -349,6 +360,28 @@ def _head(file: Path, made: RecordedCase, name: str) -> tuple[str, Path | None]:
         return f"plan = {toml(os.path.relpath(made.plan_file, file.parent))}\n", None
     plan = file.with_name(file.name.removesuffix(ENDING) + made.suffix)
     if plan.exists():
-        raise CallsheetError.single("CFG012", f"{plan} exists already", help="name another file with -o")
-    plan.write_text(made.text, "utf-8")
+        raise CallsheetError.single("CFG014", f"{plan} exists already", help="name another file with -o")
     return "", plan
+
+
+def _append(file: Path, case: str, beside: Mapping[Path, str]) -> None:
+    """Write a case at the end of a file, and the files beside it; nothing if it does not fit there."""
+    from callsheet.ir.strict_toml import TomlError, read_toml  # noqa: PLC0415 - as above
+
+    try:
+        read_toml((file.read_text("utf-8-sig") if file.exists() else "") + case)
+    except TomlError as error:
+        why, help_ = (
+            f"no case can be added to {file}: {error}",
+            "write its cases as [[cases]], or use -o FILE",
+        )
+        raise CallsheetError.single("TST003", why, help=help_) from error
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        for path, text in beside.items():
+            path.write_text(text, "utf-8")
+        with file.open("a", encoding="utf-8") as out:
+            out.write(case)
+    except OSError as error:
+        why = f"{error.filename or file} cannot be written: {error.strerror or error}"
+        raise CallsheetError.single("CFG014", why, help="name another file with -o") from error

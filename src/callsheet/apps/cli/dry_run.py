@@ -18,6 +18,7 @@ from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.input_options import PlanCommand
 from callsheet.apps.cli.options import FiniteRange
 from callsheet.apps.cli.output import print_diagnostics, print_json, to_stderr
+from callsheet.apps.cli.plan_argument import NamedPlan
 from callsheet.apps.cli.terminal import columns
 from callsheet.apps.operations.library import bound
 from callsheet.diagnostics import CallsheetError
@@ -95,7 +96,7 @@ assumptions = options.grouped(
 @options.approved
 @options.as_json
 def dry_run(
-    plan: options.NamedPlan,
+    plan: NamedPlan,
     setup: Setup,
     variables: tuple[str, ...],
     assumptions: Assumptions,
@@ -121,7 +122,7 @@ def dry_run(
 
 
 def print_dry_run(
-    plan: options.NamedPlan,
+    plan: NamedPlan,
     setup: Setup,
     variables: Iterable[str],
     assumptions: Assumptions,

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from callsheet.apps.cli.options import NamedPlan
+from callsheet.apps.cli.plan_argument import NamedPlan
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir.tree import Input
 from callsheet.ir.types import Basic, Maybe, OneOf, type_text

@@ -199,18 +199,20 @@ def new(file: Path | None, name: str | None, lists: bool, as_json: bool) -> int:
     template = TEMPLATES[name]
     if file.suffix != template.suffix:
         help_ = f"its name ends in {template.suffix}; `callsheet new --list` lists the templates"
-        raise CallsheetError.single("CFG012", f"{file} is no file for the template {name}", help=help_)
+        raise CallsheetError.single("CFG014", f"{file} is no file for the template {name}", help=help_)
     cases = file.with_name(f"{file.stem}.test.toml")
     for path in (file, cases):
         if path.exists():
-            raise CallsheetError.single("CFG012", f"{path} exists already", help="name another file")
+            raise CallsheetError.single("CFG014", f"{path} exists already", help="name another file")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(template.plan, "utf-8")
         cases.write_text(template.cases, "utf-8")
     except OSError as error:
         reason = error.strerror or str(error)
-        raise CallsheetError.single("CFG012", f"{file} cannot be written: {reason}") from error
+        raise CallsheetError.single(
+            "CFG014", f"{file} cannot be written: {reason}", help="name a file that can be written"
+        ) from error
     if as_json:
         print_json({"version": 1, "plan": str(file), "cases": str(cases), "template": name})
     else:

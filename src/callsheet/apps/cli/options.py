@@ -13,10 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from callsheet.apps.cli.assignments import as_declared, parse_value, parse_variables, read_secrets
-from callsheet.apps.cli.plan_argument import NamedPlan, plan_files, read_plan, try_read_plan
+from callsheet.apps.cli.plan_argument import NamedPlan
 from callsheet.diagnostics import Diagnostic, Severity
-from callsheet.frontends.spelling import Syntax
 
 if TYPE_CHECKING:
     from callsheet.apps.projects import Project
@@ -24,17 +22,6 @@ if TYPE_CHECKING:
     from callsheet.frontends.spelling import Syntax
     from callsheet.ir import Plan
     from callsheet.policy.model import Policy
-
-__all__ = [  # beside the options below, what is read from them
-    "NamedPlan",
-    "as_declared",
-    "parse_value",
-    "parse_variables",
-    "plan_files",
-    "read_plan",
-    "read_secrets",
-    "try_read_plan",
-]
 
 DECISIONS = "retry|skip|fail|value=JSON"
 """The decisions on a call in doubt, as an option takes them."""

@@ -24,7 +24,7 @@ from callsheet.apps.cli.output import (
     print_text,
     to_stderr,
 )
-from callsheet.apps.cli.plan_argument import plan_files, read_plan, try_read_plan
+from callsheet.apps.cli.plan_argument import NamedPlan, plan_files, read_plan, try_read_plan
 from callsheet.apps.cli.terminal import columns, is_coloured
 from callsheet.apps.operations.reading import PlanText
 from callsheet.apps.operations.texts import (
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from callsheet.apps.operations.checking import Checked
     from callsheet.apps.setup import Setup
     from callsheet.frontends.dag.convert import Parameters
-    from callsheet.frontends.spelling import Syntax
     from callsheet.machine.ahead.waits import StepSchedule
     from callsheet.machine.tree.schedule import BlockSchedule
 
@@ -266,7 +265,7 @@ _PIPED_COLUMNS = 120
     help="The output format: text for a terminal, a Mermaid flow chart, or the layout as JSON.",
 )
 @options.as_json
-def graph(plan: options.NamedPlan, shape: str, as_json: bool) -> None:
+def graph(plan: NamedPlan, shape: str, as_json: bool) -> None:
     """Draw PLAN as a graph.
 
     PLAN is a file, - for standard input, or a plan of the library: its id, or ID@N for version N. Tools are
@@ -297,7 +296,7 @@ def graph(plan: options.NamedPlan, shape: str, as_json: bool) -> None:
     help="Assume that each call of this tool needs approval; may be repeated.",
 )
 @options.as_json
-def explain_schedule(plan: options.NamedPlan, setup: Setup, approve: tuple[str, ...], as_json: bool) -> None:
+def explain_schedule(plan: NamedPlan, setup: Setup, approve: tuple[str, ...], as_json: bool) -> None:
     """Show what each step of PLAN, a file or - for standard input, waits for with `--schedule auto`, and why.
 
     A step that only reads or computes starts as soon as its inputs are known and no earlier step can still

@@ -22,6 +22,7 @@ from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.input_options import PlanCommand
 from callsheet.apps.cli.options import ProgressMode
 from callsheet.apps.cli.output import print_diagnostics, to_stderr
+from callsheet.apps.cli.plan_argument import NamedPlan
 from callsheet.apps.cli.progress import Progress, choose_progress
 from callsheet.apps.operations.library import bound, origin_note, other_tools
 from callsheet.apps.operations.reading import PlanText
@@ -350,7 +351,7 @@ def run(**arguments: Any) -> int:
 class RunArguments:
     """The arguments of a run: a field for each option or group of options."""
 
-    plan: options.NamedPlan
+    plan: NamedPlan
     setup: Setup
     variables: tuple[str, ...]
     secrets: tuple[str, ...]

@@ -9,6 +9,7 @@ import click
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.output import to_stderr
+from callsheet.apps.cli.plan_argument import NamedPlan
 from callsheet.diagnostics import CallsheetError
 
 
@@ -26,7 +27,7 @@ def skill() -> None:
     metavar="DIR",
     help="The folder of the skill; default: one of its name in .claude/skills.",
 )
-def export(plan: options.NamedPlan, output: Path | None) -> int:
+def export(plan: NamedPlan, output: Path | None) -> int:
     """Write a skill that runs PLAN: a folder with SKILL.md and the text of the plan.
 
     The skill tells a model what the plan is for and what its inputs are, and has it run the plan as a whole.

@@ -18,7 +18,7 @@ from callsheet.apps.cli.output import (
     print_json,
     print_report,
 )
-from callsheet.apps.cli.plan_argument import plan_files
+from callsheet.apps.cli.plan_argument import NamedPlan, plan_files, try_read_plan
 from callsheet.apps.rendering.annotations import Format, rendered, texts_checked
 from callsheet.apps.rendering.values import preview
 from callsheet.diagnostics import CallsheetError
@@ -98,7 +98,6 @@ def _prove(
     """The text, its proof and all diagnostics."""
     from callsheet.api.policies import load_policy  # noqa: PLC0415 - not for --help
     from callsheet.api.proving import Assumptions  # noqa: PLC0415 - as above
-    from callsheet.apps.cli.plan_argument import try_read_plan  # noqa: PLC0415 - as above
     from callsheet.apps.operations.proofs import prove_text  # noqa: PLC0415 - as above
     from callsheet.apps.tool_declarations import DeclaredTools  # noqa: PLC0415 - as above
     from callsheet.store.journal_paths import default_journal_path  # noqa: PLC0415 - as above
@@ -167,7 +166,7 @@ def _json(proved: list[Proved]) -> dict[str, Any]:
 )
 @options.as_json
 def explain_policy(
-    plan: options.NamedPlan,
+    plan: NamedPlan,
     policy: str,
     approved: tuple[str, ...],
     setup: Setup,

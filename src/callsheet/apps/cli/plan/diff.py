@@ -12,7 +12,7 @@ import click
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.output import print_json
-from callsheet.apps.cli.plan_argument import STDIN
+from callsheet.apps.cli.plan_argument import STDIN, NamedPlan
 from callsheet.apps.cli.terminal import columns, is_coloured
 from callsheet.apps.operations.reading import PlanText
 from callsheet.diagnostics import Source
@@ -68,7 +68,7 @@ def _read(argument: str, syntax: Syntax | None, folder: Path | None) -> PlanText
     """The plan; the null device, which git uses for a missing file, is a plan without steps."""
     if argument == os.devnull:
         return PlanText(None, Source(argument, ""), Plan(()), ())
-    text = options.NamedPlan(argument, syntax, folder).read()
+    text = NamedPlan(argument, syntax, folder).read()
     if text.stored is None:
         return text
     source = replace(

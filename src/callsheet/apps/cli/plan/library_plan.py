@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from callsheet.apps.cli import options
-from callsheet.apps.cli.plan_argument import open_library
+from callsheet.apps.cli.plan_argument import NamedPlan, open_library
 from callsheet.apps.operations.library import text_of_stored
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ plan_id_argument = click.argument("plan_id", metavar="ID")
 
 
 @dataclass(frozen=True, slots=True)
-class LibraryPlan(options.NamedPlan):
+class LibraryPlan(NamedPlan):
     """A plan named by its id, or a unique prefix of it, in a library."""
 
     def read(self, variables: Iterable[str] = ()) -> PlanText:

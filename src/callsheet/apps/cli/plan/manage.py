@@ -11,7 +11,7 @@ from callsheet.apps.cli import options
 from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.output import print_diagnostics, print_json, to_stderr
 from callsheet.apps.cli.plan.library_plan import plan_id_argument
-from callsheet.apps.cli.plan_argument import open_library
+from callsheet.apps.cli.plan_argument import NamedPlan, open_library
 from callsheet.apps.operations.reading import PlanText
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 @options.as_json
 def save(  # noqa: PLR0913 - an argument for each option
     *,
-    plan: options.NamedPlan,
+    plan: NamedPlan,
     name: str | None,
     plan_id: str | None,
     replaces: bool,

@@ -1,4 +1,4 @@
-"""Tools for examples/inbox.ltp: Python functions with typed signatures and declared effects."""
+"""Tools for inbox.ltp beside this file, a plan of version 1 that tests of cases and recordings use."""
 
 from __future__ import annotations
 
