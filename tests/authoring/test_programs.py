@@ -362,6 +362,31 @@ def test_answer_that_repeats_itself_is_asked_again_for_short_blocks() -> None:
             ['for each day in w["days"], unless day["n"] > 2'],
         ),
         (
+            'if w["rain"]:\n        note(w)\n    else:\n        return "dry"\n'
+            '    await cancel_event(event_id="e-5")',
+            ['only if w["rain"]'],
+        ),
+        (
+            'if w["rain"]:\n        if w["late"]:\n            return "late"\n'
+            '    await cancel_event(event_id="e-5")',
+            ['unless w["rain"] and w["late"]'],
+        ),
+        (
+            'for day in w["days"]:\n        if day["dry"]:\n            return "dry"\n'
+            '    await cancel_event(event_id="e-5")',
+            ['unless day["dry"] for some day in w["days"]'],
+        ),
+        (
+            'try:\n        if w["dry"]:\n            raise ValueError("dry")\n    except ValueError:\n'
+            '        note(w)\n    await cancel_event(event_id="e-5")',
+            ["in any case"],
+        ),
+        (
+            'await need(w["rain"])\n    await cancel_event(event_id="e-5")\n\nasync def need(n):\n'
+            '    if not n:\n        raise ValueError("dry")\n    note(await forecast(city=n))',
+            ["only if n"],
+        ),
+        (
             'try:\n        note(w)\n    except ToolError:\n        await cancel_event(event_id="e-5")',
             ["if that fails"],
         ),
