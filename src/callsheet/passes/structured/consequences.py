@@ -23,6 +23,7 @@ from callsheet.ir.tree import (
     Invoke,
     Leave,
     Parallel,
+    Recovery,
     Repeat,
     Require,
     Say,
@@ -31,9 +32,13 @@ from callsheet.ir.tree import (
     Try,
     Word,
     all_statements,
+    blocks_of_failure,
     inner_blocks,
+    own_blocks,
     recovery_of,
+    statements,
     variables_read,
+    variables_set,
 )
 from callsheet.passes.finding import ToolSignature
 from callsheet.passes.structured.report import Report
@@ -368,20 +373,24 @@ def doubtful(tree: Tree, tools: Mapping[str, ToolSignature] | None, report: Repo
 
 def _undecided(tree: Tree, tools: Mapping[str, ToolSignature], report: Report) -> None:
     inner = (block for one in all_statements(tree) for block in inner_blocks(one))
-    blocks = [tree.body, *(plan.body for plan in tree.plans), *inner]
-    for block in blocks:
+    for block in (tree.body, *(plan.body for plan in tree.plans), *inner):
+        whole: _Calls | None = None
         for number, statement in enumerate(block):
             if not isinstance(statement, If):
                 continue
-            ways = [branch.body for branch in statement.branches]
-            last = statement.otherwise
-            if last is None and all(_ends(way) for way in ways):
-                last = block[number + 1 :]
-            if last is None:
+            first, *others = (_Calls(branch.body, tools) for branch in statement.branches)
+            if not first.by_what or (
+                statement.otherwise is None and not all(_ends(branch.body) for branch in statement.branches)
+            ):
                 continue
-            made = [_calls_of(way, tools) for way in (*ways, last)]
-            for call, act in made[0].items():
-                if all(call in other for other in made[1:]):
+            if statement.otherwise is not None:
+                last, start = _Calls(statement.otherwise, tools), 0
+            else:
+                last = whole = whole or _Calls(block, tools)
+                start = number + 1
+            for what, calls in first.by_what.items():
+                if first.has(what) and all(one.has(what) for one in others) and last.has(what, start):
+                    act = calls[0].act
                     condition = " ".join(spelled(statement.branches[0].condition).split())[:_LONGEST]
                     report.add(
                         "CHK130",
@@ -392,20 +401,38 @@ def _undecided(tree: Tree, tools: Mapping[str, ToolSignature], report: Report) -
                     )
 
 
-def _calls_of(block: Block, tools: Mapping[str, ToolSignature]) -> dict[tuple[object, ...], Act]:
+class _Placed(NamedTuple):
+    """A call in a block, its place there, and the first place from which its arguments are what they are."""
+
+    act: Act
+    place: int
+    since: int
+
+
+class _Calls:
     """The calls directly in a block that may change something, by what they do."""
-    calls = (one for one in block if isinstance(one, Act) and may_change(one, tools))
-    return {(one.tool, one.positional, one.named): one for one in calls}
+
+    def __init__(self, block: Block, tools: Mapping[str, ToolSignature]) -> None:
+        self.by_what: dict[tuple[object, ...], list[_Placed]] = {}
+        known_since: dict[str, int] = {}
+        for place, one in enumerate(block):
+            if isinstance(one, Act) and may_change(one, tools):
+                since = max((known_since.get(name, 0) for name in variables_read(one)), default=0)
+                what = one.tool, one.positional, one.named
+                self.by_what.setdefault(what, []).append(_Placed(one, place, since))
+            for inner in statements((one,)):
+                known_since.update(dict.fromkeys(variables_set(inner), place + 1))
+
+    def has(self, what: tuple[object, ...], start: int = 0) -> bool:
+        """Whether a call is made behind a place with what its arguments are there."""
+        return any(one.since <= start <= one.place for one in self.by_what.get(what, ()))
 
 
 def _unread(tree: Tree, tools: Mapping[str, ToolSignature], report: Report) -> None:
-    every = list(all_statements(tree))
-    read = {name for one in every for name in variables_read(one)}
-    for one in every:
-        if not isinstance(one, Act) or one.kind is not CallKind.TOOL:
-            continue
+    read = {name for one in all_statements(tree) for name in variables_read(one)}
+    for one in _acts_without_handler(tree):
         known = tools.get(one.tool)
-        if known is None or known.effect not in _READS or one.recovery is not None:
+        if one.kind is not CallKind.TOOL or known is None or known.effect not in _READS:
             continue
         if one.into is None or one.into.name not in read:
             report.add(
@@ -415,3 +442,17 @@ def _unread(tree: Tree, tools: Mapping[str, ToolSignature], report: Report) -> N
                 severity=Severity.WARNING,
                 help="use its result, or leave the call out",
             )
+
+
+def _acts_without_handler(tree: Tree) -> Iterator[Act]:
+    """The calls whose failure nothing handles: of others that may be what is looked for."""
+    blocks = [(plan.body, False) for plan in tree.plans] + [(tree.body, False)]
+    while blocks:
+        block, is_handled = blocks.pop()
+        for one in block:
+            recovery = recovery_of(one)
+            handles = recovery is not None and bool(recovery.remedy or recovery.handlers)
+            if isinstance(one, Act) and not handles and not is_handled:
+                yield one
+            blocks += ((inner, is_handled or handles) for inner in own_blocks(one))
+            blocks += ((inner, is_handled) for inner in blocks_of_failure(recovery or Recovery()))
