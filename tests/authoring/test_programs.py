@@ -21,6 +21,7 @@ from callsheet.authoring.compiler.program import (
     with_imports,
 )
 from callsheet.authoring.compiler.request import Draft, Options, PlanForm, Request
+from callsheet.authoring.compiler.stated import unstated
 from callsheet.authoring.compiler.tool_lines import estimate_tokens
 from callsheet.diagnostics import Diagnostic, Severity
 from callsheet.frontends.export import ToolShape, is_sentence, program_grammar
@@ -432,6 +433,29 @@ def test_lookup_that_decides_nothing_and_made_up_values_are_told() -> None:
         compile_goal(replace(request, context="Its id is E-77."), Scripted([program]), lambda _: ())
     )
     assert told.diagnostics == ()
+
+
+@pytest.mark.parametrize(
+    ("call", "said", "codes"),
+    [
+        ("cancel_event(event_id='E-77')", "cancel E 77", []),
+        (
+            "cancel_event('E-77')",
+            "cancel it",
+            ["cancel_event(E-77): nothing that the model was told has E-77"],
+        ),
+        ("cancel_event(event_id=1234567.89)", "cancel 1,234,567.89", []),
+        (
+            "cancel_event(event_id=250.0)",
+            "cancel 25",
+            ["event_id=250: nothing that the model was told has 250"],
+        ),
+    ],
+)
+def test_values_are_compared_as_they_are_written(call: str, said: str, codes: list[str]) -> None:
+    tree = read_python(f"async def main():\n    await {call}\n").require().tree
+    assert tree is not None
+    assert [one.message for one in unstated(tree, [said])] == codes
 
 
 def test_plan_that_calls_nothing_is_told() -> None:
