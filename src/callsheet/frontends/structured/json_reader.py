@@ -337,7 +337,7 @@ class _Reader:
             return ""
         fields.step = str(found.value)
         if _ID.fullmatch(fields.step) is None:
-            help_ = "an id is made of ASCII letters, digits, _, - and dots"
+            help_ = "an id is made of ASCII letters, digits, _, - and dots, and is no word such as else"
             self.report.error("DAG014", f"{shown(fields.step)!r} is not a valid id", found.span, help_)
         return fields.step
 
