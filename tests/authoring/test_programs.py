@@ -328,6 +328,8 @@ def test_only_fields_of_results_are_read_where_all_are_declared() -> None:
     for place in ("weather[0]", "weather[-1:]", "weather[n + 1]", "weather[names[0]]", "weather['rain']"):
         assert is_sentence(known, program.replace('weather["rain"]', place)), place
     assert max(readings(known, program)) <= 50
+    odd = program_grammar(shapes, fields=["first-name"])
+    assert is_sentence(odd, program.replace('"rain"', '"first-name"')), "no field is a name of Python"
 
 
 def test_answer_that_repeats_itself_is_asked_again_for_short_blocks() -> None:
