@@ -272,6 +272,9 @@ def test_a_handler_of_a_kind_that_no_failure_has() -> None:
     whole = tree(handler, when("1 < 2", replace(FAIL, kind="full")))
     (one,) = found(whole)
     assert one.message == "this ON_FAIL block waits for TIMOUT, a kind that no failure has"
+    (alone,) = found(tree(call("T", fails=handle(NOTE, kinds=("UnicodeError",)))))
+    assert alone.code == "CHK010"
+    assert not found(tree(call("T", fails=handle(NOTE, kinds=("VALUE", "UnicodeError")))))
     assert one.help == "did you mean TIMEOUT?"
 
 
