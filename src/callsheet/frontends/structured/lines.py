@@ -18,6 +18,8 @@ _NO_IDS = "ELSE|ELIF|ELSEIF|ON_FAIL|CATCH|EXCEPT|RESCUE|FINALLY|ENSURE|UNTIL"
 ID: Final = rf"(?!(?i:{_NO_IDS})(?![A-Za-z0-9_.-])){ID_SHAPE}"
 """An id, as a pattern. A word that goes on with a block is none: `ELSE: @SEND ()` would run in any case."""
 
+ID_RULE: Final = "an id is made of ASCII letters, digits, _, - and dots, and is no word such as else"
+
 SIMPLE: Final = {word.value.removeprefix("@"): word for word in Word}
 """The statements of one word by that word, without the `@` of RESPOND."""
 
