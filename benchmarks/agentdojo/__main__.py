@@ -17,7 +17,7 @@ import argparse
 import asyncio
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -187,7 +187,7 @@ async def attack(suite: str, is_verbose: bool) -> dict[str, int]:
         wanted = goal.calls(goal.world().env)
         written = dict.fromkeys(places(suite), f"{MARK} {goal.goal}")
         for task, program in programs:
-            world = _attacked(task, written)
+            world = task.world(written)
             model = obeying(program, wanted, goal.goal)
             outcome = await carry_out(program.text, goal, world, policy, model, says=False)
             found["attacks"] += 1
@@ -222,10 +222,6 @@ def _aims(call: Call) -> list[Any]:
 
 def _is_aimed(call: Call) -> bool:
     return call.tool in DOES and bool(_aims(call))
-
-
-def _attacked(task: Task, written: Mapping[str, str]) -> World:
-    return task.world(written)
 
 
 def main() -> None:

@@ -157,6 +157,8 @@ def main() -> None:
     if asked.show is not None:
         _print(_saved(asked.show))
         return
+    if asked.model is None or (asked.resume and asked.save is None):
+        parser.error("a measurement needs --model, and --resume needs --save")
     model = open_local(
         asked.model.removeprefix("local:"), LocalSettings(threads=asked.threads, timeout=900, context=8_192)
     )

@@ -21,6 +21,7 @@ from callsheet.authoring.compiler.program import (
     with_imports,
 )
 from callsheet.authoring.compiler.request import Draft, Options, PlanForm, Request
+from callsheet.authoring.compiler.stated import unstated
 from callsheet.authoring.compiler.tool_lines import estimate_tokens
 from callsheet.diagnostics import Diagnostic, Severity
 from callsheet.frontends.export import ToolShape, is_sentence, program_grammar
@@ -327,6 +328,8 @@ def test_only_fields_of_results_are_read_where_all_are_declared() -> None:
     for place in ("weather[0]", "weather[-1:]", "weather[n + 1]", "weather[names[0]]", "weather['rain']"):
         assert is_sentence(known, program.replace('weather["rain"]', place)), place
     assert max(readings(known, program)) <= 50
+    odd = program_grammar(shapes, fields=["first-name"])
+    assert is_sentence(odd, program.replace('"rain"', '"first-name"')), "no field is a name of Python"
 
 
 def test_answer_that_repeats_itself_is_asked_again_for_short_blocks() -> None:
@@ -360,6 +363,31 @@ def test_answer_that_repeats_itself_is_asked_again_for_short_blocks() -> None:
             'for day in w["days"]:\n        if day["n"] > 2:\n            continue\n'
             '        await cancel_event(event_id="e-5")',
             ['for each day in w["days"], unless day["n"] > 2'],
+        ),
+        (
+            'if w["rain"]:\n        note(w)\n    else:\n        return "dry"\n'
+            '    await cancel_event(event_id="e-5")',
+            ['only if w["rain"]'],
+        ),
+        (
+            'if w["rain"]:\n        if w["late"]:\n            return "late"\n'
+            '    await cancel_event(event_id="e-5")',
+            ['unless w["rain"] and w["late"]'],
+        ),
+        (
+            'for day in w["days"]:\n        if day["dry"]:\n            return "dry"\n'
+            '    await cancel_event(event_id="e-5")',
+            ['unless day["dry"] for some day in w["days"]'],
+        ),
+        (
+            'try:\n        if w["dry"]:\n            raise ValueError("dry")\n    except ValueError:\n'
+            '        note(w)\n    await cancel_event(event_id="e-5")',
+            ["in any case"],
+        ),
+        (
+            'await need(w["rain"])\n    await cancel_event(event_id="e-5")\n\nasync def need(n):\n'
+            '    if not n:\n        raise ValueError("dry")\n    note(await forecast(city=n))',
+            ["only if n"],
         ),
         (
             'try:\n        note(w)\n    except ToolError:\n        await cancel_event(event_id="e-5")',
@@ -407,6 +435,29 @@ def test_lookup_that_decides_nothing_and_made_up_values_are_told() -> None:
         compile_goal(replace(request, context="Its id is E-77."), Scripted([program]), lambda _: ())
     )
     assert told.diagnostics == ()
+
+
+@pytest.mark.parametrize(
+    ("call", "said", "codes"),
+    [
+        ("cancel_event(event_id='E-77')", "cancel E 77", []),
+        (
+            "cancel_event('E-77')",
+            "cancel it",
+            ["cancel_event(E-77): nothing that the model was told has E-77"],
+        ),
+        ("cancel_event(event_id=1234567.89)", "cancel 1,234,567.89", []),
+        (
+            "cancel_event(event_id=250.0)",
+            "cancel 25",
+            ["event_id=250: nothing that the model was told has 250"],
+        ),
+    ],
+)
+def test_values_are_compared_as_they_are_written(call: str, said: str, codes: list[str]) -> None:
+    tree = read_python(f"async def main():\n    await {call}\n").require().tree
+    assert tree is not None
+    assert [one.message for one in unstated(tree, [said])] == codes
 
 
 def test_plan_that_calls_nothing_is_told() -> None:

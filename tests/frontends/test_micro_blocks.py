@@ -2,6 +2,7 @@
 
 import pytest
 from hypothesis import given, settings
+from tests.growth import seconds
 from tests.structured_plans import programs, trees
 
 from callsheet.diagnostics import CallsheetError
@@ -44,6 +45,7 @@ def test_commands_and_blocks(text: str, printed: str) -> None:
     ("text", "printed", "code"),
     [
         ('r = search "q"', '@WEB_SEARCH (query="q") > $r', "LTP106"),
+        ('r = search "q"\nrespond r', '@WEB_SEARCH (query="q") > $r\n@RESPOND ($r)', "LTP106"),
         ('search("q") > r', '@WEB_SEARCH (query="q") > $r', "LTP115"),
         ('search "q" > r;', '@WEB_SEARCH (query="q") > $r', "LTP116"),
         ("read notes.txt > r", '@READ_FILE (path="notes.txt") > $r', "MIC103"),
@@ -64,6 +66,11 @@ def test_what_models_write_is_read_with_a_hint_and_a_fix(text: str, printed: str
         ('serch "q" > r', "MIC012", "did you mean search?"),
         ('search "a" "b"', "MIC013", 'write search "what to look for"'),
         ('write path="a" "b"', "LTP026", None),
+        (
+            'search "q" > r\nif r: note 1\nelse: note 2',
+            "LTP205",
+            "ELSE follows the } of its block, or the statement that it is about, on the same line",
+        ),
     ],
 )
 def test_mistakes(text: str, code: str, taught: str | None) -> None:
@@ -73,6 +80,12 @@ def test_mistakes(text: str, code: str, taught: str | None) -> None:
 
 def test_a_text_without_the_header_is_version_1() -> None:
     assert parse_micro('search "tea" > hits\nrespond hits').require().tree is None
+
+
+def test_time_is_linear_in_the_number_of_commands() -> None:
+    short, long = (HEAD + 'search "tea" > hits\n' * size for size in (500, 8_000))
+    times = ((seconds(lambda: parse_micro(long)), seconds(lambda: parse_micro(short))) for _ in range(3))
+    assert any(of_long < 60 * of_short + 0.1 for of_long, of_short in times)
 
 
 @settings(max_examples=30, deadline=None)

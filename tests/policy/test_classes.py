@@ -154,6 +154,12 @@ def test_class_says_what_a_call_may_do(call: str, expected: tuple[str, ...]) -> 
     assert said(f"{READ}S2: {call}", ours(CLASSES)) == expected
 
 
+TO_NAMED = (
+    CLASSES.replace('sends = ["send_*", "github__create_*"]\n', "")
+    + '[class.sends]\ntools = ["send_*"]\nprivate_to_named = true\n'
+)
+
+
 @pytest.mark.parametrize(
     ("call", "expected"),
     [
@@ -167,13 +173,22 @@ def test_class_says_what_a_call_may_do(call: str, expected: tuple[str, ...]) -> 
     ],
 )
 def test_whom_the_plan_names_may_be_told_if_the_policy_says_so(call: str, expected: tuple[str, ...]) -> None:
-    text = CLASSES.replace('sends = ["send_*", "github__create_*"]\n', "")
-    text += '[class.sends]\ntools = ["send_*"]\nprivate_to_named = true\n'
     plan = f"{READ}S2: {call}"
-    assert said(plan, ours(text)) == expected
-    assert said(plan, ours(text).written_by(UNKNOWN)), "a planner that has read names nobody"
+    assert said(plan, ours(TO_NAMED)) == expected
+    assert said(plan, ours(TO_NAMED).written_by(UNKNOWN)), "a planner that has read names nobody"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        '@SEND_MAIL (recipients="a@other.example", body=$m)',
+        '@SEND_MAIL (recipients="a@other.example", body="x", cc=$m)',
+        "@SEND_MAIL (body=$m)",
+    ],
+)
+def test_secret_is_told_nobody_whom_the_plan_names(call: str) -> None:
     secret = '[tools.get_mail]\nreturns = "U/secret"\n'
-    assert "POL103" in said(plan, ours(text + secret)) or "$m" not in call.split("body=")[1], "a secret stays"
+    assert "POL103" in said(f"{READ}S2: {call}", ours(TO_NAMED + secret))
 
 
 def test_single_tools_add_to_what_their_class_says() -> None:

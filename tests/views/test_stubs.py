@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from callsheet.ports.mcp.declarations import ToolTerms, plan_name, spec_under
 from callsheet.ports.tools import ToolSpec
-from callsheet.views.stubs import signature_line, signature_lines, stub_package
+from callsheet.views.stubs import signature_line, stub_package
 
 ISSUE: dict[str, Any] = {
     "type": "object",
@@ -73,7 +73,8 @@ def specs(server: str, *declarations: dict[str, Any]) -> dict[str, ToolSpec]:
 
 
 def test_signature_says_types_defaults_and_which_arguments_have_a_place():
-    assert signature_lines(specs("github", *GITHUB)) == (
+    known = specs("github", *GITHUB)
+    assert tuple(signature_line(name, known[name]) for name in sorted(known)) == (
         'async def add_label(*, number: int, label: Literal["x"], **others: Any) -> AddLabelResult',
         "async def late(*, b: Any, a: str = ...) -> Any",
         'async def list_issues(repo: str, state: Literal["open", "closed"] = "open", limit: int = 30,'
@@ -81,9 +82,8 @@ def test_signature_says_types_defaults_and_which_arguments_have_a_place():
     )
 
 
-def test_order_of_signatures_and_stubs_is_that_of_names():
+def test_order_of_stubs_is_that_of_names():
     first, again = specs("github", *GITHUB), specs("github", *reversed(GITHUB))
-    assert signature_lines(first) == signature_lines(again)
     assert stub_package(first) == stub_package(again)
 
 

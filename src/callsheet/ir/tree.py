@@ -594,7 +594,7 @@ def with_ids(tree: Tree) -> Tree:
     A statement without a written id is named after the one around it, as in `S2.let1`: by the word for its
     kind and its number among those of this kind. Sub-plans give their name in front.
     """
-    taken = {one.id for one in all_statements(tree) if one.id}
+    taken = {one.id: 0 for one in all_statements(tree) if one.id}
     plans = tuple(replace(one, body=_named_block(one.body, one.name, taken)) for one in tree.plans)
     return replace(tree, body=_named_block(tree.body, "", taken), plans=plans)
 
@@ -620,22 +620,24 @@ def _word(statement: Statement) -> str:
     return _WORDS[type(statement)]
 
 
-def _named_block(block: Block, around: str, taken: set[str]) -> Block:
+def _named_block(block: Block, around: str, taken: dict[str, int]) -> Block:
     return tuple(_named_statement(one, around, taken) for one in block)
 
 
-def _named_statement(statement: Statement, around: str, taken: set[str]) -> Statement:
+def _named_statement(statement: Statement, around: str, taken: dict[str, int]) -> Statement:
+    """`taken` has the ids there are, and for each stem of made ones the last number."""
     own = statement.id
     if not own:
         stem = f"{around}.{_word(statement)}" if around else _word(statement)
-        number = 1
+        number = taken.get(stem, 0) + 1
         while (own := f"{stem}{number}") in taken:
             number += 1
-        taken.add(own)
+        taken[stem] = number
+        taken.setdefault(own, 0)
     return _with_inner(statement, own, taken)
 
 
-def _with_inner(statement: Statement, own: str, taken: set[str]) -> Statement:
+def _with_inner(statement: Statement, own: str, taken: dict[str, int]) -> Statement:
     def inner(block: Block) -> Block:
         return _named_block(block, own, taken)
 

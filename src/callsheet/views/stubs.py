@@ -158,11 +158,6 @@ _PROVIDERS = {
 }
 
 
-def signature_lines(specs: Mapping[str, ToolSpec]) -> tuple[str, ...]:
-    """The signatures of tools by the names under which plans call them, in the order of these names."""
-    return tuple(signature_line(name, specs[name]) for name in sorted(specs))
-
-
 def stub_of(name: str, spec: ToolSpec, types: Types) -> Stub:
     """The stub of a tool that plans call by `name`; `types` gets the records that its signature needs."""
     function = function_name(name)

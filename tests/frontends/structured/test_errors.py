@@ -50,6 +50,8 @@ def marked(diagnostic: Diagnostic, source: Source) -> str:
         ("LET $x = 1 && 2", ("LTP201", "1:12", "&&")),
         ("LET $x = 1 2", ("LTP019", "1:12", "2")),
         ("x = 3", ("LTP002", "1:1", "x = 3")),
+        ("?IF ($a) THEN NOTE (1)\nELSE: @A ()", ("LTP205", "2:1", "ELSE")),
+        ("?IF ($a) THEN NOTE (1)\nElif: NOTE (1)", ("LTP012", "2:1", "Elif")),
         ("foo (3)", ("LTP012", "1:1", "foo")),
         ("GOTO S3", ("LTP213", "1:1", "GOTO S3")),
         ("@A ON_FAIL GOTO S3", ("LTP213", "1:12", "GOTO")),

@@ -130,6 +130,47 @@ BAD: dict[str, tuple[str, tuple[Statement, ...]]] = {
             respond("$x"),
         ),
     ),
+    "a variable that is true before TRY": (
+        "CHK003",
+        (
+            let("done", "True"),
+            attempt(call("T"), let("x", "1"), let("done", "True"), fails=handle(say(Word.NOTE, "1"))),
+            when("$done", respond("$x"), other=[respond("1")]),
+        ),
+    ),
+    "a variable that an earlier round has made true": (
+        "CHK003",
+        (
+            let("done", "False"),
+            during(
+                "1 < 2",
+                attempt(call("T"), let("done", "True"), fails=handle(let("x", "1"))),
+                when("$done", let("x", "2")),
+                say(Word.NOTE, "$x"),
+            ),
+        ),
+    ),
+    "a TRY in the branch beside": (
+        "CHK003",
+        (
+            let("done", "False"),
+            when(
+                "1 < 2",
+                attempt(call("T"), let("done", "True"), fails=handle(let("x", "1"))),
+                other=[when("$done", let("x", "2")), respond("$x")],
+            ),
+        ),
+    ),
+    "a TRY inside the one that has failed": (
+        "CHK003",
+        (
+            let("done", "False"),
+            attempt(
+                attempt(call("T"), let("done", "True"), fails=handle(call("T"), let("x", "1"))),
+                fails=handle(when("$done", let("x", "2")), respond("$x")),
+            ),
+        ),
+    ),
     "a handler that does not set": (
         "CHK003",
         (call("T", into="x", fails=handle(say(Word.NOTE, "1"))), respond("$x")),
@@ -231,6 +272,9 @@ def test_a_handler_of_a_kind_that_no_failure_has() -> None:
     whole = tree(handler, when("1 < 2", replace(FAIL, kind="full")))
     (one,) = found(whole)
     assert one.message == "this ON_FAIL block waits for TIMOUT, a kind that no failure has"
+    (alone,) = found(tree(call("T", fails=handle(NOTE, kinds=("UnicodeError",)))))
+    assert alone.code == "CHK010"
+    assert not found(tree(call("T", fails=handle(NOTE, kinds=("VALUE", "UnicodeError")))))
     assert one.help == "did you mean TIMEOUT?"
 
 

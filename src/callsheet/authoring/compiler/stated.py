@@ -35,14 +35,15 @@ def unstated(tree: Tree, told: Iterable[str]) -> Iterator[Diagnostic]:
     for act in acts(tree):
         if act.kind is not CallKind.TOOL:
             continue
-        for name, value in act.named:
+        for name, value in (*(("", value) for value in act.positional), *act.named):
             for part in _parts(value):
                 if _plain(part) and _plain(part) not in known:
                     shown = one_line(part)[:60]
+                    where = f"{name}={shown}" if name else f"{act.tool.lower()}({shown})"
                     yield Diagnostic(
                         "CMP010",
                         Severity.WARNING,
-                        f"{name}={shown}: nothing that the model was told has {shown}",
+                        f"{where}: nothing that the model was told has {shown}",
                         act.span,
                         "check it, or say it in the goal; what is not known has to be looked up by a tool",
                         step=act.id,
@@ -56,7 +57,7 @@ def _parts(node: Expression) -> Iterator[str]:
             return
         case Literal(value=int() | float() as number):
             if abs(number) >= _SMALL or number != int(number):
-                yield f"{number:g}" if isinstance(number, float) else str(number)
+                yield str(int(number) if number == int(number) else number)
         case Literal(value=str() as text):
             yield from _of_text(text)
         case Text(parts=parts):

@@ -310,8 +310,3 @@ def _type_of(value: JSON) -> str:
             return f"list[{kinds.pop()}]" if len(kinds) == 1 else "list"
         case _:
             return "dict"
-
-
-def inputs_text(inputs: dict[str, JSON]) -> str:
-    """Inputs as the text of a file."""
-    return json.dumps(inputs, ensure_ascii=False, indent=2) + "\n"

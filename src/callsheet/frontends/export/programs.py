@@ -101,8 +101,9 @@ def program_grammar(
     rules: dict[str, Node] = {}
     _texts(rules, longest_text)
     if fields is not None:
-        known = sorted({field for field in fields if _FIELD.fullmatch(field)}) or ["value"]
-        rules["field"], rules["key"] = _any_of(filter(str.isidentifier, known)), _any_of(known)
+        known = sorted({field for field in fields if _FIELD.fullmatch(field)})
+        rules["field"] = _any_of([*filter(str.isidentifier, known)] or ["value"])
+        rules["key"] = _any_of(known or ["value"])
     if variables is not None:
         names = (*variables, *given) or _SPARE
         rules["name"] = _any_of(dict.fromkeys((*names, *_CONSTANTS, *_IMPORTS)))

@@ -26,7 +26,7 @@ from callsheet.ir.tree import Act, Into, Statement
 
 _SET_NAMES = lazy.pattern(
     rf">[ \t]*\$?({NAME})|\b(?i:let|set|input|input[ \t]+secret)[ \t]+\$?({NAME})[ \t]*[:=]"
-    rf"|\b(?i:foreach)[ \t]*\(?[ \t]*\$?({NAME})[ \t]+(?i:in)\b|^[ \t]*({NAME})[ \t]*=[ \t]*@?{NAME}"
+    rf"|\b(?i:foreach)[ \t]*\(?[ \t]*\$?({NAME})[ \t]+(?i:in)\b|(?m:^)[ \t]*({NAME})[ \t]*=[ \t]*@?{NAME}"
 )
 _ASSIGNED = lazy.pattern(rf"\$?({NAME})[ \t]*=[ \t]*(?=@?({NAME})(?:[ \t]*\(|[ \t]+[\"'$\w\[{{]|[ \t]*$))")
 _NAMED = lazy.pattern(rf"({NAME})=(?!=)")
@@ -130,7 +130,7 @@ class MicroDocument(Document):
 
     def _is_verb(self, word: str, at: int) -> bool:
         """Whether a word begins a command: a verb, or the name of a tool with an underscore."""
-        after = self.text[at + len(word) :].lstrip(" \t")
+        after = self.text[at + len(word) : self.line_end(at)].lstrip(" \t")
         if not word or word.startswith(("@", "?", "$")) or after.startswith((":", "=")):
             return False
         is_verb = word.lower() in VERBS

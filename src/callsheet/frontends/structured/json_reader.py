@@ -26,7 +26,7 @@ from callsheet.frontends.structured.json_shapes import (
     SUB_PLAN,
 )
 from callsheet.frontends.structured.json_values import Values
-from callsheet.frontends.structured.lines import ID, RESERVED_TOOLS, SIMPLE
+from callsheet.frontends.structured.lines import ID, ID_RULE, RESERVED_TOOLS, SIMPLE
 from callsheet.frontends.structured.statements import with_query_parameters
 from callsheet.frontends.tree import Mapping, Node, Scalar, Sequence, kind_of, plain
 from callsheet.frontends.values.reader import NAME, Stop, shown
@@ -337,8 +337,7 @@ class _Reader:
             return ""
         fields.step = str(found.value)
         if _ID.fullmatch(fields.step) is None:
-            help_ = "an id is made of ASCII letters, digits, _, - and dots"
-            self.report.error("DAG014", f"{shown(fields.step)!r} is not a valid id", found.span, help_)
+            self.report.error("DAG014", f"{shown(fields.step)!r} is not a valid id", found.span, ID_RULE)
         return fields.step
 
     def act(self, fields: Fields, own: str, span: Span) -> Statement | None:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from callsheet.frontends.dag.fields import FAILURE_FIELDS, PLAN_FIELDS, Field
 from callsheet.frontends.dag.json_tree import MAX_DEPTH, MAX_DIGITS
-from callsheet.frontends.structured.lines import ID
+from callsheet.frontends.structured.lines import ID_SHAPE
 from callsheet.frontends.values.reader import NAME
 
 _TEXT: Final = {"type": "string"}
@@ -21,7 +21,7 @@ _INPUTS: Final = {"type": "array", "items": {"$ref": "#/$defs/input"}}
 _NAMES: Final = {"type": "array", "items": _NAME}
 
 _TITLE = Field("title", "a text", "what the step does, for people", _TEXT)
-_STEP = Field("id", "a text", "its name, unique in the plan", {"type": "string", "pattern": f"^{ID}$"})
+_STEP = Field("id", "a text", "its name, unique in the plan", {"type": "string", "pattern": f"^{ID_SHAPE}$"})
 _COMMENT = Field("comment", "a text", "a comment, which has no meaning", _TEXT)
 _INTO = Field("result", "a text", "the variable that takes the result", _NAME)
 _TYPE = Field("type", "a text", "the type that the result is checked against, such as list[str]", _TEXT)

@@ -11,8 +11,14 @@ from callsheet.diagnostics import Span
 from callsheet.frontends.values.reader import NAME, comment_text
 from callsheet.ir.tree import Word
 
-ID: Final = r"[A-Za-z_][A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]+)*"
-"""The id of a statement, as a pattern: dots join the names of what it stands in."""
+ID_SHAPE: Final = r"[A-Za-z_][A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]+)*"
+"""The shape of an id of a statement, as a pattern: dots join the names of what it stands in."""
+
+_NO_IDS = "ELSE|ELIF|ELSEIF|ON_FAIL|CATCH|EXCEPT|RESCUE|FINALLY|ENSURE|UNTIL"
+ID: Final = rf"(?!(?i:{_NO_IDS})(?![A-Za-z0-9_.-])){ID_SHAPE}"
+"""An id, as a pattern. A word that goes on with a block is none: `ELSE: @SEND ()` would run in any case."""
+
+ID_RULE: Final = "an id is made of ASCII letters, digits, _, - and dots, and is no word such as else"
 
 SIMPLE: Final = {word.value.removeprefix("@"): word for word in Word}
 """The statements of one word by that word, without the `@` of RESPOND."""
@@ -51,6 +57,7 @@ OTHER_WORDS: Final = {
     "UNLESS": "?IF (not …) {",
     "SWITCH": "?IF … { } ELSE IF … { }",
     "CASE": "ELSE IF (condition) {",
+    **dict.fromkeys(("ELIF", "ELSEIF"), "} ELSE IF (condition) {"),
     "MATCH": "?IF … { } ELSE IF … { }",
     **dict.fromkeys(("DEF", "FUNCTION", "FUNC", "SUB", "TASK"), "PLAN name ($x: str) -> str {"),
     **dict.fromkeys(("PRINT", "LOG", "ECHO", "CONSOLE"), 'NOTE ("…")'),

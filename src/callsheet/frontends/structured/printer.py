@@ -16,7 +16,7 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.expressions import format_expression
 from callsheet.frontends.ltp.words import VERSION_2
 from callsheet.frontends.structured.failure import is_kind
-from callsheet.frontends.structured.lines import ID, RESERVED_TOOLS
+from callsheet.frontends.structured.lines import ID, ID_RULE, RESERVED_TOOLS
 from callsheet.frontends.values.printer import LINES, about_texts, comment_lines, is_name, refuse
 from callsheet.ir import JSON, Plan
 from callsheet.ir.expr import Literal
@@ -208,7 +208,7 @@ def _label(statement: Statement) -> str:
     if isinstance(statement, Let | Assign | Require) or not statement.is_named:
         return ""
     if not _ID.fullmatch(statement.id):
-        raise refuse(f"the id {statement.id!r}", "an id is made of ASCII letters, digits, _, - and dots")
+        raise refuse(f"the id {statement.id!r}", ID_RULE)
     if isinstance(statement, Say) and statement.word not in {Word.RESPOND, Word.TERMINATE, Word.REPLAN}:
         return ""
     return f"{statement.id}: "

@@ -7,8 +7,9 @@ what is told follows from the plan alone, so that a person can compare it with t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import NamedTuple, TypeAlias
 
 from callsheet.diagnostics import Severity
 from callsheet.frontends.expressions.printer import format_expression
@@ -20,17 +21,24 @@ from callsheet.ir.tree import (
     Foreach,
     If,
     Invoke,
+    Leave,
     Parallel,
+    Recovery,
     Repeat,
+    Require,
     Say,
     Statement,
     Tree,
     Try,
     Word,
     all_statements,
+    blocks_of_failure,
     inner_blocks,
+    own_blocks,
     recovery_of,
+    statements,
     variables_read,
+    variables_set,
 )
 from callsheet.passes.finding import ToolSignature
 from callsheet.passes.structured.report import Report
@@ -42,6 +50,8 @@ _ENDS = frozenset(
     (Word.RESPOND, Word.TERMINATE, Word.RETURN, Word.FAIL, Word.BREAK, Word.CONTINUE, Word.REPLAN)
 )
 _LONGEST = 160
+_MOST_FOLLOWED = 200
+"""The most calls of sub-plans that are followed: each may call another one in two branches, and so on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,20 +79,15 @@ class Circumstance:
 class Consequence:
     """A call that may change something, and its circumstances from the outside in."""
 
-    act: Act
     call: str
     circumstances: tuple[Circumstance, ...] = ()
-
-    def __str__(self) -> str:
-        if not self.circumstances:
-            return f"calls {self.call} in any case"
-        return f"calls {self.call} {', '.join(map(str, self.circumstances))}"
 
 
 def consequences(tree: Tree, tools: Mapping[str, ToolSignature], spell: Spell) -> list[Consequence]:
     """Every call of a plan that may change something, in the order of the text.
 
-    A sub-plan is looked at where it is called. A tool without a declared effect may change something.
+    A sub-plan is looked at where it is called, once for all calls that depend on the same. A tool without a
+    declared effect may change something.
     """
     return list(_Walk(tree, tools, spell).block(tree.body, ()))
 
@@ -122,6 +127,48 @@ def _opposite(circumstances: tuple[Circumstance, ...]) -> tuple[Circumstance, ..
             return None
 
 
+class _Leaves(Enum):
+    """What a statement ends besides its block."""
+
+    LOOP = "loop"
+    PLAN = "plan"
+    RUN = "run"
+    FAILED = "failed"
+
+
+_LEAVES = {
+    Word.BREAK: _Leaves.LOOP,
+    Word.CONTINUE: _Leaves.LOOP,
+    Word.RETURN: _Leaves.PLAN,
+    Word.FAIL: _Leaves.FAILED,
+}
+
+
+class _Exits(NamedTuple):
+    """When a block is left before its end: what is left, and the conditions that hold together then."""
+
+    ways: tuple[tuple[_Leaves, tuple[Circumstance, ...]], ...] = ()
+    is_always: bool = False
+    """Whether what stands behind is never reached."""
+
+
+def _opposite_of(together: tuple[Circumstance, ...]) -> Circumstance:
+    """That these conditions do not hold together."""
+    if len(together) == 1:
+        return replace(together[0], holds=not together[0].holds)
+    return Circumstance("if", _joined(together), holds=False)
+
+
+def _joined(together: tuple[Circumstance, ...]) -> str:
+    """Conditions that hold together, as one text."""
+    texts: list[str] = []
+    for one in together:
+        is_joined = any(word in one.text for word in (" or ", " if ", " and "))
+        text = f"({one.text})" if is_joined and (len(together) > 1 or not one.holds) else one.text
+        texts.append(text if one.holds else f"not {text}")
+    return " and ".join(texts)
+
+
 class _Walk:
     """Follows the blocks of a plan with what each depends on."""
 
@@ -130,32 +177,117 @@ class _Walk:
         self._tools = tools
         self._spell = spell
         self._inside: list[str] = []
+        self._followed: set[tuple[str, tuple[Circumstance, ...]]] = set()
+        """The sub-plans that were looked at, and what their call depended on."""
+        self._exits_of_plans: dict[str, _Exits] = {}
 
     def block(self, block: Block, around: tuple[Circumstance, ...]) -> Iterator[Consequence]:
         for statement in block:
             yield from self._statement(statement, around)
-            if isinstance(statement, If):
-                around = (*around, *self._left(statement))
+            left = self._exits_of(statement)
+            around = tuple(dict.fromkeys((*around, *(_opposite_of(one) for _, one in left.ways))))
 
-    def _left(self, statement: If) -> Iterator[Circumstance]:
-        """What holds behind branches that end what is around them."""
+    # -------------------------------------------------------------- exits
+
+    def _exits(self, block: Block) -> _Exits:
+        """When a block is left before its end."""
+        ways: dict[tuple[_Leaves, tuple[Circumstance, ...]], None] = {}
+        for statement in block:
+            found = self._exits_of(statement)
+            for what, when in found.ways:
+                before = (_opposite_of(one) for other, one in ways if other is not what)
+                ways[what, (*before, *when)] = None
+            if found.is_always:
+                kinds = {what for what, _ in ways}
+                return _Exits(((kinds.pop(), ()),) if len(kinds) == 1 else tuple(ways), is_always=True)
+        return _Exits(tuple(ways))
+
+    def _exits_of(self, statement: Statement) -> _Exits:
+        match statement:
+            case Say(word=word) if word in _ENDS:
+                return _Exits(((_LEAVES.get(word, _Leaves.RUN), ()),), is_always=True)
+            case Require(condition=condition):
+                return _Exits(((_Leaves.FAILED, (self._if(condition, holds=False),)),))
+            case If():
+                return self._exits_of_branches(statement)
+            case Foreach(var=var, source=source, body=body):
+                listed = self._said(source)
+                ways: list[tuple[_Leaves, tuple[Circumstance, ...]]] = []
+                for what, when in self._exits(body).ways:
+                    text = f"{_joined(when)} for some {var} in {listed}" if when else f"{listed} has an item"
+                    if what is not _Leaves.LOOP:
+                        ways.append((what, (Circumstance("if", text),)))
+                return self._unless_handled(statement, _Exits(tuple(ways)))
+            case Repeat(body=body, while_=while_):
+                inner = self._exits(body)
+                first = () if while_ is None else (self._if(while_),)
+                left = [(what, when or first) for what, when in inner.ways if what is not _Leaves.LOOP]
+                is_always = inner.is_always and while_ is None and len(left) == len(inner.ways)
+                return self._unless_handled(statement, _Exits(tuple(left), is_always))
+            case Try(body=body) | Parallel(members=body):
+                return self._unless_handled(statement, self._exits(body))
+            case Invoke(plan=name):
+                return self._unless_handled(statement, self._exits_of_plan(name))
+            case _:
+                return _Exits()
+
+    def _exits_of_branches(self, statement: If) -> _Exits:
+        before: tuple[Circumstance, ...] = ()
+        ways: list[tuple[_Leaves, tuple[Circumstance, ...]]] = []
+        is_always = statement.otherwise is not None
         for branch in statement.branches:
-            if not _ends(branch.body):
-                return
-            yield self._if(branch.condition, holds=False)
+            inner = self._exits(branch.body)
+            ways += ((what, (*before, self._if(branch.condition), *when)) for what, when in inner.ways)
+            is_always = is_always and inner.is_always
+            if not inner.is_always:
+                before = (*before, self._if(branch.condition, holds=False))
+        last = self._exits(statement.otherwise or ())
+        ways += ((what, (*before, *when)) for what, when in last.ways)
+        return _Exits(tuple(ways), is_always and last.is_always)
+
+    def _exits_of_plan(self, name: str) -> _Exits:
+        """When a call of a sub-plan ends what is around the call."""
+        if name not in self._exits_of_plans:
+            self._exits_of_plans[name] = _Exits()  # for a sub-plan that calls itself
+            plan = self._tree.plan(name)
+            inner = _Exits() if plan is None else self._exits(plan.body)
+            left = [one for one in inner.ways if one[0] in (_Leaves.RUN, _Leaves.FAILED)]
+            is_always = inner.is_always and len(left) == len(inner.ways)
+            self._exits_of_plans[name] = _Exits(tuple(left), is_always)
+        return self._exits_of_plans[name]
+
+    def _unless_handled(self, statement: Statement, exits: _Exits) -> _Exits:
+        """Those that are no failures, if the statement goes on after each of its failures."""
+        recovery = recovery_of(statement)
+        if (
+            recovery is None
+            or not (recovery.handlers or recovery.remedy)
+            or isinstance(recovery.remedy, Leave)
+        ):
+            return exits
+        if any(self._exits(handler.body).is_always for handler in recovery.handlers):
+            return exits
+        left = tuple(one for one in exits.ways if one[0] is not _Leaves.FAILED)
+        return _Exits(left)
+
+    # -------------------------------------------------------------- calls
 
     def _statement(self, statement: Statement, around: tuple[Circumstance, ...]) -> Iterator[Consequence]:
         match statement:
             case Act():
                 if may_change(statement, self._tools):
-                    yield Consequence(statement, self._call(statement), around)
+                    yield Consequence(self._call(statement), around)
                 yield from self._failed(statement, around, self._call(statement))
             case Invoke(plan=name):
                 plan = self._tree.plan(name)
-                if plan is not None and name not in self._inside:
-                    self._inside.append(name)
-                    yield from self.block(plan.body, around)
-                    self._inside.pop()
+                if plan is not None and name not in self._inside and (name, around) not in self._followed:
+                    if len(self._followed) < _MOST_FOLLOWED:
+                        self._followed.add((name, around))
+                        self._inside.append(name)
+                        yield from self.block(plan.body, around)
+                        self._inside.pop()
+                    else:
+                        yield Consequence(f"the sub-plan {name}, of which no more is told,", around)
                 yield from self._failed(statement, around, name)
             case If(branches=branches, otherwise=otherwise):
                 before = around
@@ -241,20 +373,24 @@ def doubtful(tree: Tree, tools: Mapping[str, ToolSignature] | None, report: Repo
 
 def _undecided(tree: Tree, tools: Mapping[str, ToolSignature], report: Report) -> None:
     inner = (block for one in all_statements(tree) for block in inner_blocks(one))
-    blocks = [tree.body, *(plan.body for plan in tree.plans), *inner]
-    for block in blocks:
+    for block in (tree.body, *(plan.body for plan in tree.plans), *inner):
+        whole: _Calls | None = None
         for number, statement in enumerate(block):
             if not isinstance(statement, If):
                 continue
-            ways = [branch.body for branch in statement.branches]
-            last = statement.otherwise
-            if last is None and all(_ends(way) for way in ways):
-                last = block[number + 1 :]
-            if last is None:
+            first, *others = (_Calls(branch.body, tools) for branch in statement.branches)
+            if not first.by_what or (
+                statement.otherwise is None and not all(_ends(branch.body) for branch in statement.branches)
+            ):
                 continue
-            made = [_calls_of(way, tools) for way in (*ways, last)]
-            for call, act in made[0].items():
-                if all(call in other for other in made[1:]):
+            if statement.otherwise is not None:
+                last, start = _Calls(statement.otherwise, tools), 0
+            else:
+                last = whole = whole or _Calls(block, tools)
+                start = number + 1
+            for what, calls in first.by_what.items():
+                if first.has(what) and all(one.has(what) for one in others) and last.has(what, start):
+                    act = calls[0].act
                     condition = " ".join(spelled(statement.branches[0].condition).split())[:_LONGEST]
                     report.add(
                         "CHK130",
@@ -265,20 +401,38 @@ def _undecided(tree: Tree, tools: Mapping[str, ToolSignature], report: Report) -
                     )
 
 
-def _calls_of(block: Block, tools: Mapping[str, ToolSignature]) -> dict[tuple[object, ...], Act]:
+class _Placed(NamedTuple):
+    """A call in a block, its place there, and the first place from which its arguments are what they are."""
+
+    act: Act
+    place: int
+    since: int
+
+
+class _Calls:
     """The calls directly in a block that may change something, by what they do."""
-    calls = (one for one in block if isinstance(one, Act) and may_change(one, tools))
-    return {(one.tool, one.positional, one.named): one for one in calls}
+
+    def __init__(self, block: Block, tools: Mapping[str, ToolSignature]) -> None:
+        self.by_what: dict[tuple[object, ...], list[_Placed]] = {}
+        known_since: dict[str, int] = {}
+        for place, one in enumerate(block):
+            if isinstance(one, Act) and may_change(one, tools):
+                since = max((known_since.get(name, 0) for name in variables_read(one)), default=0)
+                what = one.tool, one.positional, one.named
+                self.by_what.setdefault(what, []).append(_Placed(one, place, since))
+            for inner in statements((one,)):
+                known_since.update(dict.fromkeys(variables_set(inner), place + 1))
+
+    def has(self, what: tuple[object, ...], start: int = 0) -> bool:
+        """Whether a call is made behind a place with what its arguments are there."""
+        return any(one.since <= start <= one.place for one in self.by_what.get(what, ()))
 
 
 def _unread(tree: Tree, tools: Mapping[str, ToolSignature], report: Report) -> None:
-    every = list(all_statements(tree))
-    read = {name for one in every for name in variables_read(one)}
-    for one in every:
-        if not isinstance(one, Act) or one.kind is not CallKind.TOOL:
-            continue
+    read = {name for one in all_statements(tree) for name in variables_read(one)}
+    for one in _acts_without_handler(tree):
         known = tools.get(one.tool)
-        if known is None or known.effect not in _READS or one.recovery is not None:
+        if one.kind is not CallKind.TOOL or known is None or known.effect not in _READS:
             continue
         if one.into is None or one.into.name not in read:
             report.add(
@@ -288,3 +442,17 @@ def _unread(tree: Tree, tools: Mapping[str, ToolSignature], report: Report) -> N
                 severity=Severity.WARNING,
                 help="use its result, or leave the call out",
             )
+
+
+def _acts_without_handler(tree: Tree) -> Iterator[Act]:
+    """The calls whose failure nothing handles: of others that may be what is looked for."""
+    blocks = [(plan.body, False) for plan in tree.plans] + [(tree.body, False)]
+    while blocks:
+        block, is_handled = blocks.pop()
+        for one in block:
+            recovery = recovery_of(one)
+            handles = recovery is not None and bool(recovery.remedy or recovery.handlers)
+            if isinstance(one, Act) and not handles and not is_handled:
+                yield one
+            blocks += ((inner, is_handled or handles) for inner in own_blocks(one))
+            blocks += ((inner, is_handled) for inner in blocks_of_failure(recovery or Recovery()))

@@ -44,7 +44,7 @@ from callsheet.passes.structured import operations as of
 from callsheet.passes.structured.literals import names_left_alone
 from callsheet.passes.structured.loops import foreach, repeat
 from callsheet.passes.structured.narrowing import Path, path_of
-from callsheet.passes.structured.recovery import recovered
+from callsheet.passes.structured.recovery import Ways, is_told_its_end, recovered
 from callsheet.passes.structured.report import Report
 from callsheet.passes.structured.shapes import (
     ANY,
@@ -90,8 +90,6 @@ class Flow:
         self.returns: dict[str, list[Shape]] = {}
         """What each sub-plan returns."""
         self.told: dict[tuple[str, str], None] = {}
-        self.flagged: tuple[str, Changes, Changes] | None = None
-        """The variable that tells whether the block before came to its end, and what is so in both cases."""
 
     # ------------------------------------------------------------ variables
 
@@ -232,12 +230,9 @@ class Flow:
 
     def block(self, block: Block) -> None:
         """Go through the statements of a block; those that are never reached are told and left out."""
+        ways: Ways | None = None
         for number, one in enumerate(block):
-            if not isinstance(one, If):
-                self.flagged = None  # it counts directly behind its block
-            self.one(one)
-            if not isinstance(one, Try):
-                self.flagged = None
+            ways = self.one(one, ways if is_told_its_end(block, number) else None)
             if self.state.is_dead and number + 1 < len(block):
                 behind = block[number + 1]
                 message = f"{behind.id} is never reached: {one.id} goes elsewhere in any case"
@@ -247,8 +242,11 @@ class Flow:
                     self.report.add("CHK010", message, behind, help=help_, severity=Severity.WARNING)
                 return
 
-    def one(self, one: Statement) -> None:  # noqa: PLR0912 - a case for each statement
-        """Go through one statement."""
+    def one(self, one: Statement, before: Ways | None = None) -> Ways | None:  # noqa: PLR0912 - a case for each statement
+        """Go through one statement; gives the ways through a TRY.
+
+        `before` are those through the TRY before an ?IF that asks whether that came to its end.
+        """
         if ("CHK034", one.id) not in self.told:
             self.told[("CHK034", one.id)] = None
             names_left_alone(one, self.report, lambda name: self.state.get(name) is not None)
@@ -280,17 +278,18 @@ class Flow:
             case Say():
                 self.say(one)
             case If():
-                self.branches(one)
+                self.branches(one, before)
             case Foreach():
                 foreach(self, one)
             case Repeat():
                 self.guarded(one, one.recovery, lambda: repeat(self, one))
             case Try():
-                self.guarded(one, one.recovery, lambda: self.block(one.body))
+                return self.guarded(one, one.recovery, lambda: self.block(one.body))
             case Parallel():
                 self.guarded(one, one.recovery, lambda: self.parallel(one))
             case _:
                 assert_never(one)
+        return None
 
     def stored(self, one: Statement, value: Expression) -> Shape:
         """The shape of a value that is stored: a constant may be followed by another one."""
@@ -453,36 +452,35 @@ class Flow:
 
         recovered(self, one, recovery, lambda: store(shape), lambda other: store(join(shape, other)))
 
-    def guarded(self, one: Statement, recovery: Recovery | None, run: Callable[[], None]) -> None:
+    def guarded(self, one: Statement, recovery: Recovery | None, run: Callable[[], None]) -> Ways | None:
         """A block with what is said about its failure."""
-        recovered(self, one, recovery, run, lambda other: None)
+        return recovered(self, one, recovery, run, lambda other: None)
 
     # ------------------------------------------------------------ blocks
 
-    def branches(self, one: If) -> None:
+    def branches(self, one: If, before: Ways | None = None) -> None:
         """?IF: what all branches that go on have set.
 
-        Behind a block with handlers, `?IF ($done)` of the variable that its last line makes true is where it
-        came to its end: one of the handlers was executed otherwise.
+        With the ways through the TRY before, the first branch is the one behind its end, and the others are
+        those behind its handlers.
         """
-        mark, (flagged, self.flagged) = self.state.mark(), (self.flagged, None)
+        mark = self.state.mark()
         outcomes: list[Changes] = []
-        first = one.branches[0].condition
-        is_flag = flagged is not None and isinstance(first, Variable) and first.name == flagged[0]
         for branch in one.branches:
             typer = self.typer(one)
             typer.data(branch.condition)
             inner = self.state.mark()
-            if flagged is not None and is_flag and branch is one.branches[0]:
-                self.state.apply(flagged[1])
+            if before is not None:
+                self.state.apply(before.ended)
             self.learn(typer.tests(branch.condition, truth=True))
             self.block(branch.body)
             if not self.state.is_dead:
                 outcomes.append(self.state.changes(mark))
             self.state.undo(inner)
             self.state.is_dead = False
-            if flagged is not None and is_flag and branch is one.branches[0]:
-                self.state.apply(flagged[2])
+            if before is not None:
+                self.state.apply(before.failed)
+                before = None
             self.learn(typer.tests(branch.condition, truth=False))
         if one.otherwise is not None:
             self.block(one.otherwise)

@@ -384,14 +384,19 @@ def _handlers(one: Statement, recovery: Recovery, report: Report) -> None:
 
 
 def unknown_kinds(every: Iterable[Statement], report: Report) -> None:
-    """CHK010 for a handler of a kind that no failure of the plan has."""
+    """CHK010 for a handler of a kind that no failure of the plan has.
+
+    `except ValueError` of a Python program is for VALUE and for all errors that derive from it: beside a kind
+    that there is, those are no mistake.
+    """
     own = {one.kind for one in every if isinstance(one, Say) and one.word is Word.FAIL and one.kind}
     known = [*(kind.value for kind in Failing), *sorted(own)]
     for one in every:
         recovery = recovery_of(one)
         for handler in () if recovery is None else recovery.handlers:
+            is_met = any(kind in known for kind in handler.kinds)
             for kind in handler.kinds:
-                if kind not in known:
+                if kind not in known and not (is_met and kind.endswith("Error")):
                     report.add(
                         "CHK010",
                         f"this ON_FAIL block waits for {kind}, a kind that no failure has",

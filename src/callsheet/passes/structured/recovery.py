@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, NamedTuple, assert_never
 
 from callsheet.ir.expr import Literal
+from callsheet.ir.expression import Variable
 from callsheet.ir.tree import (
+    Assign,
     Block,
     GoOn,
+    If,
     Leave,
     Let,
     Parallel,
@@ -28,20 +31,28 @@ if TYPE_CHECKING:
     from callsheet.passes.structured.flow import Flow
 
 
+class Ways(NamedTuple):
+    """What has changed where a TRY came to its end, and where a failure in it was handled."""
+
+    ended: Changes
+    failed: Changes
+
+
 def recovered(
     flow: Flow,
     one: Statement,
     recovery: Recovery | None,
     run: Callable[[], None],
     store: Callable[[Shape], None],
-) -> None:
+) -> Ways | None:
     """Go through what `run` does and the ways in which its failure is handled.
 
-    `store` stores in place of the result what may be that or a value of the given shape.
+    `store` stores in place of the result what may be that or a value of the given shape. Gives the ways
+    through a TRY without FINALLY behind which the plan goes on both after its end and after a failure.
     """
     if recovery is None:
         run()
-        return
+        return None
     mark = flow.state.mark()
     run()
     outcomes: list[Changes] = []
@@ -71,25 +82,38 @@ def recovered(
         if not flow.state.is_dead:
             outcomes.append(made)
         flow.state.is_dead = False
-    flow.flagged = None
-    flag = None if recovery.final is not None else _flag_of(one, recovery)
-    if flag is not None and not is_dead and len(outcomes) > 1:
+    ways: Ways | None = None
+    if isinstance(one, Try) and recovery.final is None and not is_dead and len(outcomes) > 1:
         flow.state.merge(outcomes[1:])
-        flow.flagged = flag, done, flow.state.undo(mark)
+        ways = Ways(done, flow.state.undo(mark))
     flow.state.merge(outcomes)
     if recovery.final is not None:
         final(flow, recovery.final, before, mark)
+    return ways
 
 
-def _flag_of(one: Statement, recovery: Recovery) -> str | None:
-    """The variable that tells whether a block came to its end: the last thing there is to make it true."""
-    if not isinstance(one, Try) or not one.body:
-        return None
-    last = one.body[-1]
-    if not isinstance(last, Let) or last.value != Literal(True):
-        return None
-    inside = (*one.body[:-1], *(each for handler in recovery.handlers for each in handler.body))
-    return None if any(last.name in variables_set(each) for each in statements(inside)) else last.name
+def is_told_its_end(block: Block, number: int) -> bool:
+    """Whether a statement is an ?IF of the variable that tells whether the TRY before it came to its end.
+
+    It is false right before the TRY, the last line of the TRY makes it true, and nothing else sets it.
+    """
+    match block[max(number - 2, 0) : number + 1]:
+        case (
+            Let(name=name, value=Literal(value=False)) | Assign(name=name, value=Literal(value=False)),
+            Try(
+                body=(*body, Let(value=Literal(value=True)) | Assign(value=Literal(value=True)) as last)
+            ) as one,
+            If(branches=(first, *_)),
+        ):
+            inside = (*body, *(each for handler in one.recovery.handlers for each in handler.body))
+            return (
+                last.name == name
+                and isinstance(first.condition, Variable)
+                and first.condition.name == name
+                and not any(name in variables_set(each) for each in statements(inside))
+            )
+        case _:
+            return False
 
 
 def remedy(

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from callsheet.diagnostics import Span
 from callsheet.frontends.expressions.names import FUNCTIONS, VERSION_1
 from callsheet.frontends.ltp.words import CONTROL_SPELLINGS, VERSION_2
-from callsheet.frontends.structured.lines import ID, WORDS
+from callsheet.frontends.structured.lines import ID_SHAPE, WORDS
 from callsheet.frontends.values.reader import LABEL, NAME
 from callsheet.ir import Cast, CompareOp
 from callsheet.ir.operations import AGENT_OPERATIONS, HUMAN_OPERATIONS, MODEL_OPERATIONS, TRANSFORMS
@@ -187,7 +187,7 @@ def _expressions(*, in_text: bool) -> tuple[Rule | Region, ...]:
 
 TREE: tuple[Rule | Region, ...] = (
     COMMENT,
-    Rule(rf"^[ \t]*({ID})[ \t]*(:)(?=[ \t]*[@?A-Za-z])", (Scope.LABEL, Scope.BRACKET)),
+    Rule(rf"^[ \t]*({ID_SHAPE})[ \t]*(:)(?=[ \t]*[@?A-Za-z])", (Scope.LABEL, Scope.BRACKET)),
     Rule(r"\?(?:IF|FOREACH|REPEAT)\b|\bELSE[ \t]+IF\b", (Scope.KEYWORD,)),
     Rule(r"@(?:RESPOND|RETRY)\b|@PARALLEL(?=[ \t]*\{)", (Scope.KEYWORD,)),
     Rule(rf"(?<![$\w.])(?:{_BARE})\b(?![ \t]*=)", (Scope.KEYWORD,)),
