@@ -56,9 +56,7 @@ def undo(run: str, start: str, assume_yes: bool, **arguments: Any) -> int:
     from callsheet.apps.settings import load_settings  # noqa: PLC0415 - as above
 
     if arguments["accept_changed_policy"]:
-        raise click.UsageError(
-            "--accept-changed-policy is for resume: --policy alone names another"
-        )
+        raise click.UsageError("--accept-changed-policy is for resume: --policy alone names another")
     as_json = arguments["as_json"]
     masker = Masker(load_settings().secrets.shapes, shows_all=arguments["shows_secrets"])
 
