@@ -469,3 +469,29 @@ _MEMBER: Final[Mapping[ir.Comparison, type[ast.cmpop]]] = {
     ir.Comparison.IN: ast.Eq,
     ir.Comparison.NOT_IN: ast.NotEq,
 }
+
+
+class RenamedCode(ast.NodeTransformer):
+    """Pure code with other names, and with messages of caught errors as Python has them."""
+
+    def __init__(self, names: dict[str, str], failures: set[str]) -> None:
+        self.names, self.failures = names, failures
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        """A name."""
+        return ast.copy_location(ast.Name(self.names.get(node.id, node.id), node.ctx), node)
+
+    def visit_arg(self, node: ast.arg) -> ast.AST:
+        """A parameter."""
+        node.arg = self.names.get(node.arg, node.arg)
+        return node
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        """An index: the message of an error is its text."""
+        value, index = node.value, node.slice
+        if isinstance(value, ast.Name) and value.id in self.failures and isinstance(index, ast.Constant):
+            if index.value == "message":
+                name = ast.Name(self.names.get(value.id, value.id), ast.Load())
+                return ast.Call(ast.Name("str", ast.Load()), [name], [])
+            raise NotPython(f"the field {index.value} of a failure", "use its message")
+        return self.generic_visit(node)
