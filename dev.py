@@ -8,6 +8,8 @@ python3 dev.py bench    run the benchmarks (`python3 dev.py bench --help`)
 python3 dev.py docs     build the documentation as a site, in build/site
 python3 dev.py wheel    build a wheel with a compiled inner loop, in build/wheel (needs a C compiler);
                         `wheel test …` runs the tests on it
+python3 dev.py release  make all that a release publishes, in build/release, and try it (`--compiled`: with
+                        the compiled wheel of this platform)
 python3 dev.py run …    run the callsheet command of this checkout
 """
 
@@ -176,6 +178,12 @@ def wheel(arguments: list[str]) -> int:
     return tool(*TESTS, *arguments[1:])
 
 
+def release(arguments: list[str]) -> int:
+    """Make what a release publishes, and try each part as its users will."""
+    prepare(dev=False)
+    return tool("python", "-m", "scripts.release", *arguments)
+
+
 COMMANDS = {
     "demo": demo,
     "test": test,
@@ -183,6 +191,7 @@ COMMANDS = {
     "bench": bench,
     "docs": docs,
     "wheel": wheel,
+    "release": release,
     "run": run,
 }
 

@@ -1,12 +1,14 @@
 """Builds a wheel whose inner loop is compiled to machine code by mypyc: `python3 dev.py wheel`.
 
 In: the sources, unchanged. Out: a wheel for this machine and this version of Python in `build/wheel`, and its
-content in `build/compiled`, for tests and benchmarks. Everywhere else the same sources run uncompiled;
+content in `build/compiled`, for tests and benchmarks. With `--sources FOLDER`, only the sources for a builder
+of other platforms, with the program `use.py` that tries a wheel. Everywhere else the sources run uncompiled;
 nothing in them depends on that. It needs a C compiler and some minutes.
 """
 
 from __future__ import annotations
 
+import argparse
 import shutil
 import subprocess
 import sys
@@ -105,9 +107,10 @@ def lay_out(folder: Path) -> None:
     (folder / "pyproject.toml").write_text(_BUILD_SYSTEM + described[described.index("[project]") :])
     files = [f"src/callsheet/{module}.py" for module in compiled()]
     (folder / "setup.py").write_text(_SETUP.format(arguments=[*_CHECKED, *files]))
+    (folder / "use.py").write_text(_USED)
 
 
-def main() -> int:
+def build() -> int:
     """Build the wheel, in an isolated environment, and unpack it; returns the exit code."""
     compiler = str(sysconfig.get_config_var("CC") or "cc").split()[0]
     if shutil.which(compiler) is None:
@@ -127,6 +130,19 @@ def main() -> int:
         archive.extractall(UNPACKED)
     print(wheel.relative_to(ROOT))
     return subprocess.run([sys.executable, "-c", _USED], check=False, cwd=UNPACKED).returncode
+
+
+def main() -> int:
+    """Build the wheel, or lay out its sources; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="scripts.wheel", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--sources", type=Path, help="write the sources of the wheel into a new folder, only")
+    folder: Path | None = parser.parse_args().sources
+    if folder is None:
+        return build()
+    if folder.exists():
+        sys.exit(f"{folder} exists; name a new folder")
+    lay_out(folder)
+    return 0
 
 
 if __name__ == "__main__":

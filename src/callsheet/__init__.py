@@ -5,6 +5,13 @@ The names below are loaded when they are first used, so that importing the packa
 
 from __future__ import annotations
 
+import sys
+
+if sys.platform == "win32":
+    raise ImportError(
+        "callsheet runs on Linux and macOS, as its journal locks files as POSIX has it; on Windows, use WSL"
+    )
+
 from callsheet.lazy import names_of
 from callsheet.version import VERSION
 

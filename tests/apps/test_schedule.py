@@ -84,18 +84,18 @@ S8: ?FOREACH ($n IN $names) {
     assert (rows[1]["starts"], rows[9]["why"]) == ("side by side", "S9 @NOTE may write")
 
 
-def test_readme_quotes_schedule_of_example():
+def test_page_quotes_schedule_of_example():
     from click.testing import CliRunner
 
     from callsheet.apps.cli.main import main
 
     tools = str(EXAMPLES / "briefing_tools.py")
     said = CliRunner().invoke(main, ["explain-schedule", str(EXAMPLES / "briefing.ltp"), "--tools", tools])
-    readme = (EXAMPLES.parent / "README.md").read_text(encoding="utf-8")
-    assert said.stdout in readme
+    page = (EXAMPLES.parent / "docs" / "concurrency.md").read_text(encoding="utf-8")
+    assert said.stdout in page
     assert said.stdout in (EXAMPLES.parent / "docs" / "cli.md").read_text(encoding="utf-8")
     text = (EXAMPLES / "briefing.ltp").read_text(encoding="utf-8")
-    assert text[text.index("PLAN_START") :] in readme
+    assert text[text.index("PLAN_START") :] in page
 
 
 def test_schedule_is_auto_by_default(machine):

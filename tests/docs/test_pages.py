@@ -11,7 +11,7 @@ from tests.docs.console import Command, File, as_shown, environment, parts_of, p
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-PAGES = ["tutorial", "cookbook", "blocks", "python-plans", "gate", "undo", "testing", "ci"]
+PAGES = ["../README", "tutorial", "cookbook", "blocks", "python-plans", "gate", "undo", "testing", "ci"]
 
 
 @pytest.mark.parametrize("page", PAGES)
