@@ -14,9 +14,9 @@ import os
 import stat
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from callsheet.apps.settings import Settings, load_settings, read_tables
 from callsheet.apps.setup import LOCK_NAME, lock_path
@@ -35,7 +35,8 @@ class ProjectSettings:
 
     `tools` are Python files, `servers` configuration files of MCP servers, `plans` the files, folders and
     patterns that `check`, `verify` and `fmt` take if none is named. `model` and `limits` replace the tables
-    of the user's configuration.
+    of the user's configuration. `schedules` are plans that run by the clock, and `notify` addresses that hear
+    of those runs, each by its name, as they are written: `apps.scheduling` reads them.
     """
 
     tools: tuple[str, ...] = ()
@@ -45,6 +46,11 @@ class ProjectSettings:
     workspace: str | None = None
     model: ModelSettings | None = None
     limits: Limits | None = None
+    schedules: Mapping[str, object] = field(default_factory=dict[str, object])
+    notify: Mapping[str, object] = field(default_factory=dict[str, object])
+
+
+_Kind = TypeVar("_Kind", bound=ProjectSettings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +90,8 @@ def project_of(folder: Path) -> Project:
         file = _configuration(place)
         if file is not None:
             trusted = is_trusted(file)
-            return Project(place, file, trusted, _settings(file) if trusted else ProjectSettings())
+            settings = settings_in(file, ProjectSettings) if trusted else ProjectSettings()
+            return Project(place, file, trusted, settings)
         if (place / LOCK_NAME).is_file():
             return Project(place)
         if (place / ".git").exists() or place == Path.home():
@@ -126,7 +133,8 @@ def _configuration(folder: Path) -> Path | None:
         return None
 
 
-def _settings(file: Path) -> ProjectSettings:
+def settings_in(file: Path, kind: type[_Kind]) -> _Kind:
+    """The settings in the file of a project, as this kind of them; raises CallsheetError (CFG016)."""
     try:
         source = Source(str(file), file.read_text(encoding="utf-8-sig"))
     except (OSError, UnicodeDecodeError) as error:
@@ -134,7 +142,7 @@ def _settings(file: Path) -> ProjectSettings:
         raise CallsheetError.single(
             "CFG016", f"the configuration {file}: it cannot be read: {reason}"
         ) from error
-    return read_tables(ProjectSettings, source, _TABLE if file.name == _PYPROJECT else ())
+    return read_tables(kind, source, _TABLE if file.name == _PYPROJECT else ())
 
 
 def project_files(project: Project) -> tuple[Path, ...]:

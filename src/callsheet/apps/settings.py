@@ -226,13 +226,13 @@ def _value(hint: Any, value: object, path: _Path) -> Any:
         if not isinstance(value, Mapping):
             raise _InvalidSetting(path, f"{_dotted(path)} must be a table")
         named = cast("Mapping[str, object]", value).items()
-        return {key: _scalar(get_args(hint)[1], each, (*path, key)) for key, each in named}
+        return {key: _value(get_args(hint)[1], each, (*path, key)) for key, each in named}
     if origin is tuple:
         items = cast("list[object]", value)
         if not isinstance(value, list) or not all(isinstance(item, str) for item in items):
             raise _InvalidSetting(path, f"{_dotted(path)} must be a list of strings")
         return tuple(items)
-    return _scalar(hint, value, path)
+    return value if hint is object else _scalar(hint, value, path)
 
 
 _WORDS = {

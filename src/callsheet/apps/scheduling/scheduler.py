@@ -1,0 +1,279 @@
+"""Starts the runs of schedules at their times, resumes those that a crash has interrupted, and tells people.
+
+In: the schedules of a project and its journal. Out: a process `callsheet run` for each time that has come,
+and a line for each thing that happens, also for each time that passes without a run. What has run is known
+from the journal alone, so a scheduler that starts again goes on where the last one ended. Two schedulers of
+one journal start each time once, since the journal takes each run id once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from callsheet.apps.projects import ProjectSettings
+from callsheet.apps.scheduling.notices import Notice, Notify, send
+from callsheet.apps.scheduling.schedules import Schedule, due, is_name, run_id, time_of
+from callsheet.runtime.inbox import asks_of
+from callsheet.store.journal import Journal
+from callsheet.store.journal_paths import is_absent
+from callsheet.store.listing import shown_status
+
+LOOK = 1.0
+"""Seconds between looks at what the runs under way have come to."""
+LONGEST_SLEEP = 30.0
+"""Seconds after which the clock is looked at again: it may have been set, or the machine was asleep."""
+_OPEN = ("running", "interrupted", "waiting", "in_doubt")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduledProject(ProjectSettings):
+    """The settings of a project with its schedules, and who is told of them, read."""
+
+    schedules: Mapping[str, Schedule] = field(default_factory=dict[str, Schedule])
+    notify: Mapping[str, Notify] = field(default_factory=dict[str, Notify])
+
+    def __post_init__(self) -> None:
+        for name in self.schedules:
+            if not is_name(name):
+                raise ValueError(f"schedules: {name!r} is no name for one: use a-z, 0-9, dots and dashes")
+
+
+@dataclass(slots=True)
+class _Course:
+    """A schedule in the course of time: the last time that was looked at, and the runs under way."""
+
+    name: str
+    schedule: Schedule
+    since: datetime
+    under_way: dict[str, asyncio.Task[None]] = field(default_factory=dict[str, "asyncio.Task[None]"])
+    queued: list[datetime] = field(default_factory=list[datetime])
+    """Times that wait for the end of an earlier run, oldest first."""
+
+
+class Scheduler:
+    """Runs the schedules of a project until it is cancelled; then the runs under way are interrupted.
+
+    `folder` is the project's; `journal` the file in which all is recorded, and `hint` the option that
+    commands in messages need to use it. `tell` gets each line for people, and `now` gives the time, with its
+    zone.
+    """
+
+    def __init__(
+        self,
+        schedules: Mapping[str, Schedule],
+        notify: Mapping[str, Notify],
+        *,
+        folder: Path,
+        journal: Path,
+        tell: Callable[[str], None],
+        hint: str = "",
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._notify = tuple(notify.items())
+        self._folder = folder
+        self._journal = journal
+        self._hint = hint
+        self._tell = tell
+        self._now = now
+        self._informing: set[asyncio.Task[None]] = set()
+        self._failures: list[BaseException] = []
+        started = now()
+        self._courses = [_Course(name, each, started) for name, each in schedules.items()]
+
+    async def run(self) -> None:
+        """Start what is due, again and again; never returns."""
+        self._take_up()
+        try:
+            while True:
+                for course in self._courses:
+                    self._start_due(course)
+                await asyncio.sleep(self._until_next())
+                if self._failures:
+                    raise self._failures[0]
+        finally:
+            tasks = [task for course in self._courses for task in course.under_way.values()]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, *self._informing, return_exceptions=True)
+
+    def _take_up(self) -> None:
+        """Go on where the journal ends: resume what has not ended, look at the times since the last run."""
+        for name, runs in recorded(self._journal, [course.name for course in self._courses]).items():
+            course = next(course for course in self._courses if course.name == name)
+            if runs and course.schedule.missed != "skip":
+                course.since = runs[0].time
+            for run in reversed(runs):
+                if run.status in _OPEN:
+                    self._tell(f"{run.id} is {run.status.replace('_', ' ')}: it is resumed")
+                    self._drive(course, run.id, ["resume", run.id])
+
+    def _start_due(self, course: _Course) -> None:
+        """Start, queue or pass the times of a schedule that have come."""
+        found = due(course.schedule, course.since, now := self._now())
+        course.since = now
+        for time in found.passed:
+            self._pass(course, time, "no scheduler was there")
+        if found.has_more:
+            self._tell(f"{course.name}: earlier times have passed without a run, too")
+        for time in (*course.queued, *found.starts):
+            if not course.under_way:
+                course.queued = [each for each in course.queued if each != time]
+                self._start(course, time)
+            elif course.schedule.overlap == "skip":
+                self._pass(course, time, f"{next(iter(course.under_way))} has not ended")
+            elif time not in course.queued:
+                course.queued.append(time)
+                self._tell(f"{run_id(course.name, time)} waits for {next(iter(course.under_way))}")
+
+    def _start(self, course: _Course, time: datetime) -> None:
+        run, schedule = run_id(course.name, time), course.schedule
+        policy = () if schedule.policy is None else ("--policy", schedule.policy)
+        given = [f"--var={name}={_typed(value)}" for name, value in schedule.inputs.items()]
+        self._tell(f"{run} starts: {schedule.plan}")
+        self._drive(course, run, ["run", schedule.plan, "--run-id", run, *policy, *given])
+
+    def _pass(self, course: _Course, time: datetime, reason: str) -> None:
+        run = run_id(course.name, time)
+        self._tell(f"{run} is skipped: {reason}")
+        self._inform(Notice("skipped", course.name, run, f"{run} was skipped: {reason}"))
+
+    def _drive(self, course: _Course, run: str, arguments: list[str]) -> None:
+        task = asyncio.get_running_loop().create_task(self._driven(course, run, arguments))
+        task.add_done_callback(self._note_failure)
+        course.under_way[run] = task
+
+    def _note_failure(self, task: asyncio.Task[None]) -> None:
+        """Keep the error of a task, which ends the scheduler: nobody would see it otherwise."""
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._failures.append(error)
+
+    async def _driven(self, course: _Course, run: str, arguments: list[str]) -> None:
+        """Execute a command of a run, tell what it says and what the run asks, until it has ended."""
+        options = ["--journal", str(self._journal), "--wait", "--progress", "none"]
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "callsheet", *arguments, *options),
+            cwd=self._folder,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,  # the answer: it is in the journal
+            stderr=asyncio.subprocess.PIPE,
+        )
+        watching = asyncio.create_task(self._watch(course, run))
+        watching.add_done_callback(self._note_failure)
+        try:
+            assert process.stderr is not None
+            async for line in process.stderr:
+                self._tell(f"{run}: {line.decode(errors='replace').rstrip()}")
+            status = await process.wait()
+            self._report_end(course, run, status)
+        finally:
+            watching.cancel()
+            if process.returncode is None:
+                with suppress(ProcessLookupError):
+                    process.terminate()
+                await process.wait()
+            course.under_way.pop(run, None)
+
+    async def _watch(self, course: _Course, run: str) -> None:
+        """Tell people of each question of a run, once."""
+        told: set[str] = set()
+        while True:
+            await asyncio.sleep(LOOK)
+            asked = _asked(self._journal, run)
+            if asked - told:
+                text = f"{run} ({course.schedule.plan}) asks: callsheet inbox{self._hint}"
+                self._inform(Notice("asks", course.name, run, text))
+            told |= asked
+
+    def _report_end(self, course: _Course, run: str, status: int) -> None:
+        """Tell how the process of a run has ended, from what the journal says."""
+        outcome = _state(self._journal, run)
+        plan, show = course.schedule.plan, f"callsheet show {run}{self._hint}"
+        if outcome == "done":
+            event, text = "done", f"{run} ({plan}) is done: {show}"
+        elif outcome == "in_doubt":
+            event, text = (
+                "in_doubt",
+                f"{run} ({plan}) does not know whether a call was made: {show}",
+            )
+        elif outcome is None:
+            event, text = "failed", f"{run} ({plan}) could not start (exit status {status})"
+        elif outcome == "running":
+            self._tell(f"{run} is run by another process")
+            return
+        else:
+            word = outcome.replace("_", " ")
+            event, text = "failed", f"{run} ({plan}) is {word}: callsheet blame {run}{self._hint}"
+        self._tell(text)
+        self._inform(Notice(event, course.name, run, text))
+
+    def _inform(self, notice: Notice) -> None:
+        """Tell people by webhooks, without waiting for these."""
+        if self._notify:
+            task = asyncio.get_running_loop().create_task(self._informed(notice))
+            self._informing.add(task)
+            task.add_done_callback(self._informing.discard)
+            task.add_done_callback(self._note_failure)
+
+    async def _informed(self, notice: Notice) -> None:
+        for failed in await asyncio.to_thread(send, self._notify, notice):
+            self._tell(f"warning {failed}")
+
+    def _until_next(self) -> float:
+        """Seconds until the next time of any schedule, and not longer than until the next look."""
+        now = self._now()
+        times = [next(course.schedule.after(now), None) for course in self._courses]
+        waits = [(time - now).total_seconds() for time in times if time is not None]
+        if any(course.under_way for course in self._courses):
+            waits.append(LOOK)
+        return max(0.0, min([*waits, LONGEST_SLEEP]))
+
+
+def _typed(value: object) -> str:
+    """A value as it is typed for `--var`: an input that takes texts takes one as it is."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+class RecordedRun(NamedTuple):
+    """A run of a schedule in the journal: its id, the time that it is for, and its status."""
+
+    id: str
+    time: datetime
+    status: str
+
+
+def recorded(journal: Path, names: Sequence[str]) -> dict[str, list[RecordedRun]]:
+    """The runs of these schedules in a journal, newest time first; none if there is no journal."""
+    found: dict[str, list[RecordedRun]] = {name: [] for name in names}
+    if not is_absent(journal):
+        with closing(Journal.open_to_read(journal)) as opened:
+            for info in opened.runs_older():
+                for name in names:
+                    time = time_of(name, info.run_id)
+                    if time is not None:
+                        found[name].append(RecordedRun(info.run_id, time, shown_status(opened, info)))
+    return {name: sorted(runs, key=lambda run: run.time, reverse=True) for name, runs in found.items()}
+
+
+def _state(journal: Path, run: str) -> str | None:
+    """The status of a run; None if it is not in the journal."""
+    if is_absent(journal):
+        return None
+    with closing(Journal.open_to_read(journal)) as opened:
+        found = opened.infos([run])
+        return shown_status(opened, found[0]) if found else None
+
+
+def _asked(journal: Path, run: str) -> set[str]:
+    """The digests of the open questions of a run; none if it is not in the journal yet."""
+    if is_absent(journal):
+        return set()
+    with closing(Journal.open_to_read(journal)) as opened:
+        return {ask.digest for ask in asks_of(opened, run)} if opened.infos([run]) else set()
