@@ -66,12 +66,12 @@ def counts(report):
 @pytest.mark.parametrize(
     ("line", "modules", "patterns"),
     [
-        (("fmt", "--check", "p.ltp"), 70, 20),
-        (("graph", "p.ltp"), 75, 20),
-        (("check", "p.ltp", "--tools", "tools.py"), 165, 22),
-        (("runs",), 120, 6),
-        (("show", "last"), 205, 8),
-        (("run", "p.ltp", "--tools", "tools.py", "--progress", "none"), 265, 32),
+        (("fmt", "--check", "p.ltp"), 62, 20),
+        (("graph", "p.ltp"), 66, 20),
+        (("check", "p.ltp", "--tools", "tools.py"), 156, 22),
+        (("runs",), 114, 6),
+        (("show", "last"), 190, 8),
+        (("run", "p.ltp", "--tools", "tools.py", "--progress", "none"), 249, 32),
     ],
     ids=["fmt", "graph", "check", "runs", "show", "run"],
 )
@@ -92,7 +92,13 @@ def test_runtime_is_imported_without_what_only_some_of_its_methods_need():
     own, compiled = counts(done.stderr)
     assert 0 < len(own) <= 235
     assert compiled <= 30
-    unneeded = ("authoring.compiler", "passes.verify", "runtime.forking", "runtime.reporting", "trace.lineage")
+    unneeded = (
+        "authoring.compiler",
+        "passes.verify",
+        "runtime.forking",
+        "runtime.reporting",
+        "trace.lineage",
+    )
     assert not [name for name in own if name.removeprefix("callsheet.").startswith(unneeded)]
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple, Protocol, TypeAlias, cast
 
+from callsheet.dataclass import dataclass
 from callsheet.diagnostics import Diagnostic, Severity, Span, WordFix, did_you_mean
 from callsheet.ir import JSON, Effect, Plan
 from callsheet.ir.flow import Flow, Place, Use, uses_of

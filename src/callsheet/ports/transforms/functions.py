@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
 from itertools import islice
 from typing import Any, cast
 
+from callsheet.dataclass import dataclass
 from callsheet.ir import JSON
 from callsheet.machine.values import parse_json, read_number, to_text
 from callsheet.ports.transforms import dates
