@@ -41,7 +41,7 @@ if TYPE_CHECKING:
         StepTurned,
         VariableEdited,
     )
-    from callsheet.api.explaining import Explanation, FailureReport, RunDifference, RunMoment
+    from callsheet.api.explaining import Explanation, FailureReport, RunMoment
     from callsheet.api.findings import Findings, PlanError, RunInterrupted
     from callsheet.api.functions import (
         Denied,
@@ -64,7 +64,6 @@ if TYPE_CHECKING:
         AgentAnswer,
         AgentTask,
         ChatModel,
-        ModelAnswer,
         ModelRequest,
         OperationModel,
         ReplanRequest,
@@ -75,9 +74,10 @@ if TYPE_CHECKING:
     from callsheet.api.planning import PlanRequest
     from callsheet.api.policies import load_policy
     from callsheet.api.proving import PolicyRefused, Proof
+    from callsheet.api.recorded_runs import JournalEvent, RecordedRun, SearchMatch
     from callsheet.api.result import RunFailed, RunResult, StepResult
+    from callsheet.api.run_differences import RunDifference
     from callsheet.api.runtime import Runtime
-    from callsheet.api.watching import JournalEvent, RecordedRun, SearchMatch
     from callsheet.diagnostics import CallsheetError, Diagnostic
     from callsheet.ir import Effect
     from callsheet.ir.diff import PlanDiff
@@ -87,6 +87,7 @@ if TYPE_CHECKING:
     from callsheet.ports.calls import CallContext, ToolFailed
     from callsheet.ports.models.model import Completion, Constraint, LanguageModel, ModelFailed, Syntax
     from callsheet.ports.models.opening import open_model
+    from callsheet.ports.models.operations import ModelAnswer
     from callsheet.ports.models.scripted import RecordedModel, ScriptedModel
     from callsheet.ports.models.settings import ModelPrices, ModelSettings
     from callsheet.ports.python_tools import tool
@@ -154,7 +155,6 @@ _PLACES = {
         "AgentAnswer",
         "AgentTask",
         "ChatModel",
-        "ModelAnswer",
         "ModelRequest",
         "OperationModel",
         "ReplanRequest",
@@ -193,7 +193,7 @@ _PLACES = {
     ),
     "callsheet.api.runtime": ("Runtime",),
     "callsheet.api.branching": ("Played",),
-    "callsheet.api.watching": (
+    "callsheet.api.recorded_runs": (
         "JournalEvent",
         "RecordedRun",
         "SearchMatch",
@@ -221,6 +221,7 @@ _PLACES = {
         "Syntax",
     ),
     "callsheet.ports.models.opening": ("open_model",),
+    "callsheet.ports.models.operations": ("ModelAnswer",),
     "callsheet.ports.models.scripted": (
         "RecordedModel",
         "ScriptedModel",

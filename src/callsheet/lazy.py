@@ -1,4 +1,4 @@
-"""What is loaded or compiled only when it is first used: the names of packages, and regular expressions.
+"""What is loaded or compiled only when it is first used: names of packages, modules, and regular expressions.
 
 A command then pays for what it needs. A small plan needs no verifier, no servers and few of the patterns.
 """
@@ -34,6 +34,35 @@ def names_of(package: str, places: Mapping[str, Sequence[str]]) -> Callable[[str
         return value
 
     return attribute
+
+
+class _Module:
+    """Stands for a module, which is imported when one of its attributes is first asked for."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # what `inspect` and `doctest` look for
+            raise AttributeError(name)
+        return getattr(import_module(self._name), name)
+
+
+def deferred(name: str) -> Any:
+    """A module that is imported when one of its names is first used.
+
+    For what only some functions of a module need. A type checker sees a plain import beside it:
+
+        if TYPE_CHECKING:
+            from callsheet.api import proving
+        else:
+            proving = deferred("callsheet.api.proving")
+
+    >>> text = deferred("textwrap")
+    >>> text.shorten("one two three", 9)
+    'one [...]'
+    """
+    return _Module(name)
 
 
 class _Pattern:

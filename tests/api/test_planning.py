@@ -13,10 +13,11 @@ import pytest
 from tests.dag_plans import step
 
 from callsheet import Limits, Plan, PlanRequest, Runtime, tool
-from callsheet.api.models import ChatModel, ModelAnswer
+from callsheet.api.models import ChatModel
 from callsheet.api.result import StepLog
 from callsheet.diagnostics import CallsheetError
 from callsheet.machine.notes import Note, NoteKind
+from callsheet.ports.models.operations import ModelAnswer
 from callsheet.store import EventType, Journal
 
 

@@ -57,15 +57,21 @@ compiler.compile = counting
 )
 
 
+def counts(report):
+    """The own modules that a program has loaded, and how many patterns it has compiled."""
+    compiled, _, names = report.rpartition("PATTERNS")[2].partition("MODULES")
+    return [name for name in names.split() if name.split(".")[0] == "callsheet"], int(compiled)
+
+
 @pytest.mark.parametrize(
     ("line", "modules", "patterns"),
     [
-        (("fmt", "--check", "p.ltp"), 70, 20),
-        (("graph", "p.ltp"), 75, 20),
-        (("check", "p.ltp", "--tools", "tools.py"), 165, 22),
-        (("runs",), 120, 6),
-        (("show", "last"), 205, 8),
-        (("run", "p.ltp", "--tools", "tools.py", "--progress", "none"), 265, 32),
+        (("fmt", "--check", "p.ltp"), 62, 20),
+        (("graph", "p.ltp"), 66, 20),
+        (("check", "p.ltp", "--tools", "tools.py"), 156, 22),
+        (("runs",), 114, 6),
+        (("show", "last"), 190, 8),
+        (("run", "p.ltp", "--tools", "tools.py", "--progress", "none"), 249, 32),
     ],
     ids=["fmt", "graph", "check", "runs", "show", "run"],
 )
@@ -75,10 +81,25 @@ def test_small_plan_loads_few_own_modules_and_compiles_few_patterns(machine, lin
     machine("run", "p.ltp", "--tools", "tools.py")
     done = machine.shell(*line, prefix=COUNTED)
     assert done.returncode == 0, done.stderr
-    count, _, names = done.stderr.rpartition("PATTERNS")[2].partition("MODULES")
-    own = [name for name in names.split() if name.split(".")[0] == "callsheet"]
+    own, compiled = counts(done.stderr)
     assert 0 < len(own) <= modules
-    assert int(count) <= patterns
+    assert compiled <= patterns
+
+
+def test_runtime_is_imported_without_what_only_some_of_its_methods_need():
+    program = f"{COUNTED}from callsheet import Runtime\n"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    own, compiled = counts(done.stderr)
+    assert 0 < len(own) <= 235
+    assert compiled <= 30
+    unneeded = (
+        "authoring.compiler",
+        "passes.verify",
+        "runtime.forking",
+        "runtime.reporting",
+        "trace.lineage",
+    )
+    assert not [name for name in own if name.removeprefix("callsheet.").startswith(unneeded)]
 
 
 def test_plan_without_policy_model_or_servers_loads_none_of_them(machine):

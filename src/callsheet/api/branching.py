@@ -6,27 +6,36 @@ In: recorded runs, edits. Out: what happened, event by event; or the result of t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias, TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack, cast
 
 from callsheet.api.arguments import InDoubt, id_of_run, values_of
 from callsheet.api.events import RunEvent
 from callsheet.api.handle import Observers, actions_of, event_of_note
 from callsheet.api.plan import PlanLike, as_plan
+from callsheet.api.recorded_runs import RecordedRuns
 from callsheet.api.result import RunResult, StepLog
-from callsheet.api.run_branches import Fork, Rerun, Revised, record_branch
 from callsheet.api.run_service import ResumeTerms
 from callsheet.api.session import Session, resume_terms
-from callsheet.api.watching import Watching
+from callsheet.dataclass import dataclass
 from callsheet.diagnostics.wrong_type import wanted, wanted_names, wrong
 from callsheet.ir import JSON, Plan
+from callsheet.lazy import deferred
 from callsheet.machine import Limits
-from callsheet.runtime.edits import Edits
-from callsheet.runtime.effects import EffectAhead
-from callsheet.runtime.forking import Forking
 from callsheet.runtime.launch import Watch
-from callsheet.runtime.undo import Undoing
-from callsheet.trace.replay import Moment, play
+
+if TYPE_CHECKING:
+    from callsheet.api import run_branches
+    from callsheet.runtime import edits as edits_of_run
+    from callsheet.runtime.edits import Edits
+    from callsheet.runtime.effects import EffectAhead
+    from callsheet.runtime.forking import Forking
+    from callsheet.runtime.undo import Undoing
+    from callsheet.trace import replay
+    from callsheet.trace.replay import Moment
+else:
+    run_branches = deferred("callsheet.api.run_branches")
+    edits_of_run = deferred("callsheet.runtime.edits")
+    replay = deferred("callsheet.trace.replay")
 
 _HOW_TO_ALLOW = "allow it: effects=True, or a function that takes the steps and returns True"
 
@@ -80,7 +89,7 @@ class UndoOptions(TypedDict, total=False):
     in_doubt: InDoubt | None
 
 
-class Branching(Watching):
+class Branching(RecordedRuns):
     """The part of `Runtime` that plays runs back and branches new runs off them."""
 
     # ------------------------------------------------------------ nothing runs
@@ -118,7 +127,7 @@ class Branching(Watching):
                             played.append(Played(row.seq, row.ts, event))
                 return end is None or row.seq < end
 
-            play(plan, journal.events(info.run_id), plan_of, take)
+            replay.play(plan, journal.events(info.run_id), plan_of, take)
             return played
 
     # ------------------------------------------------------------ new runs
@@ -156,7 +165,10 @@ class Branching(Watching):
         _check_names(new_id, effects, by)
         terms = resume_terms(in_doubt, accept_changed_tools, limits, as_recorded=as_recorded)
         async with self._opened() as session:
-            what = Rerun(step, by, terms.limits) if edited is None else Revised(edited.ir, "", step, by)
+            if edited is None:
+                what = run_branches.Rerun(step, by, terms.limits)
+            else:
+                what = run_branches.Revised(edited.ir, "", step, by)
             made = await session.branch_off(run_id, what, terms)
             return await _run_branch(session, made, effects, new_id, terms)
 
@@ -190,7 +202,7 @@ class Branching(Watching):
         _check_names(new_id, effects, by)
         terms = resume_terms(in_doubt, accept_changed_tools, limits, as_recorded=as_recorded)
         async with self._opened() as session:
-            made = await session.branch_off(run_id, Fork(at, edits), terms)
+            made = await session.branch_off(run_id, run_branches.Fork(at, edits), terms)
             return await _run_branch(session, made, effects, new_id, terms)
 
     async def undo(
@@ -258,7 +270,8 @@ def _edits_of(
     wanted("steps", steps or {}, Mapping, "a dict of lines by step")
     for line in wanted_names("steps", steps or {}).values():
         wanted("steps", line, str, "a dict of lines by step")
-    return Edits(values_of(variables, "variables", placed=True), dict(arguments or {}), dict(steps or {}), by)
+    values = values_of(variables, "variables", placed=True)
+    return edits_of_run.Edits(values, dict(arguments or {}), dict(steps or {}), by)
 
 
 def _check_names(new_id: object, effects: object, by: object) -> None:
@@ -277,7 +290,7 @@ async def _run_branch(
     assert journal is not None
     agreed = not ahead or bool(effects(ahead) if callable(effects) else effects)
     name = id_of_run(new_id)
-    ended = await record_branch(journal, forking, name, consent=agreed, hint=_HOW_TO_ALLOW)
+    ended = await run_branches.record_branch(journal, forking, name, consent=agreed, hint=_HOW_TO_ALLOW)
     session.learn(name)
     if ended is not None:
         return RunResult.of(ended, hides=session.hides)

@@ -1,4 +1,4 @@
-"""`Runtime.why`, `at`, `blame` and `diff`: explain recorded runs from their journals.
+"""`Runtime.why`, `at` and `blame`: explain recorded runs from their journals.
 
 In: a journal and runs of it. Out: typed values, from which the command line and the HTTP API make their text
 and their data. Nothing is executed.
@@ -6,16 +6,13 @@ and their data. Nothing is executed.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import field
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
-from callsheet.api.exporting import Exporting
 from callsheet.api.named_values import lineage_in, sliced
-from callsheet.api.run_differences import RunDifference, diff_runs
-from callsheet.diagnostics.wrong_type import wanted
+from callsheet.dataclass import dataclass
 from callsheet.ir import JSON, Effect
 from callsheet.ir.gc_pause import gc_paused
 from callsheet.machine import Usage
@@ -31,7 +28,6 @@ from callsheet.trace.lineage.slices import Flow, Graph, Node, item_at, reached_b
 from callsheet.trace.replay import state_at_event
 from callsheet.views.lineage import where_lines, why_lines
 
-_Value = TypeVar("_Value")
 _MOST = 1_000
 _MOST_PARTS = 20
 
@@ -454,78 +450,3 @@ def blame_run(journal: Journal, run_id: str) -> FailureReport:
         hint = f"to see where a value came from: callsheet why {info.run_id} VAR"
         raise JournalError("JRN042", f"run {info.run_id} has not failed", hint)
     return FailureReport(info.run_id, lineage, blamed)
-
-
-# ---------------------------------------------------------------- diff
-
-
-class Explaining(Exporting):
-    """The part of `Runtime` that explains recorded runs. Runs are ids, prefixes of ids, or `last`."""
-
-    async def why(
-        self, run_id: str, variable: str, *, forward: bool = False, most: int = _MOST
-    ) -> Explanation:
-        """Explain where a value of a run came from, or with `forward` what came of it.
-
-        `variable` is a variable with its last value, or `answer`, with an optional path: `rows.0.amount`. At
-        most `most` places are given, the nearest first. Raises CallsheetError: JRN002 for an unknown run,
-        JRN040 for an unknown variable or path; ValueError for a runtime without a journal.
-        """
-        wanted("variable", variable, str, "the name of a variable")
-        wanted("most", most, int, "a number of places")
-
-        def read(journal: Journal) -> Explanation:
-            return explain_value(journal, run_id, variable, forward=forward, most=most)
-
-        return await self._read(read)
-
-    async def at(self, run_id: str, event: int) -> RunMoment:
-        """The state of a run after one of its events: variables, pending calls, usage.
-
-        Raises CallsheetError: JRN002 for an unknown run, JRN041 for an event that it does not have;
-        ValueError for a runtime without a journal.
-        """
-        wanted("event", event, int, "the number of an event")
-        return await self._read(lambda journal: run_at(journal, run_id, event))
-
-    async def blame(self, run_id: str) -> FailureReport:
-        """Where a run failed, and the likely causes.
-
-        Raises CallsheetError: JRN002 for an unknown run, JRN042 for one that has not failed; ValueError for a
-        runtime without a journal.
-        """
-        return await self._read(lambda journal: blame_run(journal, run_id))
-
-    async def diff(self, a: str, b: str, *, most: int | None = None) -> RunDifference:
-        """How two runs differ: where they first diverge, and what follows from it.
-
-        The comparison stops once more than `most` differences are found. Raises CallsheetError: JRN002 for an
-        unknown run; ValueError for a runtime without a journal.
-        """
-        return await self._read(lambda journal: diff_runs(journal, a, b, most))
-
-    async def _read(self, read: Callable[[Journal], _Value]) -> _Value:
-        self._require_journal()
-        async with self._opened() as session:
-            assert session.journal is not None
-            return await asyncio.to_thread(read, session.journal)
-
-    # ------------------------------------------------------------ without async
-
-    def why_sync(
-        self, run_id: str, variable: str, *, forward: bool = False, most: int = _MOST
-    ) -> Explanation:
-        """Like `why`, for programs without an event loop."""
-        return self._run_sync(self.why(run_id, variable, forward=forward, most=most), "why")
-
-    def at_sync(self, run_id: str, event: int) -> RunMoment:
-        """Like `at`, for programs without an event loop."""
-        return self._run_sync(self.at(run_id, event), "at")
-
-    def blame_sync(self, run_id: str) -> FailureReport:
-        """Like `blame`, for programs without an event loop."""
-        return self._run_sync(self.blame(run_id), "blame")
-
-    def diff_sync(self, a: str, b: str, *, most: int | None = None) -> RunDifference:
-        """Like `diff`, for programs without an event loop."""
-        return self._run_sync(self.diff(a, b, most=most), "diff")

@@ -6,17 +6,19 @@ In: plans, goals. Out: findings, proofs, dry runs, plans.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from callsheet.api.arguments import assumed_results, inputs_for, values_of
-from callsheet.api.compiling import Compiled, CompileFailed, CompileOptions, Verify
-from callsheet.api.dryrun import DryRun, NeedsApproval
 from callsheet.api.findings import Findings
 from callsheet.api.opening import Opening
 from callsheet.api.plan import Plan, PlanLike, as_plan
-from callsheet.api.proving import Proof
 from callsheet.diagnostics.wrong_type import wanted, wanted_names
 from callsheet.ports.calls import CallContext
+
+if TYPE_CHECKING:
+    from callsheet.api.compiling import Compiled, CompileFailed, CompileOptions, Verify
+    from callsheet.api.dryrun import DryRun, NeedsApproval
+    from callsheet.api.proving import Proof
 
 
 class Inspecting(Opening):

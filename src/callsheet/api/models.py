@@ -6,14 +6,16 @@ import asyncio
 import inspect
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, TypeAlias, cast
+from dataclasses import field
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from callsheet.api.plan import Plan
 from callsheet.authoring.shapes import Shared, is_shared
+from callsheet.dataclass import dataclass
 from callsheet.diagnostics.wrong_type import wanted_function
 from callsheet.ir import JSON
 from callsheet.ir.labels import Label, join
+from callsheet.lazy import deferred
 from callsheet.machine import CallModel, Compile, RunAgent, to_text
 from callsheet.ports.calls import CallContext
 from callsheet.ports.models.model import (
@@ -25,10 +27,15 @@ from callsheet.ports.models.model import (
     Syntax,
     Usage,
 )
-from callsheet.ports.models.operations import Complete, ModelAnswer, ModelOperations
-from callsheet.ports.models.prompts import Messages
 from callsheet.ports.python_tools import to_json
 from callsheet.runtime.gateway import AgentPort, ModelPort
+
+if TYPE_CHECKING:
+    from callsheet.ports.models import operations
+    from callsheet.ports.models.operations import Complete, ModelAnswer
+    from callsheet.ports.models.prompts import Messages
+else:
+    operations = deferred("callsheet.ports.models.operations")
 
 Answer: TypeAlias = "str | ModelAnswer"
 """A model's answer: text alone, or with tokens and cost."""
@@ -134,8 +141,8 @@ def model_port(model: Model) -> ModelPort:
     if isinstance(model, OperationModel):
         return _operation_port(model)
     if isinstance(model, ChatModel):
-        return ModelOperations(completing(model), strict=model.strict)
-    return ModelOperations(completing(model))
+        return operations.ModelOperations(completing(model), strict=model.strict)
+    return operations.ModelOperations(completing(model))
 
 
 def agent_port(agent: Agent) -> AgentPort:
@@ -237,7 +244,7 @@ class FunctionModel:
         began = time.monotonic()
         answer = await self.complete_with(messages)
         seconds = time.monotonic() - began
-        if isinstance(answer, ModelAnswer):
+        if isinstance(answer, operations.ModelAnswer):
             usage = Usage(answer.input_tokens, answer.output_tokens, cost=answer.cost, seconds=seconds)
             return Completion(answer.text, usage, model=self.name)
         if not isinstance(answer, str):

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from callsheet.api.arguments import RunInputs, id_of_run, values_of
 from callsheet.api.branching import Branching
 from callsheet.api.plan import PlanLike, as_plan
 from callsheet.diagnostics import CallsheetError
 from callsheet.diagnostics.wrong_type import wanted
+from callsheet.lazy import deferred
 from callsheet.machine import Limits
 from callsheet.ports.calls import ToolFailed
 from callsheet.ports.python_tools import to_json
 from callsheet.runtime.answers import Answer, PendingAsk
 from callsheet.runtime.doubt import DoubtfulCall
-from callsheet.runtime.inbox import answer_ahead, answer_run, calls_in_doubt, inbox
+
+if TYPE_CHECKING:
+    from callsheet.runtime import inbox
+else:
+    inbox = deferred("callsheet.runtime.inbox")
 
 
 def _answer_of(given: object) -> Answer:
@@ -45,7 +50,7 @@ class Answering(Branching):
         self._require_journal()
         async with self._opened() as session:
             assert session.journal is not None
-            return [ask for ask in inbox(session.journal) if not ask.is_answered]
+            return [ask for ask in inbox.inbox(session.journal) if not ask.is_answered]
 
     async def calls_in_doubt(self) -> dict[str, tuple[DoubtfulCall, ...]]:
         """The calls in doubt of all runs that no process executes, by the ids of the runs, oldest first.
@@ -55,7 +60,7 @@ class Answering(Branching):
         self._require_journal()
         async with self._opened() as session:
             assert session.journal is not None
-            return dict(calls_in_doubt(session.journal))
+            return dict(inbox.calls_in_doubt(session.journal))
 
     async def answer(
         self,
@@ -80,7 +85,7 @@ class Answering(Branching):
         async with self._opened() as session:
             assert session.journal is not None
             name = session.find(run_id)
-            return answer_run(session.journal, name, given_answer, key, digest=digest, msg_id=msg_id)
+            return inbox.answer_run(session.journal, name, given_answer, key, digest=digest, msg_id=msg_id)
 
     async def answer_ahead(self, run_id: str, key: str, answer: Answer, *, msg_id: str | None = None) -> None:
         """Answer a question before the run asks it under this key; calls cannot be approved this way.
@@ -92,7 +97,7 @@ class Answering(Branching):
         given_answer = _answer_of(answer)
         async with self._opened() as session:
             assert session.journal is not None
-            answer_ahead(session.journal, session.find(run_id), key, given_answer, msg_id)
+            inbox.answer_ahead(session.journal, session.find(run_id), key, given_answer, msg_id)
 
     def inbox_sync(self) -> list[PendingAsk]:
         """Like `inbox`, for programs without an event loop."""

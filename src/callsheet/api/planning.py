@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from callsheet.api.checking import ALL_PROVIDERS
-from callsheet.api.compiling import replan_draft, report
 from callsheet.api.models import (
     Compiler,
     Model,
@@ -20,21 +19,36 @@ from callsheet.api.models import (
     withheld_variables,
 )
 from callsheet.api.plan import Plan
-from callsheet.authoring.compiler.asking import Ask, Reading, ask_model
-from callsheet.authoring.compiler.catalogue import catalogue_for
-from callsheet.authoring.compiler.request import Accounting, Check
-from callsheet.authoring.planner import PlanPrompt, plan_prompt, read_graph_answer, revision_prompt
-from callsheet.authoring.prompt import read_answer_plan
 from callsheet.authoring.shapes import Shared
+from callsheet.dataclass import dataclass
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
-from callsheet.frontends.dag import to_dag
 from callsheet.ir import CallKind, Order, call_kind
 from callsheet.ir import Plan as Steps
+from callsheet.lazy import deferred
 from callsheet.machine import Compile, Progress, Remark
 from callsheet.machine.progress import without_past
 from callsheet.ports.calls import CallContext
 from callsheet.ports.models.model import Constraint, LanguageModel
 from callsheet.ports.tools import Registry, ToolSpec
+
+if TYPE_CHECKING:
+    from callsheet.api import compiling
+    from callsheet.authoring import planner as prompts
+    from callsheet.authoring import prompt as answers
+    from callsheet.authoring.compiler import asking, catalogue
+    from callsheet.authoring.compiler import request as model_requests
+    from callsheet.authoring.compiler.asking import Reading
+    from callsheet.authoring.compiler.request import Check
+    from callsheet.authoring.planner import PlanPrompt
+    from callsheet.frontends import dag
+else:
+    prompts = deferred("callsheet.authoring.planner")
+    asking = deferred("callsheet.authoring.compiler.asking")
+    catalogue = deferred("callsheet.authoring.compiler.catalogue")
+    answers = deferred("callsheet.authoring.prompt")
+    dag = deferred("callsheet.frontends.dag")
+    compiling = deferred("callsheet.api.compiling")
+    model_requests = deferred("callsheet.authoring.compiler.request")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +104,7 @@ class GraphPlanner:
         request = PlanRequest(goal, context, None, ())
         offered, remarks = _offered_tools(goal, tools)
         call.remark(*remarks)
-        plan = await self._ask(request, plan_prompt(goal, offered, context), call, check)
+        plan = await self._ask(request, prompts.plan_prompt(goal, offered, context), call, check)
         return plan if plan.goal else replace(plan, goal=goal)
 
     async def revise(
@@ -108,7 +122,7 @@ class GraphPlanner:
         call.remark(*remarks)
         tells = self.planner is not None  # a planner gets the errors in `progress` anyway
         call.shown = None if tells else label_of_shared(command, self.shared)
-        prompt = revision_prompt(
+        prompt = prompts.revision_prompt(
             progress,
             command.variables,
             offered,
@@ -135,11 +149,11 @@ class GraphPlanner:
             return _read(await called(self.planner, replace(request, messages=tuple(prompt.messages))))
         if self.model is None:
             raise no_planner()
-        accounting = Accounting(model=self.model.name, remarks=prompt.remarks)
-        draft = await ask_model(
-            Ask(prompt.messages, partial(_reading, check), accounting, repairs=repairs), self.model
+        accounting = model_requests.Accounting(model=self.model.name, remarks=prompt.remarks)
+        draft = await asking.ask_model(
+            asking.Ask(prompt.messages, partial(_reading, check), accounting, repairs=repairs), self.model
         )
-        report(draft.accounting, call)
+        compiling.report(draft.accounting, call)
         if draft.plan is not None:
             return draft.plan
         unanswered = draft.unanswered
@@ -159,7 +173,7 @@ def graph_planner(planner: Planner | None, model: Model | None, shared: Shared =
 def _offered_tools(goal: str, tools: Iterable[ToolSpec]) -> tuple[list[ToolSpec], tuple[Remark, ...]]:
     """The tools that the prompt for a goal contains, in their order, and remarks on those left out."""
     given = list(tools)
-    chosen = catalogue_for(goal, given, max_tools=_MANY_TOOLS, max_tokens=_MANY_TOKENS, fills=True)
+    chosen = catalogue.catalogue_for(goal, given, max_tools=_MANY_TOOLS, max_tokens=_MANY_TOKENS, fills=True)
     names = {offer.name for offer in chosen.offers}
     own = (CallKind.MODEL, CallKind.AGENT, CallKind.TRANSFORM)
     return [spec for spec in given if spec.name in names or call_kind(spec.name) in own], chosen.remarks
@@ -168,18 +182,20 @@ def _offered_tools(goal: str, tools: Iterable[ToolSpec]) -> tuple[list[ToolSpec]
 def _reading(check: Check, text: str, held_to: Constraint | None) -> Reading:
     """The dependency plan in a model's answer, checked."""
     del held_to  # dependency plans are asked for without a grammar
-    result = read_graph_answer(text)
+    result = prompts.read_graph_answer(text)
     if result.plan is None:
-        return Reading(None, result.diagnostics, result.source)
+        return asking.Reading(None, result.diagnostics, result.source)
     plan = _as_graph(result.plan)
     wrong = refused(Plan(plan, result.source), check(plan))
     return (
-        Reading(plan, (), result.source) if wrong is None else Reading(None, wrong.diagnostics, result.source)
+        asking.Reading(plan, (), result.source)
+        if wrong is None
+        else asking.Reading(None, wrong.diagnostics, result.source)
     )
 
 
 def _as_graph(plan: Steps) -> Steps:
-    return plan if plan.order is Order.DAG else to_dag(plan).plan
+    return plan if plan.order is Order.DAG else dag.to_dag(plan).plan
 
 
 def no_planner() -> CallsheetError:
@@ -212,7 +228,7 @@ def _read(given: Any) -> Steps:
         plan = given.ir
     else:
         text = json.dumps(given, ensure_ascii=False, default=str) if isinstance(given, Mapping) else given
-        result = read_graph_answer(cast("object", text))
+        result = prompts.read_graph_answer(cast("object", text))
         if result.plan is None:
             raise CallsheetError(result.diagnostics, result.source)
         plan = result.plan
@@ -236,7 +252,7 @@ def replan_by(compiler: Compiler | None, model: Model | None, shared: Shared = (
 
     async def ask(command: Compile, context: CallContext, registry: Registry) -> Steps:
         context.shown = label_of_shared(command, shared)
-        return await replan_draft(command, model_port, registry, ALL_PROVIDERS, context, shared)
+        return await compiling.replan_draft(command, model_port, registry, ALL_PROVIDERS, context, shared)
 
     return ask
 
@@ -246,7 +262,7 @@ def _by_compiler(compiler: Compiler) -> Replan:
         given = await called(compiler, ReplanRequest(command.reason, command.variables))
         if isinstance(given, Plan):
             return given.ir
-        result = read_answer_plan(given, command.variables)
+        result = answers.read_answer_plan(given, command.variables)
         if result.plan is None:
             raise CallsheetError(result.diagnostics, result.source)
         return result.plan

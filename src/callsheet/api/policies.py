@@ -16,12 +16,16 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 from callsheet.diagnostics import CallsheetError, Source, did_you_mean
 from callsheet.diagnostics.wrong_type import wrong
 from callsheet.ir.strict_toml import read_toml
+from callsheet.lazy import deferred
 from callsheet.policy.model import Policy
-from callsheet.policy.policy_file import Find, read_policy
 from callsheet.store.shared.address import VARIABLE, shared_address, shown
 
 if TYPE_CHECKING:
+    from callsheet.policy import policy_file
+    from callsheet.policy.policy_file import Find
     from callsheet.store.shared.texts import SharedFiles
+else:
+    policy_file = deferred("callsheet.policy.policy_file")
 
 SHARED = "store:"
 """The prefix of the name of a shared policy."""
@@ -145,7 +149,7 @@ def load_policy(named: str | os.PathLike[str]) -> Policy:
     if is_shared(source.name):
         return load_shared(source)
     if source.name in SHIPPED:
-        return read_policy(source, policies_beside(Path()))
+        return policy_file.read_policy(source, policies_beside(Path()))
     read = [source.name]
     neighbours = policies_beside(Path(source.name).parent)
 
@@ -155,7 +159,7 @@ def load_policy(named: str | os.PathLike[str]) -> Policy:
             read.append(neighbour.name)
         return neighbour
 
-    return read_policy(source, find).with_files(map(os.path.realpath, read))
+    return policy_file.read_policy(source, find).with_files(map(os.path.realpath, read))
 
 
 def extended_policy(named: str | os.PathLike[str]) -> Policy:
@@ -174,7 +178,7 @@ def extended_policy(named: str | os.PathLike[str]) -> Policy:
 
 def load_shared(source: Source) -> Policy:
     """Parse a policy of the shared store, which may extend only shipped and shared policies."""
-    return read_policy(source, _shared_or_shipped)
+    return policy_file.read_policy(source, _shared_or_shipped)
 
 
 def _shared_or_shipped(name: str) -> Source | None:

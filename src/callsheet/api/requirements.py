@@ -7,10 +7,11 @@ tools that need no server.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from callsheet.dataclass import dataclass
 from callsheet.diagnostics import Diagnostic, Severity
 from callsheet.ir import JSON, Call, CallKind, Effect, OnInDoubt, Plan, Step, call_kind
 from callsheet.ir.plan import called_names

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from callsheet.api.admission import Equipment, Prepared
+from callsheet.dataclass import dataclass
 from callsheet.ir import JSON, Plan
+from callsheet.lazy import deferred
 from callsheet.machine import Limits
 from callsheet.machine.machine import Observer
 from callsheet.policy.model import Policy
@@ -35,8 +37,12 @@ from callsheet.runtime.runs import (
 )
 from callsheet.store import Journal
 from callsheet.store.folded import Folded
-from callsheet.store.label_transfer import noted_before
 from callsheet.store.start import Start
+
+if TYPE_CHECKING:
+    from callsheet.store import label_transfer
+else:
+    label_transfer = deferred("callsheet.store.label_transfer")
 
 _NOBODY = Watch()
 _ABSENT = Respondents()
@@ -62,7 +68,7 @@ async def run_prepared(
     """
     plan, launch = prepared.plan, prepared.launch
     if journal is None:
-        noted = () if launch.policy is None or labels is None else noted_before(labels)
+        noted = () if launch.policy is None or labels is None else label_transfer.noted_before(labels)
         result = await run_unrecorded(plan, ports, launch, watch, run_id, present, noted)
         return RunOutcome(run_id, result, usage=result.usage)
     if prepared.done is None:

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from callsheet.api.admission import AdmittedPlans, Equipment, Prepared, Request, own_limits, prepare
 from callsheet.api.arguments import InDoubt, RunInputs, verdict_of
@@ -19,7 +20,6 @@ from callsheet.api.plan import Plan
 from callsheet.api.planning import no_planner
 from callsheet.api.policies import PolicyLike, policy_of
 from callsheet.api.requirements import spec_lookup
-from callsheet.api.run_branches import BranchRules, Fork, Rerun, Revised, branch_off
 from callsheet.api.run_service import (
     Conduct,
     Opened,
@@ -35,18 +35,25 @@ from callsheet.api.texts import file_note
 from callsheet.diagnostics.wrong_type import wanted
 from callsheet.ir import JSON, Order
 from callsheet.ir import Plan as Steps
+from callsheet.lazy import deferred
 from callsheet.machine import Limits
 from callsheet.runtime.asking import Respondents
 from callsheet.runtime.doubt import Resolution, RunOutcome
-from callsheet.runtime.forking import Draft, Forking
 from callsheet.runtime.gateway import Ports, Route, TurnPort
 from callsheet.runtime.launch import Watch
-from callsheet.runtime.undo import Undoing
 from callsheet.sealing.known import Known
 from callsheet.sealing.masking import Finder, MaskedFields
 from callsheet.sealing.shapes import Shapes
 from callsheet.store import Journal, JournalError
 from callsheet.store.start import Start
+
+if TYPE_CHECKING:
+    from callsheet.api import run_branches
+    from callsheet.api.run_branches import Fork, Rerun, Revised
+    from callsheet.runtime.forking import Draft, Forking
+    from callsheet.runtime.undo import Undoing
+else:
+    run_branches = deferred("callsheet.api.run_branches")
 
 
 def resume_terms(
@@ -214,8 +221,8 @@ class Session:
             yield await self.checks.equipment(draft.plan)
 
         as_recorded, known = terms.as_recorded, self.tools.credentials
-        rules = BranchRules(as_recorded=as_recorded, open_for=opened, known=known)
-        return await branch_off(self.journal, run_id, what, rules)
+        rules = run_branches.BranchRules(as_recorded=as_recorded, open_for=opened, known=known)
+        return await run_branches.branch_off(self.journal, run_id, what, rules)
 
     async def begin_undo(self, run_id: str, start: str, effects: bool | Callable[[Undoing], bool]) -> str:
         """The id of the run that undoes another, which is recorded and not begun.

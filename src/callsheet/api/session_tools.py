@@ -19,33 +19,18 @@ from typing import TYPE_CHECKING, Any
 from callsheet.api import admission
 from callsheet.api.admission import Equipment, checked, examine
 from callsheet.api.checking import check_plan
-from callsheet.api.compiling import (
-    Compiled,
-    CompileFailed,
-    CompileOptions,
-    PlanForm,
-    Request,
-    Verify,
-    compiled,
-    draft_for,
-    input_descriptions,
-    no_model,
-    offered,
-)
 from callsheet.api.configuration import Configuration
-from callsheet.api.dryrun import DryRun, NeedsApproval, dry_run_of, either
 from callsheet.api.findings import Findings
 from callsheet.api.handle import Observers
 from callsheet.api.plan import Plan
 from callsheet.api.planning import no_planner, refused
-from callsheet.api.proving import Assumptions, Guarantees, Proof, objections_by, prove
 from callsheet.api.requirements import absent_tools, asks_for_all_tools, facts_of, take_in_all
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
 from callsheet.ir import JSON, Ending, Order
 from callsheet.ir import Plan as Steps
 from callsheet.ir.labels import Label
+from callsheet.lazy import deferred
 from callsheet.machine import Compile, ToolFacts
-from callsheet.passes.verify import NOTHING_LEFT, PersistedLabels
 from callsheet.policy.model import Policy
 from callsheet.ports.builtin import BuiltinSettings, builtin_tools
 from callsheet.ports.calls import CallContext, ToolFailed
@@ -53,13 +38,25 @@ from callsheet.ports.models.failures import as_error
 from callsheet.ports.models.model import ModelFailed
 from callsheet.ports.tools import Registry
 from callsheet.runtime.gateway import CompilePort
-from callsheet.runtime.remaining import left_before
 from callsheet.sealing.configured import configured, in_environment
 from callsheet.sealing.known import Known
 from callsheet.store import Journal
 
 if TYPE_CHECKING:
+    from callsheet.api import compiling, dryrun, proving
+    from callsheet.api.compiling import Compiled, CompileFailed, CompileOptions, Verify
+    from callsheet.api.dryrun import DryRun, NeedsApproval
+    from callsheet.api.proving import Assumptions, Guarantees, Proof
+    from callsheet.passes import verify as proofs
+    from callsheet.passes.verify import PersistedLabels
     from callsheet.ports.mcp import McpPool, ServerStatus
+    from callsheet.runtime import remaining
+else:
+    dryrun = deferred("callsheet.api.dryrun")
+    proving = deferred("callsheet.api.proving")
+    proofs = deferred("callsheet.passes.verify")
+    compiling = deferred("callsheet.api.compiling")
+    remaining = deferred("callsheet.runtime.remaining")
 
 _log = logging.getLogger("callsheet")
 
@@ -237,7 +234,9 @@ class PlanChecks:
         # the policy's entries for servers' tools count for the plans of a RE-PLAN too
         await self._tools.reach(None if self.may_plan_anew(plan.ir) else plan.ir)
         left = self.stored_labels()
-        assumed = Assumptions(inputs=inputs, labels=labels, approved=approved, can_ask=can_ask, left=left)
+        assumed = proving.Assumptions(
+            inputs=inputs, labels=labels, approved=approved, can_ask=can_ask, left=left
+        )
         return self.proof_of(plan.ir, self._config.policy, assumed)
 
     def may_plan_anew(self, plan: Steps) -> bool:
@@ -265,36 +264,38 @@ class PlanChecks:
         findings = Findings((*equipment.doubts, *found), plan.source)
         findings.raise_for_errors()
         facts = facts_of(plan.ir, self._tools.registry, agents=self._config.agents)
-        asks = either(self._config.approve, needs_approval)
-        forecast = dry_run_of(plan.ir, facts, inputs, assumed, asks, price, findings)
+        asks = dryrun.either(self._config.approve, needs_approval)
+        forecast = dryrun.dry_run_of(plan.ir, facts, inputs, assumed, asks, price, findings)
         if self._config.policy is None:
             return forecast
-        about_run = Assumptions(inputs=inputs, left=self.stored_labels())
+        about_run = proving.Assumptions(inputs=inputs, left=self.stored_labels())
         return forecast.under(self.proof_of(plan.ir, self._config.policy, about_run))
 
     def stored_labels(self) -> PersistedLabels:
         """The labels of files that earlier runs wrote in the workspace."""
         journal = self._config.journal
         if journal is None or self._config.policy is None:
-            return NOTHING_LEFT
-        return left_before(journal.path if isinstance(journal, Journal) else journal, self._config.workspace)
+            return proofs.NOTHING_LEFT
+        return remaining.left_before(
+            journal.path if isinstance(journal, Journal) else journal, self._config.workspace
+        )
 
     def objections(self, inputs: Iterable[str]) -> Verify | None:
         """What the policy says of a plan that a model made for these variables; None without a policy."""
         policy = self._config.policy
         if policy is None:
             return None
-        assumed = Assumptions(inputs=inputs, left=self.stored_labels())
-        return objections_by(lambda plan: self.proof_of(plan, policy, assumed))
+        assumed = proving.Assumptions(inputs=inputs, left=self.stored_labels())
+        return proving.objections_by(lambda plan: self.proof_of(plan, policy, assumed))
 
     def proof_of(self, plan: Steps, policy: Policy, assumed: Assumptions) -> Proof:
         """The proof of a plan against a policy, on the tools that are open."""
-        return prove(plan, policy, self._tools.registry, assumed).under(self.guarantees())
+        return proving.prove(plan, policy, self._tools.registry, assumed).under(self.guarantees())
 
     def guarantees(self) -> Guarantees:
         """The guarantees of this runtime on which a proof may rely."""
         config = self._config
-        return Guarantees(
+        return proving.Guarantees(
             self._tools.registry,
             config.fetch,
             config.execution,
@@ -342,7 +343,9 @@ class PlanMaking:
         def check(plan: Steps) -> tuple[Diagnostic, ...]:
             return check_plan(plan, self._tools.registry, given, providers=self._config.providers)
 
-        return await self._config.planner.revise(command, offered(self._tools.registry), context, check)
+        return await self._config.planner.revise(
+            command, compiling.offered(self._tools.registry), context, check
+        )
 
     async def create_plan(self, goal: str, context: str, call: CallContext) -> Plan:
         """A checked dependency plan for a goal; model usage is charged to `call`.
@@ -357,7 +360,7 @@ class PlanMaking:
         def check(plan: Steps) -> tuple[Diagnostic, ...]:
             return check_plan(plan, self._tools.registry, providers=self._config.providers)
 
-        tools = offered(self._tools.registry)
+        tools = compiling.offered(self._tools.registry)
         try:
             plan = Plan(await self._config.planner.create(goal, context, tools, call, check))
         except ModelFailed as error:
@@ -377,11 +380,13 @@ class PlanMaking:
     ) -> Compiled | CompileFailed:
         """A plan for a goal on the tools of this session; raises CallsheetError (CMP001) without a model."""
         if self._config.language is None:
-            raise no_model()
+            raise compiling.no_model()
         await self._tools.reach(None)
         verify = verify or self._checks.objections(inputs)
-        request = Request(goal, offered(self._tools.registry), context, input_descriptions(inputs))
-        draft = await draft_for(
+        request = compiling.Request(
+            goal, compiling.offered(self._tools.registry), context, compiling.input_descriptions(inputs)
+        )
+        draft = await compiling.draft_for(
             request,
             self._config.language,
             self._tools.registry,
@@ -389,5 +394,5 @@ class PlanMaking:
             verify=verify,
             options=options,
         )
-        form = PlanForm.PYTHON if options is None else PlanForm(options.form)
-        return compiled(goal, draft, self._tools.registry, form)
+        form = compiling.PlanForm.PYTHON if options is None else compiling.PlanForm(options.form)
+        return compiling.compiled(goal, draft, self._tools.registry, form)

@@ -6,13 +6,18 @@ import os
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from callsheet import lazy
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, Span
 from callsheet.ir.strict_toml import TomlError, read_toml
-from callsheet.policy.file_values import Path as KeyPath
-from callsheet.policy.file_values import key_spans, place_of
+from callsheet.lazy import deferred
+
+if TYPE_CHECKING:
+    from callsheet.policy import file_values
+    from callsheet.policy.file_values import Path as KeyPath
+else:
+    file_values = deferred("callsheet.policy.file_values")
 
 VARIABLE = "CALLSHEET_CONFIG"
 """The environment variable that names another configuration file than the user's default."""
@@ -78,7 +83,7 @@ def wrong_key(
     source: Source, path: KeyPath, message: str, hint: str | None, code: str = "CFG016"
 ) -> CallsheetError:
     """An error at the key with this path, or at its nearest parent that the text contains."""
-    span = place_of(source.text, key_spans(source.text), path)
+    span = file_values.place_of(source.text, file_values.key_spans(source.text), path)
     return _error(code, source, span, message, hint)
 
 

@@ -8,9 +8,10 @@ times the depth of its loops.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 
+from callsheet.dataclass import dataclass
 from callsheet.ir.tree import (
     Assign,
     Block,

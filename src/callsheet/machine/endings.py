@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+from callsheet.lazy import deferred
 from callsheet.machine.agents.actions import CallOutcome
 from callsheet.machine.agents.talk import QUESTION, InnerCall, Talk
-from callsheet.machine.agents.turns import Ended, Solved, observed, take_answer
 from callsheet.machine.calls import deliver_again, emit, give_back, launch, may_retry, retry
 from callsheet.machine.commands import Ask, Command, Probe
 from callsheet.machine.doubt import DOUBT, FAILED_BY_A_PERSON, FAILED_BY_POLICY, may_redeliver, next_about
@@ -40,8 +40,12 @@ from callsheet.machine.usage import SIZED
 from callsheet.policy.calls import Rule
 
 if TYPE_CHECKING:
+    from callsheet.machine.agents import turns
+    from callsheet.machine.agents.turns import Ended
     from callsheet.machine.monitor.monitor import Monitor
     from callsheet.machine.tree.activations import Activation
+else:
+    turns = deferred("callsheet.machine.agents.turns")
 
 
 def succeeded(run: Run, event: Succeeded, out: list[Command]) -> None:
@@ -174,7 +178,7 @@ def failed(run: Run, event: Failed, out: list[Command]) -> None:
             if run.monitor is not None:
                 run.monitor.failed(attempt)
             outcome = CallOutcome.LOST if event.unsettled else CallOutcome.FAILED
-            _continue_talk(run, attempt.talk, observed(run, attempt, event.error, outcome, out), out)
+            _continue_talk(run, attempt.talk, turns.observed(run, attempt, event.error, outcome, out), out)
             return
         attempt = attempt.talk  # a failed question is retried as the step says, from this turn on
     attempt.delivery = (attempt.delivery or attempt.key) if event.unsettled else ""
@@ -203,7 +207,7 @@ def fail(
     if run.monitor is not None:
         run.monitor.failed(attempt)
     if isinstance(attempt, InnerCall) and attempt.place != QUESTION:
-        _continue_talk(run, attempt.talk, observed(run, attempt, error, outcome, out), out)
+        _continue_talk(run, attempt.talk, turns.observed(run, attempt, error, outcome, out), out)
         return
     frame, code = attempt.frame, attempt.code
     frame.failed |= {attempt.index}
@@ -227,8 +231,8 @@ def _inner_succeeded(run: Run, event: Succeeded, out: list[Command]) -> None:
         run.budget.measure(event.value)
     note_beside(run, call, event)
     if call.place == QUESTION:
-        ended = take_answer(run, call.talk, event.value, out)
-        if event.review and isinstance(ended, Solved):
+        ended = turns.take_answer(run, call.talk, event.value, out)
+        if event.review and isinstance(ended, turns.Solved):
             _hold_for_review(run, call.talk, HeldResult(ended.value, event.review), out)
         else:
             _continue_talk(run, call.talk, ended, out)
@@ -241,12 +245,12 @@ def _inner_succeeded(run: Run, event: Succeeded, out: list[Command]) -> None:
                 if not call.talk.allowed.is_session:
                     raise
                 value, outcome = refused.refusal.explain(), CallOutcome.REFUSED
-        _continue_talk(run, call.talk, observed(run, call, value, outcome, out), out)
+        _continue_talk(run, call.talk, turns.observed(run, call, value, outcome, out), out)
 
 
 def _continue_talk(run: Run, talk: Talk, ended: Ended | None, out: list[Command]) -> None:
     """If a talk has ended, settle its step with the value, or fail it."""
-    if isinstance(ended, Solved):
+    if isinstance(ended, turns.Solved):
         if run.monitor is not None:
             run.monitor.record_outcome(talk)
         settle(run, talk, ended.value, out)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from callsheet.dataclass import dataclass
 from callsheet.ir import JSON
 from callsheet.machine.budget import Refusal
 from callsheet.machine.usage import Usage

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from callsheet.diagnostics import Severity, Span
 from callsheet.ir import (
@@ -20,6 +21,7 @@ from callsheet.ir import (
     word_of,
 )
 from callsheet.ir.expr import refs_of
+from callsheet.lazy import deferred
 from callsheet.passes.finding import (
     OPERATIONS,
     Finding,
@@ -30,7 +32,11 @@ from callsheet.passes.finding import (
     ToolSignature,
 )
 from callsheet.passes.schema import Fit, Misfit, Wrong, is_judged, literal_json, may_take, misfits, wanted
-from callsheet.policy.paths import PathRefused, workspace_path
+
+if TYPE_CHECKING:
+    from callsheet.policy import paths
+else:
+    paths = deferred("callsheet.policy.paths")
 
 _SCALAR_CASTS = frozenset({Cast.INT, Cast.FLOAT, Cast.BOOL})
 LIST = "a list"
@@ -93,19 +99,19 @@ def _shape(subject: Subject, step: Step) -> str | None:
 
 def impossible_casts(subject: Subject) -> Iterator[Finding]:
     """CHK031 for a cast that no answer of the operation can satisfy."""
-    for number, step in enumerate(subject.plan.steps):
+    for number, step, call in subject.calls:
         output = step.output
-        if output is None or output.cast is None or step.call is None:
+        if output is None or output.cast is None:
             continue
-        why = _misfit_types(step.call, output.cast)
+        why = _misfit_types(call, output.cast)
         if why is not None:
             yield Finding(
                 "CHK031",
                 Severity.WARNING,
-                f"the cast :{output.cast} cannot fit: @{step.call.tool} {why}",
+                f"the cast :{output.cast} cannot fit: @{call.tool} {why}",
                 number,
                 output.span,
-                "remove the cast" + (", or use :bool" if step.call.tool == "LLM_EVALUATE" else ""),
+                "remove the cast" + (", or use :bool" if call.tool == "LLM_EVALUATE" else ""),
                 (output.var, str(output.cast)),
             )
 
@@ -143,10 +149,7 @@ def _categories(call: Call) -> list[str] | None:
 def calls(subject: Subject) -> Iterator[Finding]:
     """CHK040 to CHK046 for each call; tools and transforms are checked only if a catalogue is given."""
     lists = _lists(subject) if subject.tools is not None else frozenset[str]()
-    for number, step in enumerate(subject.plan.steps):
-        call = step.call
-        if call is None:
-            continue
+    for number, _, call in subject.calls:
         operation = OPERATIONS.get(call.tool)
         if operation is not None:
             yield from operation_findings(subject.suggest, number, call, operation)
@@ -374,12 +377,15 @@ def _told_argument(
 CODE_ARGUMENTS: Mapping[str, str] = {"EXEC_CODE": "code", "SHELL_EXEC": "code", "HOST_EXEC": "command"}
 """By tool: the argument that is executed as code or as a command line; it is the first positional one."""
 
+_DECLARES_READS = ("EXEC_CODE", "SHELL_EXEC")
+"""The tools that run a program and take the files that it may read."""
+
 
 def data_in_code(subject: Subject) -> Iterator[Finding]:
     """CHK050 for each call whose code argument contains a variable (the first one is named)."""
-    for number, step in enumerate(subject.plan.steps):
-        if step.call is not None and step.call.tool in CODE_ARGUMENTS:
-            yield from code_findings(number, step.call, step.action.span)
+    for number, step, call in subject.calls:
+        if call.tool in CODE_ARGUMENTS:
+            yield from code_findings(number, call, step.action.span)
 
 
 def code_findings(number: int, call: Call, span: Span | None) -> Iterator[Finding]:
@@ -403,14 +409,14 @@ def code_findings(number: int, call: Call, span: Span | None) -> Iterator[Findin
 
 def files_outside(subject: Subject) -> Iterator[Finding]:
     """CHK045 for each path that a program is declared to read and that leads out of the workspace."""
-    for number, step in enumerate(subject.plan.steps):
-        if step.call is not None:
-            yield from file_findings(number, step.call)
+    for number, _, call in subject.calls:
+        if call.tool in _DECLARES_READS:
+            yield from file_findings(number, call)
 
 
 def file_findings(number: int, call: Call) -> Iterator[Finding]:
     """CHK045 for each path that the program of a call is declared to read and that leads out."""
-    reads = dict(call.named).get("reads") if call.tool in ("EXEC_CODE", "SHELL_EXEC") else None
+    reads = dict(call.named).get("reads") if call.tool in _DECLARES_READS else None
     for path in reads.items if isinstance(reads, ListExpr) else ():
         why = _outside(path.value) if isinstance(path, Literal) and isinstance(path.value, str) else None
         if why is not None and isinstance(path, Literal):
@@ -427,8 +433,8 @@ def file_findings(number: int, call: Call) -> Iterator[Finding]:
 def _outside(path: str) -> str | None:
     """Why a path is not one of the workspace; None for one that is."""
     try:
-        workspace_path(path)
-    except PathRefused as error:
+        paths.workspace_path(path)
+    except paths.PathRefused as error:
         return str(error)
     return None
 

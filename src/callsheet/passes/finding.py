@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple, Protocol, TypeAlias, cast
 
+from callsheet.dataclass import dataclass
 from callsheet.diagnostics import Diagnostic, Severity, Span, WordFix, did_you_mean
-from callsheet.ir import JSON, Effect, Plan
+from callsheet.ir import JSON, Call, Effect, Plan, Step
 from callsheet.ir.flow import Flow, Place, Use, uses_of
 
 LiteralCheck: TypeAlias = "Callable[[str, JSON], str | None]"
@@ -210,6 +211,7 @@ class Subject:
     given: dict[str, None] = field(init=False)
     """The variables that have a value before the first step, in a deterministic order."""
     _uses: list[Use] | None = field(default=None, init=False)
+    _calls: list[tuple[int, Step, Call]] | None = field(default=None, init=False)
     _advisor: Advisor = field(default_factory=Advisor, init=False)
 
     def __post_init__(self) -> None:
@@ -223,6 +225,14 @@ class Subject:
             steps = enumerate(self.plan.steps)
             self._uses = [use for number, step in steps for use in uses_of(step, number)]
         return self._uses
+
+    @property
+    def calls(self) -> list[tuple[int, Step, Call]]:
+        """The steps that make a call, with their numbers and the call."""
+        if self._calls is None:
+            steps = enumerate(self.plan.steps)
+            self._calls = [(number, step, call) for number, step in steps if (call := step.call) is not None]
+        return self._calls
 
     @property
     def suggest(self) -> Suggest:

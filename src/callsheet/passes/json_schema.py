@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, cast
 
 from callsheet import lazy
 from callsheet.ir import JSON, ListExpr, Literal, Value
+from callsheet.ir.linear_patterns import PatternRejected, compile_pattern
 
 _MOST_ITEMS = 10_000
 """Longer lists are not searched for equal items."""
@@ -154,13 +155,9 @@ def _compiled(pattern: str) -> Any:
     """The pattern for RE2; None if RE2 rejects it."""
     if len(pattern) > _LONGEST_PATTERN:
         return None
-    re2: Any = import_module("re2")  # by name, as it has no types for the checker
-    options = re2.Options()
-    options.log_errors = False
-    options.max_mem = _PATTERN_MEMORY
     try:
-        return re2.compile(pattern.encode(errors="replace").decode(), options)
-    except re2.error:
+        return compile_pattern(pattern.encode(errors="replace").decode(), memory=_PATTERN_MEMORY)
+    except PatternRejected:
         return None
 
 

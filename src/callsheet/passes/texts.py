@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from callsheet import lazy
 from callsheet.diagnostics import Severity, WordFix
@@ -26,10 +27,7 @@ OWN_BRACES = frozenset({"code", "command", "cmd", "script", "pattern", "regex", 
 
 def endings_read_as_fields(subject: Subject) -> Iterator[Finding]:
     """CHK033 for a file name that ends in a field access which looks like a file extension."""
-    for number, step in enumerate(subject.plan.steps):
-        call = step.call
-        if call is None:
-            continue
+    for number, step, call in subject.calls:
         loop = None if step.foreach is None else step.foreach.var
         for value in _files(subject, call):
             ref = _last(value)
@@ -59,8 +57,13 @@ def _files(subject: Subject, call: Call) -> Iterator[Value]:
     names = ("path",) if signature is None and "FILE" in call.tool else ()
     positional = zip(names if signature is None else signature.parameters, call.positional, strict=False)
     for name, value in (*positional, *call.named):
-        if any(word in name.lower() for word in _NAMES_A_FILE):
+        if _names_a_file(name):
             yield value
+
+
+@lru_cache(maxsize=1_000)
+def _names_a_file(name: str) -> bool:
+    return any(word in name.lower() for word in _NAMES_A_FILE)
 
 
 def _last(value: Value) -> Ref | None:
@@ -79,40 +82,45 @@ def names_in_braces(subject: Subject) -> Iterator[Finding]:
     """CHK034 for `{name}` in a text, if a variable has that name: it stays as it is."""
     known = subject.given.keys() | subject.flow.definitions.keys()
     for number, step in enumerate(subject.plan.steps):
-        own = known if step.foreach is None else {*known, step.foreach.var}
-        if not own:
-            continue
-        for value in _read_by_people(step):
-            for text in _literal_texts(value):
-                match = _BRACES.search(text) if "{" in text else None
-                if match is not None and match[1] in own:
-                    yield _literal_braces(number, value, match)
-                    break
+        told: Value | None = None
+        for value, text in _texts_with_braces(step):
+            match = None if value is told else _BRACES.search(text)
+            if match is None:
+                continue
+            if match[1] in known or (step.foreach is not None and match[1] == step.foreach.var):
+                told = value
+                yield _literal_braces(number, value, match)
 
 
-def _read_by_people(step: Step) -> Iterator[Value]:
-    """The values of a step, without code."""
-    call = step.call
+def _texts_with_braces(step: Step) -> list[tuple[Value, str]]:
+    """The literal texts of a step that have a brace, without code, each with the value that it is in."""
+    call, found = step.call, list[tuple[Value, str]]()
     if call is None:
-        yield from step.values()
-        return
-    code = CODE_ARGUMENTS.get(call.tool)
-    yield from call.positional[code is not None :]
-    yield from (value for name, value in call.named if name.lower() not in OWN_BRACES)
+        for value in step.values():
+            _find_braces(value, value, found)
+        return found
+    for value in call.positional[call.tool in CODE_ARGUMENTS :]:
+        _find_braces(value, value, found)
+    for name, value in call.named:
+        if name.lower() not in OWN_BRACES:
+            _find_braces(value, value, found)
+    return found
 
 
-def _literal_texts(value: Value) -> Iterator[str]:
+def _find_braces(value: Value, whole: Value, found: list[tuple[Value, str]]) -> None:
+    """Add the texts of a value that have a brace to `found`."""
     match value:
-        case Literal(value=str(text)):
-            yield text
+        case Literal(value=text):
+            if isinstance(text, str) and "{" in text:
+                found.append((whole, text))
         case Template(parts=parts):
-            yield from (part for part in parts if isinstance(part, str))
+            found += [(whole, part) for part in parts if isinstance(part, str) and "{" in part]
         case ListExpr(items=items):
             for item in items:
-                yield from _literal_texts(item)
+                _find_braces(item, whole, found)
         case DictExpr(items=pairs):
             for _, item in pairs:
-                yield from _literal_texts(item)
+                _find_braces(item, whole, found)
         case _:
             pass
 

@@ -10,11 +10,11 @@ import unicodedata
 from collections.abc import Callable
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from importlib import import_module
-from typing import Any, TypeAlias
+from typing import TypeAlias
 from urllib.parse import unquote
 
 from callsheet import lazy
+from callsheet.ir.linear_patterns import compile_pattern
 
 _DRIVE_OR_SCHEME = lazy.pattern(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _ODD = lazy.pattern(r"[%:\\ .](?:(?<=[%:\\])|(?=/|\Z))")
@@ -214,12 +214,7 @@ def _down_to(pattern: str) -> Test:
 
 def _linear(written: str, *, any_case: bool) -> Test:
     """A test for whether an expression matches a whole text, in time linear in the text."""
-    re2: Any = import_module("re2")  # by name, since re2 has no type information
-    options = re2.Options()
-    options.log_errors = False
-    options.dot_nl = True
-    options.case_sensitive = not any_case
-    match = re2.compile(written, options).fullmatch
+    match = compile_pattern(written, any_case=any_case, dot_is_any=True).fullmatch
 
     def test(text: str) -> bool:
         return match(text if text.isascii() else text.encode(errors="replace").decode()) is not None

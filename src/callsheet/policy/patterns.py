@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from importlib import import_module
 from typing import Any
 
 from callsheet import lazy
+from callsheet.ir.linear_patterns import PatternRejected, compile_pattern, pattern_set
 
 _MEMORY = 64 << 20
 _MOST_KEPT = 8
@@ -25,22 +25,13 @@ class Patterns:
     """A compiled set of patterns. Raises ValueError for an invalid RE2 pattern."""
 
     def __init__(self, patterns: tuple[str, ...]) -> None:
-        re2: Any = import_module("re2")  # by name, since re2 has no type information
-        options = re2.Options()
-        options.log_errors = False
-        options.max_mem = _MEMORY
         self._patterns = patterns
-        self._set: Any = re2.Set.SearchSet(options)
         for pattern in patterns:
             try:
-                re2.compile(pattern, options)
-                self._set.Add(pattern)
-            except re2.error as error:
-                reason: Any = next(iter(error.args), "")
-                text = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
-                raise ValueError(f"{pattern!r} cannot be read as a pattern: {text}") from None
-        self._set.Compile()
-        self._match: Callable[[bytes], Any] = self._set.Match
+                compile_pattern(pattern, memory=_MEMORY)
+            except PatternRejected as error:
+                raise ValueError(f"{pattern!r} cannot be read as a pattern: {error}") from None
+        self._match: Callable[[bytes], Any] = pattern_set(patterns, memory=_MEMORY).Match
         self.are_anchored = any(_ANCHOR.search(pattern) for pattern in patterns)
         """Whether one of them depends on where a text begins or ends."""
 

@@ -8,22 +8,27 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
-from dataclasses import dataclass
-from typing import Literal, cast
+from typing import TYPE_CHECKING, Literal, cast
 
+from callsheet.dataclass import dataclass
 from callsheet.ir import JSON
 from callsheet.ir.labels import read_label
 from callsheet.ir.strict_json import NotJson, read_json
+from callsheet.lazy import deferred
 from callsheet.machine import Answered, Approval, Ask, Question, Verdict
 from callsheet.machine.questions import Asked, approval_headline
 from callsheet.passes.schema import literal_value, misfits
-from callsheet.runtime.precedents import PROGRAM, STANDING, covers, covers_call
 from callsheet.sealing.masking import MaskedRepr, hidden
 from callsheet.sealing.placeholders import is_nothing
 from callsheet.sealing.sealer import is_sealed
 from callsheet.store.inbox import Message
 from callsheet.store.snapshots import AskTimes
 from callsheet.views.lookalikes import lookalikes
+
+if TYPE_CHECKING:
+    from callsheet.runtime import precedents
+else:
+    precedents = deferred("callsheet.runtime.precedents")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -274,13 +279,15 @@ def _standing(ask: Ask, messages: Iterable[Message]) -> Answered | None:
     if not isinstance(ask.asked, Approval):
         return None
     for message in messages:
-        shown = None if is_sealed(message.payload) else message.payload.get(PROGRAM)
-        if shown is not None and covers_call(shown, ask.asked, ask.key):
+        shown = None if is_sealed(message.payload) else message.payload.get(precedents.PROGRAM)
+        if shown is not None and precedents.covers_call(shown, ask.asked, ask.key):
             by = str(message.payload.get("by", ""))
             note = f"approved with the program at {message.payload.get('at', '')}"
             return Answered(ask.key, ask.asked.digest, Verdict.APPROVE, None, by, note, message.msg_id)
-        covered = None if is_sealed(message.payload) else message.payload.get(STANDING)
-        if isinstance(covered, dict) and covers(cast("dict[str, object]", covered), ask.asked, ask.step):
+        covered = None if is_sealed(message.payload) else message.payload.get(precedents.STANDING)
+        if isinstance(covered, dict) and precedents.covers(
+            cast("dict[str, object]", covered), ask.asked, ask.step
+        ):
             by = str(message.payload.get("by", ""))
             note = f"approved for this plan at {message.payload.get('at', '')}"
             return Answered(ask.key, ask.asked.digest, Verdict.APPROVE, None, by, note)

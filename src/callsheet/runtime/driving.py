@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON, Plan, plan_hash
+from callsheet.lazy import deferred
 from callsheet.machine import AgentTurn, Ask, Command, Fact, RunAgent, Sleep, Status, to_text
 from callsheet.machine.keys import visit_of
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.runtime.answers import PendingAsk, pending, readable
 from callsheet.runtime.asking import People, Respondents
 from callsheet.runtime.cancelling import CancelOnRequest
-from callsheet.runtime.capabilities import Tasks, tasks_of
 from callsheet.runtime.doubt import (
     RunOutcome,
     close_run,
@@ -33,16 +33,21 @@ from callsheet.runtime.local import LocalDriver
 from callsheet.runtime.offloading import Offload, at_once, to_its_end
 from callsheet.runtime.recording import JournaledNotes, JournalRecorder
 from callsheet.store import RunStatus, RunWriter
-from callsheet.store.branch import calls_done
 from callsheet.store.folded import Folded
 from callsheet.store.journal import Journal
-from callsheet.store.label_transfer import open_labels
 from callsheet.store.snapshots import AskTimes, SideRecord
 
 if TYPE_CHECKING:
+    from callsheet.runtime import capabilities
+    from callsheet.store import branch as branches
+    from callsheet.store import label_transfer
     from callsheet.store.kept_calls import KeptCalls
     from callsheet.trace.lctl.model import Handoff
     from callsheet.trace.lctl.receive import Reply
+else:
+    branches = deferred("callsheet.store.branch")
+    label_transfer = deferred("callsheet.store.label_transfer")
+    capabilities = deferred("callsheet.runtime.capabilities")
 
 
 @contextmanager
@@ -61,8 +66,8 @@ def gateway_of(
         return
     from callsheet.runtime.guard import Guard, GuardedGateway  # noqa: PLC0415 - only under a policy
 
-    with open_labels(journal.path) as store:
-        tasks = Tasks(tasks_of(folded.machine), folded.side_record.first_asked)
+    with label_transfer.open_labels(journal.path) as store:
+        tasks = capabilities.Tasks(capabilities.tasks_of(folded.machine), folded.side_record.first_asked)
         guard = Guard(enforcement.policy, plan_hash(machine.program.plan), store, tasks=tasks)
         gateway = GuardedGateway(ports, run_id, guard, facts, most_at_once)
         gateway.declared, gateway.kept = lambda: journal.declared(run_id), kept
@@ -174,7 +179,7 @@ async def keep_notes(journal: Journal, run_id: str, plan: Plan, gateway: Gateway
     if journal.find_run(run_id).parent_run is None or not gateway.is_builtin(NOTES):
         return
     events = journal.opener(run_id).events(journal.events(run_id))
-    for call in await offload(lambda: calls_done(plan, events, journal.plan_of, NOTES)):
+    for call in await offload(lambda: branches.calls_done(plan, events, journal.plan_of, NOTES)):
         await gateway.keep_again(call)
 
 

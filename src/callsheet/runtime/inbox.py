@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON
+from callsheet.lazy import deferred
 from callsheet.machine import Answered, Approval, Question, Verdict
 from callsheet.machine.keys import parse_key
 from callsheet.machine.questions import Asked, asked_from_json
@@ -28,7 +29,6 @@ from callsheet.runtime.answers import (
     sealed_in,
 )
 from callsheet.runtime.doubt import DoubtfulCall, doubtful_calls, fold_run
-from callsheet.runtime.precedents import PROGRAM, STANDING, coverage, in_words, precedent_of
 from callsheet.store import EventType, Journal, JournalError, RunStatus
 from callsheet.store.events import Event as Row
 from callsheet.store.inbox import Message
@@ -38,7 +38,10 @@ from callsheet.store.snapshots import AskTimes
 
 if TYPE_CHECKING:
     from callsheet.policy.model import Policy
+    from callsheet.runtime import precedents
     from callsheet.runtime.program_question import ProgramQuestion
+else:
+    precedents = deferred("callsheet.runtime.precedents")
 
 _OPEN = (RunStatus.WAITING, RunStatus.RUNNING, RunStatus.IN_DOUBT)
 _FITS = "`callsheet inbox` shows what is asked; `callsheet approve RUN --answer …` takes JSON, or else text"
@@ -157,12 +160,12 @@ def answer_run(
     if not journal.mailbox.post(run_id, ask.key, name, payload, sealed):
         raise not_asked(f"an answer named {name} was given to run {run_id} before")
     for number, call in enumerate(covered):
-        shown = {PROGRAM: call, "by": given_answer.by, "at": ask.key}
-        journal.mailbox.post(run_id, "", f"{PROGRAM}:{ask.key}:{ask.digest[:32]}:{number}", shown)
+        shown = {precedents.PROGRAM: call, "by": given_answer.by, "at": ask.key}
+        journal.mailbox.post(run_id, "", f"{precedents.PROGRAM}:{ask.key}:{ask.digest[:32]}:{number}", shown)
     if given_answer.for_plan:
         for_plan, _ = covered_by(journal, ask)
-        standing = {STANDING: for_plan, "by": given_answer.by, "at": ask.key}
-        journal.mailbox.post(run_id, "", f"{STANDING}:{ask.key}:{ask.digest[:32]}", standing)
+        standing = {precedents.STANDING: for_plan, "by": given_answer.by, "at": ask.key}
+        journal.mailbox.post(run_id, "", f"{precedents.STANDING}:{ask.key}:{ask.digest[:32]}", standing)
     return replace(ask, is_answered=True)
 
 
@@ -183,8 +186,8 @@ def covered_by(journal: Journal, ask: PendingAsk) -> tuple[Mapping[str, object],
     """What an approval of a call for the whole plan covers, as data and in words."""
     asked = asked_of(ask)
     assert isinstance(asked, Approval)
-    covered = coverage(asked, ask.step, policy_of_run(journal, ask.run_id))
-    return covered, in_words(covered, asked)
+    covered = precedents.coverage(asked, ask.step, policy_of_run(journal, ask.run_id))
+    return covered, precedents.in_words(covered, asked)
 
 
 def approve_all(
@@ -221,7 +224,7 @@ def precedents_of(journal: Journal, asks: Sequence[PendingAsk]) -> dict[str, str
     for ask in asks:
         asked = asked_of(ask)
         if isinstance(asked, Approval) and not asked.answer:
-            precedent = precedent_of(journal, ask.run_id, ask.step, asked)
+            precedent = precedents.precedent_of(journal, ask.run_id, ask.step, asked)
             if precedent is not None:
                 found[ask.digest] = str(precedent)
     return found

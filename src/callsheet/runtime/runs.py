@@ -9,12 +9,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
+from callsheet.dataclass import dataclass
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON, Plan
+from callsheet.lazy import deferred
 from callsheet.machine import (
     Ask,
     Limits,
@@ -56,10 +58,16 @@ from callsheet.sealing.known import Known
 from callsheet.store import Journal, RunStatus, RunWriter
 from callsheet.store.folded import Folded
 from callsheet.store.journal_paths import new_run_id
-from callsheet.store.kept_calls import kept_by
-from callsheet.store.labels import LabelStore, Noted
 from callsheet.store.replay import begin
 from callsheet.store.start import Start
+
+if TYPE_CHECKING:
+    from callsheet.store import kept_calls
+    from callsheet.store import labels as label_store
+    from callsheet.store.labels import Noted
+else:
+    kept_calls = deferred("callsheet.store.kept_calls")
+    label_store = deferred("callsheet.store.labels")
 
 _NOBODY = Watch()
 _ABSENT = Respondents()
@@ -88,7 +96,7 @@ async def run_unrecorded(
     machine = Machine(program, bounded(launch.limits, launch.policy), watch.observer, *rules)
     people = People(run_id, present=present)
     most_at_once = launch.limits.max_concurrency_by_tool
-    with LabelStore.in_memory() if launch.policy is not None else nullcontext() as labels:
+    with label_store.LabelStore.in_memory() if launch.policy is not None else nullcontext() as labels:
         gateway = Gateway(ports, run_id, at_once=most_at_once)
         if launch.policy is not None and labels is not None:
             from callsheet.runtime.guard import Guard, GuardedGateway  # noqa: PLC0415 - only under a policy
@@ -337,7 +345,9 @@ async def _go_on(
     commands = [remaining_command(folded, key) for key in folded.waiting if key not in doubtful]
     writer.know(ports.known)
     writer.set_status(RunStatus.RUNNING)
-    kept = None if folded.machine.tree is None else await offload(lambda: kept_by(journal, writer.run_id))
+    kept = None
+    if folded.machine.tree is not None:
+        kept = await offload(lambda: kept_calls.kept_by(journal, writer.run_id))
     with gateway_of(journal, writer.run_id, folded, ports, kept) as gateway:
         await keep_notes(journal, writer.run_id, plan, gateway, offload)
         return await drive(options, folded, commands, gateway, journaled, watch.on_driver)
@@ -365,7 +375,7 @@ def _change(
 
 def _settle_kept(journal: Journal, run_id: str, folded: Folded, recorder: JournalRecorder) -> None:
     """Calls whose outcomes a run of an edited plan keeps are not in doubt, as they were never sent."""
-    if not folded.in_doubt() or (kept := kept_by(journal, run_id)) is None:
+    if not folded.in_doubt() or (kept := kept_calls.kept_by(journal, run_id)) is None:
         return
     from callsheet.runtime.keeping import settle_kept  # noqa: PLC0415 - only for edited plans
 

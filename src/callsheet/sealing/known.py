@@ -8,11 +8,11 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
-from importlib import import_module
 from typing import Any, Generic, NamedTuple, TypeVar
 from urllib.parse import quote, quote_plus
 
 from callsheet import lazy
+from callsheet.ir.linear_patterns import PatternRejected, compile_pattern, escaped, pattern_set
 
 _LINE = r"[A-Za-z0-9+/_-]{40}"
 """The end of a wrapped line of encoded data: PEM wraps at 64 characters, MIME at 76, `xxd -p` at 60."""
@@ -68,16 +68,12 @@ def _kept(breaks: list[tuple[int, int]], length: int) -> list[tuple[int, int]]:
 
 @cache
 def _text_pattern() -> Any:
-    re2: Any = import_module("re2")  # imported by name: it has no types for the type checker
-    return re2.compile(_LINE + _BREAK)
+    return compile_pattern(_LINE + _BREAK)
 
 
 @cache
 def _bytes_pattern() -> Any:
-    re2: Any = import_module("re2")
-    options = re2.Options()
-    options.encoding = re2.Options.Encoding.LATIN1
-    return re2.compile((_LINE + _BREAK).encode(), options)
+    return compile_pattern((_LINE + _BREAK).encode(), is_bytes=True)
 
 
 _Text = TypeVar("_Text", str, bytes)
@@ -339,20 +335,11 @@ class _Portion:
 
     @cached_property
     def _pass(self) -> Any:
-        re2: Any = import_module("re2")  # imported by name: it has no types for the type checker
-        options = re2.Options()
-        options.encoding = re2.Options.Encoding.LATIN1
-        options.never_capture = True
-        options.max_mem = 64 << 20
-        patterns = re2.Set.SearchSet(options)
-        for form in self._encoded:
-            patterns.Add(re2.escape(form))
-        patterns.Add(LINES)
+        forms = [escaped(form) for form in self._encoded]
         try:
-            patterns.Compile()
-        except re2.error:
+            return pattern_set([*forms, LINES], memory=64 << 20, is_bytes=True)
+        except PatternRejected:
             return None
-        return patterns
 
 
 class Known:

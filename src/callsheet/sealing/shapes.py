@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, cached_property
-from importlib import import_module
 from typing import Any, NamedTuple
+
+from callsheet.ir.linear_patterns import PatternRejected, compile_pattern, pattern_set
 
 _VALUE = r"""([^\s"'`,;&<>(){}\[\]$\\]{6,})"""
 _NAME = (
@@ -112,10 +113,6 @@ class Shapes:
         """Whether a text is secret because of the name of its field."""
         return len(text) >= _SHORTEST and not any(map(str.isspace, text)) and bool(self._key.search(name))
 
-    @property
-    def _re2(self) -> Any:
-        return _re2()
-
     @cached_property
     def _shapes(self) -> list[tuple[str, Any]]:
         return [(name, self._compiled(name, text)) for name, text in {**SHAPES, **self._own}.items()]
@@ -134,14 +131,9 @@ class Shapes:
 
     def _compiled(self, name: str, pattern: str) -> Any:
         try:
-            options = self._re2.Options()
-            options.log_errors = False
-            options.max_mem = _MEMORY
-            return self._re2.compile(pattern, options)
-        except self._re2.error as error:
-            cause: Any = next(iter(error.args), "")
-            reason = cause.decode(errors="replace") if isinstance(cause, bytes) else str(cause)
-            raise WrongPattern(name, reason) from None
+            return compile_pattern(pattern, memory=_MEMORY)
+        except PatternRejected as error:
+            raise WrongPattern(name, str(error)) from None
 
 
 def _may_be_in(data: bytes) -> bool:
@@ -163,10 +155,6 @@ def _may_be_in(data: bytes) -> bool:
     )
 
 
-def _re2() -> Any:
-    return import_module("re2")  # imported by name: it has no types for the type checker
-
-
 @cache
 def _any_shape() -> Any:
     """All built-in patterns as one set; compiled once per process, which takes about ten milliseconds."""
@@ -180,14 +168,4 @@ def _any_in_text() -> Any:
 
 
 def _one_pass(patterns: Iterable[str]) -> Any:
-    re2 = _re2()
-    options = re2.Options()
-    options.log_errors = False
-    options.max_mem = _MEMORY
-    options.encoding = re2.Options.Encoding.LATIN1
-    options.never_capture = True
-    pattern_set = re2.Set.SearchSet(options)
-    for pattern in patterns:
-        pattern_set.Add(pattern)
-    pattern_set.Compile()
-    return pattern_set
+    return pattern_set(patterns, memory=_MEMORY, is_bytes=True)

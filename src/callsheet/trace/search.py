@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from callsheet.frontends.values.printer import format_path
 from callsheet.ir import JSON, Plan
+from callsheet.ir.linear_patterns import PatternRejected, compile_pattern, escaped
 from callsheet.machine import AgentTurn, Awaited, CallModel, CallTool, Compile, Machine, RunAgent
 from callsheet.machine.commands import Ask
 from callsheet.machine.questions import asked_to_json
@@ -221,7 +221,7 @@ def finder(text: str, *, ignore_case: bool = False) -> Find:
     if not text:
         raise ValueError("the text to look for is empty")
     if ignore_case:
-        return _pattern(import_module("re2").escape(text), ignore_case=True)
+        return _pattern(escaped(text), ignore_case=True)
 
     def find(within: str) -> tuple[int, int] | None:
         at = within.find(text)
@@ -231,19 +231,12 @@ def finder(text: str, *, ignore_case: bool = False) -> Find:
 
 
 def _pattern(pattern: str, *, ignore_case: bool) -> Find:
-    re2: Any = import_module("re2")  # by name, as it has no types for the checker
-    options_ = re2.Options()
-    options_.log_errors = False
-    options_.max_mem = _MEMORY
-    options_.case_sensitive = not ignore_case
     try:
-        compiled = re2.compile(pattern, options_)
-    except re2.error as error:
-        reason: Any = next(iter(error.args), "")
-        why = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
+        compiled = compile_pattern(pattern, memory=_MEMORY, any_case=ignore_case)
+    except PatternRejected as error:
         raise JournalError(
             "JRN085",
-            f"/{pattern[:80]}/ cannot be read as a pattern: {why}",
+            f"/{pattern[:80]}/ cannot be read as a pattern: {error}",
             "patterns use RE2: no look-around, no back-references; without slashes it is plain text",
         ) from None
 

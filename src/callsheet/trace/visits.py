@@ -8,8 +8,9 @@ its turn lets the plan go on. Pure.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from callsheet.dataclass import dataclass
 from callsheet.ir import JSON, Action, Plan, Step
 from callsheet.machine.keys import place_in_tree
 from callsheet.machine.notes import Note, NoteKind

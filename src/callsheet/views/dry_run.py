@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import Any, NamedTuple
 
+from callsheet.dataclass import dataclass
 from callsheet.ir import Ending, Step, plan_hash, word_of
 from callsheet.ir.tree import Compute, Foreach, If, Invoke, Repeat, Say, recovery_of, variables_set
 from callsheet.machine.forecasting import (

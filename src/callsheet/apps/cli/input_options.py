@@ -7,14 +7,19 @@ is `--var name=value`. A secret input has none: what is typed there is seen by o
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from callsheet.apps.cli.plan_argument import NamedPlan
 from callsheet.diagnostics import CallsheetError
-from callsheet.ir.tree import Input
-from callsheet.ir.types import Basic, Maybe, OneOf, type_text
+from callsheet.lazy import deferred
+
+if TYPE_CHECKING:
+    from callsheet.ir import types
+    from callsheet.ir.tree import Input
+else:
+    types = deferred("callsheet.ir.types")
 
 _OF_INPUT = "input_of_plan_"
 """Before the name of an input in the name of its parameter."""
@@ -83,16 +88,16 @@ def _name(one: Input) -> str:
 
 def _option(one: Input, taken: set[str]) -> click.Option:
     """The option of an input."""
-    kind = one.type.of if isinstance(one.type, Maybe) else one.type
+    kind = one.type.of if isinstance(one.type, types.Maybe) else one.type
     name = _name(one)
     help_ = ". ".join(
         part for part in (one.help, "Required" if one.is_required and kind is one.type else "") if part
     )
     names = [f"{_OF_INPUT}{one.name}"]
-    if kind is Basic.BOOL:
+    if kind is types.Basic.BOOL:
         opposite = f"--no-{name[2:]}"
         names.append(name if opposite in taken else f"{name}/{opposite}")
         return click.Option(names, default=None, help=help_)
-    if isinstance(kind, OneOf) and all(isinstance(value, str) for value in kind.values):
+    if isinstance(kind, types.OneOf) and all(isinstance(value, str) for value in kind.values):
         return click.Option([*names, name], type=click.Choice([str(v) for v in kind.values]), help=help_)
-    return click.Option([*names, name], metavar=type_text(kind).upper(), help=help_)
+    return click.Option([*names, name], metavar=types.type_text(kind).upper(), help=help_)

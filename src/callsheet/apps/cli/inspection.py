@@ -344,7 +344,7 @@ def diff_of_runs(
       callsheet diff monday tuesday
       callsheet diff monday last --times --noise 50%
     """
-    from callsheet.api.explaining import diff_runs  # noqa: PLC0415 - imports the store
+    from callsheet.api.run_differences import diff_runs  # noqa: PLC0415 - imports the store
 
     _reject_plan_files(old, new)
     with journals.open_to_read(journal) as opened:

@@ -11,7 +11,8 @@ from callsheet.apps.rendering.runs import ForkOrigin, origin_of
 from callsheet.apps.rendering.values import preview
 
 if TYPE_CHECKING:
-    from callsheet.api.explaining import Explanation, RecordedCall, RunDifference, ValueFlow, ValuePlace
+    from callsheet.api.explaining import Explanation, RecordedCall, ValueFlow, ValuePlace
+    from callsheet.api.run_differences import RunDifference
     from callsheet.store.journal import Journal
     from callsheet.store.runs import RunInfo
     from callsheet.trace.comparing import Compared, ValueDifference, VisitDifference
@@ -138,7 +139,7 @@ def _times(call: RecordedCall) -> dict[str, Any]:
 
 def diff_json(journal: Journal, a: RunInfo, b: RunInfo) -> DifferenceResult:
     """The differences of two complete runs, as data; raises JournalError for unreadable events."""
-    from callsheet.api.explaining import diff_runs  # noqa: PLC0415 - brings the store
+    from callsheet.api.run_differences import diff_runs  # noqa: PLC0415 - brings the store
 
     return compared_json(diff_runs(journal, a.run_id, b.run_id), origins_of(journal, a, b))
 

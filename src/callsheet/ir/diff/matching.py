@@ -6,9 +6,10 @@ import json
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from callsheet import lazy
+from callsheet.dataclass import dataclass
 from callsheet.ir.canon import Json, action_to_json, condition_to_json, step_to_json, value_to_json
 from callsheet.ir.expr import Condition, Value
 from callsheet.ir.step import Step, word_of

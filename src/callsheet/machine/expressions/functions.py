@@ -12,10 +12,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from datetime import date, datetime, timedelta
 from functools import lru_cache
-from importlib import import_module
 from typing import Any, Final, cast
 
 from callsheet.ir.inputs import duration_of
+from callsheet.ir.linear_patterns import PatternRejected, compile_pattern
 from callsheet.machine.expressions.values import (
     MAX_BITS,
     MAX_CHARACTERS,
@@ -466,15 +466,10 @@ def _today(env: Environment) -> date:
 
 @lru_cache(maxsize=256)
 def _pattern(text: str) -> Any:
-    re2: Any = import_module("re2")  # by name, since re2 has no type information
-    options = re2.Options()
-    options.log_errors = False
     try:
-        return re2.compile(text, options)
-    except re2.error as error:
-        reason: Any = next(iter(error.args), "")
-        said = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
-        raise ValueError(f"{text!r} is no pattern: {said}") from None
+        return compile_pattern(text)
+    except PatternRejected as error:
+        raise ValueError(f"{text!r} is no pattern: {error}") from None
 
 
 def _searched(env: Environment, pattern: Any, text: Any) -> tuple[Any, str]:

@@ -4,13 +4,24 @@ In: the operator's settings. Out: tools for a registry. Importing this is cheap:
 HTML parser are loaded by the first call that needs them.
 """
 
-from callsheet.ports.builtin.execute import Isolation, execution_tools, isolation
-from callsheet.ports.builtin.files import file_tools
-from callsheet.ports.builtin.host import host_tools
-from callsheet.ports.builtin.memory import memory_tools, working_memory_tools
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from callsheet.lazy import deferred, names_of
 from callsheet.ports.builtin.settings import BuiltinSettings, ExecutionSettings, FetchSettings, SearchSettings
-from callsheet.ports.builtin.web import fetch_tool, search_tool
 from callsheet.ports.tools import Tool
+
+if TYPE_CHECKING:
+    from callsheet.ports.builtin import execute, files, host, memory, web
+    from callsheet.ports.builtin.execute import Isolation, isolation
+else:
+    __getattr__ = names_of(__name__, {"callsheet.ports.builtin.execute": ("Isolation", "isolation")})
+    execute = deferred("callsheet.ports.builtin.execute")
+    files = deferred("callsheet.ports.builtin.files")
+    host = deferred("callsheet.ports.builtin.host")
+    memory = deferred("callsheet.ports.builtin.memory")
+    web = deferred("callsheet.ports.builtin.web")
 
 __all__ = [
     "BuiltinSettings",
@@ -35,11 +46,11 @@ def builtin_tools(settings: BuiltinSettings) -> list[Tool]:
     """
     settings.check()
     tools = [
-        search_tool(settings.search),
-        fetch_tool(settings.fetch),
-        *execution_tools(settings),
-        *file_tools(settings),
-        *memory_tools(settings),
-        *working_memory_tools(settings),
+        web.search_tool(settings.search),
+        web.fetch_tool(settings.fetch),
+        *execute.execution_tools(settings),
+        *files.file_tools(settings),
+        *memory.memory_tools(settings),
+        *memory.working_memory_tools(settings),
     ]
-    return [*tools, *host_tools(settings)] if settings.host else tools
+    return [*tools, *host.host_tools(settings)] if settings.host else tools

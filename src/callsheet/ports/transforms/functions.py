@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
-from importlib import import_module
 from itertools import islice
 from typing import Any, cast
 
+from callsheet.dataclass import dataclass
 from callsheet.ir import JSON
+from callsheet.ir.linear_patterns import PatternRejected, compile_pattern
 from callsheet.machine.values import parse_json, read_number, to_text
 from callsheet.ports.transforms import dates
 from callsheet.ports.transforms.arithmetic import exact, plain, rounded
@@ -155,18 +155,12 @@ _SCANNED = 50_000
 
 @lru_cache(maxsize=256)
 def _compiled(pattern: str) -> Any:
-    re2: Any = import_module("re2")  # imported by name: it has no types for the type checker
-    options = re2.Options()
-    options.log_errors = False
-    options.max_mem = _MEMORY
     try:
-        return re2.compile(pattern, options)
+        return compile_pattern(pattern, memory=_MEMORY)
     except UnicodeEncodeError:
         raise Fault("the pattern contains half a character (a lone surrogate)") from None
-    except re2.error as error:
-        reason: Any = next(iter(error.args), "")
-        text = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
-        raise Fault(f"the pattern cannot be read: {text}") from None
+    except PatternRejected as error:
+        raise Fault(f"the pattern cannot be read: {error}") from None
 
 
 def compiled(pattern: str) -> Any:

@@ -9,10 +9,11 @@ import json
 import re
 import unicodedata
 from collections.abc import Container, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import sha256
 from typing import Any, NamedTuple, cast
 
+from callsheet.dataclass import dataclass
 from callsheet.diagnostics import CallsheetError
 from callsheet.diagnostics.wrong_type import wanted
 from callsheet.frontends.dag.fields import ID

@@ -6,9 +6,10 @@ In: events, by their type, key and body. Out: `CallRecord` records, kept until t
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
+from callsheet.dataclass import dataclass
 from callsheet.ir import JSON
 from callsheet.machine import AgentTurn, Awaited, CallModel, CallTool, Compile, RunAgent, Spent
 from callsheet.machine.keys import attempt_key, parse_key, visit_of

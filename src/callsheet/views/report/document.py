@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from hashlib import blake2b
 from typing import Any, NamedTuple, TypeAlias, cast
 
+from callsheet.dataclass import dataclass
 from callsheet.views.report.values import Shown
 
 FORMAT = 2

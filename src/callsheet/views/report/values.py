@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from hashlib import sha256
 from typing import TypeAlias
 
 from callsheet import lazy
+from callsheet.dataclass import dataclass
 from callsheet.ir import JSON
 
 SEALED = "[sealed k:"
