@@ -33,6 +33,7 @@ from callsheet.ir.tree import (
     recovery_of,
     statements,
 )
+from callsheet.passes.structured.placement import MOST_STEPS
 from callsheet.passes.verify.persisted_labels import NOTHING_LEFT, PersistedLabels
 from callsheet.passes.verify.scripts import MadeCalls, untrusted_scripts
 from callsheet.passes.verify.verdict import StepLabels, Verdict, Violation
@@ -48,8 +49,6 @@ from callsheet.policy.rules import answers
 from callsheet.policy.rules.base import Notes
 from callsheet.policy.rules.opened_files import DECLARE, seen_by
 
-MOST_EXPANDED = 10_000
-"""The number of statements that a plan may have with its sub-plans written in place."""
 MOST_BITS = 16
 """The number of bits that may leak to an observer of the plan's actions."""
 MOST_DEPTH = 50
@@ -439,10 +438,9 @@ def _plans(tree: Tree) -> Iterator[Violation]:
         yield too_deep
         return
     total = counted(tree.body, ())
-    if total is not None and total > MOST_EXPANDED:
-        message = (
-            f"with its sub-plans written in place the plan has {total} statements, {MOST_EXPANDED} at most"
-        )
+    if total is not None and (of_plans := total - sum(1 for _ in statements(tree.body))) > MOST_STEPS:
+        most = f"at most {MOST_STEPS:,} are possible"
+        message = f"written in place the sub-plans come to {of_plans:,} statements; {most}"
         yield Violation(None, Rule.STRUCTURE, message, help="call fewer sub-plans, or loop over a list")
 
 
