@@ -335,3 +335,90 @@ async def test_older_journal_folds_to_same_end(world: World) -> None:
     again = await world.runtime().resume("r")
     assert (result.response, again.response) == ("soup", "soup")
     assert world.policies() == [policy_hash(policy)]
+
+
+# ---------------------------------------------------------------- plans with blocks
+
+BLOCKS = '# ltp: 2\nS1: @DIARY () > $d\nS2: @MENU () > $m\nS3: @ASK_HUMAN ("go?") > $a\n'
+ITEMS = """# ltp: 2
+PLAN kept ($x: str) -> str {
+  S1: @KEEP (text=$x) > $k
+  RETURN ($k)
+}
+S2: @MENU () > $m
+S3: ?FOREACH ($n IN ["a", "b"]) IN ORDER {
+  S4: @ASK_HUMAN ($n) > $a
+  S5: CALL kept (x=$n) > $k
+}
+@RESPOND ($m)
+"""
+
+
+@pytest.mark.parametrize(
+    ("rest", "changed", "found"),
+    [
+        ("S4: @KEEP (text=$d)\n", with_tool("KEEP", egress=True), ["POL103 S4"]),
+        ("S4: @KEEP (text=$m)\n", with_tool("KEEP", egress=True), []),
+        ("", other(denied_tools=frozenset({"DIARY", "MENU"})), []),
+        ("S4: @MENU () > $n\n", other(denied_tools=frozenset({"DIARY", "MENU"})), ["POL102 S4"]),
+        (
+            "S4: @KEEP (text=$d)\n",
+            other(tools={**OWN.tools, "DIARY": QUIET, "KEEP": replace(QUIET, egress=True)}),
+            ["POL103 S4"],
+        ),
+        (
+            'S4: ?IF ($d == "dear diary") {\nS5: @KEEP (text="x")\n}\n',
+            with_tool("KEEP", egress=True),
+            ["POL114 S5"],
+        ),
+    ],
+    ids=["what is left", "public data", "what is done", "done and left", "no lower labels", "a decision"],
+)
+async def test_what_is_left_of_a_plan_with_blocks_is_proved(
+    world: World, rest: str, changed: Policy, found: list[str]
+) -> None:
+    await world.waits(f"{BLOCKS}{rest}@RESPOND ($m)\n")
+    if found:
+        with pytest.raises(PolicyRefused) as caught:
+            await world.resume(changed)
+        assert [f"{d.code} {d.step}" for d in caught.value.diagnostics] == found
+        assert world.policies() == []
+        assert (await world.runtime().resume("r")).response == "soup", "it goes on under its own"
+    else:
+        assert (await world.resume(changed)).response == "soup"
+        assert world.policies() == [policy_hash(changed)]
+
+
+async def test_decision_so_far_counts_under_labels_that_the_run_has_found(world: World) -> None:
+    plan = '# ltp: 2\nS1: @DIARY () > $d\nS2: ?IF ($d == "dear diary") {\nS3: @ASK_HUMAN ("go?") > $a\n'
+    await world.waits(plan + 'S4: @KEEP (text="x")\n}\n@RESPOND ("ok")')
+    tools = {**OWN.tools, "DIARY": QUIET, "KEEP": replace(QUIET, egress=True)}
+    with pytest.raises(PolicyRefused) as caught:
+        await world.resume(other(tools=tools))
+    assert [(d.code, d.step) for d in caught.value.diagnostics] == [("POL114", "S4")]
+
+
+async def test_item_in_progress_goes_on_under_other_policy(world: World) -> None:
+    await world.waits(ITEMS)
+    asks = with_tool("KEEP", approval=When.ALWAYS)
+    first = await world.resume(asks)
+    assert [(ask.key, ask.why) for ask in first.waiting] == [
+        ("S3[0]/S5/S1.1", ("the policy requires approval for @KEEP",))
+    ]
+    await world.runtime().answer("r")
+    second = await world.runtime().resume("r", policy=OWN, accept_changed_policy=True)
+    assert [ask.key for ask in second.waiting] == ["S3[1]/S4.1"]
+    await world.runtime().answer("r", answer=Answer.of("yes"))
+    assert (await world.runtime().resume("r")).response == "soup"
+    assert world.done == ["menu", "keep a", "keep b"]
+    assert len(world.policies()) == 2
+
+
+async def test_call_of_a_block_in_flight_that_other_policy_forbids_causes_refusal(world: World) -> None:
+    asks = with_tool("KEEP", approval=When.ALWAYS)
+    await world.waits('# ltp: 2\nTRY {\nS1: @KEEP (text="a")\n} ON_FAIL {\nNOTE ("no")\n}', asks)
+    with pytest.raises(PolicyRefused) as caught:
+        await world.runtime().resume(
+            "r", policy=other(denied_tools=frozenset({"KEEP"})), accept_changed_policy=True
+        )
+    assert caught.value.diagnostics[0].step == "S1"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from tests.apps.conftest import Machine
@@ -62,6 +63,38 @@ def test_what_is_computed_from_a_secret_is_withheld_not_computed_from_its_placeh
     assert f"answer: {len(TOKEN)} characters" in shown
     assert "$n = withheld, it is computed from a sealed value" in machine("why", "last", "n").stdout
     assert "$n = [withheld" in machine("at", "last", "1").stdout
+
+
+def test_every_view_of_a_run_says_what_was_withheld_as_computed_from_a_secret(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOKEN", TOKEN)
+    plan = machine.plan("S1: @CALC ('1')")
+    (machine.folder / plan).write_text(
+        "# ltp: 2\nINPUT $token: str\nLET $n = len($token) + 7000\n"
+        'S1: @CHAT ("${n} characters") > $said\n'
+        'S2: ?FOREACH ($i IN [1]) {\n  LET $m = $n + $i\n  NOTE ("so ${m}")\n  YIELD ($m)\n} > $rows\n'
+        "@RESPOND ($n)\n"
+    )
+    done = machine("run", plan, "--tools", machine.tools, "--secret", "token=env:TOKEN", "--run-id", "r")
+    assert done.exit_code == 0, done.output
+    true, wrong = len(TOKEN) + 7000, 7044
+    assert str(true) in done.stdout
+    machine("report", "r", "--output", "r.html")
+    machine("trace", "export", "r", "--content", "--file", "r.jsonl")
+    views = {
+        "show": machine("show", "r").stdout,
+        "show --json": machine("show", "r", "--json").stdout,
+        "why": machine("why", "r", "rows").stdout,
+        "playback": machine("playback", "r").stdout,
+        "LCTL": machine("lctl", "emit", "r").stdout,
+        "report": (machine.folder / "r.html").read_text(),
+        "OpenTelemetry": (machine.folder / "r.jsonl").read_text(),
+    }
+    for view, text in views.items():
+        assert "withheld" in text, view
+        for number in (wrong, wrong + 1):
+            assert not re.search(rf"(?<![0-9a-f.+]){number}(?![0-9a-f])", text), (view, number)
 
 
 def test_events_are_shown_without_sealed_envelopes(

@@ -177,6 +177,68 @@ def test_rerun_of_a_plan_with_blocks_keeps_what_stands_before_the_step(
     assert made == [1, 2, 3, *again]
 
 
+NESTED = """# ltp: 2
+PLAN twice ($n: int) -> str {
+  try1: @PUT (n=$n) > $a
+  S1: @PUT (n=$n + 1) > $b
+  RETURN ($b)
+}
+S2: ?FOREACH ($x IN [10, 20]) {
+  S3: @PUT (n=$x) > $a
+  S4: CALL twice (n=$x + 1) > $b
+}
+S5: ?REPEAT (max="run") {
+  S6: @PUT (n=30) > $c
+} UNTIL ($c == "put 30")
+S7: @PUT (n=40)
+"""
+
+
+@pytest.mark.parametrize(
+    ("place", "again"),
+    [
+        ("S4", [11, 12, 21, 22, 30, 40]),
+        ("S2[1]", [20, 21, 22, 30, 40]),
+        ("S2[0]/S4", [11, 12, 20, 21, 22, 30, 40]),
+        ("S2[1]/S4/S1", [22, 30, 40]),
+        ("S2[0]/S4/try1", [11, 12, 20, 21, 22, 30, 40]),
+        ("S5[#1]/S6", [30, 40]),
+    ],
+)
+def test_rerun_from_a_place_inside_a_block_makes_what_is_behind_it(
+    tmp_path: Path, place: str, again: list[int]
+) -> None:
+    made = list[int]()
+    calls = runtime(tmp_path, made)
+    run = calls.run_sync(NESTED)
+    before, made[:] = [*made], []
+
+    calls.rerun_sync(run.run_id, place, effects=True)
+
+    assert made == again
+    assert before[-len(again) :] == again or place == "S4"
+
+
+@pytest.mark.parametrize(
+    ("place", "message", "help_"),
+    [
+        ("S2[2]", "has not come to S2[2]", "S2[0]"),
+        ("S2[0]/S7", "has not come to S2[0]/S7", "S2[0]/S4"),
+        ("S2[0]/S9", "the plan has no statement S9", "its statements are try1"),
+    ],
+)
+def test_rerun_from_a_place_that_the_run_has_not_seen_is_refused(
+    tmp_path: Path, place: str, message: str, help_: str
+) -> None:
+    calls = runtime(tmp_path, [])
+    run = calls.run_sync(NESTED)
+    with pytest.raises(CallsheetError) as caught:
+        calls.rerun_sync(run.run_id, place, effects=True)
+    (found,) = caught.value.diagnostics
+    assert (found.code, message in found.message) == ("JRN081", True)
+    assert help_ in str(found.help)
+
+
 def test_what_a_run_kept_is_kept_again_by_the_next_one(tmp_path: Path) -> None:
     made = list[int]()
     calls = runtime(tmp_path, made)

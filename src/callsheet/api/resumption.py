@@ -67,10 +67,6 @@ def other_policy(
         changes = [str(difference) for difference in differences(own, bound)]
         if not is_accepted:
             raise _differs(context.run_id, own, bound, changes)
-        if folded.machine.tree is not None:
-            from callsheet.machine.monitor.trees import refuse_change  # noqa: PLC0415 - only for version 2
-
-            refuse_change()
         proof = Proof(
             folded.machine.program.plan,
             bound,

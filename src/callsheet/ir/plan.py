@@ -55,11 +55,11 @@ class Plan:
         return next((s for s in self.steps if s.id == step_id), None)
 
 
-def flat(plan: Plan, what: str) -> Plan:
+def flat(plan: Plan, what: str, instead: str = "") -> Plan:
     """The plan, if it is a list of steps and no tree of blocks: one of version 1.
 
     Whoever goes through `steps` asks for it. Raises CallsheetError (CFG023) that says, with `what`, what
-    cannot be done with a plan of version 2.
+    cannot be done with a plan of version 2, and `instead`, what can be done in its place.
 
     >>> flat(Plan(()), "drawing a plan").order.value
     'text'
@@ -69,7 +69,8 @@ def flat(plan: Plan, what: str) -> Plan:
     raise CallsheetError.single(
         "CFG023",
         f"{what} does not know the blocks of version 2 yet",
-        help="plans that begin with # ltp: 2 and Python plans have blocks; a plan of version 1 is a list",
+        help=instead
+        or "plans that begin with # ltp: 2 and Python plans have blocks; a plan of version 1 is a list",
     )
 
 

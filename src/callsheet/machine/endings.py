@@ -382,7 +382,9 @@ def _judge(run: Run, monitor: Monitor, attempt: Attempt) -> None:
     frame, slots = attempt.frame, run.slots
     is_asked = attempt.code.number in run.gated
     seen = monitor.open_calls.talks.get(attempt.key)
-    if frame.items is None:
+    if run.tree is not None:
+        run.tree.admit(run, cast("TreeFrame", frame).act, attempt)
+    elif frame.items is None:
         monitor.admit(attempt, slots, is_asked=is_asked)
     else:
         slot = frame.code.loop_slot

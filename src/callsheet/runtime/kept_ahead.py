@@ -26,8 +26,16 @@ from callsheet.runtime.recording import text_of
 from callsheet.sealing.known import Known
 from callsheet.store import Journal, JournalError
 from callsheet.store.branch import Cut, branch
-from callsheet.store.kept_calls import Finished, KeptCalls, calls_of, content_of
+from callsheet.store.kept_calls import (
+    Finished,
+    KeptCalls,
+    calls_of,
+    content_of,
+    is_inside,
+    segments_of,
+)
 from callsheet.store.start import facts_to_json, policy_body
+from callsheet.trace.visits import account_of
 
 _MOST_CALLS = 1_000
 
@@ -46,12 +54,16 @@ def keep_calls(  # noqa: PLR0913 - what the run is, and who asks
 ) -> Forking:
     """Prepare a run of this plan that keeps what is unchanged of another run.
 
-    With `start_again`, the id of a statement, that one and those behind it in the text keep nothing. Raises
-    JournalError as `forking.fork` does; JRN081 for a statement that the plan does not have.
+    With `start_again`, the id of a statement, that one and those behind it in the text keep nothing; or a
+    place inside a block, such as `S2[1]/S3`, then what is behind it in that item or round, in later ones, and
+    behind the block. Raises JournalError as `forking.fork` does; JRN081 for a statement that the plan does
+    not have, and for a place to which the run has not come.
     """
     parent = parent_of(journal, run_id)
     history = ParentHistory(journal, parent, known)
     again = _from(plan, start_again)
+    if is_inside(start_again):
+        _check_visited(history.plan, journal, run_id, start_again)
     body = history.start(
         1, {"verb": verb, "by": by, "from": start_again, "edits": [], "keeps": True, "again": again}
     )
@@ -78,11 +90,26 @@ def _from(plan: Plan, start_again: str) -> list[str]:
         return []
     assert plan.tree is not None
     ids = [one.id for one in all_statements(plan.tree)]
-    if start_again not in ids:
-        near = did_you_mean(start_again, ids)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"its statements are {', '.join(ids[:12])}"
-        raise JournalError("JRN081", f"the plan has no statement {start_again[:80]}", hint)
-    return ids[ids.index(start_again) :]
+    segments = segments_of(start_again) if is_inside(start_again) else None
+    for id_ in [start_again] if segments is None else [each.id for each in segments]:
+        if id_ not in ids:
+            near = did_you_mean(id_, ids)
+            hint = (
+                f"did you mean {' or '.join(near)}?" if near else f"its statements are {', '.join(ids[:12])}"
+            )
+            raise JournalError("JRN081", f"the plan has no statement {id_[:80]}", hint)
+    return [start_again] if segments is not None else ids[ids.index(start_again) :]
+
+
+def _check_visited(plan: Plan, journal: Journal, run_id: str, place: str) -> None:
+    """Refuse a place inside a block to which a run has not come."""
+    account = account_of(plan, journal.opener(run_id).events(journal.events(run_id)), journal.plan_of)
+    places = [visit.step for visit in account.steps]
+    if any(each == place or each.startswith((f"{place}/", f"{place}[")) for each in places):
+        return
+    near = did_you_mean(place, places) or list(dict.fromkeys(each for each in places if is_inside(each)))
+    hint = f"places inside its blocks: {', '.join(near[:8])}" if near else "it has none inside a block"
+    raise JournalError("JRN081", f"run {run_id} has not come to {place[:80]}", hint)
 
 
 class _Preview:

@@ -11,11 +11,13 @@ from dataclasses import replace
 from os.path import abspath, expanduser, realpath
 from os.path import join as join_path
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 from urllib.parse import unquote
 
 from callsheet.ir.labels import LITERAL, Label, join
+from callsheet.ir.tree import Tree, statements
 from callsheet.machine import Machine
-from callsheet.passes.verify import NOTHING_LEFT, PersistedLabels, RunPosition, Verdict, verify
+from callsheet.passes.verify import NOTHING_LEFT, PersistedLabels, RunPosition, TreePosition, Verdict, verify
 from callsheet.policy.builtins import Traits
 from callsheet.policy.calls import CallView
 from callsheet.policy.model import Policy
@@ -27,6 +29,9 @@ from callsheet.store.folded import Folded
 from callsheet.store.label_transfer import has_labels, open_labels
 from callsheet.store.labels import EVERYWHERE, LabelStore, Nesting, Noted, notes_of
 
+if TYPE_CHECKING:
+    from callsheet.machine.monitor.trees import TreeMonitor
+
 
 def prove_remaining(
     folded: Folded, policy: Policy, left: PersistedLabels, *, can_ask: bool = True
@@ -34,19 +39,33 @@ def prove_remaining(
     """Verify the rest of a run's plan against a policy; raises ValueError for a run without labels.
 
     A partly finished block is verified as a whole. Files and facts have the labels that the policy gives
-    them, joined with those in `left`.
+    them, joined with those in `left`. In a plan with blocks, what has been read has the label that either
+    policy gives it.
     """
     machine = folded.machine
     monitor = machine.monitor
     if monitor is None:
         raise ValueError("the run has no policy, so its values have no labels")
+    parameters = {name: fact.parameters for name, fact in folded.facts.items()}
+    tree = machine.program.plan.tree
+    if tree is not None:
+        given = monitor.enforcement
+        return verify(
+            machine.program.plan,
+            replace(policy, planner=policy.planner.join(monitor.literal)),
+            inputs={one.name: given.inputs.get(one.name, given.given) for one in tree.inputs},
+            parameters=parameters,
+            can_ask=can_ask,
+            position=_position_in(tree, machine, cast("TreeMonitor", monitor)),
+            left=left,
+        )
     known = machine.variables()
     policy_in_force = policy.without_steps() if monitor.is_anew else policy
     return verify(
         machine.program.plan,
         replace(policy_in_force, planner=policy_in_force.planner.join(monitor.literal)),
         inputs={name: label for name, (label, _) in monitor.variables().items() if name in known},
-        parameters={name: fact.parameters for name, fact in folded.facts.items()},
+        parameters=parameters,
         can_ask=can_ask,
         position=_position_of(machine),
         left=left,
@@ -107,6 +126,29 @@ def _position_of(machine: Machine) -> RunPosition:
         presence=dict(monitor.variable_labels.presence),
         values=machine.variables(),
     )
+
+
+def _position_in(tree: Tree, machine: Machine, monitor: TreeMonitor) -> TreePosition:
+    """Where a run of a plan with blocks is, and the labels that it has found."""
+    return TreePosition(
+        done=_done_in(tree, machine),
+        labels={name: label for name, (label, _) in monitor.variables().items()},
+        decided=tuple(monitor.main.noted),
+        clock=monitor.labels.clock,
+    )
+
+
+def _done_in(tree: Tree, machine: Machine) -> frozenset[str]:
+    """The statements in front of the one of the main plan that is under way: nothing leads back to them."""
+    assert machine.tree is not None
+    main = machine.tree.main
+    places = {one.id: place for place, top in enumerate(tree.body) for one in statements((top,))}
+    for operation in reversed(main.body.operations[: main.pc + 1]):
+        code = getattr(operation, "code", operation)
+        place = places.get(getattr(code, "id", ""))
+        if place is not None:
+            return frozenset(id_ for id_, its in places.items() if its < place)
+    return frozenset()
 
 
 def places_of(files: Iterable[str]) -> Mapping[str, str]:

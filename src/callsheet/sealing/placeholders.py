@@ -10,6 +10,8 @@ from callsheet.sealing.keys import SealKey
 
 MASK = "[secret]"
 """Shown instead of a secret if there is no key for a digest."""
+WITHHELD = "[withheld: computed from a sealed value]"
+"""Stands for what a run has computed from a secret, where only the placeholder of the secret is there."""
 
 
 def kind_of(value: object) -> tuple[str, int]:

@@ -38,7 +38,7 @@ from callsheet.machine import (
     Usage,
 )
 from callsheet.policy.model import Policy
-from callsheet.sealing.placeholders import has_placeholder
+from callsheet.sealing.placeholders import WITHHELD, has_placeholder
 from callsheet.store.events import Event as Row
 from callsheet.store.events import EventType
 from callsheet.store.snapshots import AskTimes, SideRecord
@@ -109,6 +109,16 @@ class Folded:
         """The answer as it was recorded; None as long as there is none."""
         result = self.machine.result
         return None if result is None else self.recorded_response or result.response
+
+    @property
+    def answer_to_show(self) -> JSON:
+        """The answer as data; withheld where the fold, over placeholders, comes to another than the run."""
+        result = self.machine.result
+        if result is None or self.recorded_response in (None, result.response):
+            return None if result is None else result.answer
+        if isinstance(result.answer, str):
+            return self.recorded_response
+        return WITHHELD
 
     @property
     def seconds(self) -> float:

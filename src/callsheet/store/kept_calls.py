@@ -17,7 +17,7 @@ from callsheet.ir import JSON, Plan
 from callsheet.ir.tree import Statement, all_statements, without_spans
 from callsheet.ir.tree_codec import tree_to_json
 from callsheet.machine import AgentTurn, CallModel, CallTool, Fact, RunAgent, Succeeded
-from callsheet.machine.keys import item_of, parse_key
+from callsheet.machine.keys import attempt_key, parse_key, place_in_tree, segment
 from callsheet.store.events import Event as Row
 from callsheet.store.events import EventType
 from callsheet.store.folded import Folded
@@ -33,6 +33,8 @@ _OF_IDS = frozenset({"id", "is_named"})
 _ROUND = lazy.pattern(r"\[#\d+\]")
 _RETRIED = lazy.pattern(r"~\d+(?=/)")
 _PLACE = lazy.pattern(r"event (\d+) of run (\S+)")
+_SEGMENT = lazy.pattern(r"([^\[\]~]+)((?:\[#?\d+\])*)(?:~\d+)?")
+_NUMBER = lazy.pattern(r"\d+")
 
 
 class Finished(NamedTuple):
@@ -103,14 +105,62 @@ def _without_ids(data: Any) -> Any:
 
 
 def _place(key: str) -> str:
-    place, _, turn = key.partition("/t")
-    return _RETRIED.sub("", f"{item_of(place)}/t{turn}" if turn else item_of(key))
+    attempt = attempt_key(key)
+    return _RETRIED.sub("", f"{place_in_tree(attempt)}{key[len(attempt) :]}")
+
+
+class Segment(NamedTuple):
+    """A part of a place in a run: a statement, and which of its items or rounds, from outside to inside."""
+
+    id: str
+    numbers: tuple[int, ...] = ()
+
+
+def segments_of(place: str) -> tuple[Segment, ...] | None:
+    """The parts of a place such as `S2[1]/S3`; None for what is none.
+
+    >>> segments_of("S2[1]/S7[#3]/S8")
+    (Segment(id='S2', numbers=(1,)), Segment(id='S7', numbers=(3,)), Segment(id='S8', numbers=()))
+    """
+    found = [_SEGMENT.fullmatch(part) for part in place.split("/")]
+    if not all(found):
+        return None
+    return tuple(Segment(m[1], tuple(map(int, _NUMBER.findall(m[2])))) for m in found if m is not None)
+
+
+def is_inside(place: str) -> bool:
+    """Whether a place is inside a block or sub-plan under way, and not just a statement."""
+    return "/" in place or "[" in place
+
+
+def _path_of(key: str) -> tuple[Segment, ...]:
+    """Where a call is made."""
+    return segments_of(place_in_tree(key).removesuffix(":clock")) or ()
+
+
+class _Start:
+    """A place from which on nothing is kept: in the order of the text, of items, and of rounds."""
+
+    def __init__(self, plan: Plan, place: str) -> None:
+        assert plan.tree is not None
+        self._order = {segment(one.id): number for number, one in enumerate(all_statements(plan.tree))}
+        self._path = segments_of(place) or ()
+
+    def is_behind(self, path: tuple[Segment, ...]) -> bool:
+        """Whether what is there is at this place, inside of it or behind it."""
+        for own, start in zip(path, self._path, strict=False):
+            if own.id != start.id:
+                return self._order.get(own.id, 0) > self._order.get(start.id, 0)
+            if own.numbers != start.numbers and start.numbers:
+                return own.numbers > start.numbers
+        return len(path) >= len(self._path)
 
 
 class KeptCalls:
     """Finds the outcomes that a run keeps; `plan` is the plan of that run.
 
-    Statements in `again` keep nothing.
+    Statements in `again` keep nothing, nor do sub-plans that they call; of a place inside a block, neither
+    does what is behind it.
     """
 
     def __init__(self, plan: Plan, calls: Iterable[Finished], again: Iterable[str] = ()) -> None:
@@ -119,7 +169,9 @@ class KeptCalls:
         for call in self.calls:
             self._left.setdefault(call.content, []).append(call)
         self.signatures = signatures(plan)
-        self._again = frozenset(again)
+        again = [*again]
+        self._again = frozenset(one if is_inside(one) else segment(one) for one in again)
+        self._starts = [_Start(plan, place) for place in again if is_inside(place)]
 
     def take(self, content: str, key: str) -> Finished | None:
         """The same call of the earlier run; it is found once."""
@@ -127,7 +179,7 @@ class KeptCalls:
         if not waiting:
             return None
         step = _statement_of(key)
-        if step in self._again:
+        if self._is_again(key):
             return None
         place, signature, rounds = _place(key), self.signatures.get(step), _ROUND.findall(key)
 
@@ -149,6 +201,12 @@ class KeptCalls:
             return None
         waiting.remove(found)
         return found
+
+    def _is_again(self, key: str) -> bool:
+        if not self._again:
+            return False
+        path = _path_of(key)
+        return any(one.id in self._again for one in path) or any(s.is_behind(path) for s in self._starts)
 
     def left(self) -> list[Finished]:
         """The calls that nothing has asked for."""

@@ -19,7 +19,7 @@ from callsheet.store.records import PlanOf
 from callsheet.store.replay import fold
 from callsheet.store.runs import RunInfo
 from callsheet.store.snapshots import UnusableSnapshot
-from callsheet.trace.visits import Visits
+from callsheet.trace.visits import Veil, Visits, veil_of
 
 
 class PlayedNote(NamedTuple):
@@ -43,12 +43,16 @@ def play(plan: Plan, events: Iterable[Event], plan_of: PlanOf, show: Callable[[M
     """
     visits = Visits()
     notes: list[PlayedNote] = []
+    veil: Veil | None = None
 
     def note(note: Note) -> None:
-        notes.append(PlayedNote(note, visits.timed(note)))
+        took = visits.timed(note)
+        notes.append(PlayedNote(note if veil is None else veil.over(note), took))
 
     def one_by_one() -> Iterator[Event]:
+        nonlocal veil
         for event in visits.watched(events):
+            veil = veil or veil_of(plan, event)
             yield event  # the fold asks for the next event after the machine has taken this one
             moment = Moment(event, tuple(notes))
             notes.clear()

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field
+from typing import Protocol
 
 from callsheet.dataclass import dataclass
 from callsheet.ir import JSON, Action, Plan, Step
 from callsheet.machine.keys import place_in_tree
 from callsheet.machine.notes import Note, NoteKind
+from callsheet.sealing.sealer import SEALED
 from callsheet.store.events import CallPart, Event, EventType
 from callsheet.store.folded import Folded
 from callsheet.store.records import PlanOf
@@ -23,6 +25,24 @@ NO_STEP = -1
 """The number of a visit that no step of the plan made: a new plan, an edit."""
 _TOLERANCE = 1.0
 """Seconds by which events may be recorded out of order without a correction of the clock."""
+
+
+class Veil(Protocol):
+    """What the notes of a machine that runs over placeholders of sealed values may tell."""
+
+    def over(self, note: Note) -> Note:
+        """A note without what was computed from a placeholder."""
+        ...
+
+
+def veil_of(plan: Plan, first: Event) -> Veil | None:
+    """The veil over the notes of a run with this first event; None if none is needed."""
+    body = first.body or {}
+    if plan.tree is None or first.type is not EventType.START or SEALED not in body:
+        return None
+    from callsheet.trace.lineage.withheld import NameVeil  # noqa: PLC0415 - only with secrets
+
+    return NameVeil(plan.tree, body.get("inputs", {}))
 
 
 class SteadyTime:
@@ -147,6 +167,8 @@ class Visits:
         self._is_tree = False
         """Whether the plan in force is a tree: a visit is then named by its path, as `S2[4]/S5`."""
         self._counts: dict[str, int] = {}
+        self._veil: Veil | None = None
+        """Of a run of a plan with blocks over placeholders of sealed values: what its notes may tell."""
         if plan is not None:
             self._number_steps(plan)
 
@@ -175,6 +197,8 @@ class Visits:
         """Take the next event, before the machine does."""
         self.at(self._time.of(event), event.epoch)
         kind, key = event.type, event.key or ""
+        if kind is EventType.START and self.plans:
+            self._veil = veil_of(self.plans[-1], event)
         if kind.part is CallPart.NONE or event.step is None:
             return
         step = place_in_tree(key) if self._is_tree else event.step
@@ -217,6 +241,8 @@ class Visits:
 
     def note(self, note: Note) -> Visit | None:
         """Take a note of the machine on the current event; returns the visit that it is about, if any."""
+        if self._veil is not None:
+            note = self._veil.over(note)
         kind, step = note.kind, note.step
         match kind:
             case NoteKind.EARLY:

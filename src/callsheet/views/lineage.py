@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from callsheet.frontends.values.printer import format_path
 from callsheet.ir import JSON
-from callsheet.sealing.placeholders import has_placeholder
+from callsheet.sealing.placeholders import WITHHELD
 from callsheet.trace.lineage.blocks import TreeLineage
 from callsheet.trace.lineage.lineage import NONE, Lineage, ValueSource, Visit, Write
 from callsheet.trace.lineage.reads import Path, Role
@@ -101,22 +101,9 @@ def node_line(lineage: Lineage, node: Node) -> str:
     """Returns a line for a node: its name, its value, its origin and the event of its write."""
     write = lineage.writes[node.write]
     value = shown(value_at(lineage, node))
-    if write.name in _withheld(lineage) and not has_placeholder(write.value):
+    if write.value == WITHHELD:
         value = "withheld, it is computed from a sealed value"
     return f"{place_in(write, node.path)} = {value}  ·  {_origin(lineage, node.write)}"
-
-
-def _withheld(lineage: Lineage) -> frozenset[str]:
-    """The variables that a plan with blocks computes from sealed values, of which placeholders are there."""
-    if lineage.withheld is None:
-        tree = lineage.machine.program.plan.tree
-        sealed = {write.name for write in lineage.writes if has_placeholder(write.value)}
-        lineage.withheld = frozenset[str]()
-        if sealed and tree is not None:
-            from callsheet.machine.tree.variables import computed_from  # noqa: PLC0415 - only with secrets
-
-            lineage.withheld = frozenset(computed_from(tree, sealed))
-    return lineage.withheld
 
 
 def _origin(lineage: Lineage, number: int) -> str:

@@ -270,9 +270,8 @@ class _Chart:
             case Parallel(members=members):
                 head = self.node("@PARALLEL", "{{}}")
                 self.lead(before, head)
-                after = ()
-                for member in members:
-                    after += self.statement(member, ((head, ""),))
+                ends = [self.statement(member, ((head, ""),)) for member in members]
+                after = tuple(end for of_member in ends for end in of_member)
             case Say(word=word):
                 head = self.node(text, "([])" if word in _ENDS else "[]")
                 self.lead(before, head)

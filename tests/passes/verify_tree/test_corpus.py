@@ -158,13 +158,19 @@ def _calling(plans: list[str]) -> Plan:
         (_nested(100), "nests more than 50 blocks deep"),
         (_chain(60), "nests more than 50 blocks deep"),
         (_chain(2_000), "nests more than 50 blocks deep"),
-        (_doubled(14), "statements, 10000 at most"),
+        (_doubled(14), "statements; at most 10,000 are possible"),
     ],
     ids=["blocks", "sub-plans", "many sub-plans", "doubled sub-plans"],
 )
 def test_plan_that_grows_too_large_is_refused_at_once(plan: Plan, message: str) -> None:
     found = verify(plan, Policy(), parameters={}).violations
     assert [message in violation.message for violation in found] == [True]
+
+
+def test_long_plan_whose_sub_plans_are_small_is_proved() -> None:
+    called = "PLAN p ($x: json) {\nRETURN ($x)\n}\nC: CALL p (x=1) > $r\n"
+    lets = "".join(f"LET $v{n} = 0\n" for n in range(10_000))
+    assert verify(plan_of(called + lets), Policy(), parameters={}).ok
 
 
 def test_deep_plan_within_the_limit_is_proved() -> None:

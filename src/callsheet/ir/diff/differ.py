@@ -291,6 +291,9 @@ _LARGE = 2_000
 """From this many steps of both plans on the cyclic collector is paused: no reference cycles arise here."""
 
 
+_AS_TEXTS = "compare their texts: print each with `callsheet fmt --to ltp PLAN`, and use `diff -u`"
+
+
 def diff_plans(old: Plan, new: Plan) -> PlanDiff:
     """The differences between two plans.
 
@@ -301,7 +304,7 @@ def diff_plans(old: Plan, new: Plan) -> PlanDiff:
     [('argument', 1, 'a', 'b')]
     """
     for plan in (old, new):
-        flat(plan, "comparing plans")
+        flat(plan, "comparing plans", _AS_TEXTS)
     with gc_paused(len(old.steps) + len(new.steps) >= _LARGE):
         return _diff(old, new)
 

@@ -106,8 +106,9 @@ class Evaluator:
         found = self._compiled.get(id(node))
         if found is None:
             names = variables_in(node)
-            asks = reads_clock((node,))
-            found = self._compiled[id(node)] = node, names, compile_expression(node, names.index), asks
+            slots = {name: slot for slot, name in enumerate(names)}
+            made = compile_expression(node, slots.__getitem__)
+            found = self._compiled[id(node)] = node, names, made, reads_clock((node,))
         return found[1], found[2], found[3]
 
     def _run(self, compiled: Compiled, slots: list[Foreseen]) -> Foreseen:

@@ -76,6 +76,13 @@ class LabelReading:
         self.clock = LITERAL
         """The label of the time: that of all decisions and calls so far."""
 
+    def apply(self, enforcement: Enforcement, literal: Label) -> None:
+        """Judge by another policy from now on; `literal` is the label of what the plan itself says."""
+        rules = enforcement.rules or judge_of(enforcement.policy)
+        self._judge, self._enforcement, self._literal = rules, enforcement, literal
+        self._strict = rules.policy.implicit is Implicit.STRICT
+        self.judging.judge = enforcement.judge
+
     # ------------------------------------------------------------ scopes
 
     def begin(self, names: Iterable[str]) -> Scope:

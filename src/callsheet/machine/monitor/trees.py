@@ -7,9 +7,8 @@ In: what the machine does with calls, as for any run, and with the scope of thei
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON
 from callsheet.ir.expression import Expression
 from callsheet.ir.labels import LITERAL, Label, join
@@ -51,12 +50,8 @@ class TreeMonitor(Monitor):
         super().__init__(enforcement)
         self.labels = TreeLabels(tree, enforcement)
         self._judging = self.labels.judging
-        self._judging.observe = self._observe if enforcement.policy.observes else None
+        self._take_rules()
         self.main: Scope = self.labels.begin(())
-        rules = enforcement.rules
-        self._audiences = (
-            Audiences(enforcement.policy.audiences) if rules is None else rules.setting.audiences
-        )
         self._counters: dict[str, Label] = {}
         """The label of what led to each open call, by its key."""
         self._secret_places: set[str] = set()
@@ -64,11 +59,22 @@ class TreeMonitor(Monitor):
 
     def use_decision_log(self, decision_log: DecisionLog) -> None:
         """Record the policy's judgements in a log, or take them from it."""
+        self._decision_log = decision_log
         self._judging.judge = decision_log.judging(self._judging.judge)
 
     def change(self, policy: Policy) -> None:
-        """Refuse another policy; raises CallsheetError (RUN038)."""
-        refuse_change()
+        """Apply another policy from now on; what is known of values stays."""
+        self.enforcement = Enforcement.under(policy, self.enforcement.inputs)
+        self.literal = self.literal.join(policy.planner)
+        self.labels.apply(self.enforcement, self.literal)
+        if self._decision_log is not None:
+            self._judging.judge = self._decision_log.judging(self._judging.judge)
+        self._take_rules()
+
+    def _take_rules(self) -> None:
+        policy, rules = self.enforcement.policy, self.enforcement.rules
+        self._judging.observe = self._observe if policy.observes else None
+        self._audiences = Audiences(policy.audiences) if rules is None else rules.setting.audiences
 
     # ------------------------------------------------------------ variables
 
@@ -208,12 +214,3 @@ class _Shown:
     def value(self, value: JSON) -> JSON:
         """The value of an answer with one value."""
         return sanitized_value(value, self._call.arguments[:1], self._audiences)
-
-
-def refuse_change() -> NoReturn:
-    """Raise CallsheetError (RUN038): a run of a tree keeps its policy."""
-    raise CallsheetError.single(
-        "RUN038",
-        "a run of a plan with blocks goes on under the policy with which it began",
-        help="finish or cancel it, and start the plan anew under the other policy",
-    )

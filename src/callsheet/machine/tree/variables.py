@@ -31,6 +31,7 @@ from callsheet.machine.keys import segment
 from callsheet.machine.tree.activations import Activation, Loop, Members
 from callsheet.machine.tree.typing import conformed
 from callsheet.machine.tree.wire import plain
+from callsheet.sealing.placeholders import WITHHELD
 
 if TYPE_CHECKING:
     from callsheet.machine.run import Run
@@ -163,10 +164,6 @@ def wrong_input(program: TreeProgram, name: str, given: JSON) -> str:
         if one.name == name:
             return conformed(given, one.type, program.types)[1]
     return ""
-
-
-WITHHELD = "[withheld: computed from a sealed value]"
-"""Stands for what a run has computed from a secret, where only the placeholder of the secret is there."""
 
 
 def computed_from(tree: Tree, names: Iterable[str]) -> set[str]:

@@ -7,7 +7,16 @@ and the obligations of the runtime. Nothing is executed.
 
 from callsheet.passes.verify.analysis import verify
 from callsheet.passes.verify.persisted_labels import NOTHING_LEFT, PersistedLabels
-from callsheet.passes.verify.subject import RunPosition
+from callsheet.passes.verify.subject import RunPosition, TreePosition
 from callsheet.passes.verify.verdict import StepLabels, Verdict, Violation
 
-__all__ = ["NOTHING_LEFT", "PersistedLabels", "RunPosition", "StepLabels", "Verdict", "Violation", "verify"]
+__all__ = [
+    "NOTHING_LEFT",
+    "PersistedLabels",
+    "RunPosition",
+    "StepLabels",
+    "TreePosition",
+    "Verdict",
+    "Violation",
+    "verify",
+]

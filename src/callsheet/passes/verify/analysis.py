@@ -28,7 +28,14 @@ from callsheet.passes.verify.labels import labels_of
 from callsheet.passes.verify.outcome import Labels
 from callsheet.passes.verify.persisted_labels import NOTHING_LEFT, PersistedLabels
 from callsheet.passes.verify.scripts import MadeCalls, untrusted_scripts
-from callsheet.passes.verify.subject import AT_THE_START, RunPosition, Subject, subject_of
+from callsheet.passes.verify.subject import (
+    AT_THE_START,
+    TREE_START,
+    RunPosition,
+    Subject,
+    TreePosition,
+    subject_of,
+)
 from callsheet.passes.verify.verdict import Verdict, Violation, explained, structural
 from callsheet.policy.calls import Argument, CallView, Duty, Hole, Objection, Obligation, Rule, bare
 from callsheet.policy.judge import Judge, judge_of
@@ -104,7 +111,7 @@ def verify(
     inputs: Mapping[str, Label] | None = None,
     parameters: Mapping[str, Sequence[str]] | None = None,
     can_ask: bool = False,
-    position: RunPosition = AT_THE_START,
+    position: RunPosition | TreePosition | None = None,
     left: PersistedLabels = NOTHING_LEFT,
 ) -> Verdict:
     """Prove that no run of a plan violates the policy, or report the violations.
@@ -112,7 +119,8 @@ def verify(
     `inputs` are the labels of the variables that the run is given, in addition to those that the plan sets
     itself. `parameters` are the names of positional arguments, for tools that the policy does not describe.
     With `can_ask`, a required approval becomes an obligation `approve`; without it, it is a violation. With
-    `position`, only the part of the plan that a run in progress may still execute is proved. `left` are the
+    `position`, only the part of the plan that a run in progress may still execute is proved; for a plan with
+    blocks it is a `TreePosition`. `left` are the
     labels that earlier runs have left on files, facts and notes. Raises ValueError if the policy has an
     invalid pattern or host.
 
@@ -127,10 +135,14 @@ def verify(
     if plan.tree is not None:
         from callsheet.passes.verify_tree import verify_tree  # noqa: PLC0415 - needs the verdict of this package
 
-        return verify_tree(plan, policy, inputs=inputs, parameters=parameters, can_ask=can_ask, left=left)
+        at = position if isinstance(position, TreePosition) else TREE_START
+        return verify_tree(
+            plan, policy, inputs=inputs, parameters=parameters, can_ask=can_ask, left=left, position=at
+        )
+    at_step = position if isinstance(position, RunPosition) else AT_THE_START
     judge = policy if isinstance(policy, Judge) else judge_of(policy)
     with gc_paused(len(plan.steps) >= _LARGE):
-        subject = subject_of(plan, judge, inputs or {}, parameters or {}, position, left)
+        subject = subject_of(plan, judge, inputs or {}, parameters or {}, at_step, left)
         labels = labels_of(subject)
         bits = leaked_bits(labels)
         if bits > MOST_BITS:

@@ -36,6 +36,7 @@ from callsheet.ir.flow import Flow, flow_of
 from callsheet.ir.graphs import NONE, Precedence
 from callsheet.ir.labels import LITERAL, Label
 from callsheet.ir.plan import flat
+from callsheet.ir.tree_flow import Region
 from callsheet.passes.verify.call_views import ViewContext, call_views, literal_text, tool_of
 from callsheet.passes.verify.persisted_labels import NOTHING_LEFT, PersistedLabels
 from callsheet.passes.verify.places import CODE, NOTHING, Access, access_of
@@ -137,6 +138,24 @@ class RunPosition:
 
 
 AT_THE_START = RunPosition()
+
+
+@dataclass(frozen=True, slots=True)
+class TreePosition:
+    """The state of a run in progress of a plan with blocks.
+
+    `done` are the ids of the statements of the main plan to which nothing leads back: they are walked, but
+    not judged. The labels are those that the run itself has found, and the proof goes below none of them:
+    `labels` of the variables of the main plan, `decided` of what governs its regions, `clock` of the time.
+    """
+
+    done: frozenset[str] = frozenset()
+    labels: Mapping[str, Label] = field(default_factory=dict[str, Label])
+    decided: tuple[tuple[Region, Label], ...] = ()
+    clock: Label = LITERAL
+
+
+TREE_START = TreePosition()
 
 
 def entered_at(flow: Flow, position: RunPosition) -> Flow:

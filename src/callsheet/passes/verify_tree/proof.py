@@ -33,8 +33,10 @@ from callsheet.ir.tree import (
     recovery_of,
     statements,
 )
+from callsheet.passes.structured.placement import MOST_STEPS
 from callsheet.passes.verify.persisted_labels import NOTHING_LEFT, PersistedLabels
 from callsheet.passes.verify.scripts import MadeCalls, untrusted_scripts
+from callsheet.passes.verify.subject import TREE_START, TreePosition
 from callsheet.passes.verify.verdict import StepLabels, Verdict, Violation
 from callsheet.passes.verify_tree.calls import Record
 from callsheet.passes.verify_tree.interpreter import Interpreter
@@ -48,8 +50,6 @@ from callsheet.policy.rules import answers
 from callsheet.policy.rules.base import Notes
 from callsheet.policy.rules.opened_files import DECLARE, seen_by
 
-MOST_EXPANDED = 10_000
-"""The number of statements that a plan may have with its sub-plans written in place."""
 MOST_BITS = 16
 """The number of bits that may leak to an observer of the plan's actions."""
 MOST_DEPTH = 50
@@ -81,6 +81,7 @@ def verify_tree(
     parameters: Mapping[str, Sequence[str]] | None = None,
     can_ask: bool = False,
     left: PersistedLabels = NOTHING_LEFT,
+    position: TreePosition = TREE_START,
 ) -> Verdict:
     """Prove that no run of a plan of version 2 violates the policy, or report the violations.
 
@@ -94,15 +95,17 @@ def verify_tree(
         violations = list(_structural(tree, judge))
         if any(violation.rule is Rule.STRUCTURE and violation.step is None for violation in violations):
             return Verdict(tuple(violations))
-        made = _interpreted(tree, judge, inputs or {}, parameters or {}, left, every_bit=False)
+        known = inputs or {}, parameters or {}
+        made = _interpreted(tree, judge, *known, left, position, every_bit=False)
         bits = 0 if judge.policy.implicit is Implicit.STRICT else made.bits.total()
         if bits > MOST_BITS:
-            made = _interpreted(tree, judge, inputs or {}, parameters or {}, left, every_bit=True)
+            made = _interpreted(tree, judge, *known, left, position, every_bit=True)
         collected = _Collected(judge, can_ask)
-        records = iter(made.records.values())
+        records = (record for record in made.records.values() if not _is_done(record, position))
         while some := tuple(islice(records, _AT_ONCE)):
             collected.take(some)
-        collected.found += _scripts(made, judge, left)
+        scripts = _scripts(made, judge, left)
+        collected.found += [found for found in scripts if not _is_done(found.record, position)]
         violations += _unset(made, tree)
         violations += _violations(made, judge, collected.found, bits)
     obligations = (*_approvals(made, collected), *collected.obligations)
@@ -115,6 +118,7 @@ def _interpreted(
     inputs: Mapping[str, Label],
     parameters: Mapping[str, Sequence[str]],
     left: PersistedLabels,
+    position: TreePosition,
     *,
     every_bit: bool,
 ) -> Interpreter:
@@ -125,9 +129,15 @@ def _interpreted(
         traits = judge.traits(tool)
         return known.get(fold(tool), ()) or (traits.parameters if traits is not None else ())
 
-    made = Interpreter(tree, judge, inputs, names, left, every_bit=every_bit)
+    made = Interpreter(tree, judge, inputs, names, left, every_bit=every_bit, position=position)
     made.run()
     return made
+
+
+def _is_done(record: Record, position: TreePosition) -> bool:
+    """Whether a run in progress can execute a statement no more, at one of the places where it stands."""
+    path, id_ = record.site
+    return (path[0] if path else id_) in position.done
 
 
 # ------------------------------------------------------------ what the rules say
@@ -439,10 +449,9 @@ def _plans(tree: Tree) -> Iterator[Violation]:
         yield too_deep
         return
     total = counted(tree.body, ())
-    if total is not None and total > MOST_EXPANDED:
-        message = (
-            f"with its sub-plans written in place the plan has {total} statements, {MOST_EXPANDED} at most"
-        )
+    if total is not None and (of_plans := total - sum(1 for _ in statements(tree.body))) > MOST_STEPS:
+        most = f"at most {MOST_STEPS:,} are possible"
+        message = f"written in place the sub-plans come to {of_plans:,} statements; {most}"
         yield Violation(None, Rule.STRUCTURE, message, help="call fewer sub-plans, or loop over a list")
 
 

@@ -15,6 +15,7 @@ from callsheet.ir.tree import (
 )
 from callsheet.ir.tree_flow import TreeFlow, flow_of_block
 from callsheet.passes.verify.persisted_labels import NOTHING_LEFT, PersistedLabels
+from callsheet.passes.verify.subject import TREE_START, TreePosition
 from callsheet.passes.verify_tree.calls import CallLabels, Record
 from callsheet.passes.verify_tree.state import Counters, Layers, Origins, Site
 from callsheet.policy.calls import CallView
@@ -122,6 +123,7 @@ class Walk:
         left: PersistedLabels = NOTHING_LEFT,
         *,
         every_bit: bool = False,
+        position: TreePosition = TREE_START,
     ) -> None:
         self.tree = tree
         self.judge = judge
@@ -143,7 +145,8 @@ class Walk:
         self._made: dict[int, frozenset[str]] = {}
         self._places = Layers()
         self._written: frozenset[str] = frozenset()
-        self._clock = LITERAL
+        self._clock = position.clock
+        self._least = position.labels
         self._risen = 0
         self._protected: list[Protected] = []
         self._loops: list[Loop] = []
@@ -151,6 +154,9 @@ class Walk:
         self._again: int = 0
         self._beside: str | None = None
         self._frame = self._main()
+        for region, label in position.decided:
+            why = self.origins.add(((), ""), "what the run has decided", label, ())
+            self._frame.counters.note((region,), label, why)
 
     @property
     def _version(self) -> tuple[int, Label]:
@@ -206,6 +212,9 @@ class Walk:
     def _set(self, statement: Statement, name: str, value: Labelled) -> None:
         """A statement sets a variable."""
         pc = self._pc(statement)
+        if self._least and not self._frame.path and name in self._least:
+            least = self._least[name]
+            value = value._replace(label=value.label.join(least), presence=value.presence.join(least))
         origin = self.origins.add(
             self._site(statement), f"{statement.id} ${name}", value.label, value.origins
         )

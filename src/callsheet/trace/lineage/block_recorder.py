@@ -7,7 +7,7 @@ Calls, loops and sub-plans end with a note of the machine.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, NamedTuple, cast
 
@@ -54,6 +54,7 @@ from callsheet.trace.lineage.lineage import ANSWER, Failure, Flow, Node, ValueSo
 from callsheet.trace.lineage.reads import Role
 from callsheet.trace.lineage.recorder import Recorder
 from callsheet.trace.lineage.sites import Sites
+from callsheet.trace.lineage.withheld import Withholding
 
 Waiting = CallOp | ComputeOp | ClockOp | LoopOp | InvokeOp
 """Operations that are over when the next one of their activation begins."""
@@ -129,6 +130,7 @@ class BlockRecorder(Recorder):
         self._beside: dict[int, tuple[Fault, ...]] = {}
         """The failures of the other items of a loop, by the visit whose failure is that of the loop."""
         self._tick = 0
+        self._withholding: Withholding | None = None
 
     def attend(self, machine: Machine, seq: int, start: Start) -> None:
         """Attach to the machine of a run that begins at the event `seq`."""
@@ -139,6 +141,7 @@ class BlockRecorder(Recorder):
         self._sites = Sites(program.plan.tree, program.tree.main)
         sites = self._sites.all
         self.lineage = self.blocks = TreeLineage(machine, [listed(sites, program)], [seq], sites=sites)
+        self._withholding = Withholding(self.blocks) if start.is_veiled else None
         tree = machine.tree
         assert tree is not None
         tree.carry_out = {kind: partial(self._carry_out, execute) for kind, execute in tree.carry_out.items()}
@@ -167,7 +170,22 @@ class BlockRecorder(Recorder):
     def so_far(self) -> TreeLineage:
         """The lineage of the entries taken so far; later entries extend the same object."""
         super().so_far()
+        if self._withholding is not None:
+            self._withholding.take()
         return self.blocks
+
+    def _note_commands(self, commands: Iterable[object]) -> None:
+        super()._note_commands(commands := [*commands])
+        if self._withholding is not None:
+            keys = [key for one in commands if (key := getattr(one, "key", None)) in self.blocks.commands]
+            self._withholding.take(keys)
+
+    def _end(self, entry: Entry, data: dict[str, JSON]) -> None:
+        super()._end(entry, data)
+        if self._withholding is not None:
+            response = data.get("response")
+            self._withholding.take()
+            self._withholding.answered(response if isinstance(response, str) else None)
 
     # ------------------------------------------------------------ operations
 

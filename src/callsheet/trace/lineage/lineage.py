@@ -199,8 +199,6 @@ class Lineage:
     """The event that ends the run; 0 where there is none."""
     answer: int = NONE
     """The write that stands for the answer."""
-    withheld: frozenset[str] | None = None
-    """Cache: the names of the variables whose values are computed from placeholders of sealed values."""
     differs: tuple[int, str] | None = None
     """The event from which on the run is not replayed as it was recorded, and what differs there."""
     reads: dict[tuple[int, int], Reads] = field(default_factory=dict[tuple[int, int], Reads])

@@ -300,6 +300,7 @@ def rerun(run: str, place: str | None, plan_file: Path | None, by: str | None, *
     \b
     Example:
       callsheet rerun last --from S3
+      callsheet rerun last --from 'S2[1]/S4'
     """
     from callsheet.api.run_branches import Rerun  # noqa: PLC0415 - imports the runtime
 
