@@ -44,7 +44,7 @@ from callsheet.passes.structured import operations as of
 from callsheet.passes.structured.literals import names_left_alone
 from callsheet.passes.structured.loops import foreach, repeat
 from callsheet.passes.structured.narrowing import Path, path_of
-from callsheet.passes.structured.recovery import Ways, is_told_its_end, recovered
+from callsheet.passes.structured.recovery import Ways, called_where_caught, is_told_its_end, recovered
 from callsheet.passes.structured.report import Report
 from callsheet.passes.structured.shapes import (
     ANY,
@@ -90,6 +90,9 @@ class Flow:
         self.returns: dict[str, list[Shape]] = {}
         """What each sub-plan returns."""
         self.told: dict[tuple[str, str], None] = {}
+        self.caught_plans = called_where_caught(tree)
+        self.is_caught = False
+        """Whether the plan goes on after a failure of what stands here."""
 
     # ------------------------------------------------------------ variables
 
@@ -183,7 +186,7 @@ class Flow:
     def typer(self, at: Statement) -> Typer:
         """A finder of the shapes of a statement's expressions."""
         self.statement = at
-        return Typer(self, self.report, at)
+        return Typer(self, self.report, at, self.is_caught)
 
     def learn(self, facts: Mapping[Path, Shape]) -> None:
         """Note what a test has shown."""
@@ -207,6 +210,7 @@ class Flow:
         """Go through all plans, the sub-plans in this order."""
         for name in callees_first:
             self.plan = plan = self.plans[name]
+            self.is_caught = name in self.caught_plans
             self._body(plan.body, plan.inputs, self.scopes.plans[name])
             if self.state.is_dead:
                 continue
@@ -219,7 +223,7 @@ class Flow:
                 self.report.add(
                     "CHK125", message, last, span=plan.span, help=help_, severity=Severity.WARNING
                 )
-        self.plan = None
+        self.plan, self.is_caught = None, False
         self._body(self.tree.body, self.tree.inputs, self.scopes.main)
 
     def _body(self, body: Block, inputs: Iterable[Input], scope: Scope) -> None:
