@@ -173,7 +173,7 @@ class Translator(Loops):
         if self.eager:
             node = self.with_started(node)
         node = self.with_choices(node)
-        if self.take_tasks(node, out):
+        if self.take_tasks(node, out) or self.sets_up_logging(node):
             return
         match node:
             case ast.AsyncFunctionDef() | ast.Pass():
