@@ -48,7 +48,7 @@ def box_nonlocals(nodes: Sequence[ast.AST]) -> bool:
         names = {
             name
             for one in inner
-            for each in own_nodes(*one.body)
+            for each in own_nodes(one)
             if isinstance(each, ast.Nonlocal)
             for name in each.names
         }
@@ -72,7 +72,7 @@ def _scopes(function: _Function) -> list[_Function]:
     """The functions inside one that are its own, not those inside of these."""
     return [
         one
-        for one in own_nodes(*function.body)
+        for one in own_nodes(function)
         if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)) and one is not function
     ]
 
@@ -81,7 +81,7 @@ def _sees(function: _Function, name: str) -> bool:
     """Whether a name in an inner function is the variable of the one around it."""
     if any(one.arg == name for one in parameters_of(function.args)):
         return False
-    body = own_nodes(*function.body)
+    body = own_nodes(function)
     if any(isinstance(one, ast.Nonlocal) and name in one.names for one in body):
         return True
     return name not in names_bound(*function.body)

@@ -448,7 +448,9 @@ class Computation:
         for one in body:
             if not (isinstance(one, ast.Assign) and names_bound(one) & needed):
                 continue
-            if has_functions(one.value, self._is_pure_function, self.program.resolved):
+            if has_functions(
+                one.value, self._is_pure_function, self.program.resolved, self.all_definitions.get
+            ):
                 raise Refused(
                     "PYT019",
                     one.value,

@@ -36,6 +36,21 @@ _FRAMES: Final = frozenset({"mro", "func_globals", "__wrapped__"})
 _TEMPLATES: Final = frozenset({"format", "format_map", "vformat", "safe_substitute"})
 
 
+_WITHOUT_QUEUE: Final = (
+    "keep what is to be done in a list, and do it side by side: results = await"
+    " asyncio.gather(*[work(item) for item in items]); a Semaphore in work limits how many run at a time"
+)
+_CHANNELS: Final[Mapping[str, str]] = {
+    "Queue": _WITHOUT_QUEUE,
+    "PriorityQueue": _WITHOUT_QUEUE,
+    "LifoQueue": _WITHOUT_QUEUE,
+    "Event": "await what has to come first, and then start the others",
+    "Condition": "await what has to come first, and then start the others",
+    "Future": "await the call itself, and keep its result",
+}
+"""What to write instead of the ways in which tasks wait for each other."""
+
+
 class Names:
     """The names of one file; makes new ones."""
 
@@ -81,6 +96,8 @@ class Scope:
         self.nonlocals: set[str] = set()
         """Variables of the functions around this one that it assigns."""
         self.bound: set[str] = names_bound(*function.body) | set(self.parameters)
+        self.stored: set[str] = set()
+        """What is assigned in its body: a definition of that name may be replaced."""
         self.inner_names: set[str] = bound_inside(function)
         """What comprehensions and lambdas bind: without a catalogue, they would be taken for tools."""
         self.held: dict[str, Held] = {}
@@ -356,6 +373,13 @@ class Scope:
                     node,
                     f"asyncio.{part} stands where it is not understood",
                     "assign it to a variable before its use: limit = asyncio.Semaphore(5)",
+                )
+            if part in _CHANNELS:
+                raise Refused(
+                    "PYT020",
+                    node,
+                    f"asyncio.{part} lets tasks talk to each other, which a plan cannot say",
+                    _CHANNELS[part],
                 )
             raise Refused(
                 "PYT007",

@@ -55,6 +55,11 @@ class Translator(Loops):
                 "an async function takes no *args or **kwargs",
                 "name its parameters: a plan's inputs are known before it runs",
             )
+        self.stored = {
+            one.id
+            for one in own_nodes(node)
+            if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load)
+        } | set(self.parameters)
         for one in node.body:
             self._declare(one)
         captured = tuple(sorted(self._captured()))
@@ -144,8 +149,19 @@ class Translator(Loops):
                     "return the new value, and assign it where the function is called",
                 )
         self.bound -= set(self.local_helpers) | self.nonlocals
+        defined = {
+            name
+            for name, made in self.local_definitions.items()
+            if isinstance(made, (ast.FunctionDef, ast.ClassDef))
+        }
+        self.bound -= defined - self.stored
         held = holds_functions(
-            one, self.function, self.is_variable, self._is_pure_function, self.program.resolved
+            one,
+            self.function,
+            self.is_variable,
+            self._is_pure_function,
+            self.program.resolved,
+            {**self.program.definitions, **self.definitions()}.get,
         )
         if held is not None and not waits(one):
             self.local_definitions[held] = one
@@ -250,6 +266,14 @@ class Translator(Loops):
                 self._with(node, out)
             case ast.AsyncFor():
                 self.async_for(node, out)
+            case ast.TryStar():
+                raise Refused(
+                    "PYT019",
+                    node,
+                    "`except*` takes a group of errors apart, which a plan cannot say",
+                    "write except ExceptionGroup as group, and go through group.exceptions; or await"
+                    " asyncio.gather(…, return_exceptions=True), and test each result with isinstance",
+                )
             case _:
                 raise Refused(
                     "PYT019",
