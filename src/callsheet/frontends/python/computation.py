@@ -512,6 +512,7 @@ class Computation:
         """Raises Refused (PYT015) where a change would have to be seen through another variable too."""
         for one in group:
             changed, every = self._changed(one.stmt), self.sharing.changed(one.stmt)
+            self._check_constants(one, every)
             if one.takes_back is not None:
                 node = find(self.sharing.node(one.takes_back))
                 held = names_read(one.stmt)
@@ -529,6 +530,22 @@ class Computation:
                 self._check_owner(one, changed)
             for node in dict.fromkeys(changed):
                 self._check_change(one, node, before)
+
+    def _check_constants(self, one: core.Pure, changed: Sequence[Node]) -> None:
+        """Raises Refused (PYT015) for a change of a constant of the file, which pieces of code make anew."""
+        if not changed:
+            return
+        for name in sorted(self.sharing.nodes.keys() & self.program.definitions.keys() - self.names):
+            made = self.program.definitions[name]
+            if isinstance(made, (ast.Assign, ast.AnnAssign)) and self.sharing.reaches(name, changed):
+                main = self.program.main.name
+                raise Refused(
+                    "PYT015",
+                    one.stmt,
+                    f"{name} is a constant of the file, and is changed here",
+                    f"make it in {main}, where it is a variable, and define the functions that change it in"
+                    f" {main}, or return what is new",
+                )
 
     def _check_change(self, one: core.Pure, node: Node, before: frozenset[str] | set[str]) -> None:
         seen = sorted(

@@ -52,12 +52,18 @@ class _Naming(ast.NodeTransformer):
         if (dotted(node.func) or "").rpartition(".")[2] != "defaultdict" or not node.args:
             return node
         factory = node.args[0]
-        if isinstance(factory, ast.Name) and factory.id in self.functions:
+        if (
+            isinstance(factory, ast.Name)
+            and factory.id in self.functions
+            and not factory.id.startswith(FACTORY)
+        ):
             empty = ast.arguments([], [], None, [], [], None, [])
             factory = ast.copy_location(ast.Lambda(empty, ast.Call(factory, [], [])), factory)
         if not isinstance(factory, ast.Lambda) or names_read(factory.body) - self.known:
             return node
-        name = f"{FACTORY}{len(self.made) + 1}"
+        number = len(self.made) + 1
+        while (name := f"{FACTORY}{number}") in self.known:
+            number += 1
         self.known.add(name)
         made = ast.FunctionDef(name, factory.args, [ast.Return(factory.body)], [], None)
         vars(made)["type_params"] = []

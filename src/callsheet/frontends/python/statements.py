@@ -310,7 +310,7 @@ class Translator(Loops):
             made = self.value(node.value, out)
             out.append(core.Pure(ast.copy_location(ast.AugAssign(target, node.op, made), node)))
             return
-        holder = self.spilled(target.value, out)
+        holder = self._holder(target.value, node.value, out)
         place: ast.expr
         if isinstance(target, ast.Subscript):
             place = ast.Subscript(holder, self.spilled(target.slice, out), ast.Load())
@@ -326,6 +326,19 @@ class Translator(Loops):
         stored.ctx = ast.Store()
         self.check(stored)
         out.append(core.Pure(ast.copy_location(ast.Assign([stored], made), node)))
+
+    def _holder(self, holder: ast.expr, value: ast.expr, out: core.Block) -> ast.expr:
+        """The container that `x[k] += await f()` changes: by its path, where nothing can change that."""
+        steps = holder
+        while isinstance(steps, (ast.Subscript, ast.Attribute)):
+            if isinstance(steps, ast.Subscript) and not isinstance(steps.slice, (ast.Name, ast.Constant)):
+                return self.spilled(holder, out)
+            steps = steps.value
+        called = {dotted(one.func) or "" for one in own_nodes(value) if isinstance(one, ast.Call)}
+        is_settled = isinstance(steps, ast.Name) and not names_bound(value)
+        if not is_settled or any(self.helper(name) is not None for name in called):
+            return self.spilled(holder, out)
+        return self.value(holder, out)
 
     def _return(self, node: ast.Return, value: ast.expr | None, out: core.Block) -> None:
         if value is None or (isinstance(value, ast.Constant) and value.value is None):
