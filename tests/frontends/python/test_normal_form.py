@@ -16,9 +16,6 @@ from callsheet import Plan, Runtime, tool
 from callsheet.frontends.python import read_python
 from callsheet.passes.verify.verdict import Verdict
 
-KNOWN_TO_FAIL = {"evaluation order": "CHK120", "except by class": "CHK120"}
-"""Programs that read a field which a record surely has not, in order to catch the error."""
-
 
 @tool(effect="read")
 def list_items(kind: str = "a", limit: int = 4) -> list[dict[str, Any]]: ...
@@ -86,7 +83,7 @@ def test_program_passes_check_and_its_text_has_the_same_verdict(name: str) -> No
     assert forms is not None
     compare(*forms)
     errors = {one.code for one in forms[0].check().errors}
-    assert errors == ({KNOWN_TO_FAIL[name]} if name in KNOWN_TO_FAIL else set())
+    assert errors == set()
 
 
 @settings(max_examples=15, deadline=None)

@@ -21,10 +21,7 @@ from callsheet.frontends.structured import format_structured, read_structured
 from callsheet.ir import Plan
 
 NOT_PRINTED = {
-    "return exceptions": "of a failure",
     "task group": "of a failure",
-    "helper changes a captured list": "of a failure",
-    "nested accumulators": "of a failure",
     "helper changes a parameter": "may share",
 }
 

@@ -47,6 +47,15 @@ def test_codes_of_front_end_and_pages_correspond() -> None:
 
 
 REFUSED = {
+    "SEEN = []\ndef mark(x):\n    SEEN.append(x)\nasync def main():\n    mark(1)": ("PYT015", 5),
+    "import asyncio\nasync def main():\n    q = asyncio.Queue()\n    await score(await q.get())": (
+        "PYT020",
+        3,
+    ),
+    "async def main():\n    try:\n        await score(1)\n    except* ToolError:\n        pass": (
+        "PYT019",
+        2,
+    ),
     "async def main():\n    return await nothing(1)": ("PYT008", 2),
     "async def main():\n    return await score(m=1)": ("PYT009", 2),
     "async def main():\n    return await score()": ("PYT009", 2),

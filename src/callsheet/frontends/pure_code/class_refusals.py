@@ -44,6 +44,7 @@ class Judged(NamedTuple):
     node: ast.AST
 
 
+_ENUMS: Final = ("Enum", "IntEnum", "StrEnum", "Flag", "IntFlag")
 _OPTIONS: Final = ("frozen", "slots", "eq", "repr", "init")
 _DUNDERS: Final = frozenset(
     [
@@ -127,6 +128,8 @@ class ClassJudge(ast.NodeVisitor):
             self.refuse(RefusalKind.CLASS, node, "a metaclass is not understood", "leave it out")
         elif shape.kind is ClassKind.OTHER or len(own) > 1:
             names = ", ".join(map(ast.unparse, own))
+            if any(ast.unparse(base).split(".")[-1] in _ENUMS for base in own):
+                rewrite = f"write class {node.name}(Enum), and {node.name}.….value where its value is meant"
             self.refuse(
                 RefusalKind.CLASS,
                 node,

@@ -334,6 +334,7 @@ class Calls(Scope):
         self, call: ast.Call, callee: str, *, is_helper: bool, out: core.Block
     ) -> list[core.Argument]:
         """The arguments of a call in their order, bound to the parameters where these are known."""
+        call = _spelled_out(call)
         parameters = self._parameters(call, callee, is_helper=is_helper)
         shape = copy.copy(call)
         if any(waits(one) for one in (*call.args, *(word.value for word in call.keywords))):
@@ -485,6 +486,18 @@ class Calls(Scope):
                 made = ast.Assign([ast.Name(held, ast.Store())], one.value)
                 out.append(core.Pure(ast.fix_missing_locations(ast.copy_location(made, one.value))))
                 one.value = ast.copy_location(ast.Name(held, ast.Load()), one.value)
+
+
+def _spelled_out(call: ast.Call) -> ast.Call:
+    """A call with the items of literals behind a star as its arguments."""
+    if not any(isinstance(one, ast.Starred) for one in call.args):
+        return call
+    made = copy.copy(call)
+    made.args = []
+    for one in call.args:
+        is_literal = isinstance(one, ast.Starred) and isinstance(one.value, (ast.List, ast.Tuple))
+        made.args += one.value.elts if is_literal else [one]  # pyright: ignore[reportAttributeAccessIssue]
+    return made
 
 
 def _is_literal_dict(node: ast.expr) -> bool:

@@ -24,6 +24,7 @@ from callsheet.frontends.python.sharing import Node, Sharing, chain, find, shari
 from callsheet.frontends.python.source import Refused, Text, names_bound, names_read, walk
 from callsheet.frontends.python.syntax import marked_failure
 from callsheet.frontends.python.unset import with_tests
+from callsheet.frontends.python.unshared import changes_own, unshared
 from callsheet.frontends.python.variables import PureFlow, Variables, bound_names
 from callsheet.ir import expression as ir
 from callsheet.ir import tree
@@ -101,6 +102,8 @@ class Computation:
         self.lowering = Lowering(self.kinds, self.names, self.all_definitions, text.span, program.resolved)
         if not is_main:
             results[id(function.node)] = self._result()
+        self.own = unshared(function, definitions)
+        """The variables with a container of their own before each pure statement, by its id."""
         self.shapes: dict[str, int] = {}
         self.relinked: dict[str, tuple[str, str]] = {}
         """Names of loops whose items are changed: the list that each is an item of, and its number there."""
@@ -186,10 +189,25 @@ class Computation:
             (part, [one for each in parts[number + 1 :] for one in each]) for number, part in enumerate(parts)
         ]
 
+    def _changed(self, stmt: ast.stmt) -> list[Node]:
+        """The objects that a statement changes, if another variable may see them."""
+        return [] if self._changes_own(stmt) is not None else self.sharing.changed(stmt)
+
+    def _changes_own(self, stmt: ast.stmt) -> str | None:
+        """The variable whose container a statement changes, where no other one has that container."""
+        return changes_own(stmt, self.own.get(id(stmt), frozenset()))
+
+    def _touched(self, stmt: ast.stmt) -> set[str]:
+        """The variables whose values a statement changes."""
+        own = self._changes_own(stmt)
+        if own is not None:
+            return {own} & self.names
+        changed = self.sharing.changed(stmt)
+        return {name for name in self.names if changed and self.sharing.reaches(name, changed)}
+
     def _writes(self, stmt: ast.stmt) -> frozenset[str]:
         """The variables that a statement sets or changes."""
-        changed = self.sharing.changed(stmt)
-        touched = {name for name in self.names if changed and self.sharing.reaches(name, changed)}
+        touched = self._touched(stmt)
         return frozenset((names_bound(stmt) & self.names) | touched)
 
     def _part(
@@ -222,7 +240,7 @@ class Computation:
     ) -> tuple[int, int]:
         """What of a group has to be one COMPUTE, since a change in it is seen through a second name of it."""
         for number, one in enumerate(group):
-            for node in self.sharing.changed(one.stmt):
+            for node in self._changed(one.stmt):
                 bound = {name for each in group[:number] for name in core.bound_by(each)}
                 seen = [
                     name
@@ -375,7 +393,7 @@ class Computation:
         bound = {name for one in body for name in names_bound(one)} & self.names
         reads -= bound - set(before) - set(flow.exposed)  # a local function reads what is set first here
         changed = [node for one in body for node in self.sharing.changed(one)]
-        touched = {name for name in needed if name in self.names and self.sharing.reaches(name, changed)}
+        touched = {name for one in body for name in self._touched(one)} & needed
         outputs = sorted(
             name for name in (bound | touched) & needed if name in (done or set()) or name in before
         )
@@ -448,7 +466,9 @@ class Computation:
         for one in body:
             if not (isinstance(one, ast.Assign) and names_bound(one) & needed):
                 continue
-            if has_functions(one.value, self._is_pure_function, self.program.resolved):
+            if has_functions(
+                one.value, self._is_pure_function, self.program.resolved, self.all_definitions.get
+            ):
                 raise Refused(
                     "PYT019",
                     one.value,
@@ -491,25 +511,41 @@ class Computation:
     ) -> None:
         """Raises Refused (PYT015) where a change would have to be seen through another variable too."""
         for one in group:
-            changed = self.sharing.changed(one.stmt)
+            changed, every = self._changed(one.stmt), self.sharing.changed(one.stmt)
+            self._check_constants(one, every)
             if one.takes_back is not None:
                 node = find(self.sharing.node(one.takes_back))
                 held = names_read(one.stmt)
                 self._check_change(one, node, (frozenset(before) | {one.takes_back}) - held)
-            if not changed:
-                continue
-            self._check_owner(one, changed)
-            for loop in path:
+            for loop in path if every else ():
                 held = find(self.sharing.value(loop.source))
-                if not loop.together and isinstance(loop.source, ast.Name) and held in changed:
+                if not loop.together and isinstance(loop.source, ast.Name) and held in every:
                     raise Refused(
                         "PYT015",
                         one.stmt,
                         f"{loop.source.id} is changed while a loop goes through it",
                         f"go through a copy: for … in list({loop.source.id})",
                     )
+            if changed:
+                self._check_owner(one, changed)
             for node in dict.fromkeys(changed):
                 self._check_change(one, node, before)
+
+    def _check_constants(self, one: core.Pure, changed: Sequence[Node]) -> None:
+        """Raises Refused (PYT015) for a change of a constant of the file, which pieces of code make anew."""
+        if not changed:
+            return
+        for name in sorted(self.sharing.nodes.keys() & self.program.definitions.keys() - self.names):
+            made = self.program.definitions[name]
+            if isinstance(made, (ast.Assign, ast.AnnAssign)) and self.sharing.reaches(name, changed):
+                main = self.program.main.name
+                raise Refused(
+                    "PYT015",
+                    one.stmt,
+                    f"{name} is a constant of the file, and is changed here",
+                    f"make it in {main}, where it is a variable, and define the functions that change it in"
+                    f" {main}, or return what is new",
+                )
 
     def _check_change(self, one: core.Pure, node: Node, before: frozenset[str] | set[str]) -> None:
         seen = sorted(

@@ -13,7 +13,7 @@ from typing import Final
 
 from callsheet.frontends.pure_code.expressions import FACTORY
 from callsheet.frontends.python.sharing import MUTATORS
-from callsheet.frontends.python.source import dotted, names_bound, names_read, walk
+from callsheet.frontends.python.source import dotted, names_bound, names_read, own_nodes, walk
 
 _MAKE_FUNCTIONS: Final = frozenset(
     {"functools.partial", "operator.itemgetter", "operator.attrgetter", "operator.methodcaller"}
@@ -22,7 +22,7 @@ _BUILT_IN: Final = frozenset(dir(builtins))
 
 
 def name_factories(tree: ast.Module, nodes: Iterable[ast.AST]) -> None:
-    """Give each lambda that makes the defaults of a defaultdict a name at the end of the file."""
+    """Give each lambda or function that makes the defaults of a defaultdict a name at the end of the file."""
     if not any(
         isinstance(one, ast.Call) and (dotted(one.func) or "").rpartition(".")[2] == "defaultdict"
         for one in nodes
@@ -35,14 +35,15 @@ def name_factories(tree: ast.Module, nodes: Iterable[ast.AST]) -> None:
             known |= {(each.asname or each.name).partition(".")[0] for each in one.names}
         elif isinstance(one, (ast.FunctionDef, ast.ClassDef)):
             known.add(one.name)
-    naming = _Naming(known)
+    functions = {one.name for one in tree.body if isinstance(one, (ast.FunctionDef, ast.ClassDef))}
+    naming = _Naming(known, functions)
     naming.visit(tree)
     tree.body += naming.made
 
 
 class _Naming(ast.NodeTransformer):
-    def __init__(self, known: set[str]) -> None:
-        self.known = known
+    def __init__(self, known: set[str], functions: set[str]) -> None:
+        self.known, self.functions = known, functions
         self.made: list[ast.stmt] = []
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
@@ -51,9 +52,18 @@ class _Naming(ast.NodeTransformer):
         if (dotted(node.func) or "").rpartition(".")[2] != "defaultdict" or not node.args:
             return node
         factory = node.args[0]
+        if (
+            isinstance(factory, ast.Name)
+            and factory.id in self.functions
+            and not factory.id.startswith(FACTORY)
+        ):
+            empty = ast.arguments([], [], None, [], [], None, [])
+            factory = ast.copy_location(ast.Lambda(empty, ast.Call(factory, [], [])), factory)
         if not isinstance(factory, ast.Lambda) or names_read(factory.body) - self.known:
             return node
-        name = f"{FACTORY}{len(self.made) + 1}"
+        number = len(self.made) + 1
+        while (name := f"{FACTORY}{number}") in self.known:
+            number += 1
         self.known.add(name)
         made = ast.FunctionDef(name, factory.args, [ast.Return(factory.body)], [], None)
         vars(made)["type_params"] = []
@@ -68,6 +78,7 @@ def holds_functions(
     is_variable: Callable[[str], bool],
     is_pure_function: Callable[[str], bool],
     resolved: Callable[[ast.AST], str | None],
+    definition: Callable[[str], ast.stmt | None],
 ) -> str | None:
     """The variable that a statement sets, for good, to functions or a literal of functions; else None."""
     if not isinstance(one, ast.Assign) or len(one.targets) != 1 or not isinstance(one.targets[0], ast.Name):
@@ -75,7 +86,7 @@ def holds_functions(
     name, value = one.targets[0].id, one.value
     if isinstance(value, ast.Lambda):
         return name
-    if not has_functions(value, is_pure_function, resolved):
+    if not has_functions(value, is_pure_function, resolved, definition):
         return None
     if any(is_variable(read) for read in _read_now(value)):
         return None
@@ -103,6 +114,7 @@ def has_functions(
     node: ast.expr,
     is_pure_function: Callable[[str], bool],
     resolved: Callable[[ast.AST], str | None],
+    definition: Callable[[str], ast.stmt | None],
 ) -> bool:
     """Whether a value is a function, or a literal that holds one."""
     match node:
@@ -112,14 +124,27 @@ def has_functions(
             return is_pure_function(name)
         case ast.Attribute(value=ast.Name(id=name)):
             return is_built_in(name) and is_pure_function(name)
+        case ast.Call(func=ast.Name(id=name)) if is_pure_function(name) and _gives_function(definition(name)):
+            return True
         case ast.Call(func=func):
             return resolved(func) in _MAKE_FUNCTIONS
         case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Set(elts=parts) | ast.Dict(values=parts):
-            return any(has_functions(one, is_pure_function, resolved) for one in parts)
+            return any(has_functions(one, is_pure_function, resolved, definition) for one in parts)
         case ast.ListComp(elt=element) | ast.DictComp(value=element) | ast.SetComp(elt=element):
-            return has_functions(element, is_pure_function, resolved)
+            return has_functions(element, is_pure_function, resolved, definition)
         case _:
             return False
+
+
+def _gives_function(found: ast.stmt | None) -> bool:
+    """Whether a function surely returns a function that it defines."""
+    if not isinstance(found, ast.FunctionDef):
+        return False
+    own = {one.name for one in found.body if isinstance(one, ast.FunctionDef)}
+    returns = [one.value for one in own_nodes(found) if isinstance(one, ast.Return)]
+    return bool(returns) and all(
+        isinstance(one, ast.Lambda) or (isinstance(one, ast.Name) and one.id in own) for one in returns
+    )
 
 
 def _read_now(node: ast.AST) -> set[str]:

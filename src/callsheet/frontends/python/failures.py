@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from callsheet.frontends.python.error_values import is_marked, is_repeatable
+from callsheet.frontends.python.error_values import is_marked, is_repeatable, keeps
 from callsheet.frontends.python.exceptions import FAILURE_KINDS, exception_name
 from callsheet.frontends.python.source import (
     Refused,
@@ -31,6 +31,10 @@ def _field(held: ast.expr, field: str, node: ast.AST) -> ast.expr:
 def _own_field(held: ast.expr, name: str, node: ast.AST) -> ast.expr:
     """A field that an exception of the program's own has given itself."""
     return _field(_field(held, "fields", node), name, node)
+
+
+def _given(node: ast.Call) -> list[ast.expr]:
+    return [*node.args, *(word.value for word in node.keywords)]
 
 
 class Failures(ast.NodeTransformer):
@@ -76,7 +80,48 @@ class Failures(ast.NodeTransformer):
                 return _placed(ast.GeneratorExp(text or one, [clause]), node)
         if isinstance(node.func, ast.Attribute) and node.func.attr in {"print_exc", "format_exc"}:
             raise Refused("PYT021", node, "a plan has no traceback", "use str(error)")
+        if name is not None and any(self._held(one) is not None for one in _given(node)):
+            function = self.of.definitions().get(name) or self.of.program.definitions.get(name)
+            if isinstance(function, ast.FunctionDef):
+                return self._call_with_errors(node, function)
         return self.generic_visit(node)
+
+    def _call_with_errors(self, node: ast.Call, function: ast.FunctionDef) -> ast.AST:
+        """A call of a pure function that is given caught errors: it gets exceptions of the same classes."""
+        parameters = [one.arg for one in (*function.args.posonlyargs, *function.args.args)]
+        for number, one in enumerate(node.args):
+            if self._held(one) is not None:
+                parameter = parameters[number] if number < len(parameters) else None
+                node.args[number] = self._exception(one, function, parameter)
+        for word in node.keywords:
+            if self._held(word.value) is not None:
+                word.value = self._exception(word.value, function, word.arg)
+        return self.generic_visit(node)
+
+    def _exception(self, node: ast.expr, function: ast.FunctionDef, parameter: str | None) -> ast.expr:
+        held = self._held(node)
+        assert isinstance(held, ast.Name)
+        kept = parameter is None or any(keeps(one, parameter) for one in function.body)
+        if kept or self.of.program.own_errors():
+            raise Refused(
+                "PYT021",
+                node,
+                f"{function.name} is given the error itself, and may keep it",
+                f"give it what it needs: str({ast.unparse(node)}), type({ast.unparse(node)}).__name__",
+            )
+        caught = next((kinds for _, name, kinds in self.of.caught if name == held.id), ())
+        kinds = dict.fromkeys((*caught,) or (*FAILURE_KINDS, *self.of.program.exceptions.own))
+        message, kind = _field(held, "message", node), _field(held, "kind", node)
+        made: ast.expr = ast.Call(ast.Name("Exception", ast.Load()), [message], [])
+        for number, one in enumerate(reversed(kinds)):
+            words = message
+            if exception_name(one) == "KeyError":  # its text is that of its key with quotes
+                words = ast.Call(ast.Attribute(message, "strip", ast.Load()), [ast.Constant("'")], [])
+            error = ast.Call(ast.Name(exception_name(one), ast.Load()), [words], [])
+            is_only = not number and caught
+            test = ast.Compare(kind, [ast.Eq()], [ast.Constant(one)])
+            made = error if is_only else ast.IfExp(test, error, made)
+        return _placed(made, node)
 
     def _is_instance(self, node: ast.Call) -> ast.expr | None:
         value, kind = node.args

@@ -43,8 +43,11 @@ class HeldCalls(Calls):
     def take_tasks(self, node: ast.stmt, out: core.Block) -> bool:
         """Take a statement that makes calls without awaiting them, or a semaphore; whether it was one."""
         match node:
-            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call() as call) if self._semaphore(call):
-                self.semaphores[name] = self._limit(call)
+            case (
+                ast.Assign(targets=[ast.Name(id=name)], value=ast.Call() as call)
+                | ast.AnnAssign(target=ast.Name(id=name), value=ast.Call() as call)
+            ) if self.is_semaphore(call):
+                self.semaphores[name] = self.limit_of(call)
                 return True
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.ListComp() as many) if self.is_call_alone(
                 many.elt
@@ -66,12 +69,14 @@ class HeldCalls(Calls):
             case _:
                 return self._take_append(node, out)
 
-    def _semaphore(self, call: ast.Call) -> bool:
+    def is_semaphore(self, call: ast.Call) -> bool:
+        """Whether a call makes a semaphore or a lock."""
         return self.program.resolved(call.func) in {
             "asyncio.Semaphore", "asyncio.BoundedSemaphore", "asyncio.Lock",
         }  # fmt: skip
 
-    def _limit(self, call: ast.Call) -> int | None:
+    def limit_of(self, call: ast.Call) -> int | None:
+        """How many a semaphore lets through. Raises Refused (PYT020) for what is not known before the run."""
         if (self.program.resolved(call.func) or "").endswith("Lock"):
             return 1
         given = [*call.args, *(word.value for word in call.keywords)]
@@ -80,6 +85,11 @@ class HeldCalls(Calls):
         (first, *_) = given
         if isinstance(first, ast.Constant) and isinstance(first.value, int):
             return first.value
+        if isinstance(first, ast.Name) and not self.is_variable(first.id):
+            made = self.program.definitions.get(first.id)
+            value = made.value if isinstance(made, (ast.Assign, ast.AnnAssign)) else None
+            if isinstance(value, ast.Constant) and isinstance(value.value, int):
+                return value.value
         raise Refused(
             "PYT020", call, "how many run at a time is not known before the run", "write the number"
         )

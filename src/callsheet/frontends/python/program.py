@@ -104,6 +104,9 @@ IN_SCOPE: Final = frozenset({TOOL_ERROR, DENIED, "now", "today", "note"})
 """Names that a plan has without an import, and that are no tools."""
 
 
+_LOOK_OF_LOGS: Final = frozenset({"level", "format", "datefmt", "style", "force"})
+
+
 @dataclass(frozen=True, slots=True)
 class Signature:
     """What a catalogue says of a tool: its parameters in order, and which of them have to be given."""
@@ -287,7 +290,9 @@ class _Reader:
                 self._constant(one)
             case ast.If() if _is_main_guard(one):
                 pass
-            case ast.Expr(value=ast.Call(func=func)) if dotted(func) == "asyncio.run":
+            case ast.Expr(value=ast.Call(func=func) as call) if dotted(
+                func
+            ) == "asyncio.run" or self._sets_up_logging(call):
                 pass
             case ast.Pass():
                 pass
@@ -299,6 +304,18 @@ class _Reader:
                     "nothing else",
                     "move this statement into the async function",
                 )
+
+    def _sets_up_logging(self, call: ast.Call) -> bool:
+        """Whether a call says how log lines look: remarks are in the journal in any case."""
+        name = dotted(call.func) or ""
+        first, _, last = name.rpartition(".")
+        if self.modules.get(name, name) == "logging.basicConfig":
+            return says_look_alone(call)
+        made = self.definitions.get(first)
+        value = made.value if isinstance(made, (ast.Assign, ast.AnnAssign)) else None
+        return (
+            last == "setLevel" and isinstance(value, ast.Call) and dotted(value.func) == "logging.getLogger"
+        )
 
     def _take(self, name: str, node: ast.stmt) -> None:
         known = self.tools or {}
@@ -457,6 +474,14 @@ class _Reader:
 
 def _at(made: ast.stmt, place: ast.stmt) -> ast.stmt:
     return ast.fix_missing_locations(ast.copy_location(made, place))
+
+
+def says_look_alone(call: ast.Call) -> bool:
+    """Whether a call of `logging.basicConfig` says how log lines look, and not where they go."""
+    return not call.args and all(
+        word.arg in _LOOK_OF_LOGS and isinstance(word.value, (ast.Constant, ast.Attribute))
+        for word in call.keywords
+    )
 
 
 def _is_main_guard(one: ast.If) -> bool:

@@ -15,8 +15,10 @@ from callsheet.frontends.pure_code.refusals import judged
 from callsheet.frontends.python import core
 from callsheet.frontends.python.blocks import Blocks
 from callsheet.frontends.python.changes import Taking, changes_of, give_back
+from callsheet.frontends.python.closures import box_nonlocals
 from callsheet.frontends.python.computation import Ids, Result
 from callsheet.frontends.python.module import Within, needed_part
+from callsheet.frontends.python.parameters import settle_parameters
 from callsheet.frontends.python.program import BINDINGS, Binding, Program, Signature, read_program
 from callsheet.frontends.python.recursion import Copies
 from callsheet.frontends.python.scope import Names, Scope
@@ -76,6 +78,10 @@ def _compiled(
 ) -> tuple[Plan, list[Refused]]:
     nodes = list(walk(module))
     _check_names(nodes)
+    if box_nonlocals(nodes):
+        nodes = list(walk(module))
+    if settle_parameters(module, nodes):
+        nodes = list(walk(module))
     program = read_program(module, tools, bindings, nodes)
     compiler = _Compiler(program, source, Names(nodes))
     return compiler.plan(), program.warnings

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from callsheet.frontends.python import core
 from callsheet.frontends.python.failures import Failures
-from callsheet.frontends.python.program import FORBIDDEN, Program
+from callsheet.frontends.python.program import FORBIDDEN, Program, says_look_alone
 from callsheet.frontends.python.source import (
     Refused,
     dotted,
@@ -34,6 +34,21 @@ _WALL_CLOCKS: Final = frozenset(
 )
 _FRAMES: Final = frozenset({"mro", "func_globals", "__wrapped__"})
 _TEMPLATES: Final = frozenset({"format", "format_map", "vformat", "safe_substitute"})
+
+
+_WITHOUT_QUEUE: Final = (
+    "keep what is to be done in a list, and do it side by side: results = await"
+    " asyncio.gather(*[work(item) for item in items]); a Semaphore in work limits how many run at a time"
+)
+_CHANNELS: Final[Mapping[str, str]] = {
+    "Queue": _WITHOUT_QUEUE,
+    "PriorityQueue": _WITHOUT_QUEUE,
+    "LifoQueue": _WITHOUT_QUEUE,
+    "Event": "await what has to come first, and then start the others",
+    "Condition": "await what has to come first, and then start the others",
+    "Future": "await the call itself, and keep its result",
+}
+"""What to write instead of the ways in which tasks wait for each other."""
 
 
 class Names:
@@ -72,6 +87,7 @@ class Scope:
         self.local_definitions: dict[str, ast.stmt] = {}
         self.local_helpers: dict[str, ast.AsyncFunctionDef] = {}
         self.semaphores: dict[str, int | None] = {}
+        self.loggers: set[str] = set()
         self.caught: list[tuple[str, str, tuple[str, ...]]] = []
         """What the handlers around the place name their errors, their variables, and the kinds they catch."""
         self.flags: list[str | None] = []
@@ -80,6 +96,8 @@ class Scope:
         self.nonlocals: set[str] = set()
         """Variables of the functions around this one that it assigns."""
         self.bound: set[str] = names_bound(*function.body) | set(self.parameters)
+        self.stored: set[str] = set()
+        """What is assigned in its body: a definition of that name may be replaced."""
         self.inner_names: set[str] = bound_inside(function)
         """What comprehensions and lambdas bind: without a catalogue, they would be taken for tools."""
         self.held: dict[str, Held] = {}
@@ -94,6 +112,8 @@ class Scope:
         """The names of task groups."""
         self.results: dict[str, str] = {}
         """Tasks of a finished TaskGroup, and the variable of the result of each."""
+        self.may_have_failed: set[str] = set()
+        """Those whose result may be the error that they ended in."""
         self.choices: dict[str, None] = {}
         """Tools and async functions that the program chooses among by data."""
 
@@ -195,9 +215,34 @@ class Scope:
             return False
         if (self.program.modules.get(first) or "") == "logging":
             return True
-        made = self.program.definitions.get(first)
+        return self.is_logger(first)
+
+    def is_logger(self, name: str) -> bool:
+        """Whether a name is that of a logger, of the file or of an async function."""
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.loggers:
+                return True
+            scope = scope.outer
+        made = self.program.definitions.get(name)
         value = made.value if isinstance(made, (ast.Assign, ast.AnnAssign)) else None
         return isinstance(value, ast.Call) and self.program.resolved(value.func) == "logging.getLogger"
+
+    def sets_up_logging(self, node: ast.stmt) -> bool:
+        """Whether a statement makes a logger, or says how log lines look: a plan only keeps what they say."""
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=func)):
+                if self.program.resolved(func) != "logging.getLogger":
+                    return False
+                self.loggers.add(name)
+                self.bound.discard(name)
+                return True
+            case ast.Expr(value=ast.Call(func=func) as call):
+                first, _, last = (dotted(func) or "").rpartition(".")
+                is_basic = self.program.resolved(func) == "logging.basicConfig"
+                return (is_basic and says_look_alone(call)) or (last == "setLevel" and self.is_logger(first))
+            case _:
+                return False
 
     def needs_statements(self, node: ast.expr) -> bool:
         """Whether an expression binds names, as `while page := …` does."""
@@ -328,6 +373,13 @@ class Scope:
                     node,
                     f"asyncio.{part} stands where it is not understood",
                     "assign it to a variable before its use: limit = asyncio.Semaphore(5)",
+                )
+            if part in _CHANNELS:
+                raise Refused(
+                    "PYT020",
+                    node,
+                    f"asyncio.{part} lets tasks talk to each other, which a plan cannot say",
+                    _CHANNELS[part],
                 )
             raise Refused(
                 "PYT007",

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final, cast
+from typing import Final, NamedTuple, cast
 
 from callsheet.frontends.python import core
 from callsheet.frontends.python.kinds import FLAT, Kinds
 from callsheet.frontends.python.objects import Node, chain, find, inside, merge, named_part, put
-from callsheet.frontends.python.source import dotted, own_nodes, parameters_of, walk
+from callsheet.frontends.python.source import dotted, names_bound, own_nodes, parameters_of, walk
 
 MUTATORS: Final = frozenset(
     {
@@ -108,6 +108,22 @@ _SHALLOW: Final = frozenset(
 """What makes a new container of the same items."""
 
 
+_NO_NAME: Final = ""
+
+
+class Summary(NamedTuple):
+    """What a pure function does to values.
+
+    Whether it may change its arguments, and whether its result is surely no part of them; the variables of
+    the function around it that it changes (`around`), and those of which its result may be a part (`gives`).
+    """
+
+    changes: bool
+    is_new: bool
+    around: frozenset[str]
+    gives: frozenset[str]
+
+
 class Sharing:
     """The nodes of a function's variables."""
 
@@ -126,7 +142,7 @@ class Sharing:
         """Whether statements are seen for the first time."""
         self.doubled: list[Node] = []
         """Objects that one container may hold more than once."""
-        self.summaries: dict[str, tuple[bool, bool]] = {}
+        self.summaries: dict[str, Summary] = {}
 
     def node(self, name: str) -> Node:
         """The object of a variable."""
@@ -327,18 +343,24 @@ class Sharing:
     def _unknown(self, node: ast.Call, given: list[ast.expr]) -> Node:
         """A function of the program, or an unknown one: its result may be any part of its arguments."""
         name = dotted(node.func)
+        outer: list[Node] = []
         if name is not None and self._makes_object(name):
             made = Node()
             for one in given:
                 put(made, self.value(one))
             return made
         if name is not None:
-            found = self.definitions.get(name)
-            if isinstance(found, ast.FunctionDef) and self._summary(found)[1]:
-                return Node()
+            found = _function_of(name, self.definitions.get(name))
+            if found is not None:
+                summary = self._summary(found)
+                outer = [each for one in sorted(summary.gives) for each in chain(self.node(one))]
+                if summary.is_new and not outer:
+                    return Node()
         made = Node()
         inner = inside(made)
         merge(inner, inner)
+        for each in outer:
+            merge(inner, each)
         for one in given:
             for each in chain(self.value(one)):
                 merge(inner, each)
@@ -347,7 +369,7 @@ class Sharing:
                 merge(inner, each)
         top = inside(made)
         merge(inside(top), top)
-        return merge(made, top) if given else made
+        return merge(made, top) if given or outer else made
 
     def _makes_object(self, name: str) -> bool:
         """Whether a call makes a new object that holds its arguments: a class, or a method that calls one."""
@@ -484,10 +506,34 @@ class Sharing:
                         found.append(find(self.value(node.args[0])))
                 case ast.Call(func=ast.Name(id=name)):
                     found += self._changed_by(name, node)
+                case ast.Name(id=name, ctx=ast.Load()):
+                    found += self._changed_around(name)
+                case ast.Lambda(body=body):
+                    found += self._changed(body)
                 case _:
                     pass
+            if isinstance(node, ast.Call):
+                found += self._changed_by_arguments(node)
         del frames
         return found
+
+    def _changed_around(self, name: str) -> list[Node]:
+        """What a function changes of the variables around it, wherever it is called that names it."""
+        found = _function_of(name, self.definitions.get(name))
+        if found is None:
+            return []
+        return [each for one in sorted(self._summary(found).around) for each in chain(self.node(one))]
+
+    def _changed_by_arguments(self, node: ast.Call) -> list[Node]:
+        """What the functions that a call is given change, as in `map(f, xs)`: its other arguments."""
+        values = [*node.args, *(word.value for word in node.keywords)]
+        for one in values:
+            name = one.id if isinstance(one, ast.Name) else ""
+            found = _function_of(_NO_NAME, one) or _function_of(name, self.definitions.get(name))
+            if found is not None and self._summary(found).changes:
+                others = [each for each in values if each is not one]
+                return [each for other in others for each in chain(self.value(other))]
+        return []
 
     def _changes_holder(self, method: str) -> bool:
         if method in MUTATORS:
@@ -496,7 +542,7 @@ class Sharing:
             if isinstance(one, ast.ClassDef):
                 for each in one.body:
                     if isinstance(each, ast.FunctionDef) and each.name == method:
-                        return self._summary(each)[0]
+                        return self._summary(each).changes
         return False
 
     def _changes_itself(self, method: str) -> bool:
@@ -524,20 +570,20 @@ class Sharing:
     def _changed_by(self, name: str, node: ast.Call) -> list[Node]:
         if self.resolved(node.func) in _FUNCTION_MUTATORS or name == "next":
             return [find(self.value(node.args[0]))] if node.args else []
-        found = self.definitions.get(name)
-        if isinstance(found, ast.FunctionDef) and self._summary(found)[0]:
+        found = _function_of(name, self.definitions.get(name))
+        if found is not None and self._summary(found).changes:
             made: list[Node] = []
             for one in (*node.args, *(word.value for word in node.keywords)):
                 made += chain(self.value(one))
             return made
         return []
 
-    def _summary(self, function: ast.FunctionDef) -> tuple[bool, bool]:
-        """Whether a pure function may change its arguments, and whether its result is surely new and flat."""
+    def _summary(self, function: ast.FunctionDef) -> Summary:
+        """What a pure function does to what it is given, and to the variables around it."""
         known = self.summaries.get(function.name)
-        if known is not None:
+        if known is not None and function.name != _NO_NAME:
             return known
-        self.summaries[function.name] = (True, False)
+        self.summaries[function.name] = Summary(True, False, frozenset(), frozenset())
         inner = Sharing((), self.definitions, self.resolved)
         inner.summaries = self.summaries
         parameters = [one.arg for one in parameters_of(function.args)]
@@ -552,14 +598,28 @@ class Sharing:
         returns = [
             one.value for part in function.body for one in own_nodes(part) if isinstance(one, ast.Return)
         ]
-        known_nodes = [each for name in outer for each in chain(inner.node(name))]
-        is_new = all(
-            not any(each in known_nodes for each in chain(inner.value(one)))
-            for one in returns
-            if one is not None
-        )
-        made = self.summaries[function.name] = (changes, is_new)
+        given = [each for one in returns if one is not None for each in chain(inner.value(one))]
+        is_new = not any(each in given for name in outer for each in chain(inner.node(name)))
+        own = names_bound(*function.body)
+        free = [name for name in inner.nodes if name not in parameters and name not in own]
+        around = frozenset(name for name in free if inner.reaches(name, touched))
+        gives = frozenset(name for name in free if any(each in given for each in chain(inner.node(name))))
+        made = self.summaries[function.name] = Summary(changes, is_new, around, gives)
         return made
+
+
+def _function_of(name: str, node: ast.AST | None) -> ast.FunctionDef | None:
+    """The function that a definition, or a lambda in its place, stands for; None for anything else."""
+    match node:
+        case ast.FunctionDef():
+            return node
+        case ast.Assign(value=ast.Lambda() as value) | ast.AnnAssign(value=ast.Lambda() as value):
+            return _function_of(name, value)
+        case ast.Lambda(args=args, body=body):
+            made = ast.FunctionDef(name, args, [ast.copy_location(ast.Return(body), body)], [], None)
+            return ast.copy_location(made, node)
+        case _:
+            return None
 
 
 def _may_be_container(node: ast.expr) -> bool:

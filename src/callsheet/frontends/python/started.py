@@ -70,9 +70,7 @@ class Started(Groups):
         held = self.spilled(task, out)
         if not isinstance(held, ast.Name):
             return held
-        failed: core.Block = [core.Fail(None, None, node, held.id)]
-        test = ast.fix_missing_locations(ast.copy_location(is_marked(held), node))
-        out.append(core.Choice(test, failed, [], node))
+        self.raised_again(held, node, out)
         return self.result(ast.copy_location(held, node), out, into)
 
     def take_all(

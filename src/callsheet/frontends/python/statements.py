@@ -55,6 +55,11 @@ class Translator(Loops):
                 "an async function takes no *args or **kwargs",
                 "name its parameters: a plan's inputs are known before it runs",
             )
+        self.stored = {
+            one.id
+            for one in own_nodes(node)
+            if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load)
+        } | set(self.parameters)
         for one in node.body:
             self._declare(one)
         captured = tuple(sorted(self._captured()))
@@ -144,8 +149,19 @@ class Translator(Loops):
                     "return the new value, and assign it where the function is called",
                 )
         self.bound -= set(self.local_helpers) | self.nonlocals
+        defined = {
+            name
+            for name, made in self.local_definitions.items()
+            if isinstance(made, (ast.FunctionDef, ast.ClassDef))
+        }
+        self.bound -= defined - self.stored
         held = holds_functions(
-            one, self.function, self.is_variable, self._is_pure_function, self.program.resolved
+            one,
+            self.function,
+            self.is_variable,
+            self._is_pure_function,
+            self.program.resolved,
+            {**self.program.definitions, **self.definitions()}.get,
         )
         if held is not None and not waits(one):
             self.local_definitions[held] = one
@@ -173,7 +189,7 @@ class Translator(Loops):
         if self.eager:
             node = self.with_started(node)
         node = self.with_choices(node)
-        if self.take_tasks(node, out):
+        if self.take_tasks(node, out) or self.sets_up_logging(node):
             return
         match node:
             case ast.AsyncFunctionDef() | ast.Pass():
@@ -250,6 +266,14 @@ class Translator(Loops):
                 self._with(node, out)
             case ast.AsyncFor():
                 self.async_for(node, out)
+            case ast.TryStar():
+                raise Refused(
+                    "PYT019",
+                    node,
+                    "`except*` takes a group of errors apart, which a plan cannot say",
+                    "write except ExceptionGroup as group, and go through group.exceptions; or await"
+                    " asyncio.gather(…, return_exceptions=True), and test each result with isinstance",
+                )
             case _:
                 raise Refused(
                     "PYT019",
@@ -286,7 +310,7 @@ class Translator(Loops):
             made = self.value(node.value, out)
             out.append(core.Pure(ast.copy_location(ast.AugAssign(target, node.op, made), node)))
             return
-        holder = self.spilled(target.value, out)
+        holder = self._holder(target.value, node.value, out)
         place: ast.expr
         if isinstance(target, ast.Subscript):
             place = ast.Subscript(holder, self.spilled(target.slice, out), ast.Load())
@@ -302,6 +326,19 @@ class Translator(Loops):
         stored.ctx = ast.Store()
         self.check(stored)
         out.append(core.Pure(ast.copy_location(ast.Assign([stored], made), node)))
+
+    def _holder(self, holder: ast.expr, value: ast.expr, out: core.Block) -> ast.expr:
+        """The container that `x[k] += await f()` changes: by its path, where nothing can change that."""
+        steps = holder
+        while isinstance(steps, (ast.Subscript, ast.Attribute)):
+            if isinstance(steps, ast.Subscript) and not isinstance(steps.slice, (ast.Name, ast.Constant)):
+                return self.spilled(holder, out)
+            steps = steps.value
+        called = {dotted(one.func) or "" for one in own_nodes(value) if isinstance(one, ast.Call)}
+        is_settled = isinstance(steps, ast.Name) and not names_bound(value)
+        if not is_settled or any(self.helper(name) is not None for name in called):
+            return self.spilled(holder, out)
+        return self.value(holder, out)
 
     def _return(self, node: ast.Return, value: ast.expr | None, out: core.Block) -> None:
         if value is None or (isinstance(value, ast.Constant) and value.value is None):

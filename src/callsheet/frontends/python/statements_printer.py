@@ -235,6 +235,8 @@ class StatementsPrinter:
         value = one.values[0] if one.values else None
         if one.kind is None and isinstance(value, ir.Variable) and value.name in self.values.failures:
             return "raise"
+        if one.kind is None and isinstance(value, ir.Variable) and value.name in self.values.tested:
+            return f"raise {self.text(value)}"
         if one.kind is None or one.kind == tree.Failing.FAIL.value:
             self.of.remark(
                 "raise Exception fails with the kind Exception; in LTP with the kind FAIL", one.span
@@ -527,7 +529,8 @@ class StatementsPrinter:
             new = free_name(f"{self.names[name]}_copy", self.names.values())
             yield f"{indent}{new} = copy.deepcopy({self.names[name]})"
             renamed[name] = new
-        body = [RenamedCode(renamed, self.values.failures).visit(each) for each in module.body]
+        renaming = RenamedCode(renamed, self.values.failures, self.values.tested)
+        body = [renaming.visit(each) for each in module.body]
         for each in body:
             ast.fix_missing_locations(each)
             if self._is_hoisted(each):

@@ -8,6 +8,7 @@ from typing import Final, cast
 
 from callsheet.frontends.python import core
 from callsheet.frontends.python.calls import FORMS
+from callsheet.frontends.python.error_values import is_marked
 from callsheet.frontends.python.held_calls import Held, HeldCalls
 from callsheet.frontends.python.source import (
     Refused,
@@ -43,9 +44,10 @@ class Tasks(HeldCalls):
         if isinstance(waited, ast.Name) and waited.id in self.held:
             return self._await_held(waited, node, out, into)
         if isinstance(waited, ast.Name) and waited.id in self.results:
-            return self.result(
-                ast.copy_location(ast.Name(self.results[waited.id], ast.Load()), node), out, into
-            )
+            held = ast.copy_location(ast.Name(self.results[waited.id], ast.Load()), node)
+            if waited.id in self.may_have_failed:
+                self.raised_again(held, node, out)
+            return self.result(held, out, into)
         if not isinstance(waited, ast.Call):
             raise Refused(
                 "PYT020", node, "what is awaited here is not known before the run", f"write {FORMS}"
@@ -239,18 +241,28 @@ class Tasks(HeldCalls):
             body.append(core.Give(ast.copy_location(ast.Name(result, ast.Load()), at), at))
         return core.Loop(item, source, body, node, into=into, together=True, most=self._most(held.callee))
 
-    def _most(self, callee: str) -> int | None:
-        """How many calls of a function run at a time: what the semaphore in it says."""
+    def _most(self, callee: str, seen: frozenset[str] = frozenset()) -> int | None:
+        """How many calls of a function run at a time: what semaphores in it, and in what it calls, say."""
         helper = self.helper(callee)
-        if helper is None:
+        if helper is None or callee in seen:
             return None
+        known = self.known_semaphores()
+        limits: list[int] = []
         for one in walk(helper):
-            if isinstance(one, ast.AsyncWith):
-                for item in one.items:
-                    held = item.context_expr
-                    if isinstance(held, ast.Name) and held.id in self.known_semaphores():
-                        return self.known_semaphores()[held.id]
-        return None
+            match one:
+                case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call() as call) if self.is_semaphore(
+                    call
+                ):
+                    known[name] = self.limit_of(call)
+                case ast.AsyncWith(items=items):
+                    entered = (dotted(item.context_expr) or "" for item in items)
+                    limits += [limit for name in entered if (limit := known.get(name)) is not None]
+                case ast.Await(value=ast.Call(func=ast.Name(id=name))):
+                    inner = self._most(name, seen | {callee})
+                    limits += [] if inner is None else [inner]
+                case _:
+                    pass
+        return min(limits, default=None)
 
     def _await_held(self, waited: ast.Name, node: ast.Await, out: core.Block, into: str | None) -> ast.expr:
         held = self.held.pop(waited.id)
@@ -274,7 +286,7 @@ class Tasks(HeldCalls):
     ) -> ast.expr:
         """The first await of tasks that were started together: they run side by side."""
         result = self.new_name(held.callee)
-        members: core.Block = [self.held_call(held, node, result)]
+        members: core.Block = [self.safe(self.held_call(held, node, result), result, node)]
         for one in others:
             other = self.held.pop(one)
             if other.block is not out or other.awaits != self.awaits:
@@ -285,9 +297,17 @@ class Tasks(HeldCalls):
                     "await calls that run side by side in one place: a, b = await asyncio.gather(f(x), g(y))",
                 )
             self.results[one] = self.new_name(other.callee)
-            members.append(self.held_call(other, node, self.results[one]))
+            members.append(self.safe(self.held_call(other, node, self.results[one]), self.results[one], node))
         self.results[name] = result
+        self.may_have_failed |= {name, *others}
         self.awaits += 1
         out.append(core.Together(members, node))
         made = ast.copy_location(ast.Name(result, ast.Load()), node)
+        self.raised_again(made, node, out)
         return self.result(made, out, into)
+
+    def raised_again(self, held: ast.Name, node: ast.AST, out: core.Block) -> None:
+        """Raise the error that a task ended in, if its value is one."""
+        test = ast.fix_missing_locations(ast.copy_location(is_marked(held), node))
+        failed: core.Block = [core.Fail(None, None, node, held.id)]
+        out.append(core.Choice(test, failed, [], node))

@@ -147,9 +147,21 @@ class Values(Started):
         return made
 
     def _kept(self, value: ast.expr, place: ast.expr, out: core.Block) -> ast.Name:
+        if self._is_lazy(value):
+            value = ast.copy_location(call_of("list", value), value)
         held = self.names.fresh("value")
         out.append(assigned(held, value, place))
         return name_of(held, place)
+
+    def _is_lazy(self, value: ast.expr) -> bool:
+        """Whether a value is an iterator or a view of a dict, of which a plan keeps the items."""
+        match value:
+            case ast.Call(func=ast.Attribute(attr="keys" | "values" | "items"), args=[], keywords=[]):
+                return True
+            case ast.Call(func=ast.Name(id="zip" | "map" | "filter" | "reversed" | "enumerate" as name)):
+                return not self.is_variable(name)
+            case _:
+                return isinstance(value, ast.GeneratorExp)
 
     def comprehension(
         self, node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp, out: core.Block

@@ -16,6 +16,7 @@ from callsheet.diagnostics import Span
 from callsheet.frontends.expressions.names import FUNCTIONS, METHOD_NAMES
 from callsheet.frontends.python.exceptions import FAILURE_KINDS, exception_name
 from callsheet.frontends.python.program import BINDINGS, IN_SCOPE
+from callsheet.frontends.python.syntax import MARK
 from callsheet.ir import expression as ir
 from callsheet.ir.expr import Literal
 from callsheet.ir.expression import Expression, variables_in
@@ -56,6 +57,8 @@ class ValuesPrinter:
         self.imports: dict[str, set[str]] = {}
         self.failures: set[str] = set()
         """The variables that hold failures, which are exceptions in Python."""
+        self.tested: set[str] = set()
+        """The variables that may hold an error which is kept as a value."""
         self.bound: dict[str, str] = {}
 
     def value(self, node: Expression) -> ast.expr:  # noqa: PLR0911, PLR0912 - a case for each kind of node
@@ -84,9 +87,17 @@ class ValuesPrinter:
             case ir.Compared():
                 return self._compared(node)
             case ir.Logic(op=op, operands=operands):
+                kept = kept_in_test(node)
+                if kept is not None:
+                    if isinstance(kept, ir.Variable):
+                        self.tested.add(kept.name)
+                    return _call("isinstance", self.value(kept), _name("Exception"))
                 logic = ast.And() if op is ir.LogicOp.AND else ast.Or()
                 return ast.BoolOp(logic, [self.value(one) for one in operands])
             case ir.Conditional(condition=condition, then=then, otherwise=otherwise):
+                words = _words_of_kept(condition, then, otherwise)
+                if words is not None:
+                    return _call("str", self.value(words))
                 return ast.IfExp(self.value(condition), self.value(then), self.value(otherwise))
             case ir.Coalesce(left=left, right=right):
                 return self._coalesced(left, right)
@@ -95,6 +106,9 @@ class ValuesPrinter:
             case ir.Display(kind=kind, items=items):
                 return self._display(kind, [self.value(one) for one in items])
             case ir.Mapping(items=pairs):
+                kept = self._kept_error(pairs)
+                if kept is not None:
+                    return kept
                 keys: list[ast.expr | None] = [self.value(key) for key, _ in pairs]
                 return ast.Dict(keys, [self.value(value) for _, value in pairs])
             case ir.Comprehension():
@@ -192,6 +206,17 @@ class ValuesPrinter:
             return None
         kind = _call("type", _name(self.names[known[0]]))
         return ast.Attribute(kind, "__name__", ast.Load())
+
+    def _kept_error(self, pairs: tuple[tuple[Expression, Expression], ...]) -> ast.expr | None:
+        """The name of a caught error that is kept as a value, which a plan says as a record of it."""
+        fields: dict[object, Expression] = {
+            key.value: value for key, value in pairs if isinstance(key, Literal)
+        }
+        known = [self._failure_field(fields[key]) for key in _OF_KEPT if key in fields]
+        if MARK not in fields or len(known) != len(_OF_KEPT) or None in known:
+            return None
+        names = {name for name, _ in filter(None, known)}
+        return _name(self.names[names.pop()]) if len(names) == 1 else None
 
     def _coalesced(self, left: Expression, right: Expression) -> ast.expr:
         """`left ?? right`: of paths with literal keys through records, `get`."""
@@ -471,11 +496,43 @@ _MEMBER: Final[Mapping[ir.Comparison, type[ast.cmpop]]] = {
 }
 
 
+_OF_KEPT: Final = ("kind", "message", "step")
+"""What a plan keeps of an error."""
+
+
+def kept_in_test(node: Expression) -> Expression | None:
+    """The value that `isinstance(x, dict) and "__failure__" in x` asks whether it is a kept error."""
+    match node:
+        case ir.Logic(
+            op=ir.LogicOp.AND,
+            operands=(
+                ir.Call(function="isinstance", arguments=(value, _)),
+                ir.Compared(left=Literal(value=mark), rest=((ir.Comparison.IN, other),)),
+            ),
+        ) if mark == MARK and value == other:
+            return value
+        case _:
+            return None
+
+
+def _words_of_kept(test: Expression, then: Expression, otherwise: Expression) -> Expression | None:
+    """The value whose text `x["message"] if x is an error else pystr(x)` gives; None for anything else."""
+    kept = kept_in_test(test)
+    match then, otherwise:
+        case (
+            ir.Index(target=first, index=Literal(value="message")) | ir.Field(target=first, name="message"),
+            ir.Call(function="pystr" | "str", arguments=(second,)),
+        ) if kept is not None and first == kept == second:
+            return kept
+        case _:
+            return None
+
+
 class RenamedCode(ast.NodeTransformer):
     """Pure code with other names, and with messages of caught errors as Python has them."""
 
-    def __init__(self, names: dict[str, str], failures: set[str]) -> None:
-        self.names, self.failures = names, failures
+    def __init__(self, names: dict[str, str], failures: set[str], tested: set[str]) -> None:
+        self.names, self.failures, self.tested = names, failures, tested
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
         """A name."""
@@ -486,6 +543,35 @@ class RenamedCode(ast.NodeTransformer):
         node.arg = self.names.get(node.arg, node.arg)
         return node
 
+    def visit_Dict(self, node: ast.Dict) -> ast.AST:
+        """A dict: the record of a caught error is the error."""
+        fields = {one.value: value for one, value in zip(node.keys, node.values, strict=True)
+                  if isinstance(one, ast.Constant)}  # fmt: skip
+        names = {
+            value.value.id if isinstance(value, ast.Subscript) and isinstance(value.value, ast.Name) else None
+            for key, value in fields.items()
+            if key in _OF_KEPT
+        }
+        if MARK in fields and len(names) == 1 and (name := names.pop()) in self.failures:
+            return ast.copy_location(ast.Name(self.names.get(name, name), ast.Load()), node)
+        return self.generic_visit(node)
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
+        """A choice: the words of a value that may be a kept error."""
+        kept = _kept_in_code(node.test)
+        if kept is not None and ast.dump(node.orelse) == ast.dump(_call("str", kept)):
+            return _call("str", self.visit(kept))
+        return self.generic_visit(node)
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
+        """The test whether a value is a kept error."""
+        kept = _kept_in_code(node)
+        if kept is not None:
+            if isinstance(kept, ast.Name):
+                self.tested.add(kept.id)
+            return _call("isinstance", self.visit(kept), _name("Exception"))
+        return self.generic_visit(node)
+
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         """An index: the message of an error is its text."""
         value, index = node.value, node.slice
@@ -495,3 +581,17 @@ class RenamedCode(ast.NodeTransformer):
                 return ast.Call(ast.Name("str", ast.Load()), [name], [])
             raise NotPython(f"the field {index.value} of a failure", "use its message")
         return self.generic_visit(node)
+
+
+def _kept_in_code(node: ast.expr) -> ast.expr | None:
+    match node:
+        case ast.BoolOp(
+            op=ast.And(),
+            values=[
+                ast.Call(func=ast.Name(id="isinstance"), args=[value, ast.Name(id="dict")]),
+                ast.Compare(left=ast.Constant(value=mark), ops=[ast.In()], comparators=[other]),
+            ],
+        ) if mark == MARK and ast.dump(value) == ast.dump(other):
+            return value
+        case _:
+            return None

@@ -44,7 +44,7 @@ from callsheet.passes.structured import operations as of
 from callsheet.passes.structured.literals import names_left_alone
 from callsheet.passes.structured.loops import foreach, repeat
 from callsheet.passes.structured.narrowing import Path, path_of
-from callsheet.passes.structured.recovery import Ways, is_told_its_end, recovered
+from callsheet.passes.structured.recovery import Ways, called_where_caught, is_told_its_end, recovered
 from callsheet.passes.structured.report import Report
 from callsheet.passes.structured.shapes import (
     ANY,
@@ -90,6 +90,9 @@ class Flow:
         self.returns: dict[str, list[Shape]] = {}
         """What each sub-plan returns."""
         self.told: dict[tuple[str, str], None] = {}
+        self.caught_plans = called_where_caught(tree)
+        self.is_caught = False
+        """Whether the plan goes on after a failure of what stands here."""
 
     # ------------------------------------------------------------ variables
 
@@ -183,7 +186,7 @@ class Flow:
     def typer(self, at: Statement) -> Typer:
         """A finder of the shapes of a statement's expressions."""
         self.statement = at
-        return Typer(self, self.report, at)
+        return Typer(self, self.report, at, self.is_caught)
 
     def learn(self, facts: Mapping[Path, Shape]) -> None:
         """Note what a test has shown."""
@@ -207,6 +210,7 @@ class Flow:
         """Go through all plans, the sub-plans in this order."""
         for name in callees_first:
             self.plan = plan = self.plans[name]
+            self.is_caught = name in self.caught_plans
             self._body(plan.body, plan.inputs, self.scopes.plans[name])
             if self.state.is_dead:
                 continue
@@ -219,7 +223,7 @@ class Flow:
                 self.report.add(
                     "CHK125", message, last, span=plan.span, help=help_, severity=Severity.WARNING
                 )
-        self.plan = None
+        self.plan, self.is_caught = None, False
         self._body(self.tree.body, self.tree.inputs, self.scopes.main)
 
     def _body(self, body: Block, inputs: Iterable[Input], scope: Scope) -> None:
@@ -296,19 +300,30 @@ class Flow:
         shape = self.typer(one).value(value)
         return shape if path_of(value) is not None else widened(shape)
 
-    def declared(self, one: Statement, node: Expression, have: Shape, type_: Type, what: str) -> Shape:
-        """The shape of a declared type, after a check of the value that is to be of it."""
+    def declared(
+        self,
+        one: Statement,
+        node: Expression,
+        have: Shape,
+        type_: Type,
+        what: str,
+        *,
+        wrong: Severity = Severity.ERROR,
+    ) -> Shape:
+        """The shape of a declared type, after a check of the value that is to be of it.
+
+        `wrong` is how bad another type is: the answer of a plan is given as it is.
+        """
         wanted = of_type(type_, self.named)
         have = self.typer(one).no_failure(node, have)
         if not may_be(wanted, have):
             message = f"{what} is declared as {text(wanted)}, and is given {text(have)}"
-            self.report.add(
-                "CHK125", message, one, span=node.span, help="convert the value, or declare the other"
-            )
+            help_ = "convert the value, or declare the other"
+            self.report.add("CHK125", message, one, span=node.span, help=help_, severity=wrong)
         elif have.may_be_null and not wanted.may_be_null and not wanted.is_unknown:
             is_null = have == NULL
             message = f"{what} is declared as {text(wanted)}, and {'is' if is_null else 'may be'} null"
-            severity = Severity.ERROR if is_null else Severity.WARNING
+            severity = wrong if is_null else Severity.WARNING
             help_ = "give another value for null with ??, or declare it with ? behind the type"
             self.report.add("CHK122", message, one, span=node.span, help=help_, severity=severity)
         return wanted
@@ -360,7 +375,8 @@ class Flow:
                 for value in one.values if len(one.values) == 1 else ():
                     shape = typer.data(value)
                     if self.plan is None and self.tree.result is not None:
-                        self.declared(one, value, shape, self.tree.result, "the plan's answer")
+                        answer = "the plan's answer"
+                        self.declared(one, value, shape, self.tree.result, answer, wrong=Severity.WARNING)
                 self.state.is_dead = True
             case Word.TERMINATE:
                 typer.message(one.values)
@@ -404,14 +420,17 @@ class Flow:
         for value in one.values:
             shape = typer.data(value)
             if wanted is not None:
-                self.declared(one, value, shape, wanted, what)
+                is_answer = self.plan is None
+                wrong = Severity.WARNING if is_answer else Severity.ERROR
+                self.declared(one, value, shape, wanted, what, wrong=wrong)
             elif self.plan is not None:
                 self.returns.setdefault(self.plan.name, []).append(widened(shape))
         if self.plan is not None and not one.values:
             self.returns.setdefault(self.plan.name, []).append(NULL)
         if not one.values and wanted is not None and not may_be_null(of_type(wanted, self.named)):
             message = f"{what} is declared as {text(of_type(wanted, self.named))}, and RETURN gives none"
-            self.report.add("CHK125", message, one, help="write RETURN (…)")
+            severity = Severity.WARNING if self.plan is None else Severity.ERROR
+            self.report.add("CHK125", message, one, help="write RETURN (…)", severity=severity)
 
     def _leave(self, kind: str) -> None:
         if self.loops:

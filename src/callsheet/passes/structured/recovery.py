@@ -12,6 +12,7 @@ from callsheet.ir.tree import (
     Block,
     GoOn,
     If,
+    Invoke,
     Leave,
     Let,
     Parallel,
@@ -19,8 +20,12 @@ from callsheet.ir.tree import (
     Repeat,
     Skip,
     Statement,
+    Tree,
     Try,
     Use,
+    blocks_of_failure,
+    own_blocks,
+    recovery_of,
     statements,
     variables_set,
 )
@@ -54,7 +59,9 @@ def recovered(
         run()
         return None
     mark = flow.state.mark()
+    around, flow.is_caught = flow.is_caught, flow.is_caught or goes_on(recovery)
     run()
+    flow.is_caught = around
     outcomes: list[Changes] = []
     is_dead = flow.state.is_dead
     is_block = isinstance(one, Parallel | Try | Repeat)
@@ -90,6 +97,39 @@ def recovered(
     if recovery.final is not None:
         final(flow, recovery.final, before, mark)
     return ways
+
+
+def goes_on(recovery: Recovery | None) -> bool:
+    """Whether a plan may go on after a failure with this recovery."""
+    return recovery is not None and (recovery.remedy is not None or bool(recovery.handlers))
+
+
+def called_where_caught(tree: Tree) -> set[str]:
+    """The sub-plans of which some call stands where a failure is handled, by their callers or further out."""
+    found: set[str] = set()
+    inside: dict[str, set[str]] = {}
+
+    def go(block: Block, owner: str, *, is_caught: bool) -> None:
+        for one in block:
+            recovery = recovery_of(one)
+            caught = is_caught or goes_on(recovery)
+            if isinstance(one, Invoke):
+                found.update((one.plan,) if caught else ())
+                inside.setdefault(owner, set()).add(one.plan)
+            for each in own_blocks(one):
+                go(each, owner, is_caught=caught)
+            for each in () if recovery is None else blocks_of_failure(recovery):
+                go(each, owner, is_caught=is_caught)
+
+    go(tree.body, "", is_caught=False)
+    for plan in tree.plans:
+        go(plan.body, plan.name, is_caught=False)
+    waiting = list(found)
+    while waiting:
+        more = inside.get(waiting.pop(), set()) - found
+        found |= more
+        waiting += more
+    return found
 
 
 def is_told_its_end(block: Block, number: int) -> bool:

@@ -78,9 +78,15 @@ class Variables(Protocol):
 
 
 class Typer:
-    """Finds the shapes of the expressions of one statement."""
+    """Finds the shapes of the expressions of one statement.
 
-    def __init__(self, variables: Variables, report: Report, statement: Statement) -> None:
+    `is_caught` says that the plan goes on after a failure of the statement.
+    """
+
+    def __init__(
+        self, variables: Variables, report: Report, statement: Statement, is_caught: bool = False
+    ) -> None:
+        self.is_caught = is_caught
         self.variables, self.report, self.statement = variables, report, statement
         self.bound: dict[str, Shape] = {}
         self.facts: dict[Path, Shape] = {}
@@ -142,8 +148,10 @@ class Typer:
         severity: Severity = Severity.ERROR,
         fix: Fix | None = None,
     ) -> None:
-        """Note a finding at a node."""
+        """Note a finding at a node; what fails where the plan handles a failure is a warning."""
         if not self.is_quiet:
+            if self.is_caught and severity is Severity.ERROR:
+                severity = Severity.WARNING
             span = node.span
             self.report.add(code, message, self.statement, span=span, help=help_, severity=severity, fix=fix)
 

@@ -1,0 +1,248 @@
+"""Parameters of async functions that are no values: semaphores that callers hand on, and `*args`.
+
+In: the tree of a file, which is changed in place. A semaphore that is made once and handed to functions is
+made in each function that it limits; what `*args` collects is handed over as one tuple. Where a call does not
+tell what it hands over, the function stays as it is.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from callsheet.frontends.python.source import dotted, own_nodes, parameters_of, walk
+
+_SEMAPHORES: Final = frozenset({"Semaphore", "BoundedSemaphore", "Lock"})
+
+
+def settle_parameters(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
+    """Rewrite the async functions of a file that take semaphores or `*args`; whether there were any.
+
+    >>> module = ast.parse("async def f(*xs): pass\\nasync def main(): await f(1, 2)")
+    >>> settle_parameters(module, list(ast.walk(module)))
+    True
+    >>> print(ast.unparse(module.body[1]))
+    async def main():
+        await f(xs=(1, 2))
+    """
+    functions = [one for one in nodes if isinstance(one, ast.AsyncFunctionDef)]
+    has_star = any(one.args.vararg is not None for one in functions)
+    if not has_star and not any(_makes_semaphore(one) for one in nodes):
+        return False
+    names = [one.name for one in functions]
+    single = {one.name: one for one in functions if names.count(one.name) == 1}
+    calls = _calls_of(nodes, single)
+    changed = False
+    for name, function in single.items():
+        changed = _without_star(function, calls[name]) or changed
+    if any(_makes_semaphore(one) for one in nodes):
+        changed = _Semaphores(module, single, calls).settle() or changed
+    return changed
+
+
+def _makes_semaphore(node: ast.AST | None) -> bool:
+    return isinstance(node, ast.Call) and (dotted(node.func) or "").split(".")[-1] in _SEMAPHORES
+
+
+def _calls_of(
+    nodes: Iterable[ast.AST], functions: dict[str, ast.AsyncFunctionDef]
+) -> dict[str, list[ast.Call] | None]:
+    """The calls of each function; None for one that is also used as a value."""
+    found: dict[str, list[ast.Call] | None] = {name: [] for name in functions}
+    called: set[int] = set()
+    for one in nodes:
+        if isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.func.id in found:
+            called.add(id(one.func))
+            calls = found[one.func.id]
+            if calls is not None:
+                calls.append(one)
+    for one in nodes:
+        if isinstance(one, ast.Name) and one.id in found and id(one) not in called:
+            found[one.id] = None
+    return found
+
+
+def _without_star(function: ast.AsyncFunctionDef, calls: list[ast.Call] | None) -> bool:
+    """Let a function take what `*args` collects as one tuple by its name; whether it does now."""
+    star, of = function.args.vararg, function.args
+    if star is None or of.kwarg is not None or not calls:
+        return False
+    count = len(of.posonlyargs) + len(of.args)
+    if any(isinstance(one, ast.Starred) for call in calls for one in call.args[:count]):
+        return False
+    for call in calls:
+        rest = call.args[count:]
+        place = rest[0] if rest else call
+        given = ast.copy_location(ast.Tuple(rest, ast.Load()), place)
+        del call.args[count:]
+        call.keywords.append(ast.copy_location(ast.keyword(star.arg, given), place))
+    of.vararg = None
+    of.kwonlyargs.append(star)
+    of.kw_defaults.append(ast.copy_location(ast.Tuple([], ast.Load()), star))
+    return True
+
+
+class _Semaphores:
+    """Finds which parameters are semaphores, and which ones."""
+
+    def __init__(
+        self,
+        module: ast.Module,
+        functions: dict[str, ast.AsyncFunctionDef],
+        calls: dict[str, list[ast.Call] | None],
+    ) -> None:
+        self.module, self.functions, self.calls = module, functions, calls
+        self.made: dict[str, ast.Call | None] = {}
+        """The semaphores of variables by name; None for a name that is set more than once."""
+        for one in walk(module):
+            match one:
+                case (
+                    ast.Assign(targets=[ast.Name(id=name)], value=ast.Call() as value)
+                    | ast.AnnAssign(target=ast.Name(id=name), value=ast.Call() as value)
+                ) if _makes_semaphore(value):
+                    self.made[name] = None if name in self.made else value
+                case _:
+                    pass
+
+    def settle(self) -> bool:
+        """Make the semaphores where they limit; whether anything is changed."""
+        found = self._parameters()
+        limits = {place: self._limit(*place, found, frozenset()) for place in found}
+        changed = False
+        for (name, parameter), limit in limits.items():
+            if limit is not None:
+                self._make_inside(self.functions[name], parameter, limit)
+                self._take_out(name, parameter)
+                changed = True
+        return self._of_file() or changed
+
+    def _parameters(self) -> set[tuple[str, str]]:
+        """The parameters that an `async with` enters, or that are handed on as such."""
+        found: set[tuple[str, str]] = set()
+        for name, function in self.functions.items():
+            entered = {one.id for one in _entered(function)}
+            found |= {(name, one.arg) for one in parameters_of(function.args) if one.arg in entered}
+        before = -1
+        while len(found) != before:
+            before = len(found)
+            for name, function in self.functions.items():
+                own = {one.arg for one in parameters_of(function.args)}
+                for callee, parameter in list(found):
+                    for call in _calls_in(function, callee):
+                        given = self._given(call, callee, parameter)
+                        if isinstance(given, ast.Name) and given.id in own:
+                            found.add((name, given.id))
+        return {place for place in found if self._is_only_entered(*place, found)}
+
+    def _is_only_entered(self, name: str, parameter: str, found: set[tuple[str, str]]) -> bool:
+        function = self.functions[name]
+        fine = {id(one) for one in _entered(function)}
+        for callee, other in found:
+            for call in _calls_in(function, callee):
+                fine.add(id(self._given(call, callee, other)))
+        return all(
+            id(one) in fine
+            for part in function.body
+            for one in walk(part)
+            if isinstance(one, ast.Name) and one.id == parameter
+        )
+
+    def _given(self, call: ast.Call, callee: str, parameter: str) -> ast.expr | None:
+        """What a call hands over for a parameter; None if that is not plain."""
+        for word in call.keywords:
+            if word.arg == parameter:
+                return word.value
+        of = self.functions[callee].args
+        plain = [one.arg for one in (*of.posonlyargs, *of.args)]
+        number = plain.index(parameter) if parameter in plain else len(call.args)
+        if number >= len(call.args) or any(isinstance(one, ast.Starred) for one in call.args[: number + 1]):
+            return None
+        return call.args[number]
+
+    def _limit(
+        self, name: str, parameter: str, found: set[tuple[str, str]], seen: frozenset[tuple[str, str]]
+    ) -> ast.Call | None:
+        """The one semaphore that all calls hand over; None if there are several, or other values."""
+        calls = self.calls[name]
+        if not calls or (name, parameter) in seen:
+            return None
+        limits: dict[str, ast.Call] = {}
+        for call in calls:
+            given = self._given(call, name, parameter)
+            limit = given if isinstance(given, ast.Call) and _makes_semaphore(given) else None
+            if isinstance(given, ast.Name):
+                owner = next(
+                    (
+                        one
+                        for one, function in self.functions.items()
+                        if (one, given.id) in found and any(each is call for each in own_nodes(function))
+                    ),
+                    None,
+                )
+                if owner is None:
+                    limit = self.made.get(given.id)
+                else:
+                    limit = self._limit(owner, given.id, found, seen | {(name, parameter)})
+            if limit is None:
+                return None
+            limits[ast.dump(limit)] = limit
+        return next(iter(limits.values())) if len(limits) == 1 else None
+
+    def _make_inside(self, function: ast.AsyncFunctionDef, name: str, limit: ast.Call) -> None:
+        made = ast.Assign([ast.Name(name, ast.Store())], copy.deepcopy(limit))
+        first = 1 if ast.get_docstring(function, clean=False) is not None else 0
+        ast.fix_missing_locations(ast.copy_location(made, function))
+        function.body.insert(first, made)
+
+    def _take_out(self, name: str, parameter: str) -> None:
+        of = self.functions[name].args
+        for call in self.calls[name] or ():
+            given = self._given(call, name, parameter)
+            call.args = [one for one in call.args if one is not given]
+            call.keywords = [one for one in call.keywords if one.value is not given]
+        plain = [*of.posonlyargs, *of.args]
+        without = len(plain) - len(of.defaults)
+        for number, one in enumerate(plain):
+            if one.arg == parameter and number >= without:
+                del of.defaults[number - without]
+        for number, one in enumerate(of.kwonlyargs):
+            if one.arg == parameter:
+                del of.kw_defaults[number]
+        of.posonlyargs = [one for one in of.posonlyargs if one.arg != parameter]
+        of.args = [one for one in of.args if one.arg != parameter]
+        of.kwonlyargs = [one for one in of.kwonlyargs if one.arg != parameter]
+
+    def _of_file(self) -> bool:
+        """Make the semaphores of the file in the functions that enter them."""
+        changed = False
+        for one in list(self.module.body):
+            match one:
+                case (
+                    ast.Assign(targets=[ast.Name(id=name)], value=ast.Call() as value)
+                    | ast.AnnAssign(target=ast.Name(id=name), value=ast.Call() as value)
+                ) if _makes_semaphore(value) and self.made.get(name) is value:
+                    self.module.body.remove(one)
+                    for function in self.functions.values():
+                        if any(each.id == name for each in _entered(function)):
+                            self._make_inside(function, name, value)
+                    changed = True
+                case _:
+                    pass
+        return changed
+
+
+def _entered(function: ast.AsyncFunctionDef) -> Iterator[ast.Name]:
+    """The names that an `async with` of a function enters, not those of functions inside it."""
+    for one in own_nodes(function):
+        if isinstance(one, ast.AsyncWith):
+            for item in one.items:
+                if isinstance(item.context_expr, ast.Name):
+                    yield item.context_expr
+
+
+def _calls_in(function: ast.AsyncFunctionDef, callee: str) -> Iterator[ast.Call]:
+    for one in own_nodes(function):
+        if isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.func.id == callee:
+            yield one
