@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from callsheet.api.checking import NO_PROVIDERS, Providers, check_plan, idle_inputs, idle_rules
 from callsheet.api.findings import PlanError
 from callsheet.api.requirements import AgentRules, facts_of, pins_of, servers_of, wrong_tools
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, did_you_mean
 from callsheet.ir import JSON, OnInDoubt, Plan, plan_hash
 from callsheet.machine import Limits, Program, ToolFacts, compile_plan

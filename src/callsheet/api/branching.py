@@ -6,6 +6,7 @@ In: recorded runs, edits. Out: what happened, event by event; or the result of t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack, cast
 
 from callsheet.api.arguments import InDoubt, id_of_run, values_of
@@ -16,7 +17,6 @@ from callsheet.api.recorded_runs import RecordedRuns
 from callsheet.api.result import RunResult, StepLog
 from callsheet.api.run_service import ResumeTerms
 from callsheet.api.session import Session, resume_terms
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics.wrong_type import wanted, wanted_names, wrong
 from callsheet.ir import JSON, Plan
 from callsheet.lazy import deferred

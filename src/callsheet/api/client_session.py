@@ -8,11 +8,10 @@ made, with the label of all that the session has read (`machine.agents`).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from callsheet.api.admission import Equipment, Prepared
 from callsheet.api.requirements import AgentRules, facts_of, pins_of, servers_of
-from callsheet.dataclass import dataclass
 from callsheet.ir import JSON, Call, Effect, Literal, Plan, Step, plan_hash
 from callsheet.machine import Limits, ToolFacts
 from callsheet.machine.program import Loop

@@ -7,7 +7,7 @@ with the model's text and its errors; both report model usage.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, TypeAlias
 
 from callsheet.api.checking import Providers, check_plan, signatures_of
@@ -17,7 +17,6 @@ from callsheet.api.plan import Plan
 from callsheet.authoring.compiler.request import Accounting, Draft, PlanForm, Request
 from callsheet.authoring.compiler.request import Options as CompileOptions
 from callsheet.authoring.shapes import Shared, described
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source
 from callsheet.frontends.spelling import Syntax, convert_to, is_python, read_as
 from callsheet.ir import JSON, CallKind, call_kind

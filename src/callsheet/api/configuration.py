@@ -12,7 +12,7 @@ import logging
 import os
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, cast
 
@@ -22,7 +22,6 @@ from callsheet.api.planning import GraphPlanner, Planner, Replan
 from callsheet.api.requirements import AgentRules, default_data
 from callsheet.api.tools import ToolSource
 from callsheet.authoring.shapes import Shared
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics import CallsheetError, Source
 from callsheet.diagnostics.wrong_type import wanted, wanted_list, wanted_path
 from callsheet.ir import OnInDoubt

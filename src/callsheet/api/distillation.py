@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from callsheet.api.oneshot import arun
 from callsheet.api.plan import Plan
 from callsheet.authoring.distillation.plan_text import DistilledPlan, distilled
 from callsheet.authoring.distillation.recorded_calls import RecordedCall, RecordedWork, slice_of, work_in
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON, Effect
 from callsheet.ports.calls import CallContext, ToolFailed

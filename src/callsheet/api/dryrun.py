@@ -7,12 +7,11 @@ journal is used.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from callsheet.api.findings import Findings
 from callsheet.api.proving import Proof
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics import CallsheetError, did_you_mean
 from callsheet.diagnostics.wrong_type import wanted, wanted_list, wrong
 from callsheet.ir import JSON, canonical_tool_name

@@ -9,10 +9,10 @@ waits for people.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from callsheet.api.result import RunResult
-from callsheet.dataclass import dataclass
 from callsheet.ir import JSON
 from callsheet.runtime.doubt import DoubtfulCall
 from callsheet.sealing.masking import MaskedRepr

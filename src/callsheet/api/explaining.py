@@ -7,12 +7,11 @@ and their data. Nothing is executed.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from callsheet.api.named_values import lineage_in, sliced
-from callsheet.dataclass import dataclass
 from callsheet.ir import JSON, Effect
 from callsheet.ir.gc_pause import gc_paused
 from callsheet.machine import Usage

@@ -6,10 +6,9 @@ All exceptions are CallsheetErrors: they carry diagnostics, and their text is wr
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import overload
 
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics import (
     CallsheetError,
     Diagnostic,

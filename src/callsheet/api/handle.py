@@ -10,6 +10,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from copy import deepcopy
+from dataclasses import dataclass
 from types import TracebackType
 from typing import NamedTuple, TypedDict, assert_never
 
@@ -33,7 +34,6 @@ from callsheet.api.events import (
 )
 from callsheet.api.findings import RunInterrupted
 from callsheet.api.result import RunResult, StepLog, StepResult
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics import Diagnostic
 from callsheet.ir import JSON, Plan, word_of
 from callsheet.ir import Plan as Steps

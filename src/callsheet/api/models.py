@@ -6,12 +6,11 @@ import asyncio
 import inspect
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from callsheet.api.plan import Plan
 from callsheet.authoring.shapes import Shared, is_shared
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics.wrong_type import wanted_function
 from callsheet.ir import JSON
 from callsheet.ir.labels import Label, join

@@ -10,14 +10,13 @@ import os
 import re
 import warnings
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from callsheet.api.findings import Findings, PlanError
 from callsheet.api.texts import plan_of_file, plan_of_json, read_text, unreadable
 from callsheet.api.tools import ToolSource, read_tools
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source
 from callsheet.diagnostics.wrong_type import wanted, wanted_list, wanted_path, wrong
 from callsheet.frontends.spelling import Syntax as Spelling

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -20,7 +20,6 @@ from callsheet.api.models import (
 )
 from callsheet.api.plan import Plan
 from callsheet.authoring.shapes import Shared
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
 from callsheet.ir import CallKind, Order, call_kind
 from callsheet.ir import Plan as Steps

@@ -11,14 +11,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from callsheet.api.policies import SHIPPED, load_policy, policies_beside, policy_source
 from callsheet.api.policy_draft import class_assumed, written_name
 from callsheet.api.proving import NO_ASSUMPTIONS, Assumptions, Proof, prove
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics import CallsheetError, Source
 from callsheet.ir import Plan, ToolClass
 from callsheet.ir.labels import TRUSTED, UNKNOWN, Label

@@ -10,10 +10,9 @@ import json
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import NamedTuple, cast
 
-from callsheet.dataclass import dataclass
 from callsheet.ir import ToolClass, canonical_tool_name
 from callsheet.policy.builtins import BUILTINS, fold
 from callsheet.policy.tool_facts import facts_of

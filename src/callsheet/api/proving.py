@@ -8,14 +8,13 @@ would write a protected file. Nothing is called.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from ipaddress import ip_network
 from typing import Any
 
 from callsheet.api.arguments import names_of
 from callsheet.api.plan import Plan as ReadPlan
 from callsheet.api.policy_entries import bind_policy, with_hints
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source
 from callsheet.ir import Call, Plan, Step, plan_hash
 from callsheet.ir.labels import LITERAL, Label

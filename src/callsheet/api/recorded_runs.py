@@ -8,13 +8,12 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncGenerator, Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from callsheet.api.inspecting import Inspecting
 from callsheet.api.session import Session
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics.wrong_type import wanted, wanted_names, wanted_number, wanted_path
 from callsheet.ir import canonical_tool_name
 from callsheet.lazy import deferred

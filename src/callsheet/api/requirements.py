@@ -7,11 +7,10 @@ tools that need no server.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics import Diagnostic, Severity
 from callsheet.ir import JSON, Call, CallKind, Effect, OnInDoubt, Plan, Step, call_kind
 from callsheet.ir.plan import called_names

@@ -5,10 +5,9 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal, Self
 
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, render
 from callsheet.ir import JSON, Order, Plan, Step, executor_name
 from callsheet.machine import Outcome, PolicyRefusal, Refusal, Usage

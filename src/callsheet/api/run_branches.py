@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from callsheet.api.admission import Equipment, revise
 from callsheet.api.plan_changes import check_file
-from callsheet.dataclass import dataclass
 from callsheet.ir import Plan
 from callsheet.machine import Limits
 from callsheet.policy.model import Policy

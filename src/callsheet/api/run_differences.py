@@ -6,11 +6,10 @@ In: a journal and two runs. Out: a `RunDifference`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeVar
 
-from callsheet.dataclass import dataclass
 from callsheet.ir import JSON
 from callsheet.store import Journal
 from callsheet.store.runs import RunInfo

@@ -11,7 +11,7 @@ The rules of LCTL (P01 to D09) have a table of their own, `trace.lctl.rules.tabl
 
 from __future__ import annotations
 
-from callsheet.dataclass import dataclass
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

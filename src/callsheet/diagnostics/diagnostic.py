@@ -5,12 +5,10 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
 from typing import Any, NamedTuple, cast
-
-from callsheet.dataclass import dataclass
 
 
 class Span(NamedTuple):

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from callsheet import lazy
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics import Diagnostic, Severity, Span
 from callsheet.frontends.ltp import format_plan, parse
 from callsheet.frontends.ltp.words import CONTROL_SPELLINGS, is_structured

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics import Span
 from callsheet.ir import JSON
 from callsheet.ir import expr as ir_types

@@ -7,8 +7,8 @@ those from which the plan can end. Time is O(n log n); only the lists queried ca
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
-from callsheet.dataclass import dataclass
 from callsheet.ir.flow import Flow
 from callsheet.ir.graphs import dominator_tree, immediate_dominators, strong_components
 from callsheet.ir.step import Onward, Step

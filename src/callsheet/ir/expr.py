@@ -6,11 +6,10 @@ Nodes are immutable; equality ignores spans. Nothing is evaluated here.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
 
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics import Span
 
 JSON: TypeAlias = "bool | int | float | str | list[JSON] | dict[str, JSON] | None"

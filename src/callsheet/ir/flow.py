@@ -7,10 +7,9 @@ values of the variables could take.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
-from callsheet.dataclass import dataclass
 from callsheet.ir.expr import DictExpr, ListExpr, Literal, Ref, Template, Value, refs_of
 from callsheet.ir.graphs import dominator_tree
 from callsheet.ir.plan import Plan, flat

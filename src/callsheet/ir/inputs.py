@@ -11,12 +11,11 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import Any, NoReturn, assert_never, cast
 
 from callsheet import lazy
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics import Diagnostic, Severity, WordFix, did_you_mean
 from callsheet.ir.json_reader import described
 from callsheet.ir.tree import Input, SubPlan, Tree

@@ -9,10 +9,10 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from keyword import iskeyword
 from typing import TypeAlias, cast
 
-from callsheet.dataclass import dataclass
 from callsheet.ir.expr import JSON
 from callsheet.ir.operations import canonical_tool_name
 from callsheet.ir.strict_json import NotJson, read_json

@@ -8,10 +8,9 @@ times the depth of its loops.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from callsheet.dataclass import dataclass
 from callsheet.ir.tree import (
     Assign,
     Block,

@@ -8,11 +8,10 @@ new kind is a new case here that the type checker demands in each `match`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import NamedTuple, TypeAlias, assert_never
 
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics import Span
 from callsheet.ir.expr import Cast, Condition, Value
 from callsheet.ir.operations import CallKind, call_kind

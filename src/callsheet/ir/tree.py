@@ -7,11 +7,10 @@ Nodes are immutable; equality ignores spans and comments.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any, TypeAlias, TypeVar, assert_never
 
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics import Span
 from callsheet.ir import step
 from callsheet.ir.expr import JSON, Literal

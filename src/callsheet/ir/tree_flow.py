@@ -8,11 +8,10 @@ of numbers. `decides` is executed or not by the statement's own condition, and b
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple, TypeAlias, assert_never
 
-from callsheet.dataclass import dataclass
 from callsheet.ir.tree import (
     Act,
     Assign,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
-from callsheet.dataclass import dataclass
 from callsheet.ir import JSON
 from callsheet.ir.labels import Label
 from callsheet.machine.budget import Refusal

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from callsheet.dataclass import dataclass
 from callsheet.ir import JSON
 from callsheet.machine.budget import Refusal
 from callsheet.machine.usage import Usage

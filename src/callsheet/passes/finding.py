@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeAlias, cast
 
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics import Diagnostic, Severity, Span, WordFix, did_you_mean
 from callsheet.ir import JSON, Call, Effect, Plan, Step
 from callsheet.ir.flow import Flow, Place, Use, uses_of

@@ -7,12 +7,11 @@ conclusions.
 from __future__ import annotations
 
 import unicodedata
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import lru_cache
 from types import MappingProxyType
 
-from callsheet.dataclass import dataclass
 from callsheet.ir.labels import LITERAL, UNKNOWN, Label
 from callsheet.ir.operations import MODEL_OPERATIONS, canonical_tool_name
 from callsheet.policy.classes import rule_of

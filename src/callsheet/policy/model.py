@@ -6,10 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics.settings_types import check_fields
 from callsheet.ir.effects import ToolClass
 from callsheet.ir.labels import LITERAL, TRUSTED, UNKNOWN, Label

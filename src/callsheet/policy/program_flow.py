@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import lru_cache
 
-from callsheet.dataclass import dataclass
 from callsheet.policy import python_words as words
 from callsheet.policy.python_scopes import NotUnderstood, free_names, scoped
 from callsheet.policy.python_syntax import (

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, did_you_mean
 from callsheet.ir import JSON, Effect, OnInDoubt, ToolClass, canonical_tool_name, class_of_effect
 from callsheet.ir.canon import canonical_bytes

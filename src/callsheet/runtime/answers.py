@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, cast
 
-from callsheet.dataclass import dataclass
 from callsheet.ir import JSON
 from callsheet.ir.labels import read_label
 from callsheet.ir.strict_json import NotJson, read_json

@@ -12,10 +12,9 @@ import inspect
 import logging
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics import CallsheetError
 from callsheet.machine import Answered, Ask, Verdict
 from callsheet.ports.timeouts import give_up

@@ -11,12 +11,11 @@ import json
 import secrets
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from hashlib import sha256
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from callsheet.dataclass import dataclass
 from callsheet.ir.labels import Label, readers_text
 from callsheet.machine.agents.allowance import Allowance
 from callsheet.machine.agents.talk import InnerCall

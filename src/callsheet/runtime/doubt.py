@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics import did_you_mean
 from callsheet.ir import JSON, Effect, Plan
 from callsheet.machine import (

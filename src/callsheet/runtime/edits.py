@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, cast
 
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, did_you_mean
 from callsheet.frontends.dag import format_dag, parse_dag
 from callsheet.frontends.ltp import parse

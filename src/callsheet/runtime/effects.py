@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from callsheet.dataclass import dataclass
 from callsheet.ir import JSON, Effect
 from callsheet.machine.forecasting import Foreseen, is_known
 from callsheet.machine.forecasting.partial_values import is_same

@@ -9,10 +9,9 @@ placeholder. The parent's calls are only compared with them. Nothing is called.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from callsheet.dataclass import dataclass
 from callsheet.ir import JSON, Call, CallKind, Effect, Goto, Order, Plan, Replan, Respond, Step, Terminate
 from callsheet.ir.flow import flow_of
 from callsheet.machine import Ask, CallTool, Machine, Probe, RunAgent, Sleep, ToolFacts

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import takewhile
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from callsheet import lazy
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics import did_you_mean
 from callsheet.ir import JSON, Order, Plan, plan_hash
 from callsheet.ir.tree import all_statements

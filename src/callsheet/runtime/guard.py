@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TypeAlias
 
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir.labels import LITERAL, Label, join
 from callsheet.machine import (

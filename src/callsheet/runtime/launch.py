@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from secrets import token_hex
 from typing import TYPE_CHECKING, NamedTuple
 
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON, Order, Plan, plan_hash
 from callsheet.ir.graphs import Precedence

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, cast
 
-from callsheet.dataclass import dataclass
 from callsheet.ir import JSON, Plan
 from callsheet.ir.labels import LITERAL, Label, join
 from callsheet.ir.operations import CallKind

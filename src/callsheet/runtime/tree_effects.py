@@ -9,10 +9,9 @@ exact where nothing ahead changes what it reads, else a placeholder. Nothing is 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from callsheet.dataclass import dataclass
 from callsheet.ir import JSON, CallKind, Effect
 from callsheet.ir.tree import (
     Act,

@@ -8,11 +8,10 @@ after a crash, judged by the policy of the run and asked about as that says. No 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import NamedTuple
 
-from callsheet.dataclass import dataclass
 from callsheet.ir import JSON, Plan
 from callsheet.ir.expr import Literal
 from callsheet.ir.expression import Variable

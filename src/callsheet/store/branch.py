@@ -10,9 +10,9 @@ had been issued and had their effect, and their outcome is known.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from callsheet.dataclass import dataclass
 from callsheet.ir import JSON, Plan
 from callsheet.machine import CallTool, Edited, LimitsChanged, Machine, RunAgent
 from callsheet.machine.keys import parse_key

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import sha256
 from struct import Struct
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
-from callsheet.dataclass import dataclass
 from callsheet.store.errors import NotStorable
 
 if TYPE_CHECKING:

@@ -7,10 +7,9 @@ in doubt, what people are asked. How rows become events is not known here.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, assert_never
 
-from callsheet.dataclass import dataclass
 from callsheet.ir import JSON, Effect
 from callsheet.machine import (
     AgentTurn,

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any, NamedTuple, TypeAlias
 
-from callsheet.dataclass import dataclass
 from callsheet.ir import Plan
 from callsheet.machine import Edited, LimitsChanged
 from callsheet.machine.keys import place_of_key

@@ -8,10 +8,9 @@ its turn lets the plan go on. Pure.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Protocol
 
-from callsheet.dataclass import dataclass
 from callsheet.ir import JSON, Action, Plan, Step
 from callsheet.machine.keys import place_in_tree
 from callsheet.machine.notes import Note, NoteKind

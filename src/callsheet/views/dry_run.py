@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, NamedTuple
 
-from callsheet.dataclass import dataclass
 from callsheet.ir import Ending, Step, plan_hash, word_of
 from callsheet.ir.tree import Compute, Foreach, If, Invoke, Repeat, Say, recovery_of, variables_set
 from callsheet.machine.forecasting import (

@@ -10,11 +10,10 @@ import builtins
 import keyword
 import math
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 from callsheet import lazy
-from callsheet.dataclass import dataclass
 
 ANY = "Any"
 _SCALARS = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}

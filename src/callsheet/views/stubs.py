@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from callsheet.dataclass import dataclass
 from callsheet.ir import CallKind, call_kind
 from callsheet.ports.tools import ToolSpec
 from callsheet.views.python_types import (

@@ -6,10 +6,9 @@ Both say what a statement is with `describe_statement`, so their wording is the 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import NamedTuple, assert_never
 
-from callsheet.dataclass import dataclass
 from callsheet.frontends.expressions import format_expression
 from callsheet.ir.expression import Expression
 from callsheet.ir.tree import (

@@ -13,13 +13,12 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from urllib.parse import quote, urlsplit
 
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics import CallsheetError
 from callsheet.diagnostics.wrong_type import wrong
 from callsheet.ir import JSON, Effect

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, cast
 
 from callsheet.api.budget import SharedBudget
@@ -20,7 +20,6 @@ from callsheet.api.plan_tools.definitions import NAMES, description_of, mcp_tool
 from callsheet.api.plan_tools.replies import MAX_CHARACTERS, error_reply, reply_text
 from callsheet.api.result import RunResult, StepResult
 from callsheet.api.runtime import Runtime
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics import CallsheetError
 from callsheet.diagnostics.wrong_type import wanted
 from callsheet.ir import JSON, Effect, canonical_tool_name, executor_name

@@ -7,12 +7,11 @@ Calling the model is the only effect; the same answers give the same draft.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
 from callsheet.authoring.compiler.prompt import reminded, repair
 from callsheet.authoring.compiler.request import Accounting, Draft
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics import Diagnostic, Severity, Source
 from callsheet.ir import Plan
 from callsheet.machine import Fact

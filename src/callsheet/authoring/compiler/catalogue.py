@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
 from callsheet import lazy
@@ -22,7 +23,6 @@ from callsheet.authoring.compiler.goal_parts import (
     worths,
 )
 from callsheet.authoring.compiler.tool_lines import OPERATIONS, Offer, offer_of
-from callsheet.dataclass import dataclass
 from callsheet.machine import Cut, Remark
 from callsheet.ports.tools import ToolSpec
 

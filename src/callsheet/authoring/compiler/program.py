@@ -11,7 +11,7 @@ import ast
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple, cast
 
 from callsheet import lazy
@@ -22,7 +22,6 @@ from callsheet.authoring.compiler.prompt import MAX_CONTEXT, Question
 from callsheet.authoring.compiler.request import Check, Request
 from callsheet.authoring.compiler.stated import unstated
 from callsheet.authoring.compiler.tool_lines import estimate_tokens
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics import Diagnostic, Severity, Source, Span
 from callsheet.frontends.python import Signature, read_python
 from callsheet.ir import CallKind, Plan, call_kind

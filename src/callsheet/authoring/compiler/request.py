@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Literal, TypeAlias
 
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics import Diagnostic, Source
 from callsheet.ir import Plan
 from callsheet.machine import Fact, Remark

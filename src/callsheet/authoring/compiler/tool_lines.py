@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, cast
 
 from callsheet import lazy
 from callsheet.authoring.compiler.goal_parts import Fields
-from callsheet.dataclass import dataclass
 from callsheet.ir import CallKind, call_kind
 from callsheet.ports.models.prompts import one_line
 from callsheet.ports.tools import ToolSpec

@@ -12,12 +12,11 @@ import json
 import keyword
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from callsheet.authoring.distillation.explanations import Explained, Source, explain, lists_in
 from callsheet.authoring.distillation.recorded_calls import RecordedCall
-from callsheet.dataclass import dataclass
 from callsheet.ir import JSON
 
 _MOST_IN_ROUND = 4

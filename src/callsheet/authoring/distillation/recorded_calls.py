@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
-from callsheet.dataclass import dataclass
 from callsheet.ir import JSON, Effect
 from callsheet.machine.agents.actions import Finish, Unreadable, read_action
 from callsheet.machine.agents.allowance import MAX_AT_ONCE

@@ -6,10 +6,9 @@ In: a text. Out: steps, comments and diagnostics. Text that is not parsed is rep
 from __future__ import annotations
 
 import re
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from callsheet import lazy
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics import Diagnostic, Edit, Fix, Severity, Span, did_you_mean
 from callsheet.frontends.ltp.steps import USUAL_HEAD, read_step
 from callsheet.frontends.ltp.words import (

@@ -7,9 +7,9 @@ anything but `Stop`, and only after it has recorded the diagnostic that explains
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from callsheet import lazy
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics import CallsheetError, Diagnostic, Edit, Fix, Severity, Source, Span
 from callsheet.ir import Plan
 

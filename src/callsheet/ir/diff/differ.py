@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
-from callsheet.dataclass import dataclass
 from callsheet.ir.canon import on_fail_to_json
 from callsheet.ir.diff.matching import Matching, condition_key, encode, match_steps, staying, value_key
 from callsheet.ir.expr import Condition, Value

@@ -6,10 +6,9 @@ import json
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from callsheet import lazy
-from callsheet.dataclass import dataclass
 from callsheet.ir.canon import Json, action_to_json, condition_to_json, step_to_json, value_to_json
 from callsheet.ir.expr import Condition, Value
 from callsheet.ir.step import Step, word_of

@@ -11,10 +11,10 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import CodeType, FunctionType, TracebackType
 from typing import Any, Final, TypeAlias, assert_never, cast
 
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics import Span
 from callsheet.frontends.expressions.names import METHODS
 from callsheet.ir.expr import Literal

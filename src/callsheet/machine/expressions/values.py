@@ -10,12 +10,12 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sized
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import StrEnum
 from typing import Any, Final, cast
 
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics import Span
 
 DEFAULT_WORK: Final = 5_000_000

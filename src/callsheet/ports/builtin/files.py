@@ -9,13 +9,12 @@ import secrets
 import stat
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
-from callsheet.dataclass import dataclass
 from callsheet.ir import JSON, Effect
 from callsheet.machine import Cut, Fact, Remark
 from callsheet.ports.builtin.declare import TEXT, declare, text_argument

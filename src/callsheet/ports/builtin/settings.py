@@ -7,12 +7,11 @@ assembled, not during a run.
 from __future__ import annotations
 
 import os
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from callsheet import lazy
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics import CallsheetError
 from callsheet.diagnostics.settings_types import check_fields
 

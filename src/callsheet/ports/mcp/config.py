@@ -9,13 +9,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from json import JSONDecodeError, JSONDecoder
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias, TypeVar, cast
 
 from callsheet import lazy
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, Span, did_you_mean
 from callsheet.ir import Effect, OnInDoubt, ToolClass
 from callsheet.ir.inverse import Inverse, NotAnInverse, read_inverse

@@ -9,11 +9,10 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics import CallsheetError, Diagnostic
 from callsheet.ir import JSON
 from callsheet.machine import Fact, Spent

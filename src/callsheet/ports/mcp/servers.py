@@ -6,13 +6,12 @@ Frozen data, created by the reader of a configuration file.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics.settings_types import check_fields
 from callsheet.ir import Effect, OnInDoubt, ToolClass
 from callsheet.ir.inverse import Inverse

@@ -7,11 +7,9 @@ of the failure. Providers, local servers, scripts and recordings all implement i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
-
-from callsheet.dataclass import dataclass
 
 if TYPE_CHECKING:
     from callsheet.ports.models.prompts import Messages

@@ -12,10 +12,9 @@ import math
 import random
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics import CallsheetError, did_you_mean
 from callsheet.diagnostics.wrong_type import wanted
 from callsheet.ports.models.endpoint import EndpointModel

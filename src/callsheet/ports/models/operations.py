@@ -10,10 +10,10 @@ import json
 import math
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
 from callsheet import lazy
-from callsheet.dataclass import dataclass
 from callsheet.ir import JSON
 from callsheet.machine import CallModel, Fact, to_text
 from callsheet.machine.agents.allowance import MAX_ROUNDS

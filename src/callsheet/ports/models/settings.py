@@ -6,11 +6,10 @@ Pure. They name the environment variable of a key and never contain a key, so th
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics.settings_types import check_fields
 from callsheet.ports.models.model import Strength, Usage
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from callsheet.dataclass import dataclass
 from callsheet.frontends.pure_code import Place
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 import hashlib
 import inspect
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from callsheet import lazy
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics import did_you_mean
 from callsheet.diagnostics.wrong_type import wanted
 from callsheet.ir import JSON, CallKind, Effect, OnInDoubt, ToolClass, call_kind, canonical_tool_name

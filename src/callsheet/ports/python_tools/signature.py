@@ -9,10 +9,9 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, cast, get_args, get_type_hints
 
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics import CallsheetError, did_you_mean
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.python_tools.annotations import (

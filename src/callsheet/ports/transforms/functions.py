@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from typing import Any, cast
 
-from callsheet.dataclass import dataclass
 from callsheet.ir import JSON
 from callsheet.ir.linear_patterns import PatternRejected, compile_pattern
 from callsheet.machine.values import parse_json, read_number, to_text

@@ -15,6 +15,7 @@ import re
 import threading
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, cast
 
@@ -32,7 +33,6 @@ from jmespath.parser import ParsedResult, Parser
 from jmespath.visitor import Options, TreeInterpreter
 
 from callsheet import lazy
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics import did_you_mean
 from callsheet.ir import JSON
 from callsheet.machine.values import parse_json

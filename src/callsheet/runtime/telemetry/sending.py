@@ -11,13 +11,12 @@ import json
 import time
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from importlib.util import find_spec
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar, cast
 
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics import CallsheetError
 from callsheet.runtime.telemetry.target import Signal, Target
 from callsheet.version import VERSION

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 from urllib.parse import urlsplit
 
 from callsheet import lazy
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics import CallsheetError
 from callsheet.diagnostics.settings_types import check_fields
 from callsheet.diagnostics.wrong_type import wanted

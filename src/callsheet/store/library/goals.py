@@ -12,10 +12,9 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import Plan
 from callsheet.ir.plan import called_names

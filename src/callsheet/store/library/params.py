@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from callsheet import lazy
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, did_you_mean
 from callsheet.ir import JSON, DictExpr, ListExpr, Literal, Plan, Value
 from callsheet.ir.flow import flow_of, uses_of

@@ -9,11 +9,10 @@ import json
 import re
 import unicodedata
 from collections.abc import Container, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any, NamedTuple, cast
 
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics import CallsheetError
 from callsheet.diagnostics.wrong_type import wanted
 from callsheet.frontends.dag.fields import ID

@@ -7,9 +7,9 @@ facts. Errors in documents are reported, not raised.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics.wrong_type import wanted, wrong
 from callsheet.trace.lctl.confidence import (
     Effective,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics.wrong_type import wanted, wanted_list, wanted_number
 from callsheet.trace.lctl.model import Ack, Body, DebugDocument, Document, Entry, Handoff
 

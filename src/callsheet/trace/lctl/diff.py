@@ -7,10 +7,10 @@ the chain's id and shifted step numbers are ignored.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics.wrong_type import wanted
 from callsheet.trace.lctl.model import Body, Entry, Fact
 

@@ -7,10 +7,9 @@ facts, states no confidence above the effective one, and does not list facts bel
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics import did_you_mean
 from callsheet.diagnostics.wrong_type import wanted, wanted_names, wanted_number, wrong
 from callsheet.trace.lctl.check import check

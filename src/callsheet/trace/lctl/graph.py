@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics.wrong_type import wanted
 from callsheet.trace.lctl.confidence import FLAG_BELOW, Confidence, Effective, Hop, effective, wanted_hops
 from callsheet.trace.lctl.model import Body, DebugDocument, Entry, Fact

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
-
-from callsheet.dataclass import dataclass
 
 VERSION = "3.0"
 

@@ -6,10 +6,10 @@ In: the tree of a text. Out: a document whose kind and typed fields are determin
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics import Source
 from callsheet.diagnostics.wrong_type import wanted, wrong
 from callsheet.frontends.tree import Mapping as MappingNode

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from callsheet import lazy
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics.wrong_type import wanted, wanted_list
 from callsheet.trace.lctl.check import Report, check
 from callsheet.trace.lctl.confidence import (

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
 from callsheet import lazy
-from callsheet.dataclass import dataclass
 from callsheet.ir import JSON, Call, Order, Plan, Respond, Step
 from callsheet.ir.tree import Act, Assign, Compute, Foreach, Invoke, Say, Statement
 from callsheet.machine.keys import place_in_tree

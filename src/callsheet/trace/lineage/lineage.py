@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import NamedTuple
 
-from callsheet.dataclass import dataclass
 from callsheet.ir import JSON, Ending, Order, Plan, Step
 from callsheet.ir.expr import names_in
 from callsheet.machine import Awaited, Machine, Program

@@ -7,11 +7,10 @@ each write a fact. Live facts are critical; facts with a confidence below 0.40 a
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from types import MappingProxyType
 
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import SAYING, Ending, Order, Plan, Step
 from callsheet.ir.flow import Flow, flow_of, uses_of

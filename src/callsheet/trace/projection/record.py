@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import sha256
 from typing import NamedTuple
 
-from callsheet.dataclass import dataclass
 from callsheet.ir import JSON, Call, Goto, Plan, Replan, Respond, Step, Terminate, word_of
 from callsheet.machine import Result, Status, ToolFacts
 

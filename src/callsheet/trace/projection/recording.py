@@ -6,10 +6,9 @@ The journal is folded through the machine, whose notes on each step are recorded
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from callsheet import lazy
-from callsheet.dataclass import dataclass
 from callsheet.ir import JSON, Order, Plan, Step
 from callsheet.ir.flow import Place, uses_of
 from callsheet.machine.closures import compile_value

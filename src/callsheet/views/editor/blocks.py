@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics import Span
 from callsheet.ir.expression import Variable, nodes
 from callsheet.ir.tree import (

@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import groupby
 from typing import NamedTuple
 
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics import Diagnostic, Source, Span
 from callsheet.frontends.ltp.words import LABELLED, PARALLEL
 from callsheet.frontends.spelling import Syntax, read_plan_text

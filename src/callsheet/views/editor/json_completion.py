@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics import Span
 from callsheet.frontends.dag.fields import FAILURE_FIELDS, PLAN_FIELDS, STEP_FIELDS, Field
 from callsheet.frontends.values.reader import NAME

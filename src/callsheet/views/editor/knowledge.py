@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
-from callsheet.dataclass import dataclass
 from callsheet.ir import Call, CallKind, Cast, ListExpr, Literal, Step, call_kind
 from callsheet.ir.labels import Label
 from callsheet.machine.ahead.waits import StepSchedule

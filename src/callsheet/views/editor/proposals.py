@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import cast
 
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics import Span
 from callsheet.frontends.ltp.words import RECOVERY_LINE
 from callsheet.frontends.values.reader import LABEL, NAME

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from typing import Any, NamedTuple
 
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics import Span
 from callsheet.frontends.expressions.names import FUNCTIONS, VERSION_1
 from callsheet.frontends.ltp.words import CONTROL_SPELLINGS, VERSION_2

@@ -6,10 +6,9 @@ In: events, by their type, key and body. Out: `CallRecord` records, kept until t
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from callsheet.dataclass import dataclass
 from callsheet.ir import JSON
 from callsheet.machine import AgentTurn, Awaited, CallModel, CallTool, Compile, RunAgent, Spent
 from callsheet.machine.keys import attempt_key, parse_key, visit_of

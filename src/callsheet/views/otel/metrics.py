@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from callsheet.dataclass import dataclass
 from callsheet.views.otel.model import (
     AGENT_DURATION,
     MODEL_DURATION,

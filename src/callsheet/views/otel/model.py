@@ -5,11 +5,10 @@ Immutable, and independent of any telemetry library; the exporter is chosen else
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
-
-from callsheet.dataclass import dataclass
 
 Scalar: TypeAlias = "str | bool | int | float"
 Attributes: TypeAlias = "dict[str, Scalar | tuple[str, ...]]"

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
-from callsheet.dataclass import dataclass
 from callsheet.ir import JSON, CallKind, Plan, call_kind
 from callsheet.machine import AgentTurn, Awaited, CallModel, CallTool, Compile, RunAgent, Spent
 from callsheet.machine.keys import parse_key, span_id, trace_id

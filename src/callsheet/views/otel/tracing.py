@@ -7,9 +7,8 @@ same spans, whether they are read at once or while the run continues.
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
-from callsheet.dataclass import dataclass
 from callsheet.ir import JSON, Plan
 from callsheet.machine import Compile, Result, Status
 from callsheet.machine.keys import span_id, trace_id, visit_of

@@ -9,10 +9,9 @@ with a child for each attempt or item.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from callsheet.dataclass import dataclass
 from callsheet.ir import Ending, Step, word_of
 from callsheet.machine import ToolFacts
 from callsheet.machine.keys import span_id, trace_id

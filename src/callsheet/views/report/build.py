@@ -7,10 +7,9 @@ is intact). Out: a `Document`. Linear in the number of events. Sealed values sta
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from callsheet.dataclass import dataclass
 from callsheet.ir import JSON, Plan
 from callsheet.machine import Result
 from callsheet.sealing.sealer import shown

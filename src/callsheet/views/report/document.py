@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, NamedTuple, TypeAlias, cast
 
-from callsheet.dataclass import dataclass
 from callsheet.views.report.values import Shown
 
 FORMAT = 2

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TypeAlias
 
 from callsheet import lazy
-from callsheet.dataclass import dataclass
 from callsheet.ir import JSON
 
 SEALED = "[sealed k:"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from typing import Literal
 
-from callsheet.dataclass import dataclass
 from callsheet.ports.builtin.settings import BuiltinSettings
 
 

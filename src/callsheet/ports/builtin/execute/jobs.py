@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from callsheet.dataclass import dataclass
 from callsheet.ports.builtin.execute.mounts import Mounts
 from callsheet.ports.builtin.settings import BuiltinSettings
 from callsheet.ports.calls import ToolFailed

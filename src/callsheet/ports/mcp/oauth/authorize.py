@@ -12,7 +12,7 @@ import secrets
 import socket
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from urllib.parse import parse_qs, urlencode, urlsplit, urlunsplit
 
 import httpx2
@@ -20,7 +20,6 @@ from mcp.client.auth import OAuthFlowError, PKCEParameters
 from mcp.client.auth.utils import validate_authorization_response_iss
 from mcp_types import LATEST_PROTOCOL_VERSION
 
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics import CallsheetError
 from callsheet.ports.mcp.oauth.clients import Denied, client_for, tokens_for
 from callsheet.ports.mcp.oauth.discovery import AuthorizationServer, Guard, discover

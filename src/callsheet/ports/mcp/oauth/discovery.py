@@ -9,6 +9,7 @@ is one itself, with its metadata at its origin, or without any and with the endp
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from ipaddress import IPv4Address, ip_address, ip_network
 from types import TracebackType
 from typing import Any, NamedTuple
@@ -30,7 +31,6 @@ from mcp.client.auth.utils import (
 from mcp.shared.auth import OAuthMetadata, ProtectedResourceMetadata
 from mcp.shared.auth_utils import check_resource_allowed, resource_url_from_server_url
 
-from callsheet.dataclass import dataclass
 from callsheet.policy.addresses import IP, AddressRefused, AllowedHosts, Target, checked, is_public, parse_url
 from callsheet.ports.checked_http import UnknownHost, resolve, send_to
 from callsheet.ports.mcp.oauth.login_errors import not_reached, plain, unusable

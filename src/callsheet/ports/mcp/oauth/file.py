@@ -14,11 +14,10 @@ import os
 import stat
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import asdict, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from callsheet.dataclass import dataclass
 from callsheet.ir.strict_json import NotJson, read_json
 from callsheet.ports.mcp.atomic_file import replace_file
 from callsheet.ports.mcp.oauth.login_errors import bad_file

@@ -11,11 +11,10 @@ import json
 import sys
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, cast
 
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics import Diagnostic, Severity
 from callsheet.ir import Effect
 from callsheet.ports.mcp.declarations import argument_order, hinted_effect, pin_of

@@ -13,11 +13,11 @@ import os
 import stat
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir.canon import canonical_bytes
 from callsheet.ir.strict_json import NotJson, read_json

@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics import CallsheetError, did_you_mean
 
 

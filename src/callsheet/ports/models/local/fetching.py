@@ -19,10 +19,10 @@ import tempfile
 import zipfile
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
 
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics import CallsheetError
 from callsheet.ports.models.local.catalogue import LocalFile, models_folder, path_of
 

@@ -19,11 +19,10 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from callsheet.dataclass import dataclass
 from callsheet.ports.models.local.catalogue import fetched, models_folder
 from callsheet.ports.models.prompts import Messages
 

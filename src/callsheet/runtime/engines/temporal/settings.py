@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Self
 
-from callsheet.dataclass import dataclass
 from callsheet.diagnostics.settings_types import check_fields
 
 NAME = "temporal"

@@ -11,6 +11,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import cast
 
@@ -27,7 +28,6 @@ from temporalio.worker import (
     WorkflowInterceptorClassInput,
 )
 
-from callsheet.dataclass import dataclass
 from callsheet.machine.keys import MACHINE_VERSION
 from callsheet.runtime.engines.temporal.call_rules import OpenLabels
 from callsheet.runtime.engines.temporal.calls import Calls
