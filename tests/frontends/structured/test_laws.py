@@ -62,6 +62,27 @@ def comments_of(plan: Plan) -> list[str]:
     return sorted(comment for comment in found if comment)
 
 
+LINES = st.lists(
+    st.sampled_from([*'\n\n"\\$#}\t', " ", '"""', "x", "${", "\u00a0", "\r"]), min_size=1, max_size=8
+).map("".join)
+
+
+@settings(max_examples=100, deadline=None)
+@given(LINES, LINES)
+def test_a_text_of_several_lines_is_printed_as_it_will_be_read(before: str, after: str) -> None:
+    text = "".join(json.dumps(part)[1:-1].replace("$", "\\$") + "${x['a']}" for part in (before, after))
+    plan = read_structured(f'# ltp: 2\nINPUT $x: json\n?IF ($x) {{\n@A (b="{text}", c=1) > $y  # why\n}}').plan
+    assert plan is not None
+    printed = format_structured(plan)
+    again = read_structured(printed)
+    assert again.plan == plan, printed
+    assert format_structured(again.plan) == printed
+    assert comments_of(again.plan) == ["why"]
+    is_long = (before + "$" + after).strip("\n").count("\n") > 0
+    hides_blanks = " \n" in before + "$" + after
+    assert ('"""\n' in printed) >= (is_long and not hides_blanks)
+
+
 @settings(max_examples=50, deadline=None)
 @given(programs())
 def test_fast_paths_read_what_the_general_reader_reads(plan: Plan) -> None:
