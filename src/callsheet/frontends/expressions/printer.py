@@ -229,6 +229,8 @@ class _Printer:
         value = node.value
         if isinstance(value, str):
             quote = self.quotes_for(node)[0]
+            if "\\" in value and _is_raw(value, quote[0]):
+                return f"r{quote}{value}{quote}", _ATOM
             return f"{quote}{_escaped(value, quote)}{quote}", _ATOM
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             text = repr(value)
@@ -284,8 +286,13 @@ def _escaped(text: str, quote: str) -> str:
     return "".join(char if char.isprintable() else _escape(char) for char in inside)
 
 
+def _is_raw(text: str, quote: str) -> bool:
+    """Whether a text, such as a pattern with backslashes, can be written without any escape."""
+    return quote not in text and "$" not in text and not text.endswith("\\") and text.isprintable()
+
+
 def _escaped_block(text: str) -> str:
-    """The inside of a text in triple quotes: its lines, and escapes for what is not seen or means something."""
+    """The inside of a text in triple quotes: its lines, and escapes for what means something or is not seen."""
     lines = (_escaped(line, '"').replace('\\"', '"') for line in text.split("\n"))
     return "\n".join(lines).replace('"""', '""\\"')
 

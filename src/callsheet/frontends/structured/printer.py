@@ -59,6 +59,10 @@ WIDTH: Final = 110
 """The most characters of a line on which a condition and its one statement stand together."""
 
 _INDENT: Final = "  "
+_TWO_LINES: Final = 3
+"""The line feeds of a text of two lines in triple quotes."""
+_SHORT: Final = 80
+"""The most characters of a text of two lines that stays on the line of its statement."""
 _ID = lazy.pattern(ID)
 _TOOL = lazy.pattern(r"[A-Z0-9_]+")
 _RUN: Final = lazy.pattern(r"\"+|'+")
@@ -259,9 +263,7 @@ def _call(act: Act, indent: str) -> str:
     return f"@{act.tool} ({given})" if given else f"@{act.tool}"
 
 
-def _arguments(
-    positional: Iterable[Expression], named: Iterable[tuple[str, Expression]], indent: str
-) -> str:
+def _arguments(positional: Iterable[Expression], named: Iterable[tuple[str, Expression]], indent: str) -> str:
     given = [_value(value, indent) for value in positional]
     given += [f"{_argument_name(name)}={_value(value, indent)}" for name, value in named]
     return ", ".join(given)
@@ -439,12 +441,10 @@ def _expression(node: Expression) -> str:
 
 
 def _value(node: Expression, indent: str) -> str:
-    """An expression; a text of several lines goes on below its statement, as it will be read."""
-    try:
-        text = format_lines(node, indent + _INDENT)
-    except ValueError as error:
-        raise refuse("this expression", str(error)) from None
-    return _expression(node) if text is None else text
+    """An expression; a text of three lines, or of two long ones, stands below its statement."""
+    text = _expression(node)
+    lines = format_lines(node, indent + _INDENT)
+    return text if lines is None or (lines.count("\n") == _TWO_LINES and len(text) <= _SHORT) else lines
 
 
 def _name(name: str) -> str:
