@@ -66,6 +66,13 @@ def test_a_recipe_is_covered_and_means_the_same_in_both_spellings(
     assert not [(one.case.name, one.differences) for one in done.results if not one.passed]
 
 
+@pytest.mark.parametrize("path", sorted(EVERYDAY.parent.glob("*.ltp")), ids=lambda path: path.stem)
+def test_an_example_is_covered_by_its_cases(path: Path) -> None:
+    done = run_file(read_cases(path.with_suffix(".test.toml")))
+    assert not [(one.case.name, one.differences) for one in done.results if not one.passed]
+    assert done.coverage.percent == 100, done.coverage.missed
+
+
 def python_example(path: Path) -> ModuleType:
     spec = spec_from_file_location(path.stem, path)
     assert spec is not None
