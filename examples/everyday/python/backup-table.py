@@ -1,10 +1,11 @@
+import json
 from datetime import date, timedelta
 from callsheet import today
 
 
 async def main(table: str):
     """Keep a copy of a table in a file of today, and of no more than seven days"""
-    rows = await read_records(table=table)
+    rows = json.loads(await read_records(table=table))
     assert rows, f"{table} is empty: that is no backup"
     await create_directory(path="backup")
     await write_file(path=f"backup/{table}-{today()}.json", content=rows)

@@ -1,6 +1,9 @@
+import json
+
+
 async def main():
     """Find contacts that are in the table twice, by their mail address"""
-    contacts = await read_records(table="contacts")
+    contacts = json.loads(await read_records(table="contacts"))
     by_address = {
         contact.email.lower(): [other for other in contacts if other.email.lower() == contact.email.lower()]
         for contact in contacts

@@ -1,7 +1,10 @@
+import json
+
+
 # month: such as 2026-03
 async def main(month: str, budget: dict[str, float] = {}):
     """Say what a month has cost, by category, and warn where that is above its budget"""
-    expenses = await read_records(table="expenses")
+    expenses = json.loads(await read_records(table="expenses"))
     own = [expense for expense in expenses if expense.day.startswith(month)]
     assert own, f"there are no expenses of {month}"
     sums = {}

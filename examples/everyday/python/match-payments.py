@@ -1,3 +1,4 @@
+import json
 from callsheet import gather
 
 
@@ -6,6 +7,7 @@ async def main():
     invoices, payments = await gather(
         read_records(table="invoices", conditions={"state": "open"}), read_records(table="payments")
     )
+    invoices, payments = json.loads(invoices), json.loads(payments)
     open_ = {str(invoice.id): invoice.amount for invoice in invoices}
     matched = [
         payment

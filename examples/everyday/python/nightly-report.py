@@ -1,3 +1,4 @@
+import json
 from callsheet import gather, today
 
 
@@ -8,12 +9,8 @@ async def main(repository: str = "."):
         git_log(repo_path=repository, max_count=50, start_timestamp="yesterday"),
         git_status(repo_path=repository),
     )
-    titles = [f"- {ticket['title']}" for ticket in tickets]
-    await write_file(
-        path=f"reports/{today()}.md",
-        content=f"""# {len(tickets)} open tickets\n{
-            '''
-'''.join(titles)
-        }\n\n# Since yesterday\n{work}\n\n# Repository\n{state}""",
-    )
-    return f"reports/{today()}.md: {len(tickets)} open tickets."
+    titles = [f"- {ticket.title}" for ticket in json.loads(tickets)]
+    head = f"# {len(titles)} open tickets\n" + "\n".join(titles)
+    report = f"{head}\n\n# Since yesterday\n{work}\n\n# Repository\n{state}"
+    await write_file(path=f"reports/{today()}.md", content=report)
+    return f"reports/{today()}.md: {len(titles)} open tickets."

@@ -1,3 +1,4 @@
+import json
 from datetime import date, timedelta
 from callsheet import today
 
@@ -5,7 +6,7 @@ from callsheet import today
 # grace: an invoice may be this many days late
 async def main(grace: int = 7):
     """Write a reminder for each open invoice that is late"""
-    invoices = await read_records(table="invoices", conditions={"state": "open"})
+    invoices = json.loads(await read_records(table="invoices", conditions={"state": "open"}))
     late = [one for one in invoices if today() - date.fromisoformat(one.due) > timedelta(days=grace)]
     for invoice in late:
         bill = f"our invoice {invoice.id} over {invoice.amount:.2f} was due on {invoice.due}."

@@ -1,9 +1,10 @@
+import json
 from callsheet import ask_human
 
 
 async def main():
     """Order what has run low, after one question"""
-    stock = await read_records(table="stock")
+    stock = json.loads(await read_records(table="stock"))
     low = [article for article in stock if article.pieces < article.least]
     if not low:
         return "Nothing has run low."

@@ -4,14 +4,11 @@ async def main(message: str, repository: str = ".", words: list[str] = ["passwor
     added = [
         line[1:].strip()
         for line in changes.splitlines()
-        if line.startswith("+") and (not line.startswith("+++"))
+        if line.startswith("+") and not line.startswith("+++")
     ]
     assert added, "nothing is staged"
-    doubtful = [line for line in added if any((word in line for word in words))]
+    doubtful = [line for line in added if any(word in line for word in words)]
     if doubtful:
-        return f"""Not committed. Look at:\n{
-            '''
-'''.join(doubtful)
-        }"""
+        return "Not committed. Look at:\n" + "\n".join(doubtful)
     commit = await git_commit(repo_path=repository, message=message)
     return commit

@@ -1,6 +1,6 @@
 # recipes: files
 async def main(recipes: list[str]):
-    """Write one shopping list for several recipes, whose lines are like "- 200 g flour"""
+    """Write one shopping list for several recipes, whose lines are like "- 200 g flour\""""
     by_recipe = []
     for recipe in recipes:
         text = await read_file(path=recipe)

@@ -1,10 +1,11 @@
+import json
 from datetime import date, timedelta
 from callsheet import ask_human, today
 
 
 async def main():
     """Before subscriptions renew this week, ask which of them to cancel"""
-    active = await read_records(table="subscriptions", conditions={"state": "active"})
+    active = json.loads(await read_records(table="subscriptions", conditions={"state": "active"}))
     due = [
         one
         for one in active

@@ -1,10 +1,11 @@
+import json
 from datetime import date, timedelta
 
 
 # agreed: hours a week
 async def main(monday: str, agreed: float = 40.0):
     """Sum up the hours of a week by project, and say who has worked more than agreed"""
-    entries = await read_records(table="hours")
+    entries = json.loads(await read_records(table="hours"))
     first = date.fromisoformat(monday)
     projects, people = {}, {}
     for entry in entries:

@@ -1,6 +1,9 @@
+import json
+
+
 async def main(people: dict[str, str] = {"crash": "Ada", "question": "Bo", "wish": "Cy"}):
     """Give each new ticket a kind and a person, and answer nobody yet"""
-    tickets = await read_records(table="tickets", conditions={"state": "new"})
+    tickets = json.loads(await read_records(table="tickets", conditions={"state": "new"}))
     if not tickets:
         return "There are no new tickets."
     kinds = []
