@@ -14,6 +14,7 @@ from threading import Thread
 from types import ModuleType
 
 import pytest
+from scripts import recipes
 
 from callsheet import Answer, PendingAsk, Plan, Runtime
 from callsheet.apps.setup import Setup
@@ -71,6 +72,13 @@ def test_an_example_is_covered_by_its_cases(path: Path) -> None:
     done = run_file(read_cases(path.with_suffix(".test.toml")))
     assert not [(one.case.name, one.differences) for one in done.results if not one.passed]
     assert done.coverage.percent == 100, done.coverage.missed
+
+
+def test_the_page_of_everyday_plans_shows_them_all() -> None:
+    shown = [name for names in recipes.SECTIONS.values() for name in names]
+    assert sorted(shown) == [path.stem for path in PLANS]
+    kept = recipes.PAGE.read_text("utf-8")
+    assert kept == recipes.page(kept), "run `python -m scripts.recipes`"
 
 
 def python_example(path: Path) -> ModuleType:
