@@ -15,6 +15,7 @@ from types import ModuleType
 
 import pytest
 from scripts import recipes
+from tests.docs.console import File, parts_of
 
 from callsheet import Answer, PendingAsk, Plan, Runtime
 from callsheet.apps.setup import Setup
@@ -26,6 +27,8 @@ from callsheet.testing.suite import run_file
 ROOT = Path(__file__).parents[2]
 EVERYDAY = ROOT / "examples" / "everyday"
 PLANS = sorted(EVERYDAY.glob("*.ltp"))
+COOKBOOK = EVERYDAY.with_name("cookbook")
+TECHNIQUES = sorted(path for path in COOKBOOK.glob("*.*") if path.with_suffix(".test.toml").exists())
 SETUP = Setup(
     workspace=EVERYDAY,
     data=EVERYDAY,
@@ -56,15 +59,39 @@ def test_a_recipe_is_covered_and_means_the_same_in_both_spellings(
     text = path.read_text("utf-8")
     assert Plan.parse(text).to_ltp() == text
     assert 5 <= len(text.splitlines()) <= 30
+    for_both_spellings(path, declared)
+
+
+@pytest.mark.parametrize("path", TECHNIQUES, ids=lambda path: path.stem)
+def test_a_technique_is_covered_and_means_the_same_in_both_spellings(path: Path) -> None:
+    if path.suffix == ".ltp":
+        text = path.read_text("utf-8")
+        assert Plan.parse(text).to_ltp() == text
+    for_both_spellings(path, lambda _: ())
+
+
+def for_both_spellings(path: Path, declared: Callable[[Plan], Sequence[ToolSpec]]) -> None:
+    """Run the cases of a plan with it and with its Python spelling; the plan is covered by them."""
     file = read_cases(path.with_suffix(".test.toml"))
     done = run_file(file, declared)
     assert not [(one.case.name, one.differences) for one in done.results if not one.passed]
     assert done.coverage.percent == 100, done.coverage.missed
+    if path.suffix != ".ltp":
+        return
     handled = {"done_with_failures": "done"}  # a Python plan that goes on has handled the failure itself
     cases = tuple(replace(case, outcome=handled.get(case.outcome, case.outcome)) for case in file.cases)
-    in_python = replace(file, plan=EVERYDAY / "python" / f"{path.stem}.py", cases=cases)
-    done = run_file(in_python, declared)
+    done = run_file(replace(file, plan=path.parent / "python" / f"{path.stem}.py", cases=cases), declared)
     assert not [(one.case.name, one.differences) for one in done.results if not one.passed]
+
+
+def test_the_cookbook_shows_the_files_that_are_tested() -> None:
+    page = (EVERYDAY.parents[1] / "docs" / "cookbook.md").read_text("utf-8")
+    shown = {part.name: part.text for part in parts_of(page) if isinstance(part, File)}
+    there = [*COOKBOOK.glob("*.*"), *COOKBOOK.glob("python/*.py")]
+    kept = {
+        path.relative_to(COOKBOOK).as_posix(): path.read_text("utf-8") for path in there if path.is_file()
+    }
+    assert shown == {name: text for name, text in kept.items() if not name.endswith(".test.toml")}
 
 
 @pytest.mark.parametrize("path", sorted(EVERYDAY.parent.glob("*.ltp")), ids=lambda path: path.stem)

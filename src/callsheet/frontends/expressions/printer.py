@@ -292,7 +292,7 @@ def _is_raw(text: str, quote: str) -> bool:
 
 
 def _escaped_block(text: str) -> str:
-    """The inside of a text in triple quotes: its lines, and escapes for what means something or is not seen."""
+    """The inside of a text in triple quotes: its lines, with escapes for what is special or unseen."""
     lines = (_escaped(line, '"').replace('\\"', '"') for line in text.split("\n"))
     return "\n".join(lines).replace('"""', '""\\"')
 

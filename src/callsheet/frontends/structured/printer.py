@@ -421,13 +421,18 @@ def _handled(handler: Handler) -> str:
 def _retry(again: Again) -> str:
     options = [str(again.count)]
     if again.delay is not None:
-        options.append(f"delay={again.delay!r}")
+        options.append(f"delay={_number(again.delay)}")
     if again.backoff is not None:
-        options.append(f"backoff={again.backoff!r}")
+        options.append(f"backoff={_number(again.backoff)}")
     return f"@RETRY({', '.join(options)})"
 
 
 # ---------------------------------------------------------------- parts
+
+
+def _number(value: float) -> str:
+    """Seconds or a factor as people write them: 5 for 5.0."""
+    return f"{value:.0f}" if value == round(value) and abs(value) < 1e9 else repr(value)
 
 
 def _expression(node: Expression) -> str:
