@@ -37,13 +37,18 @@ FILES_BEFORE = pytest.StashKey[frozenset[Path]]()
 FILES_LEFT = pytest.StashKey[list[str]]()
 os.environ["CALLSHEET_SEAL_KEY"] = "5e" * 32  # the user's own file of keys is left alone
 BROKEN_REQUIREMENTS = {"mcp-server-sqlite": ("mcp-server-sqlite==2025.4.25", "mcp>=2.3,<3")}
+FETCH_REQUIREMENTS = ("mcp-server-fetch==2026.10.24",)
 NODE_REQUIREMENTS = {
     "@modelcontextprotocol/server-everything": "2026.8.31",
+    "@modelcontextprotocol/server-filesystem": "2026.8.31",
+    "@modelcontextprotocol/server-memory": "2026.8.31",
+    "mcp-sqlite": "1.0.9",
     "@modelcontextprotocol/inspector": "2.12.0",
     "s3rver": "3.7.1",
 }
 NODE_PROGRAMS = {
     "@modelcontextprotocol/inspector": "clients/launcher/build/index.js",
+    "mcp-sqlite": "mcp-sqlite-server.js",
     "s3rver": "bin/s3rver.js",
 }
 
@@ -162,9 +167,15 @@ def broken_server_python() -> Callable[[str], Path]:
 
 
 @pytest.fixture(scope="session")
+def fetch_server() -> Path:
+    """The command of the server that fetches pages."""
+    return _environment("mcp-server-fetch", FETCH_REQUIREMENTS).with_name("mcp-server-fetch")
+
+
+@pytest.fixture(scope="session")
 def node_server() -> Callable[[str], tuple[str, str]]:
     """The command and the script of a server package of the JavaScript registry."""
-    return lambda package: _node_package(package, "dist/index.js")
+    return lambda package: _node_package(package, NODE_PROGRAMS.get(package, "dist/index.js"))
 
 
 @pytest.fixture(scope="session")

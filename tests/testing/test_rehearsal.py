@@ -174,6 +174,14 @@ def test_coverage_of_blocks_counts_branches_items_and_failures() -> None:
     assert covered(more) == []
 
 
+def test_coverage_counts_the_items_that_a_loop_leaves_out() -> None:
+    text = "# ltp: 2\nS1: ?FOREACH ($x IN [1, 2]) {\nS2: @A (x=$x) > $a\nYIELD ($a)\n} > $all ON_FAIL SKIP\n"
+    text += 'S3: @B ON_FAIL USE ("none")\n@RESPOND ($all)'
+    never = ["S1 without items", "S3 fails for good"]
+    assert covered([{"a": 1, "b": 1}], text) == ["S1 without items", "S1 leaves failed items out", never[1]]
+    assert covered([{"a": [fails("no", times=1), gives(1)], "b": 1}], text) == never
+
+
 def test_coverage_of_steps_counts_both_sides_of_a_condition() -> None:
     text = (
         'S1: @A > $a ON_FAIL GOTO S4\nS2: ?IF ($a > 1) THEN @B > $b\nS3: @RESPOND ($a)\nS4: @RESPOND ("no")'
@@ -206,3 +214,13 @@ def test_python_plans_are_rehearsed_with_their_pure_code() -> None:
     assert done.result.ok
     lost = rehearse(Plan.parse(text, syntax="python"), {"n": 2}, fakes={"list_rows": [], "send": fails("x")})
     assert lost.answer == -1
+
+
+def test_today_and_now_are_known_in_pure_code_and_are_those_of_the_run() -> None:
+    text = (
+        "from callsheet import now, today\n\n\n"
+        "async def main():\n"
+        "    days = [today(), now().date()]\n"
+        "    return f'{today()} {days[0] == days[1]} {days[1]}'\n"
+    )
+    assert rehearse(Plan.parse(text, syntax="python")).answer == "2026-01-01 True 2026-01-01"

@@ -106,6 +106,7 @@ def _in_tree(plan: Plan) -> Iterator[Point]:
         If,
         Parallel,
         Repeat,
+        Skip,
         Try,
         all_statements,
         recovery_of,
@@ -139,7 +140,8 @@ def _in_tree(plan: Plan) -> Iterator[Point]:
             words = f"{one.id} fails and is repeated"
             yield Point(Mark(one.id, Aspect.REPEATED), Part.FAILURES, words, span)
         if recovery.remedy is not None:
-            yield Point(Mark(one.id, Aspect.FAILS), Part.FAILURES, f"{one.id} fails for good", span)
+            words = "leaves failed items out" if isinstance(recovery.remedy, Skip) else "fails for good"
+            yield Point(Mark(one.id, Aspect.FAILS), Part.FAILURES, f"{one.id} {words}", span)
         for number, handler in enumerate(recovery.handlers):
             kinds = f" with {' or '.join(handler.kinds)}" if handler.kinds else ""
             mark = Mark(one.id, Aspect.HANDLED, number)

@@ -58,6 +58,8 @@ class Walk:
         self._ids: tuple[str, ...] = ()
         self._last: dict[str, int] = {}
         """The number of the last condition of each ?IF of version 2."""
+        self._skipping: set[str] = set()
+        """The loops of version 2 that leave failed items out."""
 
     def prepare(self, program: Program) -> None:
         """Take part in the decisions of a program, which no other run may use."""
@@ -66,10 +68,15 @@ class Walk:
             self._log.lead(program)
             self._ids = tuple(code.id for code in program.steps)
         elif program.plan.tree is not None:
-            from callsheet.ir.tree import If, all_statements  # noqa: PLC0415 - only for plans with blocks
+            from callsheet.ir import tree  # noqa: PLC0415 - only for plans with blocks
 
-            every = all_statements(program.plan.tree)
-            self._last = {one.id: len(one.branches) - 1 for one in every if isinstance(one, If)}
+            for one in tree.all_statements(program.plan.tree):
+                if isinstance(one, tree.If):
+                    self._last[one.id] = len(one.branches) - 1
+                elif isinstance(one, tree.Foreach):
+                    recovery = tree.recovery_of(one)
+                    if recovery is not None and isinstance(recovery.remedy, tree.Skip):
+                        self._skipping.add(one.id)
 
     def attend(self, machine: Machine) -> None:
         """Stand between the machine of a plan with blocks and its operations."""
@@ -94,6 +101,8 @@ class Walk:
             case NoteKind.FINISHED:
                 if note.is_failure:
                     self._mark(step, Aspect.FAILS)
+            case NoteKind.FACT if step in self._skipping:
+                self._mark(step, Aspect.FAILS)
             case _:
                 pass
 

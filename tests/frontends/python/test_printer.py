@@ -122,6 +122,17 @@ def test_printed_text_is_the_one_that_a_person_would_write() -> None:
     assert printed == EXPECTED
 
 
+def test_inputs_with_defaults_stand_last_and_a_goal_may_end_in_quotes() -> None:
+    text = '# ltp: 2\n# goal: Say "hi"\nINPUT $a: int = 1\nINPUT $b: str\n'
+    text += "PLAN p ($c: int = 2, $d: int) -> int {\n  RETURN ($c + $d)\n}\n"
+    text += "CALL p (d=$a) > $e\n@RESPOND ([$b, $e])\n"
+    printed, _ = print_python(read_structured(text).require())
+    assert "async def main(b: str, a: int = 1):" in printed
+    again = plan_of(printed)
+    assert again.goal == 'Say "hi"'
+    assert [one.name for one in again.tree.inputs] == ["b", "a"]  # pyright: ignore[reportOptionalMemberAccess]
+
+
 def test_what_differs_is_said_once_with_its_place() -> None:
     text = (
         '# ltp: 2\nINPUT $a: json\nINPUT $b: json\n?IF ($a == $b) THEN NOTE ("${a}")\n@RESPOND ($a == $b)\n'

@@ -15,10 +15,11 @@ from tests.structured_plans import programs, trees
 
 from callsheet.diagnostics import CODES, render_all
 from callsheet.frontends.dag import parse_dag
+from callsheet.frontends.expressions import format_expression, read_expression
 from callsheet.frontends.structured import blocks, cursor, format_structured, read_structured
 from callsheet.frontends.structured.json_printer import format_structured_json
 from callsheet.frontends.structured.json_shapes import structured_schema
-from callsheet.ir import Plan
+from callsheet.ir import Literal, Plan
 from callsheet.ir.tree import all_statements
 
 WORDS = [
@@ -60,6 +61,37 @@ def comments_of(plan: Plan) -> list[str]:
     assert plan.tree is not None
     found = (comment for one in all_statements(plan.tree) for comment in (*one.comments, one.remark))
     return sorted(comment for comment in found if comment)
+
+
+LINES = st.lists(
+    st.sampled_from([*'\n\n"\\$#}\t', " ", '"""', "x", "${", "\u00a0", "\r"]), min_size=1, max_size=8
+).map("".join)
+
+
+@settings(max_examples=100, deadline=None)
+@given(LINES, LINES)
+def test_a_text_of_several_lines_is_printed_as_it_will_be_read(before: str, after: str) -> None:
+    text = "".join(json.dumps(part)[1:-1].replace("$", "\\$") + "${x['a']}" for part in (before, after))
+    plan = read_structured(
+        f'# ltp: 2\nINPUT $x: json\n?IF ($x) {{\n@A (b="{text}", c=1) > $y  # why\n}}'
+    ).plan
+    assert plan is not None
+    printed = format_structured(plan)
+    again = read_structured(printed)
+    assert again.plan == plan, printed
+    assert format_structured(again.plan) == printed
+    assert comments_of(again.plan) == ["why"]
+    is_long = (before + "$" + after).count("\n") > 1
+    hides_blanks = " \n" in before + "$" + after
+    assert ('"""\n' in printed) == (is_long and not hides_blanks), printed
+
+
+@given(LINES)
+def test_a_text_reads_back_as_it_was_also_where_it_is_printed_raw(text: str) -> None:
+    printed = format_expression(Literal(text))
+    assert read_expression(printed).expression == Literal(text)
+    is_pattern = "\\" in text and text.isprintable() and text[-1] != "\\" and not {'"', "$"} & set(text)
+    assert printed.startswith("r") == is_pattern
 
 
 @settings(max_examples=50, deadline=None)

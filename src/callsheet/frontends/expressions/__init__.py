@@ -2,6 +2,13 @@
 
 from callsheet.frontends.expressions.cursor import NotAnExpression
 from callsheet.frontends.expressions.parser import read_expression, read_hole
-from callsheet.frontends.expressions.printer import format_expression, format_hole
+from callsheet.frontends.expressions.printer import format_expression, format_hole, format_lines
 
-__all__ = ["NotAnExpression", "format_expression", "format_hole", "read_expression", "read_hole"]
+__all__ = [
+    "NotAnExpression",
+    "format_expression",
+    "format_hole",
+    "format_lines",
+    "read_expression",
+    "read_hole",
+]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Final, assert_never
 
+from callsheet import lazy
 from callsheet.ir.expr import Literal
 from callsheet.ir.expression import (
     Binary,
@@ -19,6 +20,7 @@ from callsheet.ir.expression import (
     Display,
     Expression,
     Field,
+    Hole,
     Index,
     Kind,
     Lambda,
@@ -64,6 +66,35 @@ def format_expression(node: Expression) -> str:
     return _Printer(()).at(node, _TERNARY)
 
 
+def format_lines(node: Expression, indent: str) -> str | None:
+    r"""A text of several lines in triple quotes, each of its lines indented; None for any other expression.
+
+    A text with blanks at the end of a line is none: nobody would see them. Raises ValueError as
+    `format_expression` does.
+
+    >>> from callsheet.frontends.expressions import read_expression
+    >>> format_lines(read_expression(r'"Dear ${$who.name},\nhello"').expression, "  ").splitlines()[1:3]
+    ['  Dear ${who.name},', '  hello']
+    """
+    match node:
+        case Text(parts=parts):
+            pass
+        case Literal(value=str(text)):
+            parts = (text,)
+        case _:
+            return None
+    seen = "".join(part if isinstance(part, str) else part.format or "$" for part in parts)
+    first, _, others = seen.partition("\n")
+    is_one_line = "\n" not in others and not (first.strip() and others.strip())
+    if is_one_line or _BLANK_END.search(seen) is not None:
+        return None
+    quotes = ("'", '"') if max(map(_text_depth, children(node)), default=0) <= 2 else ("'''", '"', "'")
+    inside = _Printer(quotes)
+    body = "".join(_escaped_block(part) if isinstance(part, str) else inside.braced(part) for part in parts)
+    lines = [f"{indent}{line}" if line else "" for line in body.split("\n")]
+    return "\n".join(['"""', *lines, f'{indent}"""'])
+
+
 def format_hole(node: Expression) -> str:
     """The text of an expression in `${ }` where any text may stand around it: a path has no `$`.
 
@@ -74,6 +105,8 @@ def format_hole(node: Expression) -> str:
 
 _QUOTES: Final = (('"',), ('"', "'"), ('"""', "'", '"'), ('"""', "'''", '"', "'"))
 """The quotes of texts inside texts, from the outermost: a text ends at the first of its own."""
+_BLANK_END: Final = lazy.pattern(r" (?:\n|\Z)")
+"""Blanks at the end of a line."""
 
 
 class _Printer:
@@ -196,6 +229,8 @@ class _Printer:
         value = node.value
         if isinstance(value, str):
             quote = self.quotes_for(node)[0]
+            if "\\" in value and _is_raw(value, quote[0]):
+                return f"r{quote}{value}{quote}", _ATOM
             return f"{quote}{_escaped(value, quote)}{quote}", _ATOM
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             text = repr(value)
@@ -210,9 +245,12 @@ class _Printer:
             if isinstance(part, str):
                 inside.append(_escaped(part, quote))
                 continue
-            spec = "" if part.format is None else f":{part.format}"
-            inside.append(f"${{{inner.hole(part.expression)}{spec}}}")
+            inside.append(inner.braced(part))
         return f"{quote}{''.join(inside)}{quote}"
+
+    def braced(self, hole: Hole) -> str:
+        spec = "" if hole.format is None else f":{hole.format}"
+        return f"${{{self.hole(hole.expression)}{spec}}}"
 
     def hole(self, node: Expression) -> str:
         """What stands in `${ }`; a path alone drops its `$`."""
@@ -246,6 +284,17 @@ def _escaped(text: str, quote: str) -> str:
     if quote[0] == "'":
         inside = inside.replace('\\"', '"').replace("'", "\\'")
     return "".join(char if char.isprintable() else _escape(char) for char in inside)
+
+
+def _is_raw(text: str, quote: str) -> bool:
+    """Whether a text, such as a pattern with backslashes, can be written without any escape."""
+    return quote not in text and "$" not in text and not text.endswith("\\") and text.isprintable()
+
+
+def _escaped_block(text: str) -> str:
+    """The inside of a text in triple quotes: its lines, with escapes for what is special or unseen."""
+    lines = (_escaped(line, '"').replace('\\"', '"') for line in text.split("\n"))
+    return "\n".join(lines).replace('"""', '""\\"')
 
 
 def _escape(char: str) -> str:

@@ -39,6 +39,7 @@ _RENAMED: Final = {
     "callable": "_cs_callable",
     "ascii": "_cs_ascii",
     "now": "_cs_now",
+    "today": "_cs_today",
 }
 _ORDERED: Final = (
     ast.List, ast.Tuple, ast.ListComp, ast.Dict, ast.DictComp, ast.Constant, ast.JoinedStr, ast.GeneratorExp,

@@ -71,6 +71,7 @@ _DATACLASSES: Final = ("dataclass", "field", "asdict", "astuple", "replace")
 _READ_DUNDERS: Final = ("__name__", "__class__", "__init__")
 _OTHER_NAMES: Final = (
     "now",
+    "today",
     "super",
     "NotImplemented",
     "Ellipsis",

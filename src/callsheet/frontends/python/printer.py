@@ -121,7 +121,7 @@ class ProgramPrinter:
 
     def _main_function(self) -> list[str]:
         lines = [one for given in self.tree.inputs for one in self._about_input(given)]
-        head = ", ".join(self._input(one) for one in self.tree.inputs)
+        head = ", ".join(self._input(one) for one in _in_order(self.tree.inputs))
         result = "" if self.tree.result is None else f" -> {self._type(self.tree.result)}"
         lines.append(f"async def {self.main}({head}){result}:")
         goal = self.plan.goal or self.plan.title
@@ -136,7 +136,7 @@ class ProgramPrinter:
                 self.remark(CHECKS, given.span)
         if one.result is not None:
             self.remark(CHECKS, one.span)
-        head = ", ".join(self._input(given) for given in one.inputs)
+        head = ", ".join(self._input(given) for given in _in_order(one.inputs))
         return [*lines, f"async def {one.name}({head}):", *self._body(one.body, is_main=False)]
 
     def _about_input(self, one: tree.Input) -> Iterator[str]:
@@ -247,5 +247,12 @@ def _main_name(of: tree.Tree) -> str:
     return "main"
 
 
+def _in_order(inputs: Iterable[tree.Input]) -> list[tree.Input]:
+    """Inputs as Python has them, those with a default last; plans are given them by name."""
+    return sorted(inputs, key=lambda one: not one.is_required)
+
+
 def _doc(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"').rstrip('"') if text else text
+    escaped = text.replace("\\", "\\\\")
+    inside = escaped.rstrip('"')
+    return inside.replace('"""', '\\"\\"\\"') + '\\"' * (len(escaped) - len(inside))

@@ -13,7 +13,7 @@ from typing import Final, assert_never
 
 from callsheet import lazy
 from callsheet.diagnostics import CallsheetError
-from callsheet.frontends.expressions import format_expression
+from callsheet.frontends.expressions import format_expression, format_lines
 from callsheet.frontends.ltp.words import VERSION_2
 from callsheet.frontends.structured.failure import is_kind
 from callsheet.frontends.structured.lines import ID, ID_RULE, RESERVED_TOOLS
@@ -59,6 +59,10 @@ WIDTH: Final = 110
 """The most characters of a line on which a condition and its one statement stand together."""
 
 _INDENT: Final = "  "
+_TWO_LINES: Final = 3
+"""The line feeds of a text of two lines in triple quotes."""
+_SHORT: Final = 80
+"""The most characters of a text of two lines that stays on the line of its statement."""
 _ID = lazy.pattern(ID)
 _TOOL = lazy.pattern(r"[A-Z0-9_]+")
 _RUN: Final = lazy.pattern(r"\"+|'+")
@@ -181,16 +185,16 @@ def _statement(statement: Statement, indent: str) -> list[str]:
         case Act():
             if statement.title is not None:
                 raise refuse(f"the title of {statement.id}", "write it as a comment")
-            head = label + _call(statement) + _into(statement.into)
+            head = label + _call(statement, indent) + _into(statement.into)
             return _with_recovery(head, statement, indent)
         case Invoke(plan=plan, named=named):
-            given = _arguments((), named)
+            given = _arguments((), named, indent)
             head = f"{label}CALL {_name(plan)} ({given}){_into(statement.into)}"
             return _with_recovery(head, statement, indent)
         case Compute():
             return _compute(label, statement, indent)
         case Let() | Assign() | Require() | Say():
-            return [f"{indent}{label}{_simple(statement)}{_remark(statement.remark)}"]
+            return [f"{indent}{label}{_simple(statement, indent)}{_remark(statement.remark)}"]
         case If():
             return _branches(label, statement, indent)
         case Foreach():
@@ -214,17 +218,17 @@ def _label(statement: Statement) -> str:
     return f"{statement.id}: "
 
 
-def _simple(statement: Let | Assign | Require | Say) -> str:
+def _simple(statement: Let | Assign | Require | Say, indent: str) -> str:
     match statement:
         case Let(name=name, value=value, type=kind):
             cast = "" if kind is None else f": {type_text(kind)}"
-            return f"LET ${_name(name)}{cast} = {_expression(value)}"
+            return f"LET ${_name(name)}{cast} = {_value(value, indent)}"
         case Assign(name=name, value=value):
-            return f"SET ${_name(name)} = {_expression(value)}"
+            return f"SET ${_name(name)} = {_value(value, indent)}"
         case Require(condition=condition, message=message):
             return f"REQUIRE ({_expression(condition)}){_message(message)}"
         case Say(word=word, values=values, kind=kind):
-            given = [_expression(value) for value in values]
+            given = [_value(value, indent) for value in values]
             if kind is not None:
                 if not is_kind(kind):
                     raise refuse(
@@ -243,10 +247,10 @@ def _message(message: Expression | None) -> str:
     return f" {text}" if is_text else f" ({text})"
 
 
-def _call(act: Act) -> str:
+def _call(act: Act, indent: str) -> str:
     if not _TOOL.fullmatch(act.tool) or act.tool in RESERVED_TOOLS:
         raise refuse(f"a call of the tool {act.tool!r}", "give the tool another name in the tool table")
-    given = _arguments(act.positional, act.named)
+    given = _arguments(act.positional, act.named, indent)
     if act.tool == "SELECT":  # a parameter stands in the query as it is
         names = "|".join(name for name, _ in act.named if name not in ("data", "query"))
         if names:
@@ -259,9 +263,9 @@ def _call(act: Act) -> str:
     return f"@{act.tool} ({given})" if given else f"@{act.tool}"
 
 
-def _arguments(positional: Iterable[Expression], named: Iterable[tuple[str, Expression]]) -> str:
-    given = [_expression(value) for value in positional]
-    given += [f"{_argument_name(name)}={_expression(value)}" for name, value in named]
+def _arguments(positional: Iterable[Expression], named: Iterable[tuple[str, Expression]], indent: str) -> str:
+    given = [_value(value, indent) for value in positional]
+    given += [f"{_argument_name(name)}={_value(value, indent)}" for name, value in named]
     return ", ".join(given)
 
 
@@ -333,7 +337,7 @@ def _short(body: Block) -> str | None:
     match statement:
         case Act() | Invoke() | Let() | Assign() | Require() | Say():
             (line,) = _statement(statement, "")
-            return line
+            return None if "\n" in line else line
         case Compute() | If() | Foreach() | Repeat() | Try() | Parallel():
             return None
     assert_never(statement)
@@ -417,13 +421,18 @@ def _handled(handler: Handler) -> str:
 def _retry(again: Again) -> str:
     options = [str(again.count)]
     if again.delay is not None:
-        options.append(f"delay={again.delay!r}")
+        options.append(f"delay={_number(again.delay)}")
     if again.backoff is not None:
-        options.append(f"backoff={again.backoff!r}")
+        options.append(f"backoff={_number(again.backoff)}")
     return f"@RETRY({', '.join(options)})"
 
 
 # ---------------------------------------------------------------- parts
+
+
+def _number(value: float) -> str:
+    """Seconds or a factor as people write them: 5 for 5.0."""
+    return f"{value:.0f}" if value == round(value) and abs(value) < 1e9 else repr(value)
 
 
 def _expression(node: Expression) -> str:
@@ -434,6 +443,13 @@ def _expression(node: Expression) -> str:
         return format_expression(node)
     except ValueError as error:
         raise refuse("this expression", str(error)) from None
+
+
+def _value(node: Expression, indent: str) -> str:
+    """An expression; a text of three lines, or of two long ones, stands below its statement."""
+    text = _expression(node)
+    lines = format_lines(node, indent + _INDENT)
+    return text if lines is None or (lines.count("\n") == _TWO_LINES and len(text) <= _SHORT) else lines
 
 
 def _name(name: str) -> str:

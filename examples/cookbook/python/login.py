@@ -1,0 +1,2 @@
+async def main(token: str):
+    return await login(token=token)
