@@ -181,6 +181,10 @@ def _print_effects(result: Compiled | CompileFailed) -> None:
     to_stderr("what the plan changes when it runs:")
     for sentence in result.effects:
         to_stderr(f"  it {sentence}")
+    if result.worlds:
+        to_stderr("in each case:")
+        for line in result.worlds.lines():
+            to_stderr(f"  {line}")
 
 
 def _write_plan(outcome: CompileOutcome, out: Path | None) -> Path | None:
