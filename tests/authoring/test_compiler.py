@@ -23,6 +23,7 @@ from callsheet.authoring.compiler.prompt import (
     MAX_CONTEXT,
     as_json,
     example_for,
+    finding_line,
     question,
     reminded,
     repair,
@@ -443,7 +444,7 @@ def test_prompt_version_changes_with_text() -> None:
     """If this fails, a text was changed: raise CARD_VERSION, then put the new pair here."""
     asked = prompt_for(Request("g", TOOLS, "c", {"v": "a text"}), options=TEXT)
     wrong = [Diagnostic("CHK040", Severity.ERROR, "no tool", help="use one", step="S1")]
-    again = repair(asked.messages, "a", wrong), reminded(asked.messages, ["b"])
+    again = repair(asked.messages, "a", map(finding_line, wrong)), reminded(asked.messages, ["b"])
     told = json.dumps([CARD, EXAMPLES, asked.messages, as_json(asked.messages), *again])
     assert (CARD_VERSION, hashlib.sha256(told.encode()).hexdigest()[:12]) == (3, "918659dddbd7")
 

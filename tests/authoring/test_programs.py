@@ -57,6 +57,41 @@ def test_right_program_of_strong_model_is_taken_unchanged_and_asked_once(goal: s
     assert all(f"async def {tool.executor}(" in prompt for tool in TOOLS)
 
 
+DOUBTED = CONDITIONAL.replace('"e-5"', '"e-77"')
+
+
+@pytest.mark.parametrize(
+    ("second", "calls_of_second"),
+    [
+        (CONDITIONAL, True),
+        (DOUBTED, False),
+        ('async def main():\n    return "I cannot."', False),  # has fewer doubts, and does nothing
+        ("async def main():\n    await nothing()", False),
+        ("", False),
+    ],
+)
+def test_small_model_is_told_findings_with_their_lines_once(second: str, *, calls_of_second: bool) -> None:
+    model = Scripted([DOUBTED, second, second], accepts=[Syntax.GBNF], strength=Strength.SMALL)
+    draft = drafted(model)
+    assert draft.plan is not None
+    assert draft.source.text.endswith(CONDITIONAL if calls_of_second else DOUBTED)
+    assert len(model.asked) == 2
+    assert model.asked[1][-2] == {"role": "assistant", "content": DOUBTED}
+    told = model.asked[1][-1]["content"]
+    assert told.startswith("That plan may not reach the goal:\n- line ")
+    assert 'await cancel_event(event_id="e-77")`: event_id=e-77: nothing that the model was told' in told
+    is_told = any(one.code == "CMP010" for one in draft.diagnostics)
+    assert is_told is not calls_of_second
+
+
+@pytest.mark.parametrize("strength", list(Strength))
+def test_findings_are_not_sent_to_strong_models_nor_without_second_look(strength: Strength) -> None:
+    options = Options(second_look=strength is Strength.STRONG)
+    model = Scripted([DOUBTED], accepts=[Syntax.GBNF], strength=strength)
+    draft = drafted(model, options=options)
+    assert (draft.accounting.calls, [one.code for one in draft.diagnostics]) == (1, ["CMP010"])
+
+
 def test_condition_in_any_words_stays_in_plan() -> None:
     """The cancellation depends on the weather, whatever word states the condition."""
     for goal in GOALS:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
-from callsheet.authoring.compiler.prompt import reminded, repair
+from callsheet.authoring.compiler.prompt import finding_line, reminded, repair
 from callsheet.authoring.compiler.request import Accounting, Draft
 from callsheet.diagnostics import Diagnostic, Severity, Source
 from callsheet.ir import Plan
@@ -33,8 +33,9 @@ NAME = "<model>"
 class Reading(NamedTuple):
     """A parsed answer: its plan, if valid, and the diagnostics.
 
-    `doubts` are reasons to doubt a valid plan: parts of the goal that it seems to leave out. `is_off_course`
-    means that its calls differ from the expected ones (see `course`).
+    `doubts` are reasons to doubt a valid plan: parts of the goal that it seems to leave out, or findings that
+    are no errors, with their places. `is_off_course` means that its calls differ from the expected ones (see
+    `course`).
     """
 
     plan: Plan | None
@@ -75,6 +76,10 @@ class Ask:
     repairs: bool = True
     placed: Callable[[Iterable[Diagnostic], Source], Iterable[Diagnostic]] | None = None
     """How errors are told to the model, which sees no places; None tells them as they are."""
+    shows_doubted: bool = False
+    """Whether a model that is asked again because of doubts sees its answer with them."""
+    is_comparable: Callable[[Plan, Plan], bool] = lambda first, second: True
+    """Whether a second plan may replace a doubted first one: one that does less has fewer doubts."""
 
 
 async def ask_model(ask: Ask, model: LanguageModel) -> Draft:
@@ -93,7 +98,7 @@ async def ask_model(ask: Ask, model: LanguageModel) -> Draft:
     elif ask.narrowed is not None and ask.constraint is not None:
         ask = replace(ask, constraint=ask.narrowed(first))
     told = first.errors if ask.placed is None else ask.placed(first.errors, first.source)
-    second = await _answered(ask, model, repair(ask.messages, first.answer, told))
+    second = await _answered(ask, model, repair(ask.messages, first.answer, map(finding_line, told)))
     second = replace(second, diagnostics=(*_about_server(first), *second.diagnostics))
     if not second.answer and first.answer:  # keep the first answer
         return replace(first, accounting=second.accounting, failure=second.failure)
@@ -104,8 +109,17 @@ async def _second_look(ask: Ask, model: LanguageModel, first: Draft) -> Draft:
     """The better of the first plan and that of a second request with reminders."""
     constraint = ask.on_course if first.is_off_course and ask.on_course is not None else ask.constraint
     again = replace(ask, accounting=first.accounting, constraint=constraint)
-    second = await _answered(again, model, reminded(ask.messages, first.doubts))
-    is_better = second.plan is not None and len(second.doubts) < len(first.doubts)
+    if ask.shows_doubted:
+        messages = repair(ask.messages, first.answer, first.doubts, doubted=True)
+    else:
+        messages = reminded(ask.messages, first.doubts)
+    second = await _answered(again, model, messages)
+    is_better = (
+        first.plan is not None
+        and second.plan is not None
+        and len(second.doubts) < len(first.doubts)
+        and ask.is_comparable(first.plan, second.plan)
+    )
     doubted = Fact("asked once more", f"{first.doubts[0]}; {_taken(second, is_better=is_better)}")
     accounting = second.accounting.with_remarks(doubted)
     return replace(second if is_better else first, accounting=accounting)

@@ -23,6 +23,7 @@ from callsheet.authoring.compiler.program import (
     MOST_OF_SMALL,
     Stubs,
     bound_names,
+    changes_something,
     fields_of,
     looks_like_program,
     no_program,
@@ -31,6 +32,7 @@ from callsheet.authoring.compiler.program import (
     program_question,
     read_program_answer,
     stubs_for,
+    with_doubts,
 )
 from callsheet.authoring.compiler.prompt import Question, as_json, question
 from callsheet.authoring.compiler.request import Accounting, Check, Draft, Options, PlanForm, Request
@@ -98,7 +100,8 @@ async def _program(request: Request, model: LanguageModel, check: Check, chosen:
     def read(text: str, _: Constraint | None) -> Reading:
         if not looks_like_program(text):
             return _in_another_syntax(text, request, check)
-        return read_program_answer(text, request, check)
+        reading = read_program_answer(text, request, check)
+        return with_doubts(reading) if is_small and chosen.second_look else reading
 
     is_small = strength is Strength.SMALL
     grammar = _grammar_of(stubs, request) if is_small else None
@@ -115,6 +118,10 @@ async def _program(request: Request, model: LanguageModel, check: Check, chosen:
         most_tokens=chosen.max_tokens or (MOST_OF_SMALL if is_small else None),
         repairs=chosen.repairs,
         placed=placed,
+        shows_doubted=True,
+        is_comparable=lambda first, second: (
+            changes_something(second, request) or not changes_something(first, request)
+        ),
     )
     return await ask_model(ask, model)
 

@@ -18,7 +18,7 @@ from callsheet import lazy
 from callsheet.authoring.compiler.asking import NAME, Reading
 from callsheet.authoring.compiler.catalogue import is_named
 from callsheet.authoring.compiler.goal_parts import scores, words_of
-from callsheet.authoring.compiler.prompt import MAX_CONTEXT, Question
+from callsheet.authoring.compiler.prompt import MAX_CONTEXT, Question, finding_line
 from callsheet.authoring.compiler.request import Check, Request
 from callsheet.authoring.compiler.stated import unstated
 from callsheet.authoring.compiler.tool_lines import estimate_tokens
@@ -433,6 +433,27 @@ def _checked(program: str, request: Request, check: Check) -> Reading:
     return Reading(None if wrong else result.plan, found, result.source)
 
 
+_DOUBTS = ("CHK130", "CHK131", "CMP010", "CMP011")
+"""What is found in a valid plan and makes it doubtful that it does what was meant."""
+
+
+def with_doubts(reading: Reading) -> Reading:
+    """The reading with its findings about what the plan does as doubts, each with its line."""
+    if reading.plan is None:
+        return reading
+    found = (one for one in reading.diagnostics if one.code in _DOUBTS)
+    return reading._replace(
+        doubts=tuple(dict.fromkeys(finding_line(one) for one in placed(found, reading.source)))
+    )
+
+
+def changes_something(plan: Plan, request: Request) -> bool:
+    """Whether a plan calls a tool that may change something."""
+    reads = {spec.name for spec in request.tools if spec.effect.only_reads}
+    called = () if plan.tree is None else acts(plan.tree)
+    return any(one.kind is CallKind.TOOL and one.tool not in reads for one in called)
+
+
 def _told(request: Request) -> Iterator[str]:
     """Everything that the model was told in which a value of the goal may stand."""
     yield request.goal
@@ -519,6 +540,7 @@ __all__ = [
     "RULES",
     "Stubs",
     "bound_names",
+    "changes_something",
     "fields_of",
     "looks_like_program",
     "no_program",
@@ -527,5 +549,6 @@ __all__ = [
     "program_question",
     "read_program_answer",
     "stubs_for",
+    "with_doubts",
     "with_imports",
 ]

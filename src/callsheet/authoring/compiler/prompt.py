@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import NamedTuple
 
 from callsheet import lazy
@@ -274,14 +275,12 @@ def as_json(messages: Messages) -> Messages:
     return [*before, {**last, "content": f"{last['content']}\n\n{_AS_JSON}"}]
 
 
-def repair(messages: Messages, answer: str, wrong: Iterable[Diagnostic]) -> Messages:
-    """The conversation that asks again, with what is wrong with the answer."""
+def repair(messages: Messages, answer: str, wrong: Iterable[str], *, doubted: bool = False) -> Messages:
+    """The conversation that asks again, with what is wrong with the answer, or `doubted` in it."""
     shown = answer if len(answer) <= MAX_ANSWER else f"{answer[:MAX_ANSWER]}… (cut here)"
-    diagnostics = list(wrong)
-    lines = [f"- {_finding(diagnostic)}" for diagnostic in diagnostics[:MAX_FINDINGS]]
-    summary = "\n".join(
-        ["That plan cannot be used:", *lines, "Write the whole plan again, without these faults."]
-    )
+    lines = [f"- {one}" for one in islice(wrong, MAX_FINDINGS)]
+    head = "That plan may not reach the goal:" if doubted else "That plan cannot be used:"
+    summary = "\n".join([head, *lines, "Write the whole plan again, without these faults."])
     if not shown.strip():  # some models reject empty messages
         *before, last = messages
         return [*before, {**last, "content": f"{last['content']}\n\n{summary}"}]
@@ -295,7 +294,8 @@ def reminded(messages: Messages, doubts: Iterable[str]) -> Messages:
     return [*before, {**last, "content": f"Mind:\n{lines}\n{last['content']}"}]
 
 
-def _finding(diagnostic: Diagnostic) -> str:
+def finding_line(diagnostic: Diagnostic) -> str:
+    """A diagnostic in one line, as a model is told it."""
     where = f"{diagnostic.step}: " if diagnostic.step else ""
     message = f"{where}{diagnostic.message}" + (f" ({diagnostic.help})" if diagnostic.help else "")
     message = " ".join(message.split())

@@ -52,9 +52,9 @@ class Options:
     `max_tools` limits how many tools the model is told about; None means as many as there is room for.
     `max_tokens` limits each answer; None leaves that to the settings of a strong model, which may think
     before it writes, and means few for a small one, which repeats itself. `constrained` False asks for plain
-    text whatever the model supports. `repairs` False asks only once. For LTP text alone: `max_steps` limits a
-    plan that is constrained by a grammar; `second_look` False asks a small model again only for an invalid
-    plan, not for one that seems to leave out parts of the goal.
+    text whatever the model supports. `repairs` False asks only once; `second_look` False asks a small model
+    again only for an invalid plan, not for one that is doubtful. `max_steps` limits LTP text that is held to
+    a grammar.
     """
 
     form: PlanForm | Literal["python", "ltp", "micro", "json"] = PlanForm.PYTHON
