@@ -212,13 +212,20 @@ class Office:
         return degrees
 
 
+_READING = ("get_", "list_", "find_", "read_")
+
+
 def _world(changes: Mapping[str, Any]) -> World:
     office = Office(changes)
     functions = [getattr(office, name) for name in vars(Office) if not name.startswith("_")]
     tools: list[Declared] = []
     for function in functions:
         spec = tool_of(function).spec
-        tools.append(Declared(spec.executor, spec.description, spec.parameters, spec.result or {}, function))
+        only_reads = spec.executor.startswith(_READING)
+        result = spec.result or {}
+        tools.append(
+            Declared(spec.executor, spec.description, spec.parameters, result, function, only_reads)
+        )
     return World(tuple(tools), lambda: json.dumps(office.state, sort_keys=True).casefold())
 
 

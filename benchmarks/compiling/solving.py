@@ -74,8 +74,9 @@ def tools_of(world: World) -> list[Tool]:
                 raise ToolFailed(f"{one.name}: {error}") from error
 
         name = canonical_tool_name(one.name)
+        effect = Effect.READ if one.only_reads else Effect.UNSAFE
         spec = ToolSpec(
-            name, one.name, one.description, one.parameters, Effect.UNSAFE, "python:world", result=one.result
+            name, one.name, one.description, one.parameters, effect, "python:world", result=one.result
         )
         return Tool(spec, handler)
 

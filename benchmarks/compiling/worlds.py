@@ -41,6 +41,8 @@ class Declared:
     parameters: Mapping[str, Any]
     result: Mapping[str, Any]
     function: Callable[..., Any]
+    only_reads: bool = False
+    """Whether it is declared to change nothing; many servers do not say."""
 
 
 @dataclass(slots=True)

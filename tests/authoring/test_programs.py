@@ -575,3 +575,34 @@ def test_failed_write_of_compiled_program_ends_run_as_failed() -> None:
     result = asyncio.run(runtime.run(made.require()))
     assert (result.ok, str(result.status)) == (False, "failed")
     assert "e-5 is locked" in str(result.error)
+
+
+# ---------------------------------------------------------------- questions
+
+ASKS = "QUESTION: Which event is meant, e-5 or e-6?"
+
+
+@pytest.mark.parametrize("answer", [ASKS, f"<think>Hm.</think>\n{ASKS}", f"```\n{ASKS}\n```"])
+def test_question_of_model_ends_compiling_and_is_not_repaired(answer: str) -> None:
+    model = Scripted([answer])
+    draft = drafted(model, "Call the event off if it rains in Bergen.")
+    assert (draft.plan, draft.question) == (None, "Which event is meant, e-5 or e-6?")
+    assert [one.code for one in draft.errors] == ["CMP012"]
+    assert draft.accounting.calls == 1
+
+
+def test_answers_of_user_are_told_with_goal_and_count_as_stated() -> None:
+    model = Scripted([CONDITIONAL])
+    goal = "Call the event off if it rains in Bergen."
+    draft = drafted(model, goal, Options(answers={"Which one, A or B?": "the one with the id e-5"}))
+    assert draft.diagnostics == ()
+    told = model.asked[0][-1]["content"]
+    assert f"{goal}\n\n(You asked: Which one, A or B?\nAnswer: the one with the id e-5)" in told
+    assert draft.plan is not None
+    assert draft.plan.goal == goal
+
+
+def test_only_strong_models_are_told_to_ask() -> None:
+    for strength in Strength:
+        rules = prompt_for(Request(GOALS[0], TOOLS), strength).messages[0]["content"]
+        assert ("QUESTION:" in rules) is (strength is Strength.STRONG)

@@ -81,6 +81,9 @@ class CompileFailed:
     text: str
     findings: Findings
     accounting: Accounting = field(repr=False)
+    question: str = ""
+    """What the model asks before it writes a plan, as no tool does it or the goal has two readings. Compile
+    the goal again with `CompileOptions(answers={question: "…"})`."""
 
     def require(self) -> Plan:
         """Raise PlanError with the findings."""
@@ -95,7 +98,13 @@ def compiled(
     has_tools = any(call_kind(name) is CallKind.TOOL for name in registry.names())
     findings = Findings((*draft.diagnostics, *(() if has_tools else (_without_tools(),))), draft.source)
     if draft.plan is None:
-        return CompileFailed(goal=goal, text=draft.answer, findings=findings, accounting=draft.accounting)
+        return CompileFailed(
+            goal=goal,
+            text=draft.answer,
+            findings=findings,
+            accounting=draft.accounting,
+            question=draft.question,
+        )
     return Compiled(
         goal=goal,
         plan=Plan(draft.plan, draft.source),

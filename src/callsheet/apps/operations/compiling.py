@@ -65,6 +65,7 @@ CompileResult = TypedDict(
         "hash": NotRequired[PlanHash],
         "near": Annotated[list[NearPlan], "plans of the library for similar goals"],
         "answer": NotRequired[Annotated[str, "the answer of the model, if it is not a plan"]],
+        "question": NotRequired[Annotated[str, "what the model asks before it writes a plan"]],
         "accounting": NotRequired[Annotated[Object, "the model calls, tokens and cost of compiling"]],
         "saved": NotRequired[SavedVersion | None],
         "diagnostics": NotRequired[list[DiagnosticRow]],
@@ -131,7 +132,9 @@ def _syntax_and_ltp(made: CompileOutcome) -> dict[str, str]:
 
 
 def _plan_or_answer(result: Compiled | CompileFailed) -> dict[str, str]:
-    return {"hash": result.require().hash} if result.ok else {"answer": result.text}
+    if isinstance(result, Compiled):
+        return {"hash": result.require().hash}
+    return {"answer": result.text} | ({"question": result.question} if result.question else {})
 
 
 async def compile_text(

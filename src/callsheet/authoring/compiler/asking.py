@@ -43,6 +43,8 @@ class Reading(NamedTuple):
     source: Source
     doubts: tuple[str, ...] = ()
     is_off_course: bool = False
+    question: str = ""
+    """What the model asks instead of writing a plan."""
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
@@ -90,7 +92,7 @@ async def ask_model(ask: Ask, model: LanguageModel) -> Draft:
     first = await _answered(ask, model, ask.messages)
     if first.plan is not None and first.doubts and ask.repairs:
         return await _second_look(ask, model, first)
-    if first.plan is not None or not ask.repairs or first.failure is not None:
+    if first.plan is not None or not ask.repairs or first.failure is not None or first.question:
         return first
     ask = replace(ask, accounting=first.accounting)
     if ask.plainly is not None and _was_unconstrained(first):
@@ -174,7 +176,7 @@ def _read(ask: Ask, completion: Completion, constraint: Constraint | None) -> Dr
     draft = Draft(
         completion.text, plan, tuple(diagnostics), reading.source, accounting, doubts=reading.doubts
     )
-    return replace(draft, is_off_course=reading.is_off_course)
+    return replace(draft, is_off_course=reading.is_off_course, question=reading.question)
 
 
 def _keeps(ask: Ask, completion: Completion) -> bool:

@@ -22,6 +22,7 @@ from callsheet.authoring.compiler.omissions import doubts_of, unnoticed_failures
 from callsheet.authoring.compiler.program import (
     MOST_OF_SMALL,
     Stubs,
+    asks,
     bound_names,
     changes_something,
     fields_of,
@@ -30,6 +31,7 @@ from callsheet.authoring.compiler.program import (
     placed,
     program_in,
     program_question,
+    question_in,
     read_program_answer,
     stubs_for,
     with_doubts,
@@ -73,7 +75,8 @@ def prompt_for(
     """The prompt for a model of this strength."""
     chosen = options or Options()
     if chosen.form == PlanForm.PYTHON:
-        return program_question(request, stubs_for(request.goal, request.tools, strength, chosen.max_tools))
+        stubs = stubs_for(request.goal, request.tools, strength, chosen.max_tools)
+        return program_question(request, stubs, strength)
     catalogue = _catalogue(request, strength, chosen)
     return question(request.goal, request.context, catalogue, request.given)
 
@@ -87,6 +90,7 @@ async def compile_goal(
     if refused is not None:
         return Draft("", None, (refused,), Source(NAME, ""), Accounting(model=model.name))
     if chosen.form == PlanForm.PYTHON:
+        request = replace(request, answers={**request.answers, **chosen.answers})
         return _headed(await _program(request, model, check, chosen))
     return _headed(await _text(request, model, check, chosen))
 
@@ -95,9 +99,12 @@ async def _program(request: Request, model: LanguageModel, check: Check, chosen:
     """The draft of a Python program; a program without errors is taken as it is."""
     strength = strength_of(model)
     stubs = stubs_for(request.goal, request.tools, strength, chosen.max_tools)
-    asked = program_question(request, stubs)
+    asked = program_question(request, stubs, strength)
 
     def read(text: str, _: Constraint | None) -> Reading:
+        question = question_in(text)
+        if question:
+            return Reading(None, (asks(question),), Source(NAME, text), question=question)
         if not looks_like_program(text):
             return _in_another_syntax(text, request, check)
         reading = read_program_answer(text, request, check)

@@ -23,13 +23,15 @@ class Request:
     """A goal, data about it, and what a plan may use.
 
     `tools` are declarations under the names by which plans call them, `given` the variables that are set
-    before the plan runs, each with a description.
+    before the plan runs, each with a description. `answers` are those of the user to questions that the model
+    asked before, by question.
     """
 
     goal: str
     tools: tuple[ToolSpec, ...]
     context: str = ""
     given: Mapping[str, str] = field(default_factory=dict[str, str])
+    answers: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 class PlanForm(StrEnum):
@@ -64,6 +66,8 @@ class Options:
     constrained: bool = True
     repairs: bool = True
     second_look: bool = True
+    answers: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The user's answers, by question, to what the model asked when the goal was compiled before (CMP012)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +141,8 @@ class Draft:
     """Parts of the goal that the plan seems to leave out."""
     is_off_course: bool = False
     """Whether its calls differ from the expected ones (see `course`)."""
+    question: str = ""
+    """What the model asks instead of writing a plan."""
 
     @property
     def unanswered(self) -> ModelFailed | None:
