@@ -577,6 +577,15 @@ def test_failed_write_of_compiled_program_ends_run_as_failed() -> None:
     assert "e-5 is locked" in str(result.error)
 
 
+def test_errors_are_told_to_the_model_in_words_of_python() -> None:
+    wrong = CONDITIONAL.replace('    if weather["rain"]', '    sky = [1, 2]\n    if sky["rain"]')
+    model = Scripted([wrong, CONDITIONAL])
+    assert drafted(model).plan is not None
+    told = model.asked[1][-1]["content"]
+    assert '`if sky["rain"]:`: sky is a list' in told
+    assert "$" not in told
+
+
 # ---------------------------------------------------------------- questions
 
 ASKS = "QUESTION: Which event is meant, e-5 or e-6?"

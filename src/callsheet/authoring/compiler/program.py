@@ -560,11 +560,19 @@ def no_program(answer: str) -> Diagnostic:
     )
 
 
+_VARIABLE = lazy.pattern(r"\$(?=[A-Za-z_])")
+"""The sign of a variable in the plan, which a program does not write."""
+
+
 def placed(diagnostics: Iterable[Diagnostic], source: Source) -> tuple[Diagnostic, ...]:
-    """Diagnostics for the model that wrote a program: each says its line."""
+    """Diagnostics for the model that wrote a program: each says its line, and variables as Python does."""
     lines = source.text.split("\n")
     told: list[Diagnostic] = []
+    is_program = looks_like_program(source.text)
     for one in diagnostics:
+        if is_program:
+            help_ = None if one.help is None else _VARIABLE.sub("", one.help)
+            one = replace(one, message=_VARIABLE.sub("", one.message), help=help_)  # noqa: PLW2901
         if one.span is None:
             told.append(one)
             continue
