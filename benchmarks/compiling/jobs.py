@@ -223,9 +223,7 @@ def _world(changes: Mapping[str, Any]) -> World:
         spec = tool_of(function).spec
         only_reads = spec.executor.startswith(_READING)
         result = spec.result or {}
-        tools.append(
-            Declared(spec.executor, spec.description, spec.parameters, result, function, only_reads)
-        )
+        tools.append(Declared(spec.executor, spec.description, spec.parameters, result, function, only_reads))
     return World(tuple(tools), lambda: json.dumps(office.state, sort_keys=True).casefold())
 
 

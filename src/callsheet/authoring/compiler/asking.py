@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
-from callsheet.authoring.compiler.prompt import finding_line, reminded, repair
+from callsheet.authoring.compiler.prompt import finding_line, repair
 from callsheet.authoring.compiler.request import Accounting, Draft
 from callsheet.diagnostics import Diagnostic, Severity, Source
 from callsheet.ir import Plan
@@ -33,16 +33,13 @@ NAME = "<model>"
 class Reading(NamedTuple):
     """A parsed answer: its plan, if valid, and the diagnostics.
 
-    `doubts` are reasons to doubt a valid plan: parts of the goal that it seems to leave out, or findings that
-    are no errors, with their places. `is_off_course` means that its calls differ from the expected ones (see
-    `course`).
+    `doubts` are reasons to doubt a valid plan: findings that are no errors, with their places.
     """
 
     plan: Plan | None
     diagnostics: tuple[Diagnostic, ...]
     source: Source
     doubts: tuple[str, ...] = ()
-    is_off_course: bool = False
     question: str = ""
     """What the model asks instead of writing a plan."""
 
@@ -60,9 +57,8 @@ Read: TypeAlias = "Callable[[str, Constraint | None], Reading]"
 class Ask:
     """A request for a plan: the conversation, the constraint on the answer, and how to parse it.
 
-    A second answer is constrained by `on_course` if the first plan was off course, and by `narrowed` of a
-    wrong first one. `plainly` is the
-    conversation to use without a constraint; `keeps` tells whether an answer satisfies the constraint.
+    A second answer is constrained by `narrowed` of a wrong first one. `plainly` is the conversation to use
+    without a constraint; `keeps` tells whether an answer satisfies the constraint.
     `most_tokens` limits each answer; `repairs` says whether to ask again after a wrong answer.
     """
 
@@ -70,7 +66,6 @@ class Ask:
     read: Read
     accounting: Accounting
     constraint: Constraint | None = None
-    on_course: Constraint | None = None
     narrowed: Callable[[Draft], Constraint | None] | None = None
     plainly: Messages | None = None
     keeps: Callable[[str], bool] | None = None
@@ -78,8 +73,6 @@ class Ask:
     repairs: bool = True
     placed: Callable[[Iterable[Diagnostic], Source], Iterable[Diagnostic]] | None = None
     """How errors are told to the model, which sees no places; None tells them as they are."""
-    shows_doubted: bool = False
-    """Whether a model that is asked again because of doubts sees its answer with them."""
     is_comparable: Callable[[Plan, Plan], bool] = lambda first, second: True
     """Whether a second plan may replace a doubted first one: one that does less has fewer doubts."""
 
@@ -108,14 +101,9 @@ async def ask_model(ask: Ask, model: LanguageModel) -> Draft:
 
 
 async def _second_look(ask: Ask, model: LanguageModel, first: Draft) -> Draft:
-    """The better of the first plan and that of a second request with reminders."""
-    constraint = ask.on_course if first.is_off_course and ask.on_course is not None else ask.constraint
-    again = replace(ask, accounting=first.accounting, constraint=constraint)
-    if ask.shows_doubted:
-        messages = repair(ask.messages, first.answer, first.doubts, doubted=True)
-    else:
-        messages = reminded(ask.messages, first.doubts)
-    second = await _answered(again, model, messages)
+    """The better of the first plan and that of a second request with what is doubtful in it."""
+    again = replace(ask, accounting=first.accounting)
+    second = await _answered(again, model, repair(ask.messages, first.answer, first.doubts, doubted=True))
     is_better = (
         first.plan is not None
         and second.plan is not None
@@ -176,7 +164,7 @@ def _read(ask: Ask, completion: Completion, constraint: Constraint | None) -> Dr
     draft = Draft(
         completion.text, plan, tuple(diagnostics), reading.source, accounting, doubts=reading.doubts
     )
-    return replace(draft, is_off_course=reading.is_off_course, question=reading.question)
+    return replace(draft, question=reading.question)
 
 
 def _keeps(ask: Ask, completion: Completion) -> bool:

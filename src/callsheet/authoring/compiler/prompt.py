@@ -18,7 +18,7 @@ from callsheet.diagnostics import Diagnostic
 from callsheet.machine import Cut, Remark
 from callsheet.ports.models.prompts import Messages, enclosed, mark_name, mark_number
 
-CARD_VERSION = 3
+CARD_VERSION = 4
 """Incremented whenever a text of a prompt changes, so that a journal tells which prompt gave a plan."""
 
 CARD = """\
@@ -285,13 +285,6 @@ def repair(messages: Messages, answer: str, wrong: Iterable[str], *, doubted: bo
         *before, last = messages
         return [*before, {**last, "content": f"{last['content']}\n\n{summary}"}]
     return [*messages, {"role": "assistant", "content": shown}, {"role": "user", "content": summary}]
-
-
-def reminded(messages: Messages, doubts: Iterable[str]) -> Messages:
-    """The same request, preceded by what an earlier answer left out."""
-    *before, last = messages
-    lines = "\n".join(f"- {doubt}" for doubt in doubts)
-    return [*before, {**last, "content": f"Mind:\n{lines}\n{last['content']}"}]
 
 
 def finding_line(diagnostic: Diagnostic) -> str:

@@ -138,9 +138,7 @@ class Draft:
     failure: ModelFailed | None = None
     """Why the model gave no answer, if it gave none."""
     doubts: tuple[str, ...] = ()
-    """Parts of the goal that the plan seems to leave out."""
-    is_off_course: bool = False
-    """Whether its calls differ from the expected ones (see `course`)."""
+    """Findings that make it doubtful that a valid plan does what was meant, with their places."""
     question: str = ""
     """What the model asks instead of writing a plan."""
 
