@@ -12,7 +12,7 @@ import ast
 import copy
 import importlib
 import json
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -41,6 +41,8 @@ class Declared:
     parameters: Mapping[str, Any]
     result: Mapping[str, Any]
     function: Callable[..., Any]
+    only_reads: bool = False
+    """Whether it is declared to change nothing; many servers do not say."""
 
 
 @dataclass(slots=True)
@@ -63,30 +65,42 @@ class World:
 
 
 @dataclass(frozen=True, slots=True)
+class Case:
+    """A way to make a world afresh, and whether the world after a run and the run's answer are right."""
+
+    world: Callable[[], World]
+    is_right: Callable[[World, str], bool]
+
+
+@dataclass(frozen=True, slots=True)
 class Task:
-    """A goal, a way to make its world afresh, and what its author's calls come to."""
+    """A goal, and the worlds in each of which its plan must do the right thing."""
 
     id: str
     goal: str
-    world: Callable[[], World]
-    gold: tuple[str, ...]
+    cases: tuple[Case, ...]
     tools: tuple[str, ...]
     """What its tools are from: tasks with the same have the same tools."""
 
-    def is_right(self, world: World) -> bool:
-        """Whether a world is as after the gold calls, and every result that those looked up was looked up."""
-        wanted = self.world()
-        _execute(self.gold, wanted)
-        if wanted.state() != world.state():
+
+def as_after(calls: tuple[str, ...], world: Callable[[], World]) -> Case:
+    """A case that is right if its world is as after these calls, and what they looked up was looked up."""
+
+    def is_right(after: World, _: str) -> bool:
+        wanted = world()
+        execute(calls, wanted)
+        if wanted.state() != after.state():
             return False
-        seen = {result for _, _, result in world.calls}
+        seen = {result for _, _, result in after.calls}
         return all(result in seen for _, _, result in wanted.calls if result not in _SAYING_NOTHING)
+
+    return Case(world, is_right)
 
 
 _SAYING_NOTHING = frozenset({"null", "{}", "[]"})
 
 
-def _execute(calls: tuple[str, ...], world: World) -> None:
+def execute(calls: Iterable[str], world: World) -> None:
     """Carry out calls as their author wrote them, with literal arguments."""
     by_name = {tool.name: tool for tool in world.tools}
     for text in calls:
@@ -116,7 +130,8 @@ def bfcl_tasks() -> Iterator[Task]:
         goal = "\n".join(message["content"] for message in row["question"][0])
         if gold:
             tools = tuple(row["involved_classes"])
-            yield Task(row["id"], goal, lambda row=row: _bfcl_world(data, row), gold, tools)
+            case = as_after(gold, lambda row=row: _bfcl_world(data, row))
+            yield Task(row["id"], goal, (case,), tools)
 
 
 def _bfcl_world(data: Path, row: Mapping[str, Any]) -> World:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from callsheet.frontends.export import CourseStep, ExportOptions, Form, ToolShape
+from callsheet.frontends.export import ExportOptions, Form, ToolShape
 from callsheet.ir.operations import AGENT_OPERATIONS, MODEL_OPERATIONS, TRANSFORMS
 from callsheet.passes.finding import ToolSignature
 from callsheet.ports.transforms.tools import literal_check, transform_tools
@@ -98,17 +98,6 @@ VARIANTS = {
     ),
     "jumps": ExportOptions(
         form=Form.CANONICAL, max_steps=9, min_results=2, jumps=True, replans=True, paths=False, loops=False
-    ),
-    "on a course": ExportOptions(
-        max_steps=5,
-        min_results=3,
-        operations=OPERATIONS,
-        groups=True,
-        course=(
-            CourseStep(frozenset({"LIST_ISSUES", "LIST_FILES"})),
-            CourseStep(frozenset({"SEND"}), is_each=True),
-            CourseStep(frozenset({"LOG", "LLM_SUMMARIZE"})),
-        ),
     ),
     "plain calls": ExportOptions(
         max_steps=4,

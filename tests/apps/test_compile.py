@@ -332,3 +332,34 @@ def test_compiled_plan_that_writes_policy_is_refused(home):
     line = ("compile", "Write x to p.toml", "--model", "model.py:ask", "--policy", "p.toml")
     done = home(*line)
     assert (done.exit_code, "POL" in done.stderr) == (2, True), done.stderr
+
+
+ASKS = "QUESTION: Which of the two sums?"
+
+
+def test_question_fails_with_its_words_where_nobody_can_answer(home):
+    home.write("answers.json", json.dumps([ASKS, GOOD]))
+    done = home(*LINE)
+    assert (done.exit_code, len(asked(home))) == (2, 1)
+    assert "CMP012: the model asks before it writes a plan: Which of the two sums?" in done.stderr
+    home.write("answers.json", json.dumps([ASKS, ASKS]))
+    done = home(*LINE, "--json")
+    told = json.loads(done.stdout)
+    assert (told["ok"], told["question"]) == (False, "Which of the two sums?")
+
+
+def test_question_is_answered_at_the_terminal_and_the_goal_compiled_again(home, monkeypatch):
+    monkeypatch.setattr("callsheet.apps.cli.compile.is_terminal", lambda _: True)
+    home.write("answers.json", json.dumps([ASKS, GOOD]))
+    done = home(*LINE, stdin="the first one\n")
+    assert (done.exit_code, done.stdout) == (0, TEXT)
+    assert "the model asks before it writes a plan:\n  Which of the two sums?" in done.stderr
+    assert "(You asked: Which of the two sums?\nAnswer: the first one)" in asked(home)[1][-1]["content"]
+
+
+def test_empty_answer_at_the_terminal_stops(home, monkeypatch):
+    monkeypatch.setattr("callsheet.apps.cli.compile.is_terminal", lambda _: True)
+    home.write("answers.json", json.dumps([ASKS, GOOD]))
+    done = home(*LINE, stdin="\n")
+    assert (done.exit_code, len(asked(home))) == (2, 1)
+    assert "CMP012" in done.stderr

@@ -57,6 +57,41 @@ def test_right_program_of_strong_model_is_taken_unchanged_and_asked_once(goal: s
     assert all(f"async def {tool.executor}(" in prompt for tool in TOOLS)
 
 
+DOUBTED = CONDITIONAL.replace('"e-5"', '"e-77"')
+
+
+@pytest.mark.parametrize(
+    ("second", "calls_of_second"),
+    [
+        (CONDITIONAL, True),
+        (DOUBTED, False),
+        ('async def main():\n    return "I cannot."', False),  # has fewer doubts, and does nothing
+        ("async def main():\n    await nothing()", False),
+        ("", False),
+    ],
+)
+def test_small_model_is_told_findings_with_their_lines_once(second: str, *, calls_of_second: bool) -> None:
+    model = Scripted([DOUBTED, second, second], accepts=[Syntax.GBNF], strength=Strength.SMALL)
+    draft = drafted(model)
+    assert draft.plan is not None
+    assert draft.source.text.endswith(CONDITIONAL if calls_of_second else DOUBTED)
+    assert len(model.asked) == 2
+    assert model.asked[1][-2] == {"role": "assistant", "content": DOUBTED}
+    told = model.asked[1][-1]["content"]
+    assert told.startswith("That plan may not reach the goal:\n- line ")
+    assert 'await cancel_event(event_id="e-77")`: event_id=e-77: nothing that the model was told' in told
+    is_told = any(one.code == "CMP010" for one in draft.diagnostics)
+    assert is_told is not calls_of_second
+
+
+@pytest.mark.parametrize("strength", list(Strength))
+def test_findings_are_not_sent_to_strong_models_nor_without_second_look(strength: Strength) -> None:
+    options = Options(second_look=strength is Strength.STRONG)
+    model = Scripted([DOUBTED], accepts=[Syntax.GBNF], strength=strength)
+    draft = drafted(model, options=options)
+    assert (draft.accounting.calls, [one.code for one in draft.diagnostics]) == (1, ["CMP010"])
+
+
 def test_condition_in_any_words_stays_in_plan() -> None:
     """The cancellation depends on the weather, whatever word states the condition."""
     for goal in GOALS:
@@ -540,3 +575,43 @@ def test_failed_write_of_compiled_program_ends_run_as_failed() -> None:
     result = asyncio.run(runtime.run(made.require()))
     assert (result.ok, str(result.status)) == (False, "failed")
     assert "e-5 is locked" in str(result.error)
+
+
+def test_errors_are_told_to_the_model_in_words_of_python() -> None:
+    wrong = CONDITIONAL.replace('    if weather["rain"]', '    sky = [1, 2]\n    if sky["rain"]')
+    model = Scripted([wrong, CONDITIONAL])
+    assert drafted(model).plan is not None
+    told = model.asked[1][-1]["content"]
+    assert '`if sky["rain"]:`: sky is a list' in told
+    assert "$" not in told
+
+
+# ---------------------------------------------------------------- questions
+
+ASKS = "QUESTION: Which event is meant, e-5 or e-6?"
+
+
+@pytest.mark.parametrize("answer", [ASKS, f"<think>Hm.</think>\n{ASKS}", f"```\n{ASKS}\n```"])
+def test_question_of_model_ends_compiling_and_is_not_repaired(answer: str) -> None:
+    model = Scripted([answer])
+    draft = drafted(model, "Call the event off if it rains in Bergen.")
+    assert (draft.plan, draft.question) == (None, "Which event is meant, e-5 or e-6?")
+    assert [one.code for one in draft.errors] == ["CMP012"]
+    assert draft.accounting.calls == 1
+
+
+def test_answers_of_user_are_told_with_goal_and_count_as_stated() -> None:
+    model = Scripted([CONDITIONAL])
+    goal = "Call the event off if it rains in Bergen."
+    draft = drafted(model, goal, Options(answers={"Which one, A or B?": "the one with the id e-5"}))
+    assert draft.diagnostics == ()
+    told = model.asked[0][-1]["content"]
+    assert f"{goal}\n\n(You asked: Which one, A or B?\nAnswer: the one with the id e-5)" in told
+    assert draft.plan is not None
+    assert draft.plan.goal == goal
+
+
+def test_only_strong_models_are_told_to_ask() -> None:
+    for strength in Strength:
+        rules = prompt_for(Request(GOALS[0], TOOLS), strength).messages[0]["content"]
+        assert ("QUESTION:" in rules) is (strength is Strength.STRONG)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from callsheet.api.checking import Providers, check_plan, signatures_of
 from callsheet.api.findings import Findings, PlanError
@@ -26,6 +26,9 @@ from callsheet.machine import Compile, Spent
 from callsheet.ports.calls import CallContext
 from callsheet.ports.models.model import LanguageModel
 from callsheet.ports.tools import Registry, ToolSpec
+
+if TYPE_CHECKING:
+    from callsheet.api.worlds import Worlds
 
 __all__ = ["CompileFailed", "CompileOptions", "Compiled", "Verify"]
 
@@ -57,6 +60,8 @@ class Compiled:
     answer: str = field(repr=False)
     accounting: Accounting = field(repr=False)
     effects: tuple[str, ...] = ()
+    worlds: Worlds | None = None
+    """What a plan with blocks changes with each condition true and false."""
 
     def require(self) -> Plan:
         """The plan; `CompileFailed.require` raises instead."""
@@ -76,6 +81,9 @@ class CompileFailed:
     text: str
     findings: Findings
     accounting: Accounting = field(repr=False)
+    question: str = ""
+    """What the model asks before it writes a plan, as no tool does it or the goal has two readings. Compile
+    the goal again with `CompileOptions(answers={question: "…"})`."""
 
     def require(self) -> Plan:
         """Raise PlanError with the findings."""
@@ -90,11 +98,18 @@ def compiled(
     has_tools = any(call_kind(name) is CallKind.TOOL for name in registry.names())
     findings = Findings((*draft.diagnostics, *(() if has_tools else (_without_tools(),))), draft.source)
     if draft.plan is None:
-        return CompileFailed(goal=goal, text=draft.answer, findings=findings, accounting=draft.accounting)
+        return CompileFailed(
+            goal=goal,
+            text=draft.answer,
+            findings=findings,
+            accounting=draft.accounting,
+            question=draft.question,
+        )
     return Compiled(
         goal=goal,
         plan=Plan(draft.plan, draft.source),
         effects=effects_of(draft.plan, draft.source, registry),
+        worlds=worlds_in(draft.plan, draft.source, registry),
         text=draft.source.text,
         findings=findings,
         answer=draft.answer,
@@ -120,6 +135,16 @@ def effects_of(plan: Steps, source: Source, registry: Registry) -> tuple[str, ..
         return source.text[node.span.start : node.span.end]
 
     return tuple(sentences(consequences(plan.tree, signatures_of(plan, registry), said)))
+
+
+def worlds_in(plan: Steps, source: Source, registry: Registry) -> Worlds | None:
+    """What a plan changes with each condition true and false, foreseen without calling anything."""
+    if plan.tree is None:
+        return None
+    from callsheet.api.dryrun import dry_run_of  # noqa: PLC0415 - only where a plan was made
+    from callsheet.api.requirements import facts_of  # noqa: PLC0415 - as above
+
+    return dry_run_of(plan, facts_of(plan, registry), {}, {}, source=source).worlds()
 
 
 _SYNTAXES = {PlanForm.MICRO: Syntax.MICRO, PlanForm.JSON: Syntax.DAG}

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from callsheet.api.findings import Findings
 from callsheet.api.proving import Proof
-from callsheet.diagnostics import CallsheetError, did_you_mean
+from callsheet.diagnostics import CallsheetError, Source, did_you_mean
 from callsheet.diagnostics.wrong_type import wanted, wanted_list, wrong
 from callsheet.ir import JSON, canonical_tool_name
 from callsheet.ir import Plan as Steps
@@ -24,6 +24,9 @@ from callsheet.policy.calls import CODES, Duty
 from callsheet.ports.models.operations import expected_use
 from callsheet.ports.transforms import work_out
 from callsheet.views.dry_run import PolicyVerdict, Remark, RemarkKind
+
+if TYPE_CHECKING:
+    from callsheet.api.worlds import Worlds
 
 NeedsApproval: TypeAlias = "Callable[[str], bool] | Iterable[str]"
 """Which tools need a person's approval: their names, or a predicate on the canonical name."""
@@ -43,6 +46,13 @@ class DryRun:
     price: float | None = None
     findings: Findings = field(default_factory=Findings)
     proof: Proof | None = None
+    cases: Callable[[], Worlds] | None = field(default=None, repr=False, compare=False)
+
+    def worlds(self) -> Worlds:
+        """What is changed with each condition true and false; empty for plans without blocks."""
+        from callsheet.api.worlds import Worlds  # noqa: PLC0415 - as in `dry_run_of`
+
+        return Worlds() if self.cases is None else self.cases()
 
     def under(self, proof: Proof) -> DryRun:
         """This dry run with the proof, and the calls marked for which the policy requires approval."""
@@ -121,8 +131,11 @@ def dry_run_of(
     needs_approval: NeedsApproval = (),
     price: float | None = None,
     findings: Findings | None = None,
+    source: Source | None = None,
 ) -> DryRun:
     """The dry run of a plan that has passed the checks.
+
+    With the `source` of a Python plan, its conditions are told in its own words.
 
     Raises CallsheetError: RUN040 for a result assumed of a step that does not exist or calls nothing, and
     whatever `compile_plan` raises.
@@ -137,7 +150,13 @@ def dry_run_of(
         needs_approval=_predicate(needs_approval),
     )
     forecast = foresee(plan, inputs, knowledge)
-    return DryRun(forecast, totals_of(forecast), price, findings or Findings())
+
+    def cases() -> Worlds:
+        from callsheet.api.worlds import worlds_of  # noqa: PLC0415 - only where asked for
+
+        return worlds_of(plan, lambda one: foresee(one, inputs, knowledge), facts, source)
+
+    return DryRun(forecast, totals_of(forecast), price, findings or Findings(), cases=cases)
 
 
 def either(rules: Iterable[str], more: NeedsApproval) -> Callable[[str], bool]:

@@ -265,7 +265,7 @@ class PlanChecks:
         findings.raise_for_errors()
         facts = facts_of(plan.ir, self._tools.registry, agents=self._config.agents)
         asks = dryrun.either(self._config.approve, needs_approval)
-        forecast = dryrun.dry_run_of(plan.ir, facts, inputs, assumed, asks, price, findings)
+        forecast = dryrun.dry_run_of(plan.ir, facts, inputs, assumed, asks, price, findings, plan.source)
         if self._config.policy is None:
             return forecast
         about_run = proving.Assumptions(inputs=inputs, left=self.stored_labels())

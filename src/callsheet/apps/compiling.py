@@ -124,6 +124,7 @@ class GoalRequest:
     form: PlanForm = PlanForm.PYTHON
     library: PlanLibrary | None = None
     accept: Callable[[LibraryMatch], bool] = lambda _: False
+    answers: Mapping[str, str] = field(default_factory=dict[str, str])
     terms: ProofTerms | None = None
 
 
@@ -147,7 +148,7 @@ async def compile_with_toolbox(
     registry, goal, terms = toolbox.registry, request.goal, request.terms
     prove_plan = None if terms is None else await asyncio.to_thread(_proving, terms, setup, registry)
     told = toolbox.diagnostics
-    if request.library is not None and not request.context:
+    if request.library is not None and not request.context and not request.answers:
         match, unused = await asyncio.to_thread(
             _match_in_library, request.library, goal, registry, request.accept
         )
@@ -167,7 +168,7 @@ async def compile_with_toolbox(
         registry,
         ALL_PROVIDERS,
         verify=verify,
-        options=Options(form=request.form),
+        options=Options(form=request.form, answers=request.answers),
     )
     result = compiled(goal, draft, registry, request.form)
     pins = pins_for_library(result.plan.ir, registry) if isinstance(result, Compiled) else {}

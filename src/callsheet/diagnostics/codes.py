@@ -272,6 +272,7 @@ CODES: dict[str, Code] = _table(
     CMP009="a call whose failure would not be noticed",
     CMP010="a value that nobody stated",
     CMP011="a plan that calls nothing",
+    CMP012="a question of the model before it writes a plan",
     GRM001="an answer that is not a flat plan",
     GRM002="an invalid argument in a flat plan",
     GRM010="a jump to an unknown step in a flat plan",

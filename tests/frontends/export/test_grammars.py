@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from tests.frontends.export.covered import MOST_STEPS, covered_plans
 
 from callsheet.frontends.export import (
-    CourseStep,
     ExportOptions,
     Form,
     ToolShape,
@@ -29,7 +28,7 @@ from callsheet.frontends.export.operations import OPERATIONS as SHAPES
 from callsheet.frontends.export.rules import Chars
 from callsheet.frontends.export.scope import Rules, Scope
 from callsheet.frontends.ltp import format_plan, parse
-from callsheet.ir import Call, Goto, Plan
+from callsheet.ir import Goto, Plan
 from callsheet.ir.operations import AGENT_OPERATIONS, MODEL_OPERATIONS
 from callsheet.passes import check
 from callsheet.passes.finding import OPERATIONS as KNOWN
@@ -72,17 +71,6 @@ def test_random_sentences_parse_and_have_no_errors(variant: str, matchers: Mappi
         found = check(result.plan, tools=signatures(), inputs=options.given)
         assert not [d for d in found if d.is_error or d.code in ("CHK001", "CHK002")], text
         assert matchers[variant].refused_at(text) is None, text
-
-
-def test_sentences_on_course_make_exactly_its_calls_in_order() -> None:
-    options = VARIANTS["on a course"]
-    sentences = Sentences(plan_grammar(TOOLS, options), Random(1))
-    for _ in range(SENTENCES):
-        plan = parse(sentences.draw()).require()
-        calls = [(s.action.tool, s.foreach is not None) for s in plan.steps if isinstance(s.action, Call)]
-        assert len(calls) == len(options.course)
-        assert all(tool in leg.tools for (tool, _), leg in zip(calls, options.course, strict=True))
-        assert calls[1] == ("SEND", True)
 
 
 @pytest.mark.parametrize("variant", ["canonical"])
@@ -441,15 +429,3 @@ def test_tool_needing_unset_variable_is_not_offered() -> None:
 def test_text_rules_are_shared_by_scope() -> None:
     rules = Rules(ExportOptions())
     assert rules.text(Scope(2)) == rules.text(Scope(2)) != rules.text(Scope(3))
-
-
-@pytest.mark.parametrize(
-    ("course", "least", "why"),
-    [
-        ((CourseStep(frozenset({"NOTHING"})),), 1, "must call an available tool"),
-        ((CourseStep(frozenset({"READ_FILE"})),), 0, "at least the length of the course"),
-    ],
-)
-def test_impossible_course_is_refused(course: tuple[CourseStep, ...], least: int, why: str) -> None:
-    with pytest.raises(ValueError, match=why):
-        plan_grammar([READ], ExportOptions(course=course, min_results=least))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -112,6 +112,9 @@ def compile_goal(  # noqa: PLR0913 - an argument for each option
         terms=None if resolved_policy is None else ProofTerms(resolved_policy, default_journal_path()),
     )
     outcome = run_async(compile_for_setup(request, setup, to_stderr))
+    while not as_json and (answered := _answer_of_user(outcome, len(request.answers))):
+        request = replace(request, answers={**request.answers, **answered})
+        outcome = run_async(compile_for_setup(request, setup, to_stderr))
     if not as_json:
         print_diagnostics(outcome.tool_diagnostics, None)
         _print_compile(outcome, out)
@@ -124,6 +127,24 @@ def compile_goal(  # noqa: PLR0913 - an argument for each option
     elif saved is not None:
         to_stderr(f"saved as {saved.name}; run it with: callsheet run {saved.id}")
     return Exit.OK if outcome.text is not None else Exit.WRONG
+
+
+_MOST_QUESTIONS = 5
+"""The questions after which a model that still asks has failed."""
+
+
+def _answer_of_user(outcome: CompileOutcome, before: int) -> dict[str, str]:
+    """The model's question with the answer of the person at the terminal; empty if one is missing."""
+    from callsheet.api.compiling import CompileFailed  # noqa: PLC0415 - not for --help
+
+    result = outcome.result
+    if not isinstance(result, CompileFailed) or not result.question or before >= _MOST_QUESTIONS:
+        return {}
+    if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
+        return {}
+    to_stderr(f"the model asks before it writes a plan:\n  {result.question}")
+    answer = click.prompt("Answer (nothing to stop)", default="", show_default=False, err=True).strip()
+    return {result.question: answer} if answer else {}
 
 
 def _print_prompt(messages: list[dict[str, str]], *, as_json: bool) -> Exit:
@@ -181,6 +202,10 @@ def _print_effects(result: Compiled | CompileFailed) -> None:
     to_stderr("what the plan changes when it runs:")
     for sentence in result.effects:
         to_stderr(f"  it {sentence}")
+    if result.worlds:
+        to_stderr("in each case:")
+        for line in result.worlds.lines():
+            to_stderr(f"  {line}")
 
 
 def _write_plan(outcome: CompileOutcome, out: Path | None) -> Path | None:

@@ -34,11 +34,12 @@ class Assumptions:
     assumed: tuple[str, ...] = ()
     price: float | None = None
     ask_servers: bool = False
+    worlds: bool = False
 
     @property
     def is_given(self) -> bool:
         """Whether any option was given that applies only to a dry run."""
-        return bool(self.assumed) or self.price is not None or self.ask_servers
+        return bool(self.assumed) or self.price is not None or self.ask_servers or self.worlds
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,11 @@ assumptions = options.grouped(
     ),
     ask_servers=click.option(
         "--ask-servers", is_flag=True, help="Dry run: start MCP servers to list their tools."
+    ),
+    worlds=click.option(
+        "--worlds",
+        is_flag=True,
+        help="Dry run: also tell what is changed with each condition true and false.",
     ),
 )
 """The options of a dry run, as `assumptions`."""
@@ -116,6 +122,7 @@ def dry_run(
     Examples:
       callsheet dry-run plan.ltp --tools tools.py
       callsheet dry-run plan.ltp --assume 'S1=[1, 2]' --policy workspace
+      callsheet dry-run plan.py --worlds
     """
     rules = DryRunRules(approve, policy, approved)
     return print_dry_run(plan, setup, variables, assumptions, rules, as_json=as_json)
@@ -150,6 +157,7 @@ def print_dry_run(
         assume=assumed,
         policy=policy,
         price=assumptions.price,
+        worlds=assumptions.worlds,
         asks_servers=assumptions.ask_servers,
         approve=rules.approve,
         approved=rules.approved,

@@ -417,7 +417,7 @@ def _validate_options(arguments: RunArguments) -> TemporalSettings | None:
     """The settings of Temporal, if it executes the run. Raises click.UsageError for options that conflict."""
     recording, start = arguments.recording, arguments.start
     if arguments.assumptions.is_given:
-        raise click.UsageError("--assume, --price and --ask-servers need --dry-run")
+        raise click.UsageError("--assume, --price, --ask-servers and --worlds need --dry-run")
     if recording.no_journal and start.waits:
         raise click.UsageError("--wait needs a journal: remove --no-journal")
     if recording.no_journal and (recording.journal is not None or start.run_id is not None):

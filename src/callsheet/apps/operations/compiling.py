@@ -19,7 +19,7 @@ from callsheet.apps.compiling import (
     compile_with_toolbox,
 )
 from callsheet.apps.models import required_planner, with_local_model
-from callsheet.apps.operations.schema import Count, DiagnosticRow, Object, Ok, PlanHash
+from callsheet.apps.operations.schema import Count, DiagnosticRow, Object, Ok, PlanHash, WorldsRow
 from callsheet.apps.setup import Setup
 from callsheet.apps.toolbox import Toolbox, open_toolbox
 from callsheet.authoring.compiler.request import PlanForm
@@ -57,6 +57,7 @@ CompileResult = TypedDict(
         "effects": NotRequired[
             Annotated[list[str], "a sentence for each call that may change something, with its conditions"]
         ],
+        "worlds": NotRequired[Annotated[WorldsRow, "what is changed with each condition true and false"]],
         "syntax": NotRequired[Annotated[Literal["python", "ltp", "micro", "dag"], "the syntax of the text"]],
         "ltp": NotRequired[Annotated[str, "the same plan as LTP text, if it is written in another syntax"]],
         "from": Literal["model", "library"],
@@ -64,6 +65,7 @@ CompileResult = TypedDict(
         "hash": NotRequired[PlanHash],
         "near": Annotated[list[NearPlan], "plans of the library for similar goals"],
         "answer": NotRequired[Annotated[str, "the answer of the model, if it is not a plan"]],
+        "question": NotRequired[Annotated[str, "what the model asks before it writes a plan"]],
         "accounting": NotRequired[Annotated[Object, "the model calls, tokens and cost of compiling"]],
         "saved": NotRequired[SavedVersion | None],
         "diagnostics": NotRequired[list[DiagnosticRow]],
@@ -111,6 +113,8 @@ class Compilation:
             data |= _plan_or_answer(result)
             if isinstance(result, Compiled) and result.plan.ir.tree is not None:
                 data["effects"] = list(result.effects)
+                if result.worlds is not None:
+                    data["worlds"] = result.worlds.to_json()
         return cast("CompileResult", data)
 
 
@@ -128,7 +132,9 @@ def _syntax_and_ltp(made: CompileOutcome) -> dict[str, str]:
 
 
 def _plan_or_answer(result: Compiled | CompileFailed) -> dict[str, str]:
-    return {"hash": result.require().hash} if result.ok else {"answer": result.text}
+    if isinstance(result, Compiled):
+        return {"hash": result.require().hash}
+    return {"answer": result.text} | ({"question": result.question} if result.question else {})
 
 
 async def compile_text(

@@ -18,7 +18,14 @@ from callsheet.api.proving import NO_ASSUMPTIONS, Assumptions, Proof, prove
 from callsheet.api.requirements import absent_tools, facts_of
 from callsheet.apps.guarantees import guarantees_of
 from callsheet.apps.operations.checking import check_with
-from callsheet.apps.operations.schema import DiagnosticRow, Object, Ok, PlanHash, diagnostic_rows
+from callsheet.apps.operations.schema import (
+    DiagnosticRow,
+    Object,
+    Ok,
+    PlanHash,
+    WorldsRow,
+    diagnostic_rows,
+)
 from callsheet.apps.tool_declarations import DeclaredTools
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, did_you_mean
 from callsheet.ir import JSON, Plan
@@ -79,6 +86,7 @@ class PredictionResult(TypedDict):
     ok: Annotated[bool, "whether the policy allows the plan"]
     plan: str
     diagnostics: list[DiagnosticRow]
+    worlds: NotRequired[WorldsRow]
 
 
 # ---------------------------------------------------------------- proofs
@@ -212,6 +220,8 @@ class PredictionOptions:
     """Assumed results, by step id."""
     price: float | None = None
     """The price of a million prompt tokens."""
+    worlds: bool = False
+    """Whether it is also told what is changed with each condition true and false."""
     asks_servers: bool = False
     """Whether MCP servers are started to list their tools."""
     approve: Iterable[str] = ()
@@ -239,6 +249,7 @@ class Prediction:
     diagnostics: tuple[Diagnostic, ...]
     not_asked: str | None
     ok: bool
+    tells_worlds: bool = False
 
     @property
     def remarks(self) -> tuple[Diagnostic, ...]:
@@ -256,12 +267,17 @@ class Prediction:
 
     def to_text(self, columns: int) -> str:
         """The prediction as text, `columns` wide."""
-        return f"dry run of {escaped(self.text.source.name)}\n{self.dry_run.to_text(columns)}"
+        told = f"dry run of {escaped(self.text.source.name)}\n{self.dry_run.to_text(columns)}"
+        if not self.tells_worlds:
+            return told
+        return "\n".join((told, "", "what is changed in each case:", *self.dry_run.worlds().lines()))
 
     def to_json(self) -> PredictionResult:
         """The prediction and the diagnostics, as data."""
         rows = diagnostic_rows(self.diagnostics, self.text.source, named=True)
         data: dict[str, Any] = {"ok": self.ok, "plan": self.text.source.name, **self.dry_run.to_json()}
+        if self.tells_worlds:
+            data["worlds"] = self.dry_run.worlds().to_json()
         return cast("PredictionResult", {**data, "diagnostics": rows})
 
 
@@ -274,12 +290,13 @@ def predict(text: PlanText, declared: DeclaredTools, options: PredictionOptions)
         raise CallsheetError(errors, text.source)
     facts = facts_of(plan, registry, agents=declared.setup.agents)
     asks = (*declared.setup.settings.approve, *options.approve)
-    dry_run = dry_run_of(plan, facts, inputs, options.assume, asks, options.price)
+    dry_run = dry_run_of(plan, facts, inputs, options.assume, asks, options.price, source=text.source)
     if options.policy is None:
-        return Prediction(text, dry_run, checked.diagnostics, not_asked, True)
+        return Prediction(text, dry_run, checked.diagnostics, not_asked, True, options.worlds)
     unknown = unknown_steps(plan, options.approved)
     if unknown:
-        return Prediction(text, dry_run, (*checked.diagnostics, *unknown), not_asked, False)
+        found = (*checked.diagnostics, *unknown)
+        return Prediction(text, dry_run, found, not_asked, False, options.worlds)
     journal = options.journal
     assumed = Assumptions(
         inputs=tuple(inputs),
@@ -291,4 +308,4 @@ def predict(text: PlanText, declared: DeclaredTools, options: PredictionOptions)
     proof = prove(plan, options.policy, registry, assumed, not_asked=not_asked)
     proof = proof.under(guarantees_of(declared.setup, registry, keeps_labels=options.is_recorded))
     diagnostics = (*checked.diagnostics, *proof.diagnostics)
-    return Prediction(text, dry_run.under(proof), diagnostics, not_asked, proof.ok)
+    return Prediction(text, dry_run.under(proof), diagnostics, not_asked, proof.ok, options.worlds)

@@ -29,6 +29,23 @@ from callsheet.diagnostics import Diagnostic, Source, to_json
 Schema: TypeAlias = "dict[str, Any]"
 
 
+CaseRow = TypedDict("CaseRow", {"if": dict[str, bool], "changes": list[str]})
+"""A case: the conditions on which it depends with whether they hold, and what is changed."""
+
+
+class WorldsRow(TypedDict):
+    """What is changed in any case, and with each condition true and false.
+
+    The cases of a group are about conditions that decide together. `undecided` conditions change nothing
+    although a change stands behind them; `left_open` were not varied.
+    """
+
+    always: list[str]
+    groups: list[list[CaseRow]]
+    undecided: list[str]
+    left_open: list[str]
+
+
 class Keyword(NamedTuple):
     """A keyword of a schema, for `Annotated`."""
 

@@ -105,6 +105,9 @@ class DryRunArguments(NamedPlanArguments):
     price: Annotated[Amount | None, HTTP_ONLY] = Field(
         None, description="The price of a million prompt tokens."
     )
+    worlds: bool = Field(
+        False, description="Whether it is told what is changed with each condition true and false."
+    )
     approve: Annotated[list[Line], HTTP_ONLY] = Field([])
     policy: Annotated[PolicyName, HTTP_ONLY] = None
     approved: Annotated[list[Line], HTTP_ONLY] = Field([])
@@ -126,6 +129,7 @@ async def dry_run(context: Context, args: DryRunArguments) -> Prediction:
         inputs=bound(text, dict(args.inputs), ()),
         assume=args.assume,
         price=args.price,
+        worlds=args.worlds,
         approve=args.approve,
         policy=context.policy or (None if args.policy is None else load_policy(args.policy)),
         approved=args.approved,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
-from callsheet.authoring.compiler.prompt import reminded, repair
+from callsheet.authoring.compiler.prompt import finding_line, repair
 from callsheet.authoring.compiler.request import Accounting, Draft
 from callsheet.diagnostics import Diagnostic, Severity, Source
 from callsheet.ir import Plan
@@ -33,15 +33,15 @@ NAME = "<model>"
 class Reading(NamedTuple):
     """A parsed answer: its plan, if valid, and the diagnostics.
 
-    `doubts` are reasons to doubt a valid plan: parts of the goal that it seems to leave out. `is_off_course`
-    means that its calls differ from the expected ones (see `course`).
+    `doubts` are reasons to doubt a valid plan: findings that are no errors, with their places.
     """
 
     plan: Plan | None
     diagnostics: tuple[Diagnostic, ...]
     source: Source
     doubts: tuple[str, ...] = ()
-    is_off_course: bool = False
+    question: str = ""
+    """What the model asks instead of writing a plan."""
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
@@ -57,9 +57,8 @@ Read: TypeAlias = "Callable[[str, Constraint | None], Reading]"
 class Ask:
     """A request for a plan: the conversation, the constraint on the answer, and how to parse it.
 
-    A second answer is constrained by `on_course` if the first plan was off course, and by `narrowed` of a
-    wrong first one. `plainly` is the
-    conversation to use without a constraint; `keeps` tells whether an answer satisfies the constraint.
+    A second answer is constrained by `narrowed` of a wrong first one. `plainly` is the conversation to use
+    without a constraint; `keeps` tells whether an answer satisfies the constraint.
     `most_tokens` limits each answer; `repairs` says whether to ask again after a wrong answer.
     """
 
@@ -67,7 +66,6 @@ class Ask:
     read: Read
     accounting: Accounting
     constraint: Constraint | None = None
-    on_course: Constraint | None = None
     narrowed: Callable[[Draft], Constraint | None] | None = None
     plainly: Messages | None = None
     keeps: Callable[[str], bool] | None = None
@@ -75,6 +73,8 @@ class Ask:
     repairs: bool = True
     placed: Callable[[Iterable[Diagnostic], Source], Iterable[Diagnostic]] | None = None
     """How errors are told to the model, which sees no places; None tells them as they are."""
+    is_comparable: Callable[[Plan, Plan], bool] = lambda first, second: True
+    """Whether a second plan may replace a doubted first one: one that does less has fewer doubts."""
 
 
 async def ask_model(ask: Ask, model: LanguageModel) -> Draft:
@@ -85,7 +85,7 @@ async def ask_model(ask: Ask, model: LanguageModel) -> Draft:
     first = await _answered(ask, model, ask.messages)
     if first.plan is not None and first.doubts and ask.repairs:
         return await _second_look(ask, model, first)
-    if first.plan is not None or not ask.repairs or first.failure is not None:
+    if first.plan is not None or not ask.repairs or first.failure is not None or first.question:
         return first
     ask = replace(ask, accounting=first.accounting)
     if ask.plainly is not None and _was_unconstrained(first):
@@ -93,7 +93,7 @@ async def ask_model(ask: Ask, model: LanguageModel) -> Draft:
     elif ask.narrowed is not None and ask.constraint is not None:
         ask = replace(ask, constraint=ask.narrowed(first))
     told = first.errors if ask.placed is None else ask.placed(first.errors, first.source)
-    second = await _answered(ask, model, repair(ask.messages, first.answer, told))
+    second = await _answered(ask, model, repair(ask.messages, first.answer, map(finding_line, told)))
     second = replace(second, diagnostics=(*_about_server(first), *second.diagnostics))
     if not second.answer and first.answer:  # keep the first answer
         return replace(first, accounting=second.accounting, failure=second.failure)
@@ -101,11 +101,15 @@ async def ask_model(ask: Ask, model: LanguageModel) -> Draft:
 
 
 async def _second_look(ask: Ask, model: LanguageModel, first: Draft) -> Draft:
-    """The better of the first plan and that of a second request with reminders."""
-    constraint = ask.on_course if first.is_off_course and ask.on_course is not None else ask.constraint
-    again = replace(ask, accounting=first.accounting, constraint=constraint)
-    second = await _answered(again, model, reminded(ask.messages, first.doubts))
-    is_better = second.plan is not None and len(second.doubts) < len(first.doubts)
+    """The better of the first plan and that of a second request with what is doubtful in it."""
+    again = replace(ask, accounting=first.accounting)
+    second = await _answered(again, model, repair(ask.messages, first.answer, first.doubts, doubted=True))
+    is_better = (
+        first.plan is not None
+        and second.plan is not None
+        and len(second.doubts) < len(first.doubts)
+        and ask.is_comparable(first.plan, second.plan)
+    )
     doubted = Fact("asked once more", f"{first.doubts[0]}; {_taken(second, is_better=is_better)}")
     accounting = second.accounting.with_remarks(doubted)
     return replace(second if is_better else first, accounting=accounting)
@@ -160,7 +164,7 @@ def _read(ask: Ask, completion: Completion, constraint: Constraint | None) -> Dr
     draft = Draft(
         completion.text, plan, tuple(diagnostics), reading.source, accounting, doubts=reading.doubts
     )
-    return replace(draft, is_off_course=reading.is_off_course)
+    return replace(draft, question=reading.question)
 
 
 def _keeps(ask: Ask, completion: Completion) -> bool:

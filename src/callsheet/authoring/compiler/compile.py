@@ -9,36 +9,36 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
 from callsheet.authoring.compiler.asking import NAME, Ask, Reading, ask_model
 from callsheet.authoring.compiler.catalogue import FEW_TOOLS, Catalogue, catalogue_for
-from callsheet.authoring.compiler.course import course_of, course_text, keeps_to
 from callsheet.authoring.compiler.goal_parts import is_empty_word, is_side_by_side, mentions_all, parts_of
-from callsheet.authoring.compiler.naming import with_telling_names, with_whole_answer, without_stutter
-from callsheet.authoring.compiler.omissions import doubts_of, unnoticed_failures
+from callsheet.authoring.compiler.naming import with_telling_names, with_whole_answer
 from callsheet.authoring.compiler.program import (
     MOST_OF_SMALL,
     Stubs,
+    asks,
     bound_names,
+    changes_something,
     fields_of,
     looks_like_program,
     no_program,
     placed,
     program_in,
     program_question,
+    question_in,
     read_program_answer,
     stubs_for,
+    with_doubts,
 )
 from callsheet.authoring.compiler.prompt import Question, as_json, question
 from callsheet.authoring.compiler.request import Accounting, Check, Draft, Options, PlanForm, Request
-from callsheet.authoring.compiler.spelling import as_spelled, with_same_names
 from callsheet.authoring.prompt import read_answer_plan
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source
 from callsheet.frontends.export import (
-    CourseStep,
     ExportOptions,
     ToolShape,
     as_gbnf,
@@ -53,7 +53,7 @@ from callsheet.frontends.export import (
 )
 from callsheet.frontends.export.rules import Grammar
 from callsheet.frontends.ltp import format_plan, parse
-from callsheet.ir import Plan
+from callsheet.ir import CallKind, Plan
 from callsheet.ports.models.model import Constraint, LanguageModel, Strength, Syntax, strength_of
 from callsheet.views.stubs import function_name
 
@@ -71,7 +71,8 @@ def prompt_for(
     """The prompt for a model of this strength."""
     chosen = options or Options()
     if chosen.form == PlanForm.PYTHON:
-        return program_question(request, stubs_for(request.goal, request.tools, strength, chosen.max_tools))
+        stubs = stubs_for(request.goal, request.tools, strength, chosen.max_tools)
+        return program_question(request, stubs, strength)
     catalogue = _catalogue(request, strength, chosen)
     return question(request.goal, request.context, catalogue, request.given)
 
@@ -85,6 +86,7 @@ async def compile_goal(
     if refused is not None:
         return Draft("", None, (refused,), Source(NAME, ""), Accounting(model=model.name))
     if chosen.form == PlanForm.PYTHON:
+        request = replace(request, answers={**request.answers, **chosen.answers})
         return _headed(await _program(request, model, check, chosen))
     return _headed(await _text(request, model, check, chosen))
 
@@ -93,12 +95,16 @@ async def _program(request: Request, model: LanguageModel, check: Check, chosen:
     """The draft of a Python program; a program without errors is taken as it is."""
     strength = strength_of(model)
     stubs = stubs_for(request.goal, request.tools, strength, chosen.max_tools)
-    asked = program_question(request, stubs)
+    asked = program_question(request, stubs, strength)
 
     def read(text: str, _: Constraint | None) -> Reading:
+        question = question_in(text)
+        if question:
+            return Reading(None, (asks(question),), Source(NAME, text), question=question)
         if not looks_like_program(text):
             return _in_another_syntax(text, request, check)
-        return read_program_answer(text, request, check)
+        reading = read_program_answer(text, request, check)
+        return with_doubts(reading) if is_small and chosen.second_look else reading
 
     is_small = strength is Strength.SMALL
     grammar = _grammar_of(stubs, request) if is_small else None
@@ -115,6 +121,9 @@ async def _program(request: Request, model: LanguageModel, check: Check, chosen:
         most_tokens=chosen.max_tokens or (MOST_OF_SMALL if is_small else None),
         repairs=chosen.repairs,
         placed=placed,
+        is_comparable=lambda first, second: (
+            changes_something(second, request) or not changes_something(first, request)
+        ),
     )
     return await ask_model(ask, model)
 
@@ -168,17 +177,12 @@ async def _text(request: Request, model: LanguageModel, check: Check, chosen: Op
     catalogue = _catalogue(request, strength, chosen)
     plain = question(request.goal, request.context, catalogue, request.given)
     constrained = _Constrained.to(catalogue, request, strength, chosen.max_steps)
-    course = _course(request, catalogue, constrained.options.max_steps)
     constraint = constrained.constraint(accepts)
     is_json = constraint is not None and constraint.syntax is Syntax.JSON_SCHEMA
 
     def read(text: str, held_to: Constraint | None) -> Reading:
         answer = _read(text, held_to, constrained, request.given)
-        is_corrected = strength is Strength.SMALL
-        reading = _checked(request, answer, check, _lines(catalogue) if is_corrected else None)
-
-        is_looked_at = reading.plan is not None and chosen.second_look and strength is Strength.SMALL
-        return _doubted(reading, request, catalogue, course) if is_looked_at else reading
+        return _checked(request, answer, check)
 
     ask = Ask(
         messages=as_json(plain.messages) if is_json else plain.messages,
@@ -187,7 +191,6 @@ async def _text(request: Request, model: LanguageModel, check: Check, chosen: Op
         read=read,
         accounting=Accounting(model=model.name, prompt=plain.version, remarks=tuple(plain.remarks)),
         constraint=constraint,
-        on_course=constrained.following(course).constraint(accepts) if course else None,
         most_tokens=chosen.max_tokens or (_MOST_OF_TEXT if strength is Strength.SMALL else None),
         repairs=chosen.repairs,
     )
@@ -252,10 +255,6 @@ class _Constrained(NamedTuple):
             )
         shapes = [ToolShape(o.name.lower(), o.parameters) for o in offers if o.parameters is not None]
         return cls(shapes, options)
-
-    def following(self, course: tuple[CourseStep, ...]) -> _Constrained:
-        """The same for plans that make exactly these calls in this order."""
-        return self._replace(options=replace(self.options, course=course, min_results=len(course)))
 
     def constraint(self, accepts: Iterable[Syntax]) -> Constraint | None:
         """The constraint in the first syntax that the model accepts; None if it accepts none."""
@@ -340,29 +339,12 @@ def _no_plan(text: str) -> Diagnostic:
     )
 
 
-def _checked(
-    request: Request, reading: Reading, check: Check, lines: Mapping[str, str] | None = None
-) -> Reading:
-    """The plan as it is shown, with its diagnostics; or the errors of the answer.
-
-    With the `lines` of the tools it is corrected by the words of the goal, as plans of small models are.
-    """
+def _checked(request: Request, reading: Reading, check: Check) -> Reading:
+    """The plan as it is shown, with its diagnostics; or the errors of the answer."""
     if reading.plan is None:
         return reading
-    if lines is None:
-        plan = with_whole_answer(reading.plan)
-        diagnostics = tuple(check(plan))
-        if any(d.is_error for d in diagnostics):
-            return Reading(None, (*_errors(reading.diagnostics), *diagnostics), reading.source)
-        plan = with_telling_names(
-            replace(plan, id=None, title=None, goal=_header(request.goal)), request.given
-        )
-        return _shown(plan, request, check)
-    plan = with_same_names(without_stutter(reading.plan, request.goal), lines)
-    plain, plan = with_whole_answer(plan), with_whole_answer(as_spelled(plan, request.goal))
+    plan = with_whole_answer(reading.plan)
     diagnostics = tuple(check(plan))
-    if plan != plain and any(d.is_error for d in diagnostics):
-        plan, diagnostics = plain, tuple(check(plain))  # the tool's choices may be capitalised differently
     if any(d.is_error for d in diagnostics):
         return Reading(None, (*_errors(reading.diagnostics), *diagnostics), reading.source)
     plan = with_telling_names(replace(plan, id=None, title=None, goal=_header(request.goal)), request.given)
@@ -379,34 +361,26 @@ def _shown(plan: Plan, request: Request, check: Check) -> Reading:
     found = tuple(check(shown))
     wrong = any(d.is_error for d in found)
     reads = frozenset(spec.name for spec in request.tools if spec.effect.only_reads)
-    return Reading(None if wrong else shown, (*found, *unnoticed_failures(shown, reads)), Source(NAME, text))
+    return Reading(None if wrong else shown, (*found, *_unnoticed_failures(shown, reads)), Source(NAME, text))
 
 
-def _doubted(
-    reading: Reading, request: Request, catalogue: Catalogue, course: tuple[CourseStep, ...]
-) -> Reading:
-    """The reading with the parts of the goal that its plan seems to leave out."""
-    assert reading.plan is not None
-    known = "\n".join((request.context, *request.given.values()))
-    doubts = doubts_of(reading.plan, request.goal, catalogue.parts, _lines(catalogue), known)
-    is_off = bool(course) and not keeps_to(reading.plan, course)
-    remarks = (f"the steps are {course_text(course)}",) if is_off else ()
-    return reading._replace(doubts=(*remarks, *doubts), is_off_course=is_off)
+def _unnoticed_failures(plan: Plan, reads: Collection[str]) -> Iterator[Diagnostic]:
+    """CMP009 for each call of a text that may change something, and after whose failure the plan goes on.
 
-
-def _course(request: Request, catalogue: Catalogue, max_steps: int) -> tuple[CourseStep, ...]:
-    """The expected course for a goal without further data, if a plan has room for it."""
-    if request.context or request.given:
-        return ()
-    course = course_of(catalogue.parts, _lines(catalogue))
-    offered = {offer.name for offer in catalogue.offers}
-    has_all = all(leg.tools & offered for leg in course)
-    return course if has_all and len(course) < max_steps else ()
-
-
-def _lines(catalogue: Catalogue) -> dict[str, str]:
-    """The prompt's line for each tool, by canonical name."""
-    return {offer.name: offer.line for offer in catalogue.offers if offer.parameters is not None}
+    `reads` are the tools that only read.
+    """
+    for step in plan.steps if plan.tree is None else ():
+        call = step.call
+        if call is None or call.kind is not CallKind.TOOL or call.tool in reads or step.after_failure.leaves:
+            continue
+        yield Diagnostic(
+            "CMP009",
+            Severity.WARNING,
+            f"if @{call.tool} fails, the plan goes on, and the run ends as done",
+            help='write ON_FAIL TERMINATE ("…") behind it, or compile the goal as Python, where a failure '
+            "ends the plan",
+            step=step.id,
+        )
 
 
 def _errors(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import NamedTuple
 
 from callsheet import lazy
@@ -17,7 +18,7 @@ from callsheet.diagnostics import Diagnostic
 from callsheet.machine import Cut, Remark
 from callsheet.ports.models.prompts import Messages, enclosed, mark_name, mark_number
 
-CARD_VERSION = 3
+CARD_VERSION = 4
 """Incremented whenever a text of a prompt changes, so that a journal tells which prompt gave a plan."""
 
 CARD = """\
@@ -274,28 +275,20 @@ def as_json(messages: Messages) -> Messages:
     return [*before, {**last, "content": f"{last['content']}\n\n{_AS_JSON}"}]
 
 
-def repair(messages: Messages, answer: str, wrong: Iterable[Diagnostic]) -> Messages:
-    """The conversation that asks again, with what is wrong with the answer."""
+def repair(messages: Messages, answer: str, wrong: Iterable[str], *, doubted: bool = False) -> Messages:
+    """The conversation that asks again, with what is wrong with the answer, or `doubted` in it."""
     shown = answer if len(answer) <= MAX_ANSWER else f"{answer[:MAX_ANSWER]}… (cut here)"
-    diagnostics = list(wrong)
-    lines = [f"- {_finding(diagnostic)}" for diagnostic in diagnostics[:MAX_FINDINGS]]
-    summary = "\n".join(
-        ["That plan cannot be used:", *lines, "Write the whole plan again, without these faults."]
-    )
+    lines = [f"- {one}" for one in islice(wrong, MAX_FINDINGS)]
+    head = "That plan may not reach the goal:" if doubted else "That plan cannot be used:"
+    summary = "\n".join([head, *lines, "Write the whole plan again, without these faults."])
     if not shown.strip():  # some models reject empty messages
         *before, last = messages
         return [*before, {**last, "content": f"{last['content']}\n\n{summary}"}]
     return [*messages, {"role": "assistant", "content": shown}, {"role": "user", "content": summary}]
 
 
-def reminded(messages: Messages, doubts: Iterable[str]) -> Messages:
-    """The same request, preceded by what an earlier answer left out."""
-    *before, last = messages
-    lines = "\n".join(f"- {doubt}" for doubt in doubts)
-    return [*before, {**last, "content": f"Mind:\n{lines}\n{last['content']}"}]
-
-
-def _finding(diagnostic: Diagnostic) -> str:
+def finding_line(diagnostic: Diagnostic) -> str:
+    """A diagnostic in one line, as a model is told it."""
     where = f"{diagnostic.step}: " if diagnostic.step else ""
     message = f"{where}{diagnostic.message}" + (f" ({diagnostic.help})" if diagnostic.help else "")
     message = " ".join(message.split())

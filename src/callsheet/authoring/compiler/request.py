@@ -23,13 +23,15 @@ class Request:
     """A goal, data about it, and what a plan may use.
 
     `tools` are declarations under the names by which plans call them, `given` the variables that are set
-    before the plan runs, each with a description.
+    before the plan runs, each with a description. `answers` are those of the user to questions that the model
+    asked before, by question.
     """
 
     goal: str
     tools: tuple[ToolSpec, ...]
     context: str = ""
     given: Mapping[str, str] = field(default_factory=dict[str, str])
+    answers: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 class PlanForm(StrEnum):
@@ -52,9 +54,9 @@ class Options:
     `max_tools` limits how many tools the model is told about; None means as many as there is room for.
     `max_tokens` limits each answer; None leaves that to the settings of a strong model, which may think
     before it writes, and means few for a small one, which repeats itself. `constrained` False asks for plain
-    text whatever the model supports. `repairs` False asks only once. For LTP text alone: `max_steps` limits a
-    plan that is constrained by a grammar; `second_look` False asks a small model again only for an invalid
-    plan, not for one that seems to leave out parts of the goal.
+    text whatever the model supports. `repairs` False asks only once; `second_look` False asks a small model
+    again only for an invalid plan, not for one that is doubtful. `max_steps` limits LTP text that is held to
+    a grammar.
     """
 
     form: PlanForm | Literal["python", "ltp", "micro", "json"] = PlanForm.PYTHON
@@ -64,6 +66,8 @@ class Options:
     constrained: bool = True
     repairs: bool = True
     second_look: bool = True
+    answers: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The user's answers, by question, to what the model asked when the goal was compiled before (CMP012)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,9 +138,9 @@ class Draft:
     failure: ModelFailed | None = None
     """Why the model gave no answer, if it gave none."""
     doubts: tuple[str, ...] = ()
-    """Parts of the goal that the plan seems to leave out."""
-    is_off_course: bool = False
-    """Whether its calls differ from the expected ones (see `course`)."""
+    """Findings that make it doubtful that a valid plan does what was meant, with their places."""
+    question: str = ""
+    """What the model asks instead of writing a plan."""
 
     @property
     def unanswered(self) -> ModelFailed | None:

@@ -12,10 +12,9 @@ from callsheet.frontends.export.flat import plan_schema, read_flat
 from callsheet.frontends.export.plans import plan_grammar
 from callsheet.frontends.export.programs import program_grammar
 from callsheet.frontends.export.rules import as_gbnf, as_lark, is_sentence
-from callsheet.frontends.export.shapes import CourseStep, ExportOptions, Form, ToolShape
+from callsheet.frontends.export.shapes import ExportOptions, Form, ToolShape
 
 __all__ = [
-    "CourseStep",
     "ExportOptions",
     "Form",
     "ToolShape",

@@ -14,7 +14,7 @@ from typing import Protocol
 from callsheet.frontends.export.operations import operation
 from callsheet.frontends.export.rules import Grammar, Many, Node, chars, choice, optional, separated, seq
 from callsheet.frontends.export.scope import Rules, Scope
-from callsheet.frontends.export.shapes import CourseStep, ExportOptions, Form, ToolShape
+from callsheet.frontends.export.shapes import ExportOptions, Form, ToolShape
 from callsheet.frontends.export.values import Values
 from callsheet.frontends.ltp.words import RESERVED
 from callsheet.frontends.values.printer import is_name
@@ -157,11 +157,6 @@ def _check(tools: Sequence[ToolShape], options: ExportOptions) -> None:
         raise ValueError("max_steps, max_text and max_items must be at least 1")
     if not 0 <= options.min_results < options.max_steps:
         raise ValueError("min_results must be at least 0 and less than max_steps")
-    known = {*names, *options.operations}
-    if any(known.isdisjoint(leg.tools) for leg in options.course):
-        raise ValueError("each part of the course must call an available tool or operation")
-    if options.course and not len(options.course) <= options.min_results:
-        raise ValueError("min_results must be at least the length of the course")
 
 
 class _Plans:
@@ -228,7 +223,7 @@ class _Plans:
             return ()
         stored = seq(call, self._steps_from(number + 1, bound + 1))
         following = self.following(number + 1, bound) if self._options.bare_calls else None
-        act = None if following is None else self._act(Scope(bound), bound)
+        act = None if following is None else self._act(Scope(bound))
         if act is None or following is None:
             return (stored,)
         lost = self._rules.sure(f"bare-{bound}", lambda: seq(act, self._failing(Scope(bound)), "\n"))
@@ -245,7 +240,7 @@ class _Plans:
 
     def _stored_act(self, bound: int) -> Node | None:
         """A call, if there is a variable left for its result."""
-        return self._act(Scope(bound), bound) if bound < len(self._rules.outputs) else None
+        return self._act(Scope(bound)) if bound < len(self._rules.outputs) else None
 
     def risked(self, bound: int, target: int) -> Node | None:
         """A call whose result is stored, with a jump on failure."""
@@ -278,14 +273,13 @@ class _Plans:
         return None if end is None else seq(end, following)
 
     def _group(self, number: int, bound: int) -> Node | None:
-        acts = [self._act(Scope(bound), bound + count) for count in range(_MOST_MEMBERS)]
-        can = next((n for n, act in enumerate(acts) if act is None), _MOST_MEMBERS)
-        most = min(can, self._options.max_steps - number)
-        if most < _FEWEST_MEMBERS:
+        act = self._act(Scope(bound))
+        most = min(_MOST_MEMBERS, self._options.max_steps - number)
+        if act is None or most < _FEWEST_MEMBERS:
             return None
 
         def members(count: int) -> Node:
-            line = seq(f"  S{number + count}: ", acts[count] or "", self._output(bound + count))
+            line = seq(f"  S{number + count}: ", act, self._output(bound + count))
             member = seq(line, self._failing(Scope(bound)), "\n")
             closed = seq("}\n", self._steps_from(number + count + 1, bound + count + 1))
             if count == 0:
@@ -296,55 +290,48 @@ class _Plans:
 
     # ------------------------------------------------------------ parts of a step
 
-    def _act(self, scope: Scope, bound: int) -> Node | None:
-        """A call with its guards; `bound`, the number of results before it, is its index in the course."""
-        course = self._options.course
-        if course and bound >= len(course):
-            return None
-        leg, place = (course[bound], f"{bound}") if course else (None, "")
+    def _act(self, scope: Scope) -> Node | None:
+        """A call with its guards."""
 
         def make(some: Scope) -> Node | None:
-            if leg is not None and leg.is_each:
-                return self._loop(some, leg, place)
-            call = self._call(some, leg, place)
+            call = self._call(some)
             condition = self._condition(some)
             under = None if condition is None or call is None else seq(condition, call)
-            return choice(call, under, self._loop(some, leg, place))
+            return choice(call, under, self._loop(some))
 
-        return self._rules.scoped(f"act{place}", scope, make)
+        return self._rules.scoped("act", scope, make)
 
-    def _loop(self, scope: Scope, leg: CourseStep | None, place: str) -> Node | None:
+    def _loop(self, scope: Scope) -> Node | None:
         if not self._options.loops:
             return None
         inside = scope.in_loop
-        call, condition = self._call(inside, leg, place), self._condition(inside)
+        call, condition = self._call(inside), self._condition(inside)
         if call is None:
             return None
         literal = choice(self._rules.text(Scope(), 1), self._number())
         listed = None if literal is None else separated(literal, ", ", 1, self._options.max_items)
         reference = self._rules.reference(scope)
-        is_found = leg is not None and leg.is_each and reference is not None
-        source = choice(reference, None if listed is None or is_found else seq("[", listed, "]"))
+        source = choice(reference, None if listed is None else seq("[", listed, "]"))
         each = seq(f"?FOREACH (${self._rules.item} IN ", source or "", ") THEN ")
         return seq(each, optional(condition), call)
 
-    def _call(self, scope: Scope, leg: CourseStep | None, place: str) -> Node | None:
-        """A call of any tool or operation that `scope` and `leg` allow."""
+    def _call(self, scope: Scope) -> Node | None:
+        """A call of any tool or operation that `scope` allows."""
 
         def make(some: Scope) -> Node | None:
             alike: dict[Node, list[str]] = {}
             for name, values in self._tools:
-                behind = values.call(some) if leg is None or name in leg.tools else None
+                behind = values.call(some)
                 if behind is not None:
                     alike.setdefault(behind, []).append(self._name(name))
             for name in sorted(self._options.operations):
-                behind = operation(name, self._rules, some) if leg is None or name in leg.tools else None
+                behind = operation(name, self._rules, some)
                 if behind is not None:
                     alike.setdefault(behind, []).append(self._name(name))
             called = ((self._rules.shared("name", choice(*names)), behind) for behind, names in alike.items())
             return choice(*(seq(name, behind) for name, behind in called if name is not None))
 
-        return self._rules.scoped(f"call{place}", scope, make)
+        return self._rules.scoped("call", scope, make)
 
     def _name(self, name: str) -> str:
         return f"@{name.lower() if self._is_lean else name}"

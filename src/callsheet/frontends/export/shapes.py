@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any
 
 from callsheet.ir import canonical_tool_name
 
@@ -35,16 +35,6 @@ class ToolShape:
         'GIT_LOG'
         """
         return canonical_tool_name(self.name)
-
-
-class CourseStep(NamedTuple):
-    """One required call of a plan: of one of these tools, by canonical names.
-
-    With `is_each` it is a loop over a list.
-    """
-
-    tools: frozenset[str]
-    is_each: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,5 +80,3 @@ class ExportOptions:
     """The variable of all loops; a number is added if the name is taken."""
     max_items: int = 8
     """The most items of a list, unless its schema requires more."""
-    course: tuple[CourseStep, ...] = ()
-    """The calls of the plan in order, without others; empty for any calls."""

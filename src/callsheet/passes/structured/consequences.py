@@ -391,7 +391,8 @@ def _undecided(tree: Tree, tools: Mapping[str, ToolSignature], report: Report) -
             for what, calls in first.by_what.items():
                 if first.has(what) and all(one.has(what) for one in others) and last.has(what, start):
                     act = calls[0].act
-                    condition = " ".join(spelled(statement.branches[0].condition).split())[:_LONGEST]
+                    decides = _positive(statement.branches[0].condition)
+                    condition = " ".join(spelled(decides).split())[:_LONGEST]
                     report.add(
                         "CHK130",
                         f"@{act.tool} is called with the same arguments whether or not {condition}",
@@ -399,6 +400,13 @@ def _undecided(tree: Tree, tools: Mapping[str, ToolSignature], report: Report) -
                         severity=Severity.WARNING,
                         help="make the call in one branch only, or in front of the condition",
                     )
+
+
+def _positive(condition: Expression) -> Expression:
+    """A condition without the negation around it."""
+    while isinstance(condition, Unary) and condition.op is UnaryOp.NOT:
+        condition = condition.operand
+    return condition
 
 
 class _Placed(NamedTuple):

@@ -1,0 +1,37 @@
+"""The jobs of the measurement of compiling: each can be done, and its states tell right from wrong."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from benchmarks.compiling.jobs import GOALS, job_tasks
+from benchmarks.compiling.worlds import Task, World, execute
+
+TASKS = {task.id: task for task in job_tasks()}
+ROWS = {row["id"]: row for row in map(json.loads, GOALS.read_text(encoding="utf-8").splitlines())}
+
+
+def asked(world: World, names: list[str]) -> None:
+    """Note that these tools were called; what they answered does not matter here."""
+    world.calls += [(name, "", "") for name in names]
+
+
+@pytest.mark.parametrize("task", TASKS.values(), ids=list(TASKS))
+def test_expected_calls_are_right_in_each_state_and_those_of_another_are_not(task: Task) -> None:
+    states = ROWS[task.id]["states"]
+    for case, state in zip(task.cases, states, strict=True):
+        for other in states:
+            world = case.world()
+            execute(other["calls"], world)
+            asked(world, other.get("asks", []))
+            assert case.is_right(world, " ".join(other.get("says", []))) == (other is state)
+
+
+@pytest.mark.parametrize("task", TASKS.values(), ids=list(TASKS))
+def test_doing_nothing_or_answering_without_looking_is_not_right(task: Task) -> None:
+    assert not all(case.is_right(case.world(), "I do not know.") for case in task.cases)
+
+
+def test_some_goals_are_conditional() -> None:
+    assert (len(TASKS), sum(len(task.cases) > 1 for task in TASKS.values())) == (20, 7)
