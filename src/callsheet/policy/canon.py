@@ -107,8 +107,10 @@ _YOUNGER = frozenset(
         "classes",
         "does",
         "entries",
+        "fields",
         "files",
         "harmless",
+        "links_known",
         "no_echo",
         "observes",
         "place_arg",
@@ -128,6 +130,7 @@ _OF_AGENT: _Readers = {
 _OF_TOOL: _Readers = {
     "approval": When,
     "returns": read_label,
+    "fields": lambda data: {path: read_label(label) for path, label in data.items()},
     "reads": _perhaps(tuple),
     "does": _perhaps(ToolClass),
 }

@@ -78,6 +78,10 @@ class ToolRule:
     - `destructive`: a call needs approval, and untrusted data must not control whether it is made.
     - `idempotent`: it may be retried; otherwise only with an idempotency key in the argument `key_arg`.
     - `returns`: the label of what it adds to its result, besides that of its arguments.
+    - `fields`: the labels of what is under these keys of its result (`sender`, `address.city`), in each item
+      of a list; the rest of the result has the label `returns`.
+    - `links_known`: whoever wrote an address into its results knows it, so that it may be opened and shown
+      as it stands there.
     - `no_echo`: its result neither repeats its arguments nor is composed of their text.
     - `reads`: the files, folders and globs of the workspace that its programs see where the call names none;
       None if the policy does not say.
@@ -98,6 +102,7 @@ class ToolRule:
     key_arg: str = "idempotency_key"
     approval: When = When.NEVER
     returns: Label = UNKNOWN
+    fields: Mapping[str, Label] = field(default_factory=dict[str, Label])
     no_echo: bool = False
     reads: tuple[str, ...] | None = None
     pin: str | None = None
@@ -105,6 +110,7 @@ class ToolRule:
     place_arg: str | None = None
     private_without_audience: bool = False
     private_to_named: bool = False
+    links_known: bool = False
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -91,6 +91,9 @@ def _tools(value: object, path: Path, faults: Faults) -> tuple[_ToolTable, ...]:
         if does is not None and fold(key) in BUILTINS:
             hint = "leave out `class`: what a built-in tool does is known"
             faults.add("POL003", f"{name} is a built-in tool", (*key_path, "class"), hint)
+        if "fields" in values and fold(key) in BUILTINS:
+            hint = "say it with [sources]: what a built-in tool gives depends on where it reads"
+            faults.add("POL003", f"{name} is a built-in tool", (*key_path, "fields"), hint)
         tables[key] = _ToolTable(key, does, values)
     return tuple(tables.values())
 
@@ -244,6 +247,24 @@ def _paths(value: object, path: Path, faults: Faults) -> tuple[str, ...]:
         raise ValueError(f"a list of paths inside the workspace: {error}") from None
 
 
+def _fields(value: object, path: Path, faults: Faults) -> dict[str, Label]:
+    """The labels of fields of a tool's result, by their keys."""
+    if not isinstance(value, Mapping):
+        raise ValueError('a table of labels by field, such as { sender = "T/priv", "place.city" = "T/pub" }')
+    labels: dict[str, Label] = {}
+    for name, text in cast("Mapping[str, object]", value).items():
+        key_path = (*path, name)
+        if not all(name.split(".")) or set(name) & set("[]*"):
+            hint = 'name the keys that lead to it, "place.city"; the items of a list need nothing'
+            faults.add("POL003", f"{name!r} is no field", key_path, hint)
+            continue
+        try:
+            labels[name] = label_value(text, key_path, faults)
+        except ValueError as error:
+            faults.add("POL003", f"{dotted(key_path)} must be {error}", key_path)
+    return labels
+
+
 _TOOL: dict[str, Reader] = {
     "egress": flag_value,
     "control": text_values,
@@ -256,15 +277,19 @@ _TOOL: dict[str, Reader] = {
     "key_arg": text_value,
     "approval": one_of(When),
     "returns": label_value,
+    "fields": _fields,
+    "links_known": flag_value,
     "no_echo": flag_value,
     "reads": _paths,
     "pin": text_value,
     "annotations": word({"ignored": True}),
     "class": one_of(ToolClass),
 }
+_OF_ONE = ("pin", "annotations", "class", "reads", "fields")
+"""The settings of single tools."""
 _CLASS: dict[str, Reader] = {
     "tools": _patterns,
-    **{key: reader for key, reader in _TOOL.items() if key not in ("pin", "annotations", "class", "reads")},
+    **{key: reader for key, reader in _TOOL.items() if key not in _OF_ONE},
 }
 _CLASS_NAMES = [str(each) for each in ToolClass]
 _SOURCE: dict[str, Reader] = {"conf": _conf, "integrity": word({"T": False, "U": True})}

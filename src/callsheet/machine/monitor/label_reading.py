@@ -73,6 +73,8 @@ class LabelReading:
         """Expressions with their variables, by identity; being held here, none gets that of another."""
         self._timed: set[int] = set()
         """The expressions among them that ask for the time, which all calls and decisions lead to."""
+        self.known_links_opened = 0
+        """How many calls have opened an address that was found in a result."""
         self.clock = LITERAL
         """The label of the time: that of all decisions and calls so far."""
 
@@ -159,7 +161,10 @@ class LabelReading:
             value = values(name)
             if value is ABSENT or is_failure(known) or (not has_call and type(value) in _NO_TEXT):
                 return known
-            return known._replace(shapes=(argument_of("", value, known.label, name),))
+            if known.fields is not None and not isinstance(value, list | dict):
+                known = known._replace(fields=None)  # a text in which others may have written a field
+            shape = argument_of("", value, known.label, name, fields=known.fields)
+            return known._replace(shapes=(shape,))
 
         def clock() -> Label:
             return self.clock.join(self.counter(scope, id_))
