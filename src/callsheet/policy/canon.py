@@ -21,6 +21,8 @@ from callsheet.policy.model import (
     Audience,
     CallRule,
     Implicit,
+    Limit,
+    Per,
     Policy,
     ReplanRule,
     SourceRule,
@@ -110,6 +112,7 @@ _YOUNGER = frozenset(
         "fields",
         "files",
         "harmless",
+        "limits",
         "links_known",
         "no_echo",
         "observes",
@@ -117,6 +120,7 @@ _YOUNGER = frozenset(
         "private_without_audience",
         "private_to_named",
         "reads",
+        "written",
     }
 )
 """Fields added after version 1, left out when empty so that the hashes of older policies stay the same."""
@@ -161,6 +165,7 @@ _OF_POLICY: _Readers = {
     "approved": frozenset,
     "declassify": frozenset,
     "rules": _each(lambda data: _made(CallRule, data, {})),
+    "limits": _each(lambda data: _made(Limit, data, {"per": Per})),
 }
 
 
@@ -220,6 +225,7 @@ def _without_names(policy: Policy) -> Policy:
         allowed_tools=None if policy.allowed_tools is None else frozenset(),
         agent=None if agent is None else replace(agent, tools=(), arguments={}),
         rules=tuple(dict.fromkeys(replace(rule, tool="") for rule in policy.rules)),
+        limits=tuple(replace(limit, tools=(), after=(), needs=(), written=()) for limit in policy.limits),
         approved=frozenset(),
         declassify=frozenset(),
         files=(),

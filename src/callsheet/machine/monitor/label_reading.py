@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from callsheet.ir import JSON
 from callsheet.ir.expression import Expression, nodes, variables_in
 from callsheet.ir.labels import LITERAL, Label
 from callsheet.ir.tree import (
@@ -33,6 +34,7 @@ from callsheet.machine.tree.compiling import asks_time
 from callsheet.policy.expression_labels import ExpressionLabels
 from callsheet.policy.judge import judge_of
 from callsheet.policy.labelled import NOTHING, Labelled, is_failure, raised
+from callsheet.policy.limits import CallHistory
 from callsheet.policy.model import Implicit
 
 Values = Callable[[str], Any]
@@ -60,7 +62,12 @@ class LabelReading:
         rules = enforcement.rules or judge_of(enforcement.policy)
         self._judge = rules
         self._enforcement = enforcement
-        self.judging = Judging(enforcement.judge, VariableLabels())
+        self.judging = Judging(
+            enforcement.judge,
+            VariableLabels(),
+            history=CallHistory(rules.policy),
+            approved=rules.policy.approved,
+        )
         self._strict = rules.policy.implicit is Implicit.STRICT
         self._literal = rules.policy.planner if literal is None else literal
         self._tree = tree
@@ -158,7 +165,7 @@ class LabelReading:
 
         def variable(name: str) -> Labelled:
             known = self._read(scope, name, number)
-            value = values(name)
+            value: JSON = values(name)
             if value is ABSENT or is_failure(known) or (not has_call and type(value) in _NO_TEXT):
                 return known
             if known.fields is not None and not isinstance(value, list | dict):
