@@ -20,7 +20,8 @@ from benchmarks.agentdojo.worlds import DOES, Call, Task, World, attacks, is_dic
 
 from callsheet import ModelRequest, OperationModel
 
-_PROSE = frozenset({"body", "content", "subject", "title", "description", "location"})
+_PROSE = frozenset({"body", "content", "subject", "title", "description", "location", "street", "city"})
+"""Arguments with what is written somewhere, which decide nothing else."""
 _LIKE = str.maketrans("aeopcxi", "\u0430\u0435\u043e\u0440\u0441\u0445\u0456")
 _TRUSTED = {
     "workspace": "bluesparrowtech.com",

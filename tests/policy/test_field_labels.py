@@ -164,6 +164,35 @@ def test_a_text_that_looks_like_a_result_has_no_fields(tmp_path: Path) -> None:
     assert not PAID
 
 
+NAMES = BANK.replace(
+    'returns = "T/priv", fields = { subject = "U/priv", "extra.note" = "U/priv" }',
+    'fields = { "[]" = "T/priv" }',
+)
+
+
+@pytest.mark.parametrize(
+    ("body", "is_asked"),
+    [
+        ("    await send_money(recipient=rows[1], amount=1)", False),
+        ("    for one in rows:\n        await send_money(recipient=one, amount=1)", False),
+        ("    who = rows[0]\n    await send_money(recipient=who, amount=1)", False),
+        ("    names = [one for one in rows]\n    await send_money(recipient=names[0], amount=1)", True),
+        (
+            "    who = await llm_extract('who?', data=rows)\n    await send_money(recipient=who, amount=1)",
+            True,
+        ),
+        ("    await send_money(recipient=sorted(rows)[0], amount=1)", True),
+        ("    await send_money(recipient=', '.join(rows), amount=1)", True),
+        (
+            "    if 'x' in rows:\n        rows = ['y']\n    await send_money(recipient=rows[0], amount=1)",
+            True,
+        ),
+    ],
+)
+def test_an_item_of_a_list_may_be_taken_and_the_list_decides_nothing(body: str, is_asked: bool) -> None:
+    assert is_proved_without_questions(body, policy_of(NAMES)) != is_asked
+
+
 def test_labels_of_fields_are_in_the_canonical_form_and_rise_together() -> None:
     policy = policy_of()
     assert policy_from_json(policy_to_json(policy)) == policy

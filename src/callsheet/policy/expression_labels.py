@@ -63,6 +63,7 @@ from callsheet.policy.labelled import (
     is_data,
     is_failure,
     is_shown,
+    item_of,
     literal_text,
     member_of,
     merged_parts,
@@ -610,7 +611,7 @@ class ExpressionLabels:
             return Labelled(
                 source.label, source.presence, tuple(dict.fromkeys(shape.items)), source.origins, source.says
             )
-        return self.forgotten(source)
+        return item_of(self.forgotten(source))
 
     def _comprehension(self, node: Comprehension) -> Labelled:
         before = dict(self._bound)
@@ -619,7 +620,7 @@ class ExpressionLabels:
         for clause in node.clauses:
             source = self._of(clause.source)
             sources.append(source)
-            item = self.forgotten(source)
+            item = item_of(self.forgotten(source))
             names = tuple(target_names(clause.target))
             self._bound.update(dict.fromkeys(names, item if len(names) == 1 else item._replace(fields=None)))
             for one in clause.conditions:

@@ -11,11 +11,15 @@ from typing import NamedTuple
 
 from callsheet.ir.labels import Label, join
 
+ITEM = "[]"
+"""Stands for an item of a list, as a path."""
+
 
 class FieldLabels(NamedTuple):
     """The labels of the parts of a value: `named` by the keys that lead to them, `rest` of all others.
 
-    The items of a list have the fields of the list. `rest` is also the label of how many items there are.
+    The items of a list have the fields of the list; where these are no objects, `ITEM` stands for each of
+    them. `rest` is also the label of how many items there are.
     """
 
     rest: Label
@@ -44,7 +48,7 @@ class FieldLabels(NamedTuple):
     def at(self, key: str | int) -> tuple[Label, FieldLabels | None]:
         """The label of what is under a key or at an index, and what is known of its parts."""
         if isinstance(key, int):
-            return self.whole, self
+            return self.item
         own, inner = self.rest, list[tuple[tuple[str, ...], Label]]()
         for path, label in self.named:
             if path == (key,):
@@ -55,6 +59,21 @@ class FieldLabels(NamedTuple):
             return own, None
         part = FieldLabels(own, tuple(inner))
         return part.whole, part
+
+    @property
+    def item(self) -> tuple[Label, FieldLabels | None]:
+        """The label of an item of a list, and what is known of its parts."""
+        own = next((label for path, label in self.named if path == (ITEM,)), None)
+        if own is None:
+            return self.whole, self
+        others = tuple((path, label) for path, label in self.named if path != (ITEM,))
+        part = FieldLabels(own, others)
+        return (part.whole, part) if others else (own, None)
+
+    @property
+    def is_of_items(self) -> bool:
+        """Whether it says anything of the items of a list themselves."""
+        return any(path == (ITEM,) for path, _ in self.named)
 
     def each(self, change: Callable[[Label], Label]) -> FieldLabels:
         """The same parts with other labels."""

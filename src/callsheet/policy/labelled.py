@@ -75,6 +75,14 @@ def failure_of(label: Label, presence: Label, origins: tuple[int, ...]) -> Label
     return Labelled(label, presence, (Argument(_FAILURE, (Hole("error", label),), label),), origins)
 
 
+def item_of(source: Labelled) -> Labelled:
+    """What is known of an item of a piece of data."""
+    if source.fields is None:
+        return source
+    label, fields = source.fields.item
+    return source._replace(label=label, fields=fields)
+
+
 def is_failure(value: Labelled) -> bool:
     """Whether a value is surely the failure that a handler sees."""
     return bool(value.shapes) and all(shape.name == _FAILURE for shape in value.shapes)

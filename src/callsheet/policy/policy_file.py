@@ -18,6 +18,7 @@ from callsheet.ir.strict_toml import TomlError, read_toml
 from callsheet.policy.builtins import BUILTINS, fold
 from callsheet.policy.classes import EVERY, matching, pattern_of
 from callsheet.policy.constraints import check_pattern
+from callsheet.policy.field_labels import ITEM
 from callsheet.policy.file_values import (
     Faults,
     Path,
@@ -329,8 +330,8 @@ def _fields(value: object, path: Path, faults: Faults) -> dict[str, Label]:
     labels: dict[str, Label] = {}
     for name, text in cast("Mapping[str, object]", value).items():
         key_path = (*path, name)
-        if not all(name.split(".")) or set(name) & set("[]*"):
-            hint = 'name the keys that lead to it, "place.city"; the items of a list need nothing'
+        if name != ITEM and (not all(name.split(".")) or set(name) & set("[]*")):
+            hint = 'name the keys that lead to it, "place.city"; "[]" is an item of a list of texts'
             faults.add("POL003", f"{name!r} is no field", key_path, hint)
             continue
         try:

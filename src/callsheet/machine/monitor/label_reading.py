@@ -32,6 +32,7 @@ from callsheet.machine.monitor.tree_scopes import RESULTS, YIELDED, Body, Known,
 from callsheet.machine.monitor.variable_labels import Origins, VariableLabels
 from callsheet.machine.tree.compiling import asks_time
 from callsheet.policy.expression_labels import ExpressionLabels
+from callsheet.policy.field_labels import FieldLabels
 from callsheet.policy.judge import judge_of
 from callsheet.policy.labelled import NOTHING, Labelled, is_failure, raised
 from callsheet.policy.limits import CallHistory
@@ -53,6 +54,11 @@ def no_value(_name: str) -> Any:
 
 _NO_TEXT = frozenset({int, float, bool, type(None)})
 """The types of values that cannot be an address, or be composed of parts."""
+
+
+def _has_fields(value: JSON, fields: FieldLabels) -> bool:
+    """Whether a value is of the form of which a policy says the labels of its parts."""
+    return isinstance(value, list) or (isinstance(value, dict) and not fields.is_of_items)
 
 
 class LabelReading:
@@ -168,7 +174,7 @@ class LabelReading:
             value: JSON = values(name)
             if value is ABSENT or is_failure(known) or (not has_call and type(value) in _NO_TEXT):
                 return known
-            if known.fields is not None and not isinstance(value, list | dict):
+            if known.fields is not None and not _has_fields(value, known.fields):
                 known = known._replace(fields=None)  # a text in which others may have written a field
             shape = argument_of("", value, known.label, name, fields=known.fields)
             return known._replace(shapes=(shape,))

@@ -241,7 +241,8 @@ def argument_of(
                 own, inner = (label, None) if fields is None else fields.at(key)
                 items.append(argument_of(key, item, own, variable, depth + 1, inner))
         else:
-            items += [argument_of(name, item, label, variable, depth + 1, fields) for item in value]
+            own, inner = (label, None) if fields is None else fields.item
+            items += [argument_of(name, item, own, variable, depth + 1, inner) for item in value]
         return Argument(name, (), label, tuple(items))
     return Argument(name, (Hole(variable, label, to_text(value)),), label)
 

@@ -45,7 +45,7 @@ from callsheet.machine.monitor.tree_scopes import Known, Lists, Scope
 from callsheet.machine.monitor.variable_labels import NOTHING_SHOWN, Admitted
 from callsheet.policy.calls import Argument, CallView, Hole
 from callsheet.policy.disarming import addresses_within
-from callsheet.policy.labelled import NOTHING, Labelled, dotted, failure_of, raised
+from callsheet.policy.labelled import NOTHING, Labelled, dotted, failure_of, item_of, raised
 from callsheet.policy.program_flow import program_flow
 
 MOST_LINKS = 16
@@ -165,7 +165,7 @@ class TreeLabels(LabelReading):
         label = source.label
         if loop.limit is not None:
             label = label.join(evaluator.value(loop.limit).label)
-        scope.lists[id_] = Lists(label, source)
+        scope.lists[id_] = Lists(label, item_of(source))
         self._note(scope, self._governed(scope, id_).decides, label.join(self.counter(scope, id_)))
         self._may_fail(scope, loop, evaluator)
 
