@@ -9,8 +9,9 @@ a model is expected to answer to its prompts. Every value is
 - else read out of the earlier results by a model, as is every text that is composed of them.
 
 Calls of one tool in a row, of which a result decides what they do, become a loop over what a model finds
-there. A goal with "if" becomes a condition on what was read. A model gets the results as they are; where it is
-asked for calls about all the values of one field, so that nothing else is to choose by, it gets that field.
+there. A goal with "if" becomes a condition on what was read. A model gets the results as they are; where it
+is asked for calls about all the values of one field, so that nothing else is to choose by, it gets that
+field.
 """
 
 from __future__ import annotations
