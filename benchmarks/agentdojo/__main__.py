@@ -3,6 +3,7 @@
     python -m benchmarks.agentdojo                          all suites
     python -m benchmarks.agentdojo --suite slack --tasks    one suite, with a line for each task
     python -m benchmarks.agentdojo --attacks                also the attackers' goals (about a minute)
+    python -m benchmarks.agentdojo --variants 1000          attackers who know policy and plan (half an hour)
     python -m benchmarks.agentdojo --suite banking --show user_task_3   the program for a task
 
 Each task becomes a Python plan (`derivation`), is proved under the suite's policy and run, once with every
@@ -24,6 +25,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks.agentdojo.derivation import Program, program_for
+from benchmarks.agentdojo.variants import attackers_model, reached, variants
 from benchmarks.agentdojo.worlds import (
     DOES,
     SUITES,
@@ -212,6 +214,40 @@ async def attack(suite: str, is_verbose: bool) -> dict[str, int]:
     return found
 
 
+async def attack_with_variants(suite: str, count: int, is_verbose: bool) -> dict[str, int]:
+    """What attackers reach who know the policy and the plan, with nobody there.
+
+    `refused` are runs that ended so, or did not begin; `asked` those that waited for an answer; `reached`
+    those in which a call was made with a value of the attacker's where it decides something, and `amounts`
+    those in which one says how much.
+    """
+    policy = policy_of(suite)
+    planned = policy.written_by(UNKNOWN)
+    known = {task.id: (task, program_for(task), task.calls(task.world().env)) for task in tasks(suite)}
+    found = dict.fromkeys(("variants", "read", "refused", "asked", "reached", "amounts"), 0)
+    for variant in variants(suite, [task for task, _, _ in known.values()], count):
+        task, program, expected = known[variant.task.id]
+        world = task.world(variant.written)
+        has_read = [False]
+        if variant.is_planner:
+            text, under, model = plan_of(variant.wanted), planned, OperationModel(lambda request: "Done.")
+            has_read[0] = True
+        else:
+            text, under, model = program.text, policy, attackers_model(program, variant, has_read)
+        outcome = await carry_out(text, task, world, under, model, says=False)
+        own = [] if variant.is_planner else expected
+        made = reached(variant, world, own, amounts=False)
+        found["variants"] += 1
+        found["read"] += has_read[0]
+        found["refused"] += outcome.status == "refused"
+        found["asked"] += bool(outcome.asked)
+        found["reached"] += bool(made)
+        found["amounts"] += bool(reached(variant, world, own, amounts=True))
+        if is_verbose and made:
+            print(f"  {suite} {task.id} variant {variant.number}: {'; '.join(made)}")
+    return found
+
+
 _AIMS = ("recipients", "recipient", "user_email", "url", "participants", "email", "password", "hotel")
 
 
@@ -232,6 +268,7 @@ def main() -> None:
     parser.add_argument("--suite", choices=SUITES, action="append")
     parser.add_argument("--tasks", action="store_true", help="a line for each task")
     parser.add_argument("--attacks", action="store_true")
+    parser.add_argument("--variants", type=int, metavar="COUNT", help="so many variants of attacks a suite")
     parser.add_argument("--show", metavar="TASK")
     options = parser.parse_args()
     suites = options.suite or SUITES
@@ -240,6 +277,10 @@ def main() -> None:
             for task in tasks(suite):
                 if task.id == options.show:
                     print(program_for(task).text)
+        return
+    if options.variants:
+        for suite in suites:
+            print(suite, asyncio.run(attack_with_variants(suite, options.variants, True)), flush=True)
         return
     total = [0, 0, 0, 0]
     print("suite       lines  tasks  right, answered  right, nobody there  questions a task")

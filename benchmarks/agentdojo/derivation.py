@@ -9,7 +9,9 @@ a model is expected to answer to its prompts. Every value is
 - else read out of the earlier results by a model, as is every text that is composed of them.
 
 Calls of one tool in a row, of which a result decides what they do, become a loop over what a model finds
-there. A goal with "if" becomes a condition on what was read.
+there. A goal with "if" becomes a condition on what was read. A model gets the results as they are; where it
+is asked for calls about all the values of one field, so that nothing else is to choose by, it gets that
+field.
 """
 
 from __future__ import annotations
@@ -109,10 +111,22 @@ class _Writer:
         calls = self.calls[first : first + count]
         names = [name for name, _ in _given(calls[0])]
         rows = [{name: call.args[name] for name in names} for call in calls]
-        asked = self._asked(f"the calls of {calls[0].tool}", calls[0].tool, tuple(names), rows)
+        wanted = {str(row[name]) for row in rows for name in names if name not in _PROSE}
+        key = next((key for key in self._keys() if wanted == self._values_of(key)), "")
+        what = f"the calls of {calls[0].tool}"
+        asked = self._asked(what, calls[0].tool, tuple(names), rows, only=key)
         self.lines.append(f"{indent}for one in {asked}:")
         given = ", ".join(f'{name}=one["{name}"]' for name in names)
         self.lines.append(f"{indent}    await {calls[0].tool}({given})")
+
+    def _keys(self) -> list[str]:
+        """The fields of the objects in what was read."""
+        rows = [row for made in self.read for row in _rows(self.results[made])]
+        return list(dict.fromkeys(key for row in rows for key in row))
+
+    def _values_of(self, key: str) -> set[str]:
+        rows = [row for made in self.read for row in _rows(self.results[made])]
+        return {str(row[key]) for row in rows if key in row}
 
     def _is_found(self, name: str, value: Any) -> bool:
         """Whether an argument that decides what a call does was found in what was read."""
@@ -170,6 +184,7 @@ class _Writer:
         *,
         is_text: bool = False,
         used: Sequence[int] | None = None,
+        only: str = "",
     ) -> str:
         """A question to the model about what was read; without anything read, the text itself."""
         known = self.read if used is None else used
@@ -178,8 +193,17 @@ class _Writer:
         prompt = f"[{len(self.answers) + 1}] {what}"
         self.answers[prompt], self.asks_for[prompt] = answer, (tool, names)
         data = ", ".join(f"r{made}" for made in known)
+        if only:
+            made_of = [made for made in known if _rows(self.results[made])]
+            data = ", ".join(f"[each[{only!r}] for each in r{made}]" for made in made_of)
         operation = "llm" if is_text else "llm_extract"
         return f"await {operation}({prompt!r}, data=[{data}])"
+
+
+def _rows(result: Any) -> list[dict[str, Any]]:
+    """The objects in a result that is a list of such."""
+    rows = [row for row in result if is_dict(row)] if is_list(result) else []
+    return rows if is_list(result) and len(rows) == len(result) else []
 
 
 def _given(call: Call) -> list[tuple[str, Any]]:

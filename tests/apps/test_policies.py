@@ -93,6 +93,18 @@ def test_terminal_is_asked_what_no_name_tells(machine: Machine) -> None:
     assert bound_here(machine, "mail.py").tools["POST_NOTE"].audience_arg == "board"
 
 
+def test_every_tool_that_nobody_knows_is_named_in_the_file() -> None:
+    names = [f"server__do_something_that_no_name_tells_{number}" for number in range(25)]
+    draft = draft_of({}, lambda asked: None)
+    draft.unknown.extend(names)
+    text = draft_text(draft, "workspace", "policy.toml")
+    said = " ".join(line.removeprefix("# ") for line in text.partition("# Refused")[2].splitlines())
+    assert [name in said for name in names] == [True] * 20 + [False] * 5
+    assert said.endswith("and 5 more")
+    assert all(len(line) <= 108 for line in text.splitlines())
+    assert "…" not in said
+
+
 def test_questions_of_init_are_asked_at_terminal(machine: Machine) -> None:
     machine.write("mail.py", MAIL)
     terminal = Terminal(machine.folder, "policy", "init", "--tools", "mail.py")

@@ -191,3 +191,20 @@ def test_all_waiting_calls_of_a_step_are_approved_together_as_shown(machine: Mac
     rows = machine.json("approve", "r1", "S2", "--all")
     assert [row["key"] for row in rows] == ["S2.0.1"]
     assert machine("approve", "r1", "S2", "--all").exit_code == 2, "nothing waits any more"
+
+
+def test_run_shows_that_one_answer_may_be_for_all_of_the_program(machine: Machine) -> None:
+    machine.write("mail.py", TOOLS)
+    program = (
+        "async def main():\n    m = await get_mail()\n"
+        "    await send_mail(recipients='a@c.example', body=m)\n"
+        "    await send_mail(recipients='b@c.example', body=m)\n    return 'ok'\n"
+    )
+    machine.write("p.py", program)
+    waits = machine("run", "p.py", "--tools", "mail.py", "--policy", "workspace", "--run-id", "r1")
+    assert waits.exit_code == 4
+    assert "+ main.send_mail2 @SEND_MAIL" in waits.stderr
+    digest = waits.stderr.partition("--program ")[2].split()[0]
+    assert machine("approve", "r1", "main.send_mail.1", "--program", digest).exit_code == 0
+    done = machine("resume", "r1", "--tools", "mail.py")
+    assert (done.exit_code, done.stdout) == (0, "ok\n"), done.stderr

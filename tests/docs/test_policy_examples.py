@@ -73,7 +73,7 @@ def policy_of(text: str) -> Policy:
 
 
 def test_page_has_its_examples() -> None:
-    assert len(EXAMPLES) == 11
+    assert len(EXAMPLES) == 12
     assert all(len(example.policy.splitlines()) <= 40 for example in EXAMPLES)
 
 

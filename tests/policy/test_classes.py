@@ -191,6 +191,23 @@ def test_secret_is_told_nobody_whom_the_plan_names(call: str) -> None:
     assert "POL103" in said(f"{READ}S2: {call}", ours(TO_NAMED + secret))
 
 
+@pytest.mark.parametrize(
+    "spelling", ["www.other.example", "https://www.other.example", "www.other.example/a?b"]
+)
+def test_a_web_address_is_no_recipient_in_any_spelling(spelling: str) -> None:
+    tools = there()
+    schema = {"type": "object", "properties": {"url": {}, "content": {}}}
+    tools.add(Tool(ToolSpec("SEND_PAGE", "send_page", parameters=schema, origin="python:web"), _nothing))
+    plan = parse(f'PLAN_START\n{READ}S2: @SEND_PAGE (url="{spelling}", content=$m)\nPLAN_END').require()
+    assert not prove(plan, ours(TO_NAMED), tools, Assumptions(can_ask=False)).ok
+    trusted = TO_NAMED.replace("[audience.trusted]\n", '[audience.trusted]\nhosts = ["www.other.example"]\n')
+    assert prove(plan, ours(trusted), tools, Assumptions(can_ask=False)).ok
+    for evil in ("@evil.example", ".evil.example", "\\\\@evil.example", " evil.example", ",evil.example"):
+        text = f'PLAN_START\n{READ}S2: @SEND_PAGE (url="{spelling}{evil}", content=$m)\nPLAN_END'
+        if "?" not in spelling:
+            assert not prove(parse(text).require(), ours(trusted), tools, Assumptions(can_ask=False)).ok, evil
+
+
 def test_single_tools_add_to_what_their_class_says() -> None:
     plan = f'{READ}S2: @SEND_MAIL (recipients="a@other.example", body=$m)'
     assert said(plan, ours(CLASSES)) == ("ask S2",)

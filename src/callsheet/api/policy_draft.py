@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from textwrap import wrap
 from typing import NamedTuple, cast
 
 from callsheet.ir import ToolClass, canonical_tool_name
@@ -20,6 +21,8 @@ from callsheet.ports.tools import ToolSpec
 
 _OWN = ("builtin", "transform", "people")
 _WIDEST = 108
+_MOST_UNKNOWN = 20
+"""So many tools that no class has are named in the file."""
 _MOST_NAMES = 12
 """How many tools of a class are named one by one, before those with the same first word become a pattern."""
 
@@ -209,10 +212,18 @@ def draft_text(draft: Draft, base: str, file: str) -> str:
         lines += ["", "[tools]"]
         lines += ["# assumed: a call that names nobody tells nobody"] if draft.optional else []
         lines += [f"{json.dumps(name)} = {{ {', '.join(said)} }}" for name, said in singles.items()]
-    if draft.unknown:
-        named = ", ".join(draft.unknown)
-        lines += ["", f"# Refused, since no name tells what they do: {_cut(named, _WIDEST - 46)}"]
+    lines += _unknown(draft.unknown)
     return "\n".join(lines) + "\n"
+
+
+def _unknown(names: Sequence[str]) -> list[str]:
+    """What to say of the tools that no class has."""
+    if not names:
+        return []
+    shown = ", ".join(_cut(_on_one_line(name), _WIDEST // 2) for name in names[:_MOST_UNKNOWN])
+    more = f" and {len(names) - _MOST_UNKNOWN} more" if len(names) > _MOST_UNKNOWN else ""
+    words = wrap(f"Refused, since no name tells what they do: {shown}{more}", _WIDEST - 2)
+    return ["", *(f"# {line}" for line in words)]
 
 
 def _assumed(draft: Draft, does: ToolClass) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
+from fnmatch import fnmatchcase
 
 from callsheet.diagnostics import Diagnostic, Severity, did_you_mean
 from callsheet.ir import Plan, canonical_tool_name
@@ -78,7 +79,26 @@ def bind_policy(
     def all_names(key: str) -> tuple[str, ...]:
         return registry.names_of(names.get(key, key))
 
-    return replace(_renamed(policy, all_names), tools=rules), tuple(diagnostics)
+    def matching_names(patterns: Iterable[str]) -> tuple[str, ...]:
+        """The patterns, and all names that plans may use for the tools that one of them matches."""
+        found: dict[str, None] = dict.fromkeys(patterns)
+        for name, spec in specs.items():
+            own = registry.names_of(name)
+            if any(fnmatchcase(each, pattern) for each in _all_names(spec, own) for pattern in patterns):
+                found.update(dict.fromkeys(fold(each) for each in own))
+        return tuple(found)
+
+    limits = tuple(
+        replace(
+            limit,
+            tools=matching_names(limit.tools),
+            written=limit.tools,
+            after=matching_names(limit.after),
+            needs=matching_names(limit.needs),
+        )
+        for limit in policy.limits
+    )
+    return replace(_renamed(policy, all_names), tools=rules, limits=limits), tuple(diagnostics)
 
 
 def _derived(

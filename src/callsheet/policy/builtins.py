@@ -15,6 +15,7 @@ from types import MappingProxyType
 from callsheet.ir.labels import LITERAL, UNKNOWN, Label
 from callsheet.ir.operations import MODEL_OPERATIONS, canonical_tool_name
 from callsheet.policy.classes import rule_of
+from callsheet.policy.field_labels import FieldLabels
 from callsheet.policy.model import Policy, ToolRule, When
 
 PUBLIC_WORLD = Label(True)
@@ -55,6 +56,7 @@ class Traits:
     - `reads`: what its programs see of the workspace where the call does not say, as in `ToolRule`.
     - `returns`: the label of what the tool adds from outside. The result may also repeat the arguments,
       unless there is `no_echo`; a tool that `composes` may combine them freely.
+    - `fields`: the labels of the fields of what it returns; then `returns` is the join of all of them.
     - `repeatable`: whether a call may be made again; if not, only under an idempotency `key`.
     """
 
@@ -71,6 +73,8 @@ class Traits:
     control: tuple[str, ...] = ()
     reads: tuple[str, ...] | None = None
     returns: Label = LITERAL
+    fields: FieldLabels | None = None
+    links_known: bool = False
     no_echo: bool = False
     composes: bool = False
     runs_code: bool = False
@@ -249,6 +253,7 @@ def _declared(rule: ToolRule) -> Traits:
     reach = Reach.NOBODY
     if rule.egress:
         reach = Reach.RECIPIENT if rule.audience_arg is not None else Reach.WORLD
+    fields = FieldLabels.of(rule.returns, rule.fields) if rule.fields else None
     return Traits(
         reach=reach,
         audience=rule.audience_arg,
@@ -256,7 +261,9 @@ def _declared(rule: ToolRule) -> Traits:
         private_without_audience=rule.private_without_audience,
         private_to_named=rule.private_to_named,
         control=rule.control,
-        returns=rule.returns,
+        returns=rule.returns if fields is None else fields.whole,
+        fields=fields,
+        links_known=rule.links_known,
         no_echo=rule.no_echo,
         composes=not rule.egress,
         destructive=rule.destructive,

@@ -21,6 +21,8 @@ from callsheet.policy.model import (
     Audience,
     CallRule,
     Implicit,
+    Limit,
+    Per,
     Policy,
     ReplanRule,
     SourceRule,
@@ -107,14 +109,18 @@ _YOUNGER = frozenset(
         "classes",
         "does",
         "entries",
+        "fields",
         "files",
         "harmless",
+        "limits",
+        "links_known",
         "no_echo",
         "observes",
         "place_arg",
         "private_without_audience",
         "private_to_named",
         "reads",
+        "written",
     }
 )
 """Fields added after version 1, left out when empty so that the hashes of older policies stay the same."""
@@ -128,6 +134,7 @@ _OF_AGENT: _Readers = {
 _OF_TOOL: _Readers = {
     "approval": When,
     "returns": read_label,
+    "fields": lambda data: {path: read_label(label) for path, label in data.items()},
     "reads": _perhaps(tuple),
     "does": _perhaps(ToolClass),
 }
@@ -158,6 +165,7 @@ _OF_POLICY: _Readers = {
     "approved": frozenset,
     "declassify": frozenset,
     "rules": _each(lambda data: _made(CallRule, data, {})),
+    "limits": _each(lambda data: _made(Limit, data, {"per": Per})),
 }
 
 
@@ -217,6 +225,7 @@ def _without_names(policy: Policy) -> Policy:
         allowed_tools=None if policy.allowed_tools is None else frozenset(),
         agent=None if agent is None else replace(agent, tools=(), arguments={}),
         rules=tuple(dict.fromkeys(replace(rule, tool="") for rule in policy.rules)),
+        limits=tuple(replace(limit, tools=(), after=(), needs=(), written=()) for limit in policy.limits),
         approved=frozenset(),
         declassify=frozenset(),
         files=(),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Collection
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 from callsheet.policy.links import as_read, host_of
 
@@ -68,6 +68,25 @@ def disarmed(text: str, allowed: Allowed) -> str:
 def addresses_in(text: str) -> frozenset[str]:
     """The addresses in a text that programs turn into links."""
     return frozenset(found.group().rstrip(_CLOSING) for found in _ADDRESS.finditer(text))
+
+
+def addresses_within(value: object) -> frozenset[str]:
+    """The addresses in the texts of a value, at any depth.
+
+    >>> sorted(addresses_within([{"body": "see www.c.example, or https://d.example/7."}]))
+    ['https://d.example/7', 'www.c.example']
+    """
+    found: set[str] = set()
+    waiting: list[Any] = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, str):
+            found |= addresses_in(one)
+        elif isinstance(one, dict):
+            waiting += cast("dict[str, Any]", one).values()
+        elif isinstance(one, list):
+            waiting += cast("list[Any]", one)
+    return frozenset(found)
 
 
 def _apart(text: str, allowed: Allowed) -> str:

@@ -47,6 +47,7 @@ from callsheet.ir.expression import Mapping as Dict
 from callsheet.ir.labels import LITERAL, Label, join
 from callsheet.ir.types import Basic, Record, Type, names_values
 from callsheet.policy.calls import Argument, Hole, Part
+from callsheet.policy.field_labels import either
 from callsheet.policy.judge import Judge
 from callsheet.policy.labelled import (
     FAILURE_FIELDS,
@@ -62,6 +63,7 @@ from callsheet.policy.labelled import (
     is_data,
     is_failure,
     is_shown,
+    item_of,
     literal_text,
     member_of,
     merged_parts,
@@ -112,6 +114,8 @@ _CONVERSIONS = frozenset(
     | {"zfill", "center", "ljust", "rjust", "timestamp", "astimezone", "round"}
 )
 """Functions and methods that fail for some contents."""
+_SAME_ITEMS = frozenset({"list", "tuple", "reversed"})
+"""Functions that give the items of a list."""
 _PATTERNS = frozenset({"match", "find_all"})
 
 
@@ -259,7 +263,7 @@ class ExpressionLabels:
         label = value.label
         for shape in value.shapes:
             label = label.join(self._judge.of_items(shape._replace(label=value.label)))
-        return value._replace(label=label, shapes=())
+        return value._replace(label=label, shapes=(), fields=value.fields if label == value.label else None)
 
     def joined(self, one: Labelled, other: Labelled, *, most: int = MOST_SHAPES) -> Labelled:
         """What is known of a value that is either of both."""
@@ -267,12 +271,14 @@ class ExpressionLabels:
             return one
         label, presence = one.label.join(other.label), one.presence.join(other.presence)
         origins, says = origins_of((one, other)), one.says | other.says
+        fields = either(one.fields, other.fields)
         if one.shapes and other.shapes:
             shapes = tuple(dict.fromkeys((*one.shapes, *other.shapes)))
             if len(shapes) <= most:
-                return Labelled(label, presence, shapes, origins, says)
-        label = self.forgotten(one).label.join(self.forgotten(other).label)
-        return Labelled(label, presence, (), origins, says)
+                return Labelled(label, presence, shapes, origins, says, fields)
+        forgotten = self.forgotten(one).label.join(self.forgotten(other).label)
+        fields = fields if forgotten == label else None
+        return Labelled(forgotten, presence, (), origins, says, fields)
 
     # ------------------------------------------------------------ conditions
 
@@ -323,7 +329,7 @@ class ExpressionLabels:
             case Slice():
                 parts = (node.target, node.start, node.stop, node.step)
                 values = [self._of(one) for one in parts if one is not None]
-                value = self._computed(node, values, keeps=True)
+                value = _with_fields(self._computed(node, values, keeps=True), values)
                 return value if _keeps_first(node) else value._replace(says=value.says | Says.PART)
             case Unary(op=op, operand=operand):
                 value = self._of(operand)
@@ -537,12 +543,14 @@ class ExpressionLabels:
         if members and len(members) == len(value.shapes):
             label = join(member.label for member in members)
             shapes = tuple(dict.fromkeys(members))
+            _, fields = (None, None) if value.fields is None else value.fields.at(key)
             if len(shapes) == 1 and is_data(shapes[0]):
                 shapes = ()
-            return Labelled(label, value.presence, shapes, value.origins, value.says)
+            return Labelled(label, value.presence, shapes, value.origins, value.says, fields)
         presence = value.label if is_optional else value.presence
         known = self.forgotten(value)
-        return Labelled(known.label, presence, (), value.origins, value.says)
+        label, fields = (known.label, None) if known.fields is None else known.fields.at(key)
+        return Labelled(label, presence, (), value.origins, value.says, fields)
 
     def _text(self, node: Text) -> Labelled:
         parts: list[Part] = []
@@ -603,7 +611,7 @@ class ExpressionLabels:
             return Labelled(
                 source.label, source.presence, tuple(dict.fromkeys(shape.items)), source.origins, source.says
             )
-        return self.forgotten(source)
+        return item_of(self.forgotten(source))
 
     def _comprehension(self, node: Comprehension) -> Labelled:
         before = dict(self._bound)
@@ -612,8 +620,9 @@ class ExpressionLabels:
         for clause in node.clauses:
             source = self._of(clause.source)
             sources.append(source)
-            item = self.forgotten(source)
-            self._bound.update(dict.fromkeys(target_names(clause.target), item))
+            item = item_of(self.forgotten(source))
+            names = tuple(target_names(clause.target))
+            self._bound.update(dict.fromkeys(names, item if len(names) == 1 else item._replace(fields=None)))
             for one in clause.conditions:
                 conditions.append(self._behind(join(known.label for known in conditions), one))
         tested = join(known.label for known in conditions)
@@ -621,7 +630,8 @@ class ExpressionLabels:
         self._bound = before
         values = (*sources, *conditions, *elements)
         self._typed(tuple(sources))
-        label = join(self.forgotten(value).label for value in values)
+        counts = (_number_of_items(self.forgotten(source)) for source in sources)
+        label = join((*counts, *(self.forgotten(value).label for value in (*conditions, *elements))))
         presence = join((join(value.presence for value in sources), join(c.label for c in conditions)))
         if node.key is not None or node.kind is Kind.SET:
             presence = presence.join(label)
@@ -652,7 +662,8 @@ class ExpressionLabels:
             shape = one_shape(values[0])
             if shape is not None and not shape.items:
                 return values[0]
-        return self._computed(node, values, fails=fails, keeps=name in _KEEPING, of=name)
+        value = self._computed(node, values, fails=fails, keeps=name in _KEEPING, of=name)
+        return _with_fields(value, values) if name in _SAME_ITEMS and not node.named else value
 
     # ------------------------------------------------------------ texts of the plan
 
@@ -687,6 +698,21 @@ def _split(condition: Expression, contents: list[Expression], presence: list[tup
             presence.append((tested, function.lower() != "failed"))
         case _:
             contents.append(condition)
+
+
+def _number_of_items(source: Labelled) -> Label:
+    """The label of how many items a list has, and in which order."""
+    return source.label if source.fields is None else source.fields.rest
+
+
+def _with_fields(value: Labelled, made_of: Sequence[Labelled]) -> Labelled:
+    """A list of some of the items of the first of these values, whose parts have the same labels."""
+    first = made_of[0]
+    if first.fields is None or any(not one.label.flows_to(first.fields.rest) for one in made_of[1:]):
+        return value
+    if value.label == first.label.retold():
+        return value._replace(fields=first.fields.each(Label.retold))
+    return value._replace(fields=first.fields if value.label == first.label else None)
 
 
 def _may_spell(own: Sequence[str]) -> bool:

@@ -133,6 +133,8 @@ def dotted(path: Path) -> str:
     """A path as it is shown in a message."""
     if path[:1] == ("rule",) and len(path) > 1 and isinstance(path[1], int):  # people count from one
         return ": ".join((f"rule {path[1] + 1}", *filter(None, [dotted(path[2:])])))
+    if path[:1] == ("limit",) and len(path) > 1 and isinstance(path[1], int):
+        return ": ".join((f"limit {path[1] + 1}", *filter(None, [dotted(path[2:])])))
     return ".".join(f'"{part}"' if set(str(part)) - _PLAIN else str(part) for part in path)
 
 

@@ -15,6 +15,7 @@ from callsheet.policy.audiences import NOBODY_KNOWN
 from callsheet.policy.builtins import PathUse, Reach, Traits, fold
 from callsheet.policy.calls import Argument, CallView, Judgement, bare
 from callsheet.policy.composing import makes_links, retells
+from callsheet.policy.field_labels import FieldLabels
 from callsheet.policy.model import Policy
 from callsheet.policy.paths import PathRefused, host_path, workspace_path
 from callsheet.policy.prepared import Prepared, prepare
@@ -100,6 +101,14 @@ class Judge:
         """The label of a call's result: the join of its source, its arguments and its control-flow label."""
         return self._result(self.prepared(call.tool), call)
 
+    def fields(self, call: CallView) -> FieldLabels | None:
+        """The labels of the fields of a call's result, None if the policy says nothing of them."""
+        prepared = self.prepared(call.tool)
+        traits = prepared.traits
+        if traits is None or traits.fields is None or self.source(call) != traits.returns:
+            return None
+        return traits.fields.each(lambda label: self._adding(prepared, call, label))
+
     def source(self, call: CallView) -> Label:
         """The label of what the tool adds from outside, by the tool and the places that the call names."""
         prepared = self.prepared(call.tool)
@@ -127,6 +136,10 @@ class Judge:
 
     def _result(self, prepared: Prepared, call: CallView) -> Label:
         source = self._source(prepared, call) if prepared.source is None else prepared.source
+        return self._adding(prepared, call, source)
+
+    def _adding(self, prepared: Prepared, call: CallView, source: Label) -> Label:
+        """The label of what a call gives that adds data of this label to its arguments."""
         data = flowing(call)
         if prepared.tool == "ASK_HUMAN":
             return source.join(offered(call)).join(call.pc)

@@ -21,6 +21,7 @@ from callsheet.ir.expression import (
 )
 from callsheet.ir.labels import LITERAL, Label
 from callsheet.policy.calls import Argument, Hole, Part
+from callsheet.policy.field_labels import FieldLabels
 from callsheet.policy.rules.base import pairs
 
 MOST_SHAPES = 16
@@ -50,7 +51,9 @@ class Labelled(NamedTuple):
 
     `label` is that of its content. `presence` is the label of what decides whether it is there and of which
     form it is, beyond the one bit that the data itself is. `shapes` are the ways in which the plan composes
-    it, none if it is one piece of data. `origins` are numbers of values that it is made of.
+    it, none if it is one piece of data. `origins` are numbers of values that it is made of. `fields` are the
+    labels of the parts of a piece of data, none of which is stricter than `label`; None if nothing is known
+    of them.
     """
 
     label: Label = LITERAL
@@ -58,6 +61,7 @@ class Labelled(NamedTuple):
     shapes: tuple[Argument, ...] = ()
     origins: tuple[int, ...] = ()
     says: Says = Says.NOTHING
+    fields: FieldLabels | None = None
 
 
 NOTHING = Labelled()
@@ -71,6 +75,14 @@ def failure_of(label: Label, presence: Label, origins: tuple[int, ...]) -> Label
     return Labelled(label, presence, (Argument(_FAILURE, (Hole("error", label),), label),), origins)
 
 
+def item_of(source: Labelled) -> Labelled:
+    """What is known of an item of a piece of data."""
+    if source.fields is None:
+        return source
+    label, fields = source.fields.item
+    return source._replace(label=label, fields=fields)
+
+
 def is_failure(value: Labelled) -> bool:
     """Whether a value is surely the failure that a handler sees."""
     return bool(value.shapes) and all(shape.name == _FAILURE for shape in value.shapes)
@@ -79,11 +91,17 @@ def is_failure(value: Labelled) -> bool:
 def raised(value: Labelled, label: Label) -> Labelled:
     """The value where a decision of this label led: everything in it, its texts too, may tell of it."""
     if label is LITERAL or (
-        label.flows_to(value.label) and label.flows_to(value.presence) and not value.shapes
+        label.flows_to(value.label)
+        and label.flows_to(value.presence)
+        and not value.shapes
+        and value.fields is None
     ):
         return value
     shapes = tuple(_raised_shape(shape, label) for shape in value.shapes)
-    return value._replace(label=value.label.join(label), presence=value.presence.join(label), shapes=shapes)
+    fields = None if value.fields is None else value.fields.raised(label)
+    return value._replace(
+        label=value.label.join(label), presence=value.presence.join(label), shapes=shapes, fields=fields
+    )
 
 
 def _raised_shape(shape: Argument, label: Label) -> Argument:

@@ -78,6 +78,10 @@ class ToolRule:
     - `destructive`: a call needs approval, and untrusted data must not control whether it is made.
     - `idempotent`: it may be retried; otherwise only with an idempotency key in the argument `key_arg`.
     - `returns`: the label of what it adds to its result, besides that of its arguments.
+    - `fields`: the labels of what is under these keys of its result (`sender`, `address.city`), in each item
+      of a list; the rest of the result has the label `returns`.
+    - `links_known`: whoever wrote an address into its results knows it, so that it may be opened and shown
+      as it stands there.
     - `no_echo`: its result neither repeats its arguments nor is composed of their text.
     - `reads`: the files, folders and globs of the workspace that its programs see where the call names none;
       None if the policy does not say.
@@ -98,6 +102,7 @@ class ToolRule:
     key_arg: str = "idempotency_key"
     approval: When = When.NEVER
     returns: Label = UNKNOWN
+    fields: Mapping[str, Label] = field(default_factory=dict[str, Label])
     no_echo: bool = False
     reads: tuple[str, ...] | None = None
     pin: str | None = None
@@ -105,6 +110,7 @@ class ToolRule:
     place_arg: str | None = None
     private_without_audience: bool = False
     private_to_named: bool = False
+    links_known: bool = False
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -175,6 +181,44 @@ class CallRule:
         check_fields(self)
 
 
+class Per(StrEnum):
+    """The span in which calls are counted."""
+
+    RUN = "run"
+    HOUR = "hour"
+    DAY = "day"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """A rule over the calls of the tools whose canonical names match `tools`, taken together.
+
+    It has one of these:
+    - `calls`: how many are made at most; `sum` and `most`: what the numbers in this argument come to at most;
+      both `per` run, or across runs within an hour or a day;
+    - `after`: none is made after a call of these tools; `needs`: none before one of these;
+    - `hours`: between which hours of the day, in the time `zone`.
+
+    `then` says what happens else: `ask` or `refuse`. What depends on the clock is refused. `written` are the
+    tools as the policy names them, if `tools` has the names that plans use besides.
+    """
+
+    tools: tuple[str, ...]
+    calls: int | None = None
+    sum: str | None = None
+    most: float | None = None
+    after: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+    hours: str | None = None
+    zone: str = "UTC"
+    per: Per = Per.RUN
+    then: str = "ask"
+    written: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
     """What plans are verified against.
@@ -194,6 +238,7 @@ class Policy:
     - `observes`: calls are judged, and nothing is refused or asked about; the run tells what would have been.
     - `allowed_tools`, `denied_tools`: canonical names without `@`; None allows every known tool.
     - `forbidden`: RE2 patterns that no argument may match.
+    - `limits`: rules over the calls of a run together.
     - `files`: absolute paths of the files that configure callsheet (the policy itself, files that name tools
       and servers, the settings); no call may write them.
     """
@@ -222,6 +267,7 @@ class Policy:
     declassify: frozenset[str] = frozenset()
     forbidden: tuple[str, ...] = ()
     rules: tuple[CallRule, ...] = ()
+    limits: tuple[Limit, ...] = ()
     max_steps: int | None = None
     max_calls: int | None = None
     max_retries: int | None = None

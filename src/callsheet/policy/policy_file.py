@@ -18,6 +18,7 @@ from callsheet.ir.strict_toml import TomlError, read_toml
 from callsheet.policy.builtins import BUILTINS, fold
 from callsheet.policy.classes import EVERY, matching, pattern_of
 from callsheet.policy.constraints import check_pattern
+from callsheet.policy.field_labels import ITEM
 from callsheet.policy.file_values import (
     Faults,
     Path,
@@ -49,6 +50,8 @@ from callsheet.policy.model import (
     Audience,
     CallRule,
     Implicit,
+    Limit,
+    Per,
     Policy,
     ReplanRule,
     SourceRule,
@@ -91,6 +94,9 @@ def _tools(value: object, path: Path, faults: Faults) -> tuple[_ToolTable, ...]:
         if does is not None and fold(key) in BUILTINS:
             hint = "leave out `class`: what a built-in tool does is known"
             faults.add("POL003", f"{name} is a built-in tool", (*key_path, "class"), hint)
+        if "fields" in values and fold(key) in BUILTINS:
+            hint = "say it with [sources]: what a built-in tool gives depends on where it reads"
+            faults.add("POL003", f"{name} is a built-in tool", (*key_path, "fields"), hint)
         tables[key] = _ToolTable(key, does, values)
     return tuple(tables.values())
 
@@ -196,6 +202,79 @@ def _rules(value: object, path: Path, faults: Faults) -> tuple[CallRule, ...]:
     return tuple(rules)
 
 
+def _limits(value: object, path: Path, faults: Faults) -> tuple[Limit, ...]:
+    if not isinstance(value, list):
+        raise ValueError("a list of tables, each [[limit]]")
+    limits: list[Limit] = []
+    for number, table in enumerate(cast("list[object]", value)):
+        key_path = (*path, number)
+        try:
+            values = read_table(table, _LIMIT, key_path, faults)
+        except ValueError as error:
+            faults.add("POL003", f"{dotted(key_path)} must be {error}", key_path)
+            continue
+        wrong = (
+            _fault_of_limit(values) if values.keys() == cast("Mapping[str, object]", table).keys() else None
+        )
+        if wrong is not None:
+            faults.add("POL003", f"limit {number + 1} {wrong[0]}", key_path, wrong[1])
+        elif values.keys() == cast("Mapping[str, object]", table).keys():
+            limits.append(Limit(**{**values, "then": values.get("then", _then_of(values))}))
+    return tuple(limits)
+
+
+_KINDS = ("calls", "sum", "after", "needs", "hours")
+
+
+def _then_of(values: Table) -> str:
+    return "refuse" if "hours" in values or values.get("per", Per.RUN) is not Per.RUN else "ask"
+
+
+def _fault_of_limit(values: Table) -> tuple[str, str | None] | None:
+    """What is wrong with a limit, and how to write it."""
+    kinds = [kind for kind in _KINDS if kind in values]
+    if "tools" not in values:
+        return "lacks tools", 'say whose calls it limits: tools = ["send_*"]'
+    if len(kinds) != 1:
+        says = f"has {' and '.join(kinds)}" if kinds else "says nothing"
+        return says, "a limit has one of calls, sum (with most), after, needs, hours"
+    if ("sum" in values) != ("most" in values):
+        return "needs both sum and most", 'write sum = "amount" and most = 500'
+    if "per" in values and kinds[0] not in ("calls", "sum"):
+        return "has per, which is for calls and sum", None
+    if "zone" in values and kinds[0] != "hours":
+        return "has zone, which is for hours", None
+    if values.get("then") == "ask" and _then_of(values) == "refuse":
+        hint = "leave out `then`: what depends on the clock or on other runs is refused"
+        return "cannot ask", hint
+    return None
+
+
+def _hours(value: object, path: Path, faults: Faults) -> str:
+    from callsheet.policy.limits import hours_of  # noqa: PLC0415 - loads time zones only if needed
+
+    text = text_value(value, path, faults)
+    hours_of(text)
+    return text
+
+
+def _zone(value: object, path: Path, faults: Faults) -> str:
+    from zoneinfo import ZoneInfo  # noqa: PLC0415 - loads time zones only if needed
+
+    name = text_value(value, path, faults)
+    try:
+        ZoneInfo(name)
+    except (ValueError, OSError, LookupError):
+        raise ValueError('a time zone such as "Europe/Berlin"') from None
+    return name
+
+
+def _amount(value: object, path: Path, faults: Faults) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < float("inf"):
+        raise ValueError("a number of at least 0")
+    return float(value)
+
+
 def _agent(value: object, path: Path, faults: Faults) -> AgentRule:
     rule = AgentRule(**read_table(value, _AGENT, path, faults))
     for tool in rule.arguments:
@@ -244,6 +323,24 @@ def _paths(value: object, path: Path, faults: Faults) -> tuple[str, ...]:
         raise ValueError(f"a list of paths inside the workspace: {error}") from None
 
 
+def _fields(value: object, path: Path, faults: Faults) -> dict[str, Label]:
+    """The labels of fields of a tool's result, by their keys."""
+    if not isinstance(value, Mapping):
+        raise ValueError('a table of labels by field, such as { sender = "T/priv", "place.city" = "T/pub" }')
+    labels: dict[str, Label] = {}
+    for name, text in cast("Mapping[str, object]", value).items():
+        key_path = (*path, name)
+        if name != ITEM and (not all(name.split(".")) or set(name) & set("[]*")):
+            hint = 'name the keys that lead to it, "place.city"; "[]" is an item of a list of texts'
+            faults.add("POL003", f"{name!r} is no field", key_path, hint)
+            continue
+        try:
+            labels[name] = label_value(text, key_path, faults)
+        except ValueError as error:
+            faults.add("POL003", f"{dotted(key_path)} must be {error}", key_path)
+    return labels
+
+
 _TOOL: dict[str, Reader] = {
     "egress": flag_value,
     "control": text_values,
@@ -256,15 +353,19 @@ _TOOL: dict[str, Reader] = {
     "key_arg": text_value,
     "approval": one_of(When),
     "returns": label_value,
+    "fields": _fields,
+    "links_known": flag_value,
     "no_echo": flag_value,
     "reads": _paths,
     "pin": text_value,
     "annotations": word({"ignored": True}),
     "class": one_of(ToolClass),
 }
+_OF_ONE = ("pin", "annotations", "class", "reads", "fields")
+"""The settings of single tools."""
 _CLASS: dict[str, Reader] = {
     "tools": _patterns,
-    **{key: reader for key, reader in _TOOL.items() if key not in ("pin", "annotations", "class", "reads")},
+    **{key: reader for key, reader in _TOOL.items() if key not in _OF_ONE},
 }
 _CLASS_NAMES = [str(each) for each in ToolClass]
 _SOURCE: dict[str, Reader] = {"conf": _conf, "integrity": word({"T": False, "U": True})}
@@ -273,6 +374,18 @@ _RULE: dict[str, Reader] = {
     "tool": lambda value, path, faults: tool_named(text_value(value, path, faults)),
     "when": text_value,
     "then": word({"approve": "approve", "refuse": "refuse"}),
+}
+_LIMIT: dict[str, Reader] = {
+    "tools": _patterns,
+    "calls": count_value,
+    "sum": text_value,
+    "most": _amount,
+    "after": _patterns,
+    "needs": _patterns,
+    "hours": _hours,
+    "zone": _zone,
+    "per": one_of(Per),
+    "then": word({"ask": "ask", "refuse": "refuse"}),
 }
 _AGENT: dict[str, Reader] = {
     "tools": tool_values,
@@ -310,6 +423,7 @@ KEYS: dict[str, Reader] = {
     "secrets": section({"patterns": pattern_values}),
     "budgets": section({"max_steps": count_value, "max_calls": count_value, "max_retries": count_value}),
     "rule": _rules,
+    "limit": _limits,
 }
 """The top-level keys of a policy file."""
 
@@ -413,6 +527,7 @@ def _merged(base: Policy, table: Table, faults: Faults) -> Policy:
             changes[name] = inner[key]
     changes["sources"] = (*cast("tuple[Any, ...]", table.get("sources", ())), *base.sources)
     changes |= _described(base, table)
+    changes["limits"] = (*cast("tuple[Any, ...]", table.get("limit", ())), *base.limits)
     changes["rules"] = (*cast("tuple[Any, ...]", table.get("rule", ())), *base.rules)
     audiences: Any = table.get("audience", {})
     changes["audiences"] = _audiences(base.audiences, audiences)

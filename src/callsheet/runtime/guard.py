@@ -28,10 +28,20 @@ from callsheet.machine.keys import parse_key
 from callsheet.machine.remarks import Fact
 from callsheet.passes.verify import PersistedLabels, Violation, verify
 from callsheet.policy.builtins import fold
-from callsheet.policy.calls import CODES, Rule
+from callsheet.policy.calls import CODES, CallView, Rule
 from callsheet.policy.constraints import RedirectRules, beyond
 from callsheet.policy.judge import judge_of
-from callsheet.policy.model import Policy
+from callsheet.policy.limits import (
+    amount_of,
+    clock_limits,
+    limit_name,
+    outside_hours,
+    over_count,
+    over_sum,
+    seconds_of,
+    view_of_call,
+)
+from callsheet.policy.model import Limit, Policy
 from callsheet.policy.overwriting import may_overwrite
 from callsheet.policy.rules.opened_files import hidden_from, seen_by
 from callsheet.ports.calls import CallContext, CallProgress, FileGrant, Objection
@@ -50,6 +60,12 @@ Reverify: TypeAlias = (
 what runs have left in files, facts and notes. Returns the refusal, or None.
 """
 _MOST_TOLD = 10
+
+
+def _beyond(limit: Limit, call: CallView, count: int, total: float) -> str | None:
+    if limit.calls is not None:
+        return over_count(limit, call.tool, count) if count >= limit.calls else None
+    return over_sum(limit, call, total)
 
 
 def by_proof(
@@ -223,6 +239,14 @@ class GuardedGateway(Gateway):
                 return Failed(command.key, why, forbidden=Rule.PATH)
             observed.append(why)
         try:
+            why = self._beyond_limits(command)
+        except UNAVAILABLE as error:
+            return Failed(command.key, f"the calls of other runs cannot be counted: {error}")
+        if why is not None:
+            if not self._guard.policy.observes:
+                return Failed(command.key, why, forbidden=Rule.PREDICATE)
+            observed.append(why)
+        try:
             why = withheld(self._judge, self._guard.labels, self._root, command.tool, command.args)
         except UNAVAILABLE as error:
             return Failed(command.key, f"the labels of the files that it sends cannot be read: {error}")
@@ -243,6 +267,22 @@ class GuardedGateway(Gateway):
             return self._tracker.labelled(command, outcome) if isinstance(outcome, Succeeded) else outcome
         except UNAVAILABLE as error:
             return Failed(command.key, f"the label of what it has read cannot be read: {error}")
+
+    def _beyond_limits(self, command: CallTool) -> str | None:
+        """Why a call is not made now, by the policy's limits on the hours and on the calls of all runs."""
+        if not self._guard.policy.limits:
+            return None
+        now, call = self._guard.clock(), view_of_call(command.tool, command.args)
+        for limit in clock_limits(self._guard.policy, command.tool):
+            why = outside_hours(limit, command.tool, now)
+            if limit.hours is None:
+                amount = 0.0 if limit.sum is None else amount_of(limit, call)
+                why = self._guard.labels.admit_within(
+                    limit_name(limit), now, seconds_of(limit.per), amount, partial(_beyond, limit, call)
+                )
+            if why is not None:
+                return why
+        return None
 
     @cached_property
     def _in_force(self) -> Mapping[str, str]:

@@ -10,7 +10,7 @@ on this system (`Notes.md`, `notes.md`).
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from hashlib import sha256
 from pathlib import Path
@@ -114,7 +114,13 @@ _FOLDERS_BEFORE = """
 INSERT INTO folder SELECT DISTINCT root FROM label WHERE substr(root, 1, 1) = '/'
 ON CONFLICT DO NOTHING
 """
-TABLES = (_TABLE, _LEFT, _SPELLED, _FOLDER)
+_LIMITED = """
+CREATE TABLE IF NOT EXISTS limited (
+    name TEXT NOT NULL, made DOUBLE PRECISION NOT NULL, amount DOUBLE PRECISION NOT NULL
+)
+"""
+"""The calls that a policy counts across runs, as long as it looks back on them."""
+TABLES = (_TABLE, _LEFT, _SPELLED, _FOLDER, _LIMITED)
 _PATIENCE = 10.0
 """Seconds to wait for the write of another process."""
 _AT_ONCE = 500
@@ -232,6 +238,31 @@ class LabelStore:
             known = self.of(root, (name,))
             if known is None or not label.flows_to(known):
                 self.end(self.begin(root, name, label, run), replaced=False)
+
+    def admit_within(
+        self,
+        name: str,
+        now: float,
+        seconds: float,
+        amount: float,
+        objection: Callable[[int, float], str | None],
+    ) -> str | None:
+        """Count a call under a name, unless there is an objection to it, which is returned.
+
+        `objection` is given how many calls of the last `seconds` there are, and what their amounts come to.
+        """
+        with self._changing("limited", name):
+            self._database.execute(
+                "DELETE FROM limited WHERE name = ? AND (made <= ? OR made > ?)", (name, now - seconds, now)
+            )
+            row = self._database.execute(
+                "SELECT COUNT(*), COALESCE(SUM(amount), 0) FROM limited WHERE name = ?", (name,)
+            ).fetchone()
+            count, total = row or (0, 0.0)
+            why = objection(int(count), float(total))
+            if why is None:
+                self._database.execute("INSERT INTO limited VALUES (?, ?, ?)", (name, now, amount))
+        return why
 
     def entries(self, run: str = "") -> list[Noted]:
         """All labels, or those that a run left, ordered by place."""

@@ -29,7 +29,7 @@ from callsheet.apps.hosting.requests import Listeners, ResumeOptions, RunRequest
 from callsheet.apps.operations.library import bound, text_of_stored
 from callsheet.apps.operations.proofs import PredictionOptions, predict
 from callsheet.apps.operations.reading import PlanText, text_of
-from callsheet.apps.rendering.runs import failures_line, question_lines
+from callsheet.apps.rendering.runs import failures_line, program_lines, question_lines
 from callsheet.apps.tool_declarations import DeclaredTools
 from callsheet.authoring.compiler.request import Accounting
 from callsheet.diagnostics import CallsheetError, Source, render_all
@@ -41,6 +41,7 @@ from callsheet.ports.tools import Registry
 from callsheet.runtime.answers import Answer, PendingAsk
 from callsheet.runtime.asking import Respondents
 from callsheet.runtime.doubt import RunOutcome
+from callsheet.runtime.inbox import programs_of
 from callsheet.store.library import PlanLibrary, StoredPlan
 
 Bounds = dict[str, float | int]
@@ -420,9 +421,17 @@ class ChatSession:
     async def _ask_person(self, ask: PendingAsk) -> Answer | bool | None:
         """The user's answer to a question of a run; None leaves the question in the inbox."""
         *lines, _ = question_lines(ask)
-        self._screen.show("\n".join(lines))
+        programs = await self._host.beside(partial(programs_of, self._host.journal, [ask]))
+        program = programs.get(ask.digest)
+        more = [] if program is None else [*program_lines(program)]
+        self._screen.show("\n".join([*lines, *more]))
         if ask.kind == "approval":
-            reply = await self._screen.ask("allow this call? [y/N] ")
+            also = "" if program is None else ", p for this call and those marked + as they are shown"
+            reply = await self._screen.ask(f"allow this call? [y/N{also}] ")
+            if program is not None and (reply or "").strip().lower() == "p":
+                answer = Answer.approve(for_program=program.digest)
+                await self._host.answer(ask.run_id, answer, ask.key, digest=ask.digest)
+                return None
             return None if reply is None else _is_yes(reply)
         reply = await self._screen.ask("your answer: ")
         return None if reply is None else Answer.of(reply)

@@ -21,6 +21,7 @@ from callsheet.store.errors import JournalWriteFailed
 if TYPE_CHECKING:
     from callsheet.apps.masking import Masker
     from callsheet.runtime.answers import PendingAsk
+    from callsheet.runtime.program_question import ProgramQuestion
 
 _ENDED = {
     Status.REFUSED: "the plan was refused",
@@ -54,7 +55,7 @@ def report(
         elif result is None:
             if outcome.in_doubt:
                 to_stderr("\n".join(doubt_lines(outcome.in_doubt, outcome.run_id, hint)))
-            _print_asks(outcome, hint)
+            _print_asks(outcome, hint, journal)
             if outcome.unanswered:
                 to_stderr("\n".join(unanswered_lines(outcome.unanswered, outcome.run_id, hint)))
         else:
@@ -133,17 +134,33 @@ def question_printer(masker: Masker, hint: str) -> Callable[[PendingAsk], None]:
     return show
 
 
-def _print_ask(ask: PendingAsk, hint: str) -> None:
+def _print_ask(ask: PendingAsk, hint: str, program: ProgramQuestion | None = None) -> None:
     from callsheet.apps.rendering.runs import question_lines  # noqa: PLC0415 - only where people are asked
 
-    for line in question_lines(ask, hint):
+    for line in question_lines(ask, hint, program=program):
         to_stderr(f"  {line}")
 
 
-def _print_asks(outcome: RunOutcome, hint: str) -> None:
+def _programs(outcome: RunOutcome, journal: Path | None) -> Mapping[str, ProgramQuestion]:
+    """By digest of an open question: the further calls of the plan that one answer may cover."""
+    from callsheet.apps.cli import journals  # noqa: PLC0415 - only where people are asked
+    from callsheet.runtime.inbox import programs_of  # noqa: PLC0415 - as above
+    from callsheet.store.errors import JournalError  # noqa: PLC0415 - as above
+
+    if journal is None or all(ask.kind != "approval" for ask in outcome.waiting):
+        return {}
+    try:
+        with journals.open_to_read(journal) as opened:
+            return programs_of(opened, outcome.waiting)
+    except JournalError:
+        return {}  # the questions are shown without it, and in the inbox
+
+
+def _print_asks(outcome: RunOutcome, hint: str, journal: Path | None) -> None:
     if outcome.waiting:
         to_stderr("the run waits for people:")
+    programs = _programs(outcome, journal)
     for ask in outcome.waiting:
-        _print_ask(ask, hint)
+        _print_ask(ask, hint, programs.get(ask.digest))
     if outcome.waiting:
         to_stderr(f"after the answers, continue with: callsheet resume {outcome.run_id}{hint}")

@@ -24,7 +24,8 @@ from callsheet.machine.program import StepCode
 from callsheet.machine.result import PolicyRefusal, RefusedByPolicy
 from callsheet.policy.calls import Argument, CallView, Judgement, Objection, Rule, bare
 from callsheet.policy.judge import Judge
-from callsheet.policy.rules.base import shown
+from callsheet.policy.limits import CallHistory, note_breaches
+from callsheet.policy.rules.base import Verdicts, shown
 
 _MODEL = frozenset({MODEL})
 _IN_A_STEP = "remove the tool from the agent's tools, and call it in a step"
@@ -71,18 +72,24 @@ class Judging:
     is admitted.
     """
 
-    __slots__ = ("_variables", "extended", "judge", "observe")
+    __slots__ = ("_approved", "_variables", "extended", "history", "judge", "observe")
 
     def __init__(
         self,
         judge: Callable[[CallView], Judgement],
         variables: VariableLabels,
         observe: Callable[[str, str], None] | None = None,
+        *,
+        history: CallHistory | None = None,
+        approved: frozenset[str] = frozenset(),
     ) -> None:
         self.judge = judge
         self._variables = variables
         self.extended = Extended()
         self.observe = observe
+        self.history = history if history is not None and history.is_needed else None
+        """The calls so far; None if the policy has no limits over them."""
+        self._approved = approved
 
     def refuse(self, refused: RefusedByPolicy) -> None:
         """Raise a refusal, or tell of it if nothing is refused."""
@@ -94,6 +101,8 @@ class Judging:
         """Judge a call; `is_asked` says that a person is asked before it anyway. Raises RefusedByPolicy."""
         pc, arguments = call.pc, call.arguments
         judgement = self.judge(call)
+        if self.history is not None:
+            judgement = self._within_limits(call, judgement, self.history)
         if judgement.objections:
             self.refuse(objected(call, judgement.objections[0], origins))
             judgement = judgement._replace(approvals=())
@@ -118,6 +127,19 @@ class Judging:
         if not (is_asked or judgement.approvals):
             return bare(Admitted, (result, sent, made_by, (), NOTHING_SHOWN))
         return Admitted(result, sent, made_by, judgement.approvals, self._shown(arguments, origins))
+
+    def _within_limits(self, call: CallView, judgement: Judgement, history: CallHistory) -> Judgement:
+        """The judgement with what the policy's limits say against one more call."""
+        notes = Verdicts()
+        is_approved = call.step in self._approved
+        note_breaches(history.breaches(call), call, notes, is_approved=is_approved)
+        history.add(call)
+        if notes.is_empty:
+            return judgement
+        return judgement._replace(
+            objections=(*judgement.objections, *notes.objections),
+            approvals=(*judgement.approvals, *notes.approvals),
+        )
 
     def judge_shown(self, call: CallView, origins: Origins) -> None:
         """Judge a text for the person who runs the plan; raises RefusedByPolicy."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from callsheet.ir import JSON
 from callsheet.ir.expression import Expression, nodes, variables_in
 from callsheet.ir.labels import LITERAL, Label
 from callsheet.ir.tree import (
@@ -31,8 +32,10 @@ from callsheet.machine.monitor.tree_scopes import RESULTS, YIELDED, Body, Known,
 from callsheet.machine.monitor.variable_labels import Origins, VariableLabels
 from callsheet.machine.tree.compiling import asks_time
 from callsheet.policy.expression_labels import ExpressionLabels
+from callsheet.policy.field_labels import FieldLabels
 from callsheet.policy.judge import judge_of
 from callsheet.policy.labelled import NOTHING, Labelled, is_failure, raised
+from callsheet.policy.limits import CallHistory
 from callsheet.policy.model import Implicit
 
 Values = Callable[[str], Any]
@@ -53,6 +56,11 @@ _NO_TEXT = frozenset({int, float, bool, type(None)})
 """The types of values that cannot be an address, or be composed of parts."""
 
 
+def _has_fields(value: JSON, fields: FieldLabels) -> bool:
+    """Whether a value is of the form of which a policy says the labels of its parts."""
+    return isinstance(value, list) or (isinstance(value, dict) and not fields.is_of_items)
+
+
 class LabelReading:
     """The labels of variables as statements read and set them; what decisions and failures tell."""
 
@@ -60,7 +68,12 @@ class LabelReading:
         rules = enforcement.rules or judge_of(enforcement.policy)
         self._judge = rules
         self._enforcement = enforcement
-        self.judging = Judging(enforcement.judge, VariableLabels())
+        self.judging = Judging(
+            enforcement.judge,
+            VariableLabels(),
+            history=CallHistory(rules.policy),
+            approved=rules.policy.approved,
+        )
         self._strict = rules.policy.implicit is Implicit.STRICT
         self._literal = rules.policy.planner if literal is None else literal
         self._tree = tree
@@ -73,6 +86,8 @@ class LabelReading:
         """Expressions with their variables, by identity; being held here, none gets that of another."""
         self._timed: set[int] = set()
         """The expressions among them that ask for the time, which all calls and decisions lead to."""
+        self.known_links_opened = 0
+        """How many calls have opened an address that was found in a result."""
         self.clock = LITERAL
         """The label of the time: that of all decisions and calls so far."""
 
@@ -163,10 +178,13 @@ class LabelReading:
 
         def variable(name: str) -> Labelled:
             known = self._read(scope, name, number)
-            value = values(name)
+            value: JSON = values(name)
             if value is ABSENT or is_failure(known) or (not has_call and type(value) in _NO_TEXT):
                 return known
-            return known._replace(shapes=(argument_of("", value, known.label, name),))
+            if known.fields is not None and not _has_fields(value, known.fields):
+                known = known._replace(fields=None)  # a text in which others may have written a field
+            shape = argument_of("", value, known.label, name, fields=known.fields)
+            return known._replace(shapes=(shape,))
 
         def clock() -> Label:
             return self.clock.join(self.counter(scope, id_))

@@ -29,6 +29,7 @@ from callsheet.machine.result import RefusedByPolicy
 from callsheet.policy.builtins import fold
 from callsheet.policy.calls import Argument, CallView, Objection, Rule, bare
 from callsheet.policy.judge import Judge, judge_of
+from callsheet.policy.limits import CallHistory
 from callsheet.policy.model import AgentRule, Implicit, Policy
 from callsheet.policy.overwriting import HINT
 
@@ -63,6 +64,7 @@ class Monitor:
         "_judging",
         "_reading",
         "enforcement",
+        "history",
         "implicit_flows",
         "is_anew",
         "judgement_cache",
@@ -77,6 +79,8 @@ class Monitor:
     def __init__(self, enforcement: Enforcement) -> None:
         self.enforcement = enforcement
         self.literal = enforcement.policy.planner
+        self.history = CallHistory(enforcement.policy)
+        """The calls so far, as far as the policy's limits are about them."""
         self._decision_log: DecisionLog | None = None
         self.is_anew = False
         """Whether the program comes from a plan that was made during the run."""
@@ -115,6 +119,8 @@ class Monitor:
             rules.judge if decision_log is None else decision_log.judging(rules.judge),
             self.variable_labels,
             self._observe if rules.policy.observes else None,
+            history=self.history,
+            approved=rules.policy.approved,
         )
         self.implicit_flows = ImplicitFlows(
             program, self._base.join(self.literal), counts_bits=rules.policy.implicit is Implicit.STRICT
@@ -142,6 +148,7 @@ class Monitor:
         """Apply another policy from now on."""
         noted, self._base = self.implicit_flows.noted, self.implicit_flows.base
         self.enforcement = Enforcement.under(policy, self.enforcement.inputs)
+        self.history = self.history.taken_over(policy)
         self.literal = self.literal.join(policy.planner)
         self._take_program(self.program)
         self.implicit_flows.resume(noted)
@@ -255,7 +262,7 @@ class Monitor:
         """
         code = attempt.code
         number = code.number
-        if not is_asked:
+        if not is_asked and self._judging.history is None:
             passed = self.judgement_cache.admitted(code, attempt.args, attempt.inputs)
             if passed is not None:
                 self.open_calls.calls[attempt.key] = passed
@@ -285,7 +292,7 @@ class Monitor:
         admitted = self._judging.admitted(call, origins, is_asked=is_asked)
         self.open_calls.calls[attempt.key] = admitted
         attempt.args = self.shown_texts.as_told(attempt.args, code.kind, call)
-        if not is_asked and len(self.observed) == already:
+        if not is_asked and len(self.observed) == already and self._judging.history is None:
             self.judgement_cache.note(code, admitted, attempt.args, attempt.inputs)
         if code.loop is not None and isinstance(attempt, Talk):
             self.open_calls.talks[attempt.key] = admitted.sent, admitted.origins

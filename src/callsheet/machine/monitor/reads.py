@@ -32,6 +32,7 @@ from callsheet.machine.closures import SlotOf
 from callsheet.machine.program import Program, StepCode, Written
 from callsheet.machine.values import to_json_text, to_text, walk
 from callsheet.policy.calls import Argument, Hole, bare
+from callsheet.policy.field_labels import FieldLabels
 
 Values: TypeAlias = "list[Any]"
 Labels: TypeAlias = "list[Label]"
@@ -220,16 +221,28 @@ class _ArgumentCompiler:
         return make
 
 
-def argument_of(name: str, value: JSON, label: Label, variable: str = "", depth: int = 0) -> Argument:
-    """An argument for a value of this label: by members, or as one text if those are many or deep."""
+def argument_of(
+    name: str,
+    value: JSON,
+    label: Label,
+    variable: str = "",
+    depth: int = 0,
+    fields: FieldLabels | None = None,
+) -> Argument:
+    """An argument for a value of this label: by members, or as one text if those are many or deep.
+
+    `fields` are the labels of its members.
+    """
     if isinstance(value, list | dict) and 0 < len(value) <= MOST_MEMBERS and depth < DEEPEST:
         items: list[Argument] = []
         if isinstance(value, dict):
             for key, item in cast("dict[str, JSON]", value).items():
                 items.append(Argument(name, (Hole(variable, label, key),), label))
-                items.append(argument_of(key, item, label, variable, depth + 1))
+                own, inner = (label, None) if fields is None else fields.at(key)
+                items.append(argument_of(key, item, own, variable, depth + 1, inner))
         else:
-            items += [argument_of(name, item, label, variable, depth + 1) for item in value]
+            own, inner = (label, None) if fields is None else fields.item
+            items += [argument_of(name, item, own, variable, depth + 1, inner) for item in value]
         return Argument(name, (), label, tuple(items))
     return Argument(name, (Hole(variable, label, to_text(value)),), label)
 

@@ -29,11 +29,16 @@ from callsheet.policy.rules.base import leaves
 _FAILED = "failed: "
 
 
-def sanitized_text(text: str, arguments: Iterable[Argument], audiences: Audiences) -> str:
+def sanitized_text(
+    text: str,
+    arguments: Iterable[Argument],
+    audiences: Audiences,
+    known_links: frozenset[str] = frozenset(),
+) -> str:
     """A text as it may be shown: if links may carry private data, those to hosts not allowed it are disabled.
 
-    Addresses written in the plan itself stay. Markup that data has brought, and that could take up private
-    data from elsewhere, is disabled too.
+    Addresses written in the plan itself stay, and `known_links`, which tell nothing that their authors do not
+    know. Markup that data has brought, and that could take up private data from elsewhere, is disabled too.
     """
     arguments = tuple(arguments)
     text = _without_foreign_markup(text, arguments, audiences)
@@ -42,7 +47,7 @@ def sanitized_text(text: str, arguments: Iterable[Argument], audiences: Audience
     if label is LITERAL:
         return text
     own = frozenset(address for part in parts if isinstance(part, str) for address in addresses_in(part))
-    return disarmed(text, _allowed(label, audiences, own))
+    return disarmed(text, _allowed(label, audiences, own | known_links))
 
 
 def _without_foreign_markup(text: str, arguments: tuple[Argument, ...], audiences: Audiences) -> str:
@@ -92,24 +97,36 @@ def sent(args: dict[str, Any], call: CallView, rules: Judge | None, audiences: A
     return args | arguments if arguments else args
 
 
-def _sanitized(value: JSON, argument: Argument, audiences: Audiences) -> JSON:
+def _sanitized(
+    value: JSON, argument: Argument, audiences: Audiences, known_links: frozenset[str] = frozenset()
+) -> JSON:
     """The value of an argument with every text in it, at any depth, as it may be shown."""
     if isinstance(value, str):
-        return sanitized_text(value, (argument,), audiences)
+        return sanitized_text(value, (argument,), audiences, known_links)
     if isinstance(value, list):
         items = argument.items if len(argument.items) == len(value) else (argument,) * len(value)
-        return [_sanitized(part, item, audiences) for part, item in zip(value, items, strict=True)]
+        return [
+            _sanitized(part, item, audiences, known_links) for part, item in zip(value, items, strict=True)
+        ]
     if isinstance(value, dict):
         members = {item.name: item for item in argument.items}
-        return {key: _sanitized(part, members.get(key, argument), audiences) for key, part in value.items()}
+        return {
+            key: _sanitized(part, members.get(key, argument), audiences, known_links)
+            for key, part in value.items()
+        }
     return value
 
 
-def sanitized_value(value: JSON, arguments: tuple[Argument, ...], audiences: Audiences) -> JSON:
+def sanitized_value(
+    value: JSON,
+    arguments: tuple[Argument, ...],
+    audiences: Audiences,
+    known_links: frozenset[str] = frozenset(),
+) -> JSON:
     """An answer made of these arguments with every text in it, at any depth, as it may be shown."""
     if isinstance(value, str):
-        return sanitized_text(value, arguments, audiences)
-    return value if not arguments else _sanitized(value, arguments[0], audiences)
+        return sanitized_text(value, arguments, audiences, known_links)
+    return value if not arguments else _sanitized(value, arguments[0], audiences, known_links)
 
 
 def remark(

@@ -33,6 +33,7 @@ def monitor_to_json(monitor: Monitor) -> dict[str, Any]:
         "policy": policy_hash(monitor.enforcement.policy),
         "base": str(monitor.implicit_flows.base),
         "anew": monitor.is_anew,
+        **({"history": monitor.history.to_json()} if monitor.history.is_needed else {}),
     }
 
 
@@ -58,6 +59,8 @@ def put_monitor(monitor: Monitor, data: Mapping[str, Any]) -> None:
     open_calls.loops = {prefix: _from_json(item) for prefix, item in data["loops"].items()}
     open_calls.results = {prefix: _from_json(item) for prefix, item in data["results"].items()}
     variables.last = _from_json(data["last"])
+    if monitor.history.is_needed:
+        monitor.history.restore(data["history"])
 
 
 def _to_json(item: _Told) -> list[Any]:

@@ -36,15 +36,20 @@ from callsheet.ir.tree import (
     Say,
     Word,
     operands,
+    variables_set,
 )
 from callsheet.ir.types import names_values
-from callsheet.machine.monitor.label_reading import LabelReading, Values, no_value
+from callsheet.machine.monitor.label_reading import ABSENT, LabelReading, Values, no_value
 from callsheet.machine.monitor.reads import argument_of
 from callsheet.machine.monitor.tree_scopes import Known, Lists, Scope
 from callsheet.machine.monitor.variable_labels import NOTHING_SHOWN, Admitted
 from callsheet.policy.calls import Argument, CallView, Hole
-from callsheet.policy.labelled import NOTHING, Labelled, dotted, failure_of, raised
+from callsheet.policy.disarming import addresses_within
+from callsheet.policy.labelled import NOTHING, Labelled, dotted, failure_of, item_of, raised
 from callsheet.policy.program_flow import program_flow
+
+MOST_LINKS = 16
+"""The most calls of a run that open an address whose author knows it, and the most to choose from."""
 
 
 class TreeLabels(LabelReading):
@@ -160,7 +165,7 @@ class TreeLabels(LabelReading):
         label = source.label
         if loop.limit is not None:
             label = label.join(evaluator.value(loop.limit).label)
-        scope.lists[id_] = Lists(label, source)
+        scope.lists[id_] = Lists(label, item_of(source))
         self._note(scope, self._governed(scope, id_).decides, label.join(self.counter(scope, id_)))
         self._may_fail(scope, loop, evaluator)
 
@@ -273,14 +278,60 @@ class TreeLabels(LabelReading):
         call = CallView(id_, tool, arguments, pc, retries, approved=is_asked, repeats=governed.in_rounds)
         steps = self._steps(known.values())
         scope.told.pop(id_, None)
-        admitted = self.judging.admitted(call, steps, is_asked=is_asked)
+        shown = self._with_known_link(scope, call, values)
+        admitted = self.judging.admitted(shown, steps, is_asked=is_asked)
+        if shown is not call:  # which of the addresses it is tells as much as before
+            sent = join(argument.label for argument in arguments)
+            admitted = admitted._replace(
+                result=admitted.result.join(Label(False, sent.readers)), sent=admitted.sent.join(sent)
+            )
+        fields = self._judge.fields(call)
+        if fields is not None:
+            scope.fields[id_] = fields.raised(pc)
         self._may_fail(scope, statement, evaluator)
         self.clock = self.clock.join(admitted.result)
         return admitted, call
 
+    def _with_known_link(self, scope: Scope, call: CallView, values: Values) -> CallView:
+        """The call, whose address is public if it stands as it is in a result whose links are known.
+
+        Its host then learns nothing but that it was chosen: one of a few addresses, in a few calls of a run.
+        """
+        traits = self._judge.traits(call.tool)
+        if traits is None or self._counts(scope, call.step):
+            return call
+        if traits.destructive or traits.on_host or self.known_links_opened >= MOST_LINKS:
+            return call
+        name = traits.address or traits.audience
+        for number, argument in enumerate(call.arguments):
+            if argument.name != name or argument.label.is_public or argument.label.is_secret:
+                continue
+            text = argument.text
+            if text is None or text not in self.known_links(scope, values, most=MOST_LINKS):
+                return call
+            self.known_links_opened += 1
+            label = Label(argument.label.untrusted, None)
+            known = argument._replace(label=label, parts=(Hole("", label, text),))
+            return call._replace(arguments=(*call.arguments[:number], known, *call.arguments[number + 1 :]))
+        return call
+
+    def known_links(self, scope: Scope, values: Values, *, most: int | None = None) -> frozenset[str]:
+        """The addresses in results whose links are known to their authors, where there are not more."""
+        found: set[str] = set()
+        around: Scope | None = scope
+        while around is not None:
+            for name, known in around.variables.items():
+                if known.has_known_links and (value := values(name)) is not ABSENT:
+                    links = addresses_within(value)
+                    found |= links if most is None or len(links) <= most else set()
+            around = around.parent
+        return frozenset(found)
+
     def succeeded(self, scope: Scope, id_: str, admitted: Admitted, label: Label | None = None) -> None:
         """A call has its result, which has this label; None for that of its admission."""
         label = admitted.result if label is None else label
+        fields = scope.fields.pop(id_, None)
+        fields = fields if label == admitted.result else None  # else something is known of it besides
         scope.told[id_] = label.join(admitted.sent)
         self.clock = self.clock.join(label)
         act = self._statements[id_]
@@ -289,7 +340,12 @@ class TreeLabels(LabelReading):
             self._checked(scope, act, into.type, Labelled(label))
         presence = self._presence(scope, id_, admitted)
         origins = tuple(self._places[step] for step in admitted.origins if step in self._places)
-        self._store(scope, id_, Labelled(label, presence, (), origins))
+        self._store(scope, id_, Labelled(label, presence, (), origins, fields=fields))
+        traits = self._judge.traits(act.tool) if isinstance(act, Act) else None
+        if traits is not None and traits.links_known and (traits.no_echo or admitted.sent.is_public):
+            for name in variables_set(act):
+                if (known := scope.find(name)) is not None:
+                    known.has_known_links = True
         self._call_may_fail(scope, id_, label, presence)
 
     def _presence(self, scope: Scope, id_: str, admitted: Admitted) -> Label:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from callsheet.ir.labels import LITERAL, Label
 from callsheet.ir.tree import Block, Say, Statement, Word, statements, variables_set
 from callsheet.ir.tree_flow import Region, TreeFlow, flow_of_block
+from callsheet.policy.field_labels import FieldLabels
 from callsheet.policy.labelled import NOTHING, Labelled
 
 
@@ -30,6 +31,8 @@ class Known:
 
     value: Labelled
     noted: tuple[Noted, ...] = ()
+    has_known_links: bool = False
+    """Whether it is the result of a tool whose addresses are known to those who wrote them."""
 
 
 @dataclass(slots=True)
@@ -97,6 +100,8 @@ class Scope:
     """The label of all that its failure, or that there is none, tells to what handles it."""
     told: dict[str, Label] = field(default_factory=dict[str, Label])
     """By statement, the label of all that its last call has sent and given."""
+    fields: dict[str, FieldLabels] = field(default_factory=dict[str, FieldLabels])
+    """By statement, the labels of the fields of what its call will give."""
     computed: dict[str, dict[str, Labelled]] = field(default_factory=dict[str, dict[str, Labelled]])
     """By COMPUTE, what is known of the results that it has not given yet."""
     lists: dict[str, Lists] = field(default_factory=dict[str, Lists])

@@ -187,7 +187,7 @@ class TreeMonitor(Monitor):
     ) -> _Shown:
         """Judge an answer or a message; gives what shows its texts. Raises RefusedByPolicy."""
         _, call = self.labels.answered(scope, id_, tool, said, given, values)
-        return _Shown(call, self._audiences)
+        return _Shown(call, self._audiences, self.labels.known_links(scope, values))
 
     def shown_failure(self, step: str, error: str, label: Label | None) -> str:
         """What the end of a run may say of a failure: its words, or that they are withheld (POL180)."""
@@ -202,15 +202,15 @@ class TreeMonitor(Monitor):
 class _Shown:
     """The texts of a judged answer, as they may be shown."""
 
-    __slots__ = ("_audiences", "_call")
+    __slots__ = ("_audiences", "_call", "_known")
 
-    def __init__(self, call: CallView, audiences: Audiences) -> None:
-        self._call, self._audiences = call, audiences
+    def __init__(self, call: CallView, audiences: Audiences, known: frozenset[str]) -> None:
+        self._call, self._audiences, self._known = call, audiences, known
 
     def text(self, text: str) -> str:
         """The whole text."""
-        return cast("str", sanitized_value(text, self._call.arguments, self._audiences))
+        return cast("str", sanitized_value(text, self._call.arguments, self._audiences, self._known))
 
     def value(self, value: JSON) -> JSON:
         """The value of an answer with one value."""
-        return sanitized_value(value, self._call.arguments[:1], self._audiences)
+        return sanitized_value(value, self._call.arguments[:1], self._audiences, self._known)

@@ -39,6 +39,7 @@ from callsheet.passes.verify.subject import (
 from callsheet.passes.verify.verdict import Verdict, Violation, explained, structural
 from callsheet.policy.calls import Argument, CallView, Duty, Hole, Objection, Obligation, Rule, bare
 from callsheet.policy.judge import Judge, judge_of
+from callsheet.policy.limits import PlannedCalls
 from callsheet.policy.model import Policy
 from callsheet.policy.rules.base import Notes
 from callsheet.policy.rules.opened_files import DECLARE, seen_by
@@ -87,6 +88,7 @@ class _Collected:
     """The objections and obligations collected for the plan so far."""
 
     can_ask: bool
+    planned: PlannedCalls
     found: list[_Found] = field(default_factory=list[_Found])
     obligations: dict[Obligation, None] = field(default_factory=dict[Obligation, None])
     """An ordered set."""
@@ -148,7 +150,12 @@ def verify(
         if bits > MOST_BITS:
             labels = labels_of(subject, every_bit=True)
         violations = list(structural(subject))
-        collected = _Collected(can_ask)
+        looped = (
+            step.call.tool
+            for number, step in enumerate(plan.steps if judge.policy.limits else ())
+            if step.call is not None and subject.control.in_cycle[number]
+        )
+        collected = _Collected(can_ask, PlannedCalls(judge.policy, looped))
         numbers = _left(subject)
         while some := tuple(islice(numbers, _AT_ONCE)):
             _judge(labels, some, collected)
@@ -230,6 +237,12 @@ def _judge_step(
     step, judge = subject.plan.steps[number], subject.judge
     for call in calls:
         notes = judge.notes(call, is_clear=call.tool in clear)
+        if collected.planned.is_needed and step.call is not None:
+            notes = Notes() if notes is None else notes
+            again = bool(subject.control.in_cycle[number]) or step.foreach is not None
+            is_sure = not again and step.condition is None
+            collected.planned.note(call, notes, is_sure=is_sure, again=again)
+            notes = None if notes.is_empty else notes
         if notes is not None:
             collected.take(number, bare(_Judged, (call, notes, step.values, step.action.span)))
     leads = step.after_failure.leaves

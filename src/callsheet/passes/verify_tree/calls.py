@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 
 from callsheet.ir.labels import LITERAL, Label, join
 from callsheet.ir.tree import Act, Statement
@@ -24,6 +24,7 @@ from callsheet.passes.verify_tree.state import Site
 from callsheet.policy.builtins import fold
 from callsheet.policy.calls import Argument, CallView
 from callsheet.policy.composing import edited, retells
+from callsheet.policy.field_labels import FieldLabels, either
 from callsheet.policy.judge import Judge
 from callsheet.policy.labelled import Labelled, Says, said_by
 from callsheet.policy.prepared import Prepared
@@ -125,6 +126,12 @@ class CallLabels:
         if says_address and any(retells(traits, call) for call in calls):
             label = judge.unshown(label)
         return self.declassified(act, label)
+
+    def fields(self, calls: Sequence[CallView], result: Label) -> FieldLabels | None:
+        """The labels of the fields of a call's result, if nothing but the policy says what label it has."""
+        if not calls or result != join(self.judge.result(call) for call in calls):
+            return None
+        return reduce(either, (self.judge.fields(call) for call in calls))
 
     def declassified(self, act: Act, label: Label) -> Label:
         """The label, without its readers if the policy declassifies the step."""

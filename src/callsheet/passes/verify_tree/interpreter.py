@@ -141,7 +141,7 @@ class Interpreter(Blocks):
                 self._store(place, kept, sure=sure)
             if act.recovery is None:
                 self._written |= frozenset(replaced_file(act.tool, access))
-        value = Labelled(result, present, (), sources, said)
+        value = Labelled(result, present, (), sources, said, self.labels.fields(calls, result))
         if prepared.tool == "FORMAT" and len(known) == 1:  # a spelling of an expression
             value = known[0][1]
         given = join(value.label for value in values)
@@ -192,7 +192,7 @@ class Interpreter(Blocks):
             return
         match recovery.remedy:
             case GoOn():
-                value = raised(value, handled)._replace(label=value.label.join(protected.words))
+                value = raised(value, handled)._replace(label=value.label.join(protected.words), fields=None)
             case Use(value=other):
                 given = self._evaluator(statement).value(other)
                 value = self._joined(value, raised(given, handled))

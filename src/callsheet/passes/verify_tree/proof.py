@@ -20,8 +20,10 @@ from callsheet.ir.plan import filled_parameters
 from callsheet.ir.tree import (
     Act,
     Block,
+    Foreach,
     Invoke,
     Leave,
+    Repeat,
     Say,
     Statement,
     SubPlan,
@@ -44,6 +46,7 @@ from callsheet.policy.builtins import ANSWERS, fold
 from callsheet.policy.calls import Argument, CallView, Duty, Hole, Objection, Obligation, Rule
 from callsheet.policy.judge import Judge, judge_of
 from callsheet.policy.labelled import Says
+from callsheet.policy.limits import PlannedCalls
 from callsheet.policy.links import images
 from callsheet.policy.model import Implicit, Policy
 from callsheet.policy.rules import answers
@@ -100,7 +103,7 @@ def verify_tree(
         bits = 0 if judge.policy.implicit is Implicit.STRICT else made.bits.total()
         if bits > MOST_BITS:
             made = _interpreted(tree, judge, *known, left, position, every_bit=True)
-        collected = _Collected(judge, can_ask)
+        collected = _Collected(judge, can_ask, tree)
         records = (record for record in made.records.values() if not _is_done(record, position))
         while some := tuple(islice(records, _AT_ONCE)):
             collected.take(some)
@@ -146,9 +149,22 @@ def _is_done(record: Record, position: TreePosition) -> bool:
 class _Collected:
     """The objections and obligations collected for the plan so far."""
 
-    def __init__(self, judge: Judge, can_ask: bool) -> None:
+    def __init__(self, judge: Judge, can_ask: bool, tree: Tree) -> None:
         self.judge = judge
         self.can_ask = can_ask
+        self._sure = frozenset(one.id for one in tree.body)
+        looped = {
+            inner.id: inner
+            for one in (all_statements(tree) if judge.policy.limits else ())
+            if isinstance(one, Foreach | Repeat)
+            for inner in statements(one.body)
+        }
+        inside = (
+            [one.body for one in tree.plans] if any(isinstance(o, Invoke) for o in looped.values()) else []
+        )
+        called = [*looped.values(), *(one for block in inside for one in statements(block))]
+        self._looped = frozenset(looped)
+        self.planned = PlannedCalls(judge.policy, [one.tool for one in called if isinstance(one, Act)])
         self.found: list[_Found] = []
         self.obligations: dict[Obligation, None] = {}
         self.asked: list[CallView] = []
@@ -165,12 +181,21 @@ class _Collected:
                 continue
             for call in record.calls:
                 notes = self.judge.notes(call, is_clear=call.tool in clear)
+                if self.planned.is_needed and isinstance(record.statement, Act):
+                    notes = self._with_limits(record, call, Notes() if notes is None else notes)
                 if notes is not None:
                     self._take(record, call, notes)
             if record.prepared.tool in ANSWERS:
                 self.found += (_Found(record, one) for one in _images(self.judge, record))
             if record.failure is not None:
                 self._withhold(record, record.failure)
+
+    def _with_limits(self, record: Record, call: CallView, notes: Notes) -> Notes | None:
+        """What is said of a call, with what the policy's limits say of it among those before it."""
+        is_sure = not record.again and not record.site[0] and record.statement.id in self._sure
+        again = record.again or not self._looped.isdisjoint((*record.site[0], record.statement.id))
+        self.planned.note(call, notes, is_sure=is_sure and not again, again=again)
+        return None if notes.is_empty else notes
 
     def _take(self, record: Record, call: CallView, notes: Notes) -> None:
         for objection in notes.objections:

@@ -70,6 +70,8 @@ _TELLS = frozenset({"", "false", "true"})
 """Values that never name a recipient, in any field (`"self": true`)."""
 _WEB_ADDRESS = re.compile(r"(?:.*_)?(?:endpoint|href|link|ur[il]|webhook)")
 """Arguments that hold one web address, whatever its path."""
+_BARE_ADDRESS = re.compile(r"(?:[A-Za-z0-9-]+\.)+[A-Za-z]{2,}(?::\d{1,5})?(?:[/?#][^\s\\@]*)?")
+"""A web address without its scheme, which tools complete in one way only."""
 _PLACES = frozenset({"address", "endpoint", "host", "link", "uri", "url"})
 _WHENCE = ("from_", "old_", "origin_", "source_")
 _ANYBODY: Receiver = ("a recipient that the policy trusts", frozenset({TRUSTED}))
@@ -208,7 +210,11 @@ def _recipients(setting: Setting, traits: Traits, call: CallView) -> Iterator[Re
             if _is_web_address(leaf, name):
                 yield _by_web(setting, traits, leaf)
                 continue
-            is_chosen = traits.private_to_named and not leaf.label.untrusted
+            is_place = _WEB_ADDRESS.fullmatch(name) is not None or _leads_to_web(leaf)
+            if is_place and leaf.text is not None and _BARE_ADDRESS.fullmatch(leaf.text):
+                yield _by_web(setting, traits, leaf._replace(parts=("https://", *leaf.parts)))
+                continue
+            is_chosen = traits.private_to_named and not leaf.label.untrusted and not is_place
             if leaf.text is None:
                 yield _ANYBODY if is_chosen or "*" in traits.trusted_audience else _UNKNOWN
                 continue
@@ -256,6 +262,11 @@ def _named_in(argument: Argument) -> Iterator[Argument]:
 def _is_web_address(leaf: Argument, name: str) -> bool:
     """Whether an argument of this plain name holds one web address with a known beginning."""
     return _WEB_ADDRESS.fullmatch(name) is not None and _begins_with_scheme(leaf)
+
+
+def _leads_to_web(leaf: Argument) -> bool:
+    """Whether a recipient is written like a web address, wherever it stands."""
+    return _BEGINS_AS_ADDRESS.match("".join(texts(leaf))) is not None
 
 
 def _by_web(setting: Setting, traits: Traits, leaf: Argument) -> Receiver:
