@@ -50,6 +50,8 @@ class Respondents:
     poll: float = 0.5
     on_server: OnServer | None = None
     """Answers what a server asks during a call, in its own protocol; None leaves it to the others."""
+    shows: Callable[[PendingAsk], None] | None = None
+    """Is told what a server asks if that is left to the inbox, since the run goes no further until then."""
 
 
 _ABSENT = Respondents()

@@ -127,14 +127,16 @@ class ServerQuestions:
     async def _person(self, key: str, question: Question, posed: AskTimes) -> Answered | None:
         """The answer of a person who is present, or from the inbox, in time."""
         people = self._people
+        shown = pending(people.run_id, key, key.partition(".")[0], question, posed)
         if people.present.on_ask is not None and people.present.on_server is None:
-            step = key.partition(".")[0]
-            reply: Any = people.present.on_ask(pending(people.run_id, key, step, question, posed))
+            reply: Any = people.present.on_ask(shown)
             reply = await reply if asyncio.iscoroutine(reply) else reply
             if isinstance(reply, bool):
                 reply = Answer.approve() if reply else Answer.deny()
             if isinstance(reply, Answer) and misfit(question, reply) is None:
                 return answered(key, question, reply)
+        elif people.present.shows is not None and people.messages is not None:
+            people.present.shows(shown)
         if people.messages is None:
             return None
         assert posed.due is not None
