@@ -127,6 +127,14 @@ class Caller(Protocol):
         """The answer to what a server asks during a call; None if nobody can answer."""
         ...
 
+    def task_of(self, context: CallContext) -> str:
+        """The id of the server's task that a call has become before; "" if there is none."""
+        ...
+
+    async def became_task(self, context: CallContext, task: str) -> None:
+        """Called when a call has become a task of its server."""
+        ...
+
     def objection(self, command: CallTool) -> Objection | None:
         """The check of redirects for a call; None if any public address may be reached."""
         ...
@@ -274,6 +282,16 @@ class CallContext:
     async def answer_server(self, question: ServerQuestion) -> JSON:
         """The answer to what a server asks during this call, in its protocol; None if nobody can answer."""
         return None if self._caller is None else await self._caller.answer_server(self, question)
+
+    @property
+    def task(self) -> str:
+        """The id of the server's task that this call has become before a crash; "" if there is none."""
+        return "" if self._caller is None else self._caller.task_of(self)
+
+    async def became_task(self, task: str) -> None:
+        """Report that the call has become a task of its server, whose result can be had after a crash too."""
+        if self._caller is not None:
+            await self._caller.became_task(self, task)
 
     def came_late(self, outcome: JSON | ToolFailed) -> None:
         """Report an outcome that arrived after the call was given up; call it in the event loop's thread.

@@ -159,6 +159,10 @@ class Gateway:
         self.on_late: Callable[[Late], None] | None = None
         self.on_server: Callable[[str, ServerQuestion], Awaitable[JSON]] | None = None
         """Answers what a server asks during the call with a key."""
+        self.on_task: Callable[[str, str], Awaitable[None]] | None = None
+        """Hears that the call with a key has become a task of its server."""
+        self.tasks: Mapping[str, str] = {}
+        """The tasks that calls have become before this process, by the calls' keys."""
         self.declared: Callable[[], Known] | None = None
         """Gives the secrets of the run's inputs, which its log must not contain; None if they are unknown."""
         self.kept: KeptCalls | None = None
@@ -179,6 +183,15 @@ class Gateway:
     async def answer_server(self, context: CallContext, question: ServerQuestion) -> JSON:
         """The answer to what a server asks during a call; None if nobody can answer."""
         return None if self.on_server is None else await self.on_server(context.key, question)
+
+    def task_of(self, context: CallContext) -> str:
+        """The task that a call has become before, if any."""
+        return self.tasks.get(context.key, "")
+
+    async def became_task(self, context: CallContext, task: str) -> None:
+        """Report that a call has become a task of its server."""
+        if self.on_task is not None:
+            await self.on_task(context.key, task)
 
     def is_builtin(self, tool: str) -> bool:
         """Whether a tool is one of callsheet's own."""

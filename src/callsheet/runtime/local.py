@@ -94,6 +94,9 @@ class Recorder(Protocol):
     def beside(self, kind: EventType, key: str, body: dict[str, Any], msg_id: str = "") -> None:
         """Record something about a call that the machine does not take; `msg_id` is what it answers."""
 
+    def became_task(self, key: str, task: str) -> None:
+        """A call has become a task of its server."""
+
     def commit(self, is_idle: bool) -> Awaitable[None] | None:
         """Make the records durable: at once (None), or once the returned awaitable has completed.
 
@@ -168,6 +171,12 @@ class LocalDriver:
             people = self._people or People("")
             self._of_servers = ServerQuestions(people, self._recorder, self._settle_beside)
         return await self._of_servers.answer(key, question)
+
+    async def _became_task(self, key: str, task: str) -> None:
+        """Record that a call has become a task of its server."""
+        if self._recorder is not None and self._driving is not None and self._machine.result is None:
+            self._recorder.became_task(key, task)
+            self._settle_beside()
 
     def _settle_beside(self) -> None:
         """Make durable what was recorded beside the calls, even if nothing else happens for long."""
@@ -244,6 +253,7 @@ class LocalDriver:
         """
         self._driving = asyncio.current_task()
         self._gateway.on_late, self._gateway.on_server = self._note_late, self._answer_server
+        self._gateway.on_task = self._became_task
         self._watch_time()
         try:
             if self._ending is not None:
@@ -262,7 +272,7 @@ class LocalDriver:
                 self._driving.uncancel()
             return await self._end_with(self._ending)
         finally:
-            self._driving = self._gateway.on_late = self._gateway.on_server = None
+            self._driving = self._gateway.on_late = self._gateway.on_server = self._gateway.on_task = None
             self._stop_time()
             if self._questions is not None and not self._questions.is_idle:
                 await self._questions.close()

@@ -308,6 +308,12 @@ class JournalRecorder:
         if msg_id:
             self._writer.take_message(msg_id)
 
+    def became_task(self, key: str, task: str) -> None:
+        """Record the task of its server that a call has become."""
+        self._writer.append(EventType.SERVER_TASK, key=key, body={"task": task})
+        if self._folded is not None:
+            self._folded.side_record.tasks[key] = task
+
     def _append_late(self, event: Succeeded | Failed) -> None:
         secret = None if self._secrecy is None else self._secrecy.of_late()
         self._writer.append(EventType.LATE, key=event.key, body=late_record(event), secret=secret)

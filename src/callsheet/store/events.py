@@ -101,6 +101,8 @@ class EventType(StrEnum):
     """A server asks something while a call of one of its tools is under way; the machine does not see it."""
     SERVER_TOLD = "server_told"
     """What it was answered."""
+    SERVER_TASK = "server_task"
+    """A call has become a task of its server, whose result can be had later."""
     PLAN = "plan"
     CANCEL = "cancel"
     REOPEN = "reopen"
@@ -149,6 +151,7 @@ _describe(EventType.ASK, "question", CallPart.OPENS)
 _describe(EventType.SIGNAL, "answer", CallPart.ANSWERS)
 _describe(EventType.SERVER_ASKS, "question", CallPart.BESIDE)
 _describe(EventType.SERVER_TOLD, "answer", CallPart.BESIDE)
+_describe(EventType.SERVER_TASK, "", CallPart.BESIDE)
 _describe(EventType.PLAN, "", CallPart.ANSWERS)
 _describe(EventType.CANCEL, "cancel")
 _describe(EventType.REOPEN)

@@ -111,7 +111,8 @@ LANGUAGE = f"""A program is Python: an async function `main` whose awaits are ca
 {EXAMPLE}
 - Arguments of tools are named. The arguments of main are the inputs; what it returns is the answer.
 - if, for, while, try, f-strings, comprehensions, `def` for pure code and `async def` for parts with awaits.
-  Fields of results are r["name"] or r.name. gather runs calls side by side; print leaves a note.
+  Fields of results are r["name"] or r.name. `await resource(uri=…)` reads a resource of a server.
+  gather runs calls side by side; print leaves a note.
 - Imports: asyncio, collections, datetime, itertools, json, math, re, statistics. There are no files, network,
   eval, threads or other modules; a call without await is refused.
 - The program is checked as a whole before its first call. check_program names each error with its line and

@@ -179,7 +179,7 @@ class SharedTools:
             registry = catalogue.without_configured().registry(self._local, calls=True)
         if pool is not None:
             locked = None if catalogue is None else catalogue.lock.servers
-            take_in_all(registry, pool.tools(), pool.away, locked)
+            take_in_all(registry, pool.all_tools(), pool.away, locked)
         self._box = self._toolbox(registry, found)
 
     async def _make_pool(self) -> McpPool | None:

@@ -10,9 +10,9 @@ from __future__ import annotations
 import asyncio
 import importlib
 import logging
-from collections.abc import Callable, Generator
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON
@@ -79,6 +79,31 @@ _HEADER_MISMATCH, _NO_METHOD = -32020, -32601
 
 class OtherHeaders(ToolFailed):
     """The server rejected a call for its headers, so its declaration of the tool may have changed."""
+
+
+class TaskOfCall(NamedTuple):
+    """The task that a call has become: its id if it is `known`; `began` is told of a new one.
+
+    A call that has become a task before is not made again.
+    """
+
+    known: str
+    began: Callable[[str], Awaitable[None]]
+
+
+class Beside(NamedTuple):
+    """What goes on beside a call.
+
+    If the server answers after the timeout and the call has an idempotency key, `on_late` gets that answer.
+    `on_progress` gets what the server reports meanwhile; without it, the server is not asked to. `ask`
+    answers what the server asks meanwhile, on behalf of `owner`, and the time does not run while it does.
+    """
+
+    on_late: Callable[[CallToolResult | ToolFailed], None] | None = None
+    on_progress: ProgressFnT | None = None
+    ask: Ask | None = None
+    owner: str = ""
+    task: TaskOfCall | None = None
 
 
 class Connection:
@@ -179,33 +204,32 @@ class Connection:
         args: dict[str, Any],
         meta: dict[str, Any],
         seconds: float,
-        on_late: Callable[[CallToolResult | ToolFailed], None] | None = None,
-        on_progress: ProgressFnT | None = None,
-        ask: Ask | None = None,
-        owner: str = "",
+        beside: Beside | None = None,
     ) -> CallToolResult:
         """Call a tool and wait up to `seconds`; raises ToolFailed if no result comes.
 
-        Cancelling the caller notifies the server that the answer is no longer wanted. If the server answers
-        after the timeout and `meta` has an idempotency key, `on_late` gets that answer. `on_progress` gets
-        what the server reports meanwhile; without it, the server is not asked to. `ask` answers what the
-        server asks meanwhile, on behalf of `owner`, and the time does not run while it does.
+        Cancelling the caller notifies the server that the answer is no longer wanted.
         """
+        on_late, on_progress, ask, owner, task = beside or Beside()
         client = self._client
         if client is None or self.ended:
             raise ToolFailed(await self._obituary("is gone"))
+        from callsheet.ports.mcp.tasks import TaskLost, result_of_task  # noqa: PLC0415 - a session is open
+
         scope = asyncio.timeout(seconds)
         heard_of: list[CallsheetError] = []
         try:
             async with scope:
                 trace = within_trace(meta.get(TRACEPARENT, ""))
-                call = OpenCall(owner, ask, scope, seconds)
+                call = OpenCall(owner, ask, scope, seconds, None if task is None else task.began)
                 with (
                     self._calls.during(call),
                     trace,
                     troubles() as heard_of,
                     repeated_keys_in_answer() as repeated,
                 ):
+                    if task is not None and task.known:
+                        return await result_of_task(client.session, task.known, None, call)
                     result = await client.call_tool(
                         name,
                         args,
@@ -220,6 +244,8 @@ class Connection:
                 raise ToolFailed(f"no answer within {seconds:g} s", in_doubt=True, kind=TIMEOUT) from None
             raise ToolFailed("the connection timed out", in_doubt=True, kind=TIMEOUT) from None
         except Exception as error:
+            if isinstance(error, TaskLost):
+                raise ToolFailed(str(error), in_doubt=True) from None
             if heard_of:
                 raise _unwelcome(heard_of[-1]) from None  # it was refused, and not made
             raise await self._failed(error) from error
@@ -331,6 +357,8 @@ class Connection:
         from mcp.client import Client  # noqa: PLC0415 - imported a moment ago, in a thread
         from mcp_types import Implementation  # noqa: PLC0415
 
+        from callsheet.ports.mcp.tasks import TaskExtension  # noqa: PLC0415
+
         front = self._calls.front
         return Client(
             streams,
@@ -341,6 +369,7 @@ class Connection:
             elicitation_callback=self._elicit,
             sampling_callback=self._sample if front.samples else None,
             list_roots_callback=self._roots if front.has_roots else None,
+            extensions=[TaskExtension()],
         )
 
     async def _elicit(self, context: ClientRequestContext, params: ElicitRequestParams) -> Any:

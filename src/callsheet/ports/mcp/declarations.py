@@ -18,7 +18,7 @@ from callsheet.ir.canon import canonical_bytes
 from callsheet.ir.inverse import Inverse
 from callsheet.ir.operations import CONTROL_WORDS
 from callsheet.ports.mcp.servers import DEFAULT_TIMEOUT, McpServerConfig, ToolRule
-from callsheet.ports.tools import ToolSpec
+from callsheet.ports.tools import OF_SERVERS, ToolSpec
 
 _NAME = lazy.pattern(r"[A-Z][A-Z0-9_]*")
 
@@ -32,7 +32,7 @@ def _offer(name: str, description: str, /, **properties: Any) -> ToolSpec:
     shape: dict[str, Any] = {"type": "object", "properties": fields, "additionalProperties": False}
     shape["required"] = [next(iter(properties))]
     return ToolSpec(
-        name, name.lower(), description, shape, effect=Effect.READ, origin="servers", is_declared=True
+        name, name.lower(), description, shape, effect=Effect.READ, origin=OF_SERVERS, is_declared=True
     )
 
 

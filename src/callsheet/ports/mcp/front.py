@@ -77,13 +77,26 @@ PASSAGE: ContextVar[Passage | None] = ContextVar("callsheet_mcp_passage", defaul
 class OpenCall:
     """A call that a server works on; while a question is open, its time does not run."""
 
-    def __init__(self, owner: str, ask: Ask | None, scope: asyncio.Timeout, seconds: float) -> None:
+    def __init__(
+        self,
+        owner: str,
+        ask: Ask | None,
+        scope: asyncio.Timeout,
+        seconds: float,
+        on_task: Callable[[str], Awaitable[None]] | None = None,
+    ) -> None:
         self.owner = owner
+        self.on_task = on_task
         self.passage = PASSAGE.get()
         self._ask = ask
         self._scope = scope
         self._seconds = seconds
         self._asked = 0
+
+    def lives(self) -> None:
+        """The server works on it as a task: its time begins anew."""
+        if not self._asked and not self._scope.expired():
+            self._scope.reschedule(asyncio.get_running_loop().time() + self._seconds)
 
     async def answer(self, method: str, params: dict[str, JSON]) -> JSON:
         """The answer to a request of the server; None if nobody can answer."""
@@ -96,11 +109,15 @@ class OpenCall:
             return await self._ask(method, params)
         finally:
             self._asked -= 1
-            if not self._asked and not self._scope.expired():
-                self._scope.reschedule(asyncio.get_running_loop().time() + self._seconds)
+            self.lives()
 
 
 _CALL: ContextVar[OpenCall | None] = ContextVar("callsheet_mcp_call", default=None)
+
+
+def open_call() -> OpenCall | None:
+    """The call of this task, if the server works on one."""
+    return _CALL.get()
 
 
 class OpenCalls:

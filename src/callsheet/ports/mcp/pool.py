@@ -18,7 +18,7 @@ from callsheet.machine import Fact, Spent
 from callsheet.ports.answers import BlobSink, value_of
 from callsheet.ports.calls import CallContext, ServerQuestion, ToolFailed
 from callsheet.ports.mcp.bounds import repeated_keys_of
-from callsheet.ports.mcp.connection import TRACEPARENT, Connection, OtherHeaders
+from callsheet.ports.mcp.connection import TRACEPARENT, Beside, Connection, OtherHeaders, TaskOfCall
 from callsheet.ports.mcp.content import (
     check_declared,
     has_blobs,
@@ -361,9 +361,9 @@ class ManagedServer:
             on_progress = report if context.is_followed else None
             if passage is not None and passage.progress is not None:
                 on_progress = passage.progress
-            result = await connection.call(
-                spec.executor, args, meta, seconds, note_late, on_progress, ask, context.run_id
-            )
+            task = TaskOfCall(context.task, context.became_task)
+            beside = Beside(note_late, on_progress, ask, context.run_id, task)
+            result = await connection.call(spec.executor, args, meta, seconds, beside)
         except OtherHeaders:
             await self._check_unchanged(spec, declaration, connection)
             raise
@@ -557,14 +557,14 @@ class McpPool:
         return any(refreshed)
 
     def tools(self) -> list[tuple[Tool, str]]:
-        """The tools of all open servers, each with its qualified name (`SERVER__TOOL`).
+        """The tools of all open servers, each with its qualified name (`SERVER__TOOL`)."""
+        return [pair for server in self._servers for pair in server.tools()]
 
-        If a server may have resources or prompts, there are also tools that read and get these.
-        """
+    def all_tools(self) -> list[tuple[Tool, str]]:
+        """The same, and those that read resources and get prompts if a server may have some."""
         from callsheet.ports.mcp.resources import offer_tools  # noqa: PLC0415 - builds on this module
 
-        tools = [pair for server in self._servers for pair in server.tools()]
-        servers = self.servers()
+        servers, tools = self.servers(), self.tools()
         for what, tool in offer_tools(self.servers, self._sink).items():
             if any(server.may_have(what) for server in servers):
                 tools.append((tool, f"SERVERS__{tool.spec.name}"))
