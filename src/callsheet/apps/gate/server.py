@@ -44,7 +44,7 @@ from pydantic import BaseModel
 from callsheet import __version__
 from callsheet.apps.gate.catalogue import GateTool, tools_behind
 from callsheet.apps.gate.offers import OffersBehind, send_log_line
-from callsheet.apps.gate.own_tools import OWN_TOOLS, ModelTools
+from callsheet.apps.gate.own_tools import OWN_TOOLS, ModelTools, in_own_words
 from callsheet.apps.gate.session import (
     Asked,
     ClientCall,
@@ -57,8 +57,10 @@ from callsheet.apps.gate.session import (
     Withheld,
 )
 from callsheet.apps.gate.spoken_words import SpokenWords
+from callsheet.apps.hosting.recorded import label_of_run
 from callsheet.apps.mcp.elicitation import answer_in, ask_form
 from callsheet.apps.mcp.server_context import ClientRequest, ServerContext, client_name_of
+from callsheet.apps.mcp.tasks import ToolAnswer, offer_tasks
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON
 from callsheet.ports.mcp.declarations import OFFERS
@@ -133,9 +135,7 @@ class Gate:
         behind = () if self._expose is Expose.PROGRAM else (await self._behind(looks=True)).values()
         return ListToolsResult(tools=[*own, *(Tool.model_validate(tool.declaration) for tool in behind)])
 
-    async def call_tool(
-        self, context: _Context, params: CallToolRequestParams
-    ) -> CallToolResult | InputRequiredResult:
+    async def call_tool(self, context: _Context, params: CallToolRequestParams) -> ToolAnswer:
         """The result of a call; errors of callsheet are results too."""
         self._enter(context)
         caller, args = ClientRequest(context, params), params.arguments or {}
@@ -158,9 +158,26 @@ class Gate:
             bug = CallsheetError.single("MCP009", text, help="please report it; the gate continues")
             return _told(bug, caller)
 
-    async def _own(
-        self, own: ModelTools, caller: ClientRequest
-    ) -> CallToolResult | InputRequiredResult | None:
+    @property
+    def context(self) -> ServerContext:
+        """What its tools work on."""
+        return self._context
+
+    @property
+    def has_own_tools(self) -> bool:
+        """Whether clients see the gate's own tools."""
+        return self._own_tools is not None
+
+    async def finish_task(self, context: _Context, result: CallToolResult, run_id: str) -> CallToolResult:
+        """What a client gets of a run that was a task; under a policy it counts as read by the session."""
+        host = self._context.host
+        if host.config.policy is not None:
+            label = await host.beside(lambda: label_of_run(host.journal, run_id))
+            session = await self._session(client_name_of(context))
+            session.tell(Told(read=((f"run {run_id}", label),)))
+        return in_own_words(result)
+
+    async def _own(self, own: ModelTools, caller: ClientRequest) -> ToolAnswer | None:
         """The result of one of the gate's own tools; None if it is none of them.
 
         Under a policy, what the session has read counts for the text of a program, and what is told of a run
@@ -190,9 +207,7 @@ class Gate:
 
     # ------------------------------------------------------------ calls that pass through
 
-    async def _pass(
-        self, tool: GateTool, args: dict[str, Any], caller: ClientRequest
-    ) -> CallToolResult | InputRequiredResult:
+    async def _pass(self, tool: GateTool, args: dict[str, Any], caller: ClientRequest) -> ToolAnswer:
         session = await self._session(caller.client_name)
         if caller.state is not None:
             state = json.loads(caller.state)
@@ -347,7 +362,7 @@ def make_server(gate: Gate) -> Server[Any]:
         title="callsheet gate",
         instructions=_INSTRUCTIONS,
         on_list_tools=gate.list_tools,
-        on_call_tool=gate.call_tool,
+        on_call_tool=cast("Any", gate.call_tool),
         on_list_resources=offers.list_resources,
         on_list_resource_templates=offers.list_templates,
         on_read_resource=offers.read_resource,
@@ -361,6 +376,8 @@ def make_server(gate: Gate) -> Server[Any]:
     server.add_request_handler("logging/setLevel", SetLevelRequestParams, offers.set_level)
     security = RequestStateSecurity.ephemeral(ttl=_ANSWER_AFTER)
     server.middleware.append(RequestStateBoundary(security, default_audience=NAME))
+    if gate.has_own_tools:
+        offer_tasks(server, gate.context, gate.finish_task)
     return server
 
 

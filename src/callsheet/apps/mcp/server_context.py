@@ -23,6 +23,8 @@ from callsheet.ir.labels import LITERAL, Label
 from callsheet.store.library import PlanLibrary
 
 _NOBODY = Listeners()
+TASKS = "io.modelcontextprotocol/tasks"
+"""The extension of calls whose results come later."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +95,12 @@ class ClientRequest:
     def supports_forms(self) -> bool:
         """Whether the client can show a form to a person."""
         return client_supports_forms(self.context) and self.can_be_asked
+
+    @property
+    def supports_tasks(self) -> bool:
+        """Whether the client takes a task as the answer to a call."""
+        offered = self.context.session.client_capabilities
+        return self.has_input_required and offered is not None and TASKS in (offered.extensions or {})
 
     @property
     def can_be_asked(self) -> bool:
