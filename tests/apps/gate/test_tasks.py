@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import mcp_types as types
@@ -16,22 +17,26 @@ from callsheet.apps.hosting import Host
 from callsheet.apps.mcp import running
 from callsheet.apps.mcp.server_context import ServerContext
 from callsheet.apps.setup import Setup
-from callsheet.ports.mcp.tasks import ServerTask, TaskExtension
+from callsheet.ports.mcp.tasks import ServerTask, TaskExtension, result_of_task
 from callsheet.store import Journal
 from callsheet.store.library import PlanLibrary
 
 __all__ = ["desk"]
 SLOW = "async def main():\n    return await slow(seconds=0.6)\n"
-SENDS = "async def main():\n    return await send_mail(to='bob', text='hello')\n"
+SENDS = """async def main():
+    await slow(seconds=0.3)
+    return await send_mail(to="bob", text="hello")
+"""
 
 
 class Clients:
     """Clients of a gate whose runs become tasks at once."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: Desk, approve: tuple[str, ...] = ()) -> None:
         setup = Setup(
             workspace=desk.folder, data=desk.folder / "data", mcp_configs=(desk.config,), discovers=False
         )
+        setup = replace(setup, settings=replace(setup.settings, approve=approve))
         self.journal = Journal.open(desk.journal)
         self.host = Host(setup, self.journal)
         self.folder = desk.folder
@@ -79,16 +84,16 @@ async def test_long_run_is_a_task_whose_result_comes_later(desk: Desk) -> None:
                 await request(client, "tasks/get", "20200101-0000-aaaaaa")
 
 
-async def test_task_that_needs_an_answer_asks_for_it(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    clients = Clients(desk)
-    monkeypatch.setattr(
-        clients.host.tools.setup.settings, "approve", ("SEND_MAIL",), raising=False
-    ) if False else None
-    (desk.folder / "config.toml").write_text('approve = ["SEND_MAIL"]\n')
+async def test_task_that_needs_an_answer_asks_for_it(desk: Desk) -> None:
+    clients = Clients(desk, approve=("SEND_MAIL",))
     with clients.journal:
         async with clients.host, clients.gate() as gate, clients.client(gate) as client:
-            result = await client.call_tool("run_program", {"code": SENDS})
+            begun = await client.session.call_tool("run_program", {"code": SENDS}, allow_claimed=True)
+            assert isinstance(begun, ServerTask)
+            result = await result_of_task(client.session, begun.task_id, 20, None)
             assert "sent to bob" in text_of(result)
+    assert len(clients.asked) == 1
+    assert "may @SEND_MAIL be called" in clients.asked[0]
 
 
 async def test_cancelled_task_ends_its_run(desk: Desk) -> None:
