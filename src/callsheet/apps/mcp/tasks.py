@@ -151,7 +151,7 @@ class _Tasks:
     def _caller(self, context: _Context) -> ClientRequest:
         caller = ClientRequest(context, CallToolRequestParams(name="tasks/get"))
         if not caller.supports_tasks:
-            wanted = {"requiredCapabilities": {"extensions": {TASKS: {}}}}
+            wanted: dict[str, Any] = {"requiredCapabilities": {"extensions": {TASKS: {}}}}
             raise MCPError(code=_MISSING, message="Missing required client capability", data=wanted)
         return caller
 

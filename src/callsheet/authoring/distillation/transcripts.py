@@ -127,7 +127,7 @@ def _read(part: Mapping[str, Any], reading: _Reading) -> None:
         _answer(reading, part.get("tool_call_id"), content)
     elif role == "assistant" and _is_list(part, "tool_calls"):
         for call in cast("list[Any]", part["tool_calls"]):
-            function = call.get("function") or {}
+            function: dict[str, Any] = call.get("function") or {}
             _ask(reading, call.get("id"), function.get("name"), function.get("arguments"))
     if isinstance(content, str) and role == "user":
         reading.said.append(content)
@@ -163,7 +163,11 @@ def _answer(reading: _Reading, call_id: object, content: Any, *, has_failed: boo
     A text that is a JSON object or list counts as that: servers send it beside structured content, which is
     what a run gets. A plan that meets the mere text instead fails at its first use.
     """
-    blocks: Any = content if isinstance(content, list) else [{"type": "text", "text": _text(content)}]
+    blocks: list[Any] = (
+        cast("list[Any]", content)
+        if isinstance(content, list)
+        else [{"type": "text", "text": _text(content)}]
+    )
     try:
         value = value_of({"content": blocks, "isError": has_failed})
         is_json, parsed = parse_json(value) if isinstance(value, str) else (False, None)
@@ -207,7 +211,7 @@ def _value(value: Mapping[str, Any]) -> JSON:
 
 
 def _read_span(span: Mapping[str, Any], call_id: str, reading: _Reading) -> None:
-    attributes = span["attributes"]
+    attributes = cast("dict[str, JSON]", span["attributes"])
     given = next((attributes[key] for key in _ARGUMENTS if key in attributes), {})
     _ask(reading, call_id, attributes[_NAME], given)
     result = next((attributes[key] for key in _RESULT if key in attributes), None)
