@@ -16,6 +16,7 @@ from callsheet.api.oneshot import arun
 from callsheet.api.plan import Plan
 from callsheet.authoring.distillation.plan_text import DistilledPlan, distilled
 from callsheet.authoring.distillation.recorded_calls import RecordedCall, RecordedWork, slice_of, work_in
+from callsheet.authoring.distillation.transcripts import work_in_transcript
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON, Effect
 from callsheet.ports.calls import CallContext, ToolFailed
@@ -56,8 +57,21 @@ async def distil(journal: Journal, run_id: str) -> Distillation:
         )
     facts = Start.from_json(events[0].body or {}).facts
     effects = {name: fact.effect for name, fact in facts.items()}
+    return await _distilled(work, effects, f"What run {info.run_id} did, as a plan.")
+
+
+async def distil_transcript(text: str, name: str) -> Distillation:
+    """The plan of a transcript of an agent, or of a trace with tool calls, verified as that of a run.
+
+    Which tools only read is told by their names. Raises CallsheetError as `distil`.
+    """
+    work = work_in_transcript(text, name)
+    return await _distilled(work, {}, f"What the agent in {name} did, as a plan.")
+
+
+async def _distilled(work: RecordedWork, effects: dict[str, Effect], about: str) -> Distillation:
     calls = slice_of(work.calls, effects)
-    plan = distilled(calls, work.said, f"What run {info.run_id} did, as a plan.")
+    plan = distilled(calls, work.said, about)
     await _verify(plan, calls, effects)
     return Distillation(plan, tuple(calls), work)
 

@@ -19,7 +19,7 @@ from callsheet.machine.agents.allowance import names_its_tools, tools_named
 from callsheet.machine.agents.talk import IN_ROUNDS, REFINE
 from callsheet.ports.asking import asking_tool
 from callsheet.ports.builtin import BuiltinSettings, builtin_tools
-from callsheet.ports.tools import Registry, Tool, ToolSpec
+from callsheet.ports.tools import OF_SERVERS, Registry, Tool, ToolSpec
 from callsheet.ports.transforms import transform_tools
 
 if TYPE_CHECKING:
@@ -167,7 +167,13 @@ def spec_lookup(registry: Registry) -> Callable[[str], ToolSpec | None]:
 
 
 def take_in(registry: Registry, tool: Tool, alias: str) -> None:
-    """Add a server's tool, under its qualified name if a local tool has its name."""
+    """Add a server's tool, under its qualified name if a local tool has its name.
+
+    A tool that stands for what servers offer besides tools is not listed.
+    """
+    if tool.spec.origin == OF_SERVERS:
+        registry.add_unlisted(tool)
+        return
     existing = registry.get(tool.spec.name)
     if existing is not None and not existing.spec.origin.startswith("mcp:"):
         tool = replace(tool, spec=replace(tool.spec, name=alias))

@@ -108,7 +108,7 @@ class OpenTools:
             await opened.enter_async_context(pool)
             self._doubts = await pool.connect(keep_going=True)
             locked = None if lock is None else lock.servers
-            take_in_all(self.registry, pool.tools(), pool.away, locked)
+            take_in_all(self.registry, pool.all_tools(), pool.away, locked)
             self._stack.push_async_exit(opened.pop_all())
         self._pool = pool
         self.servers = tuple(pool.status())

@@ -18,6 +18,7 @@ from callsheet.apps.setup import Setup
 from callsheet.diagnostics import Diagnostic, Severity
 from callsheet.ir import JSON
 from callsheet.ports.calls import CallContext, ToolFailed
+from callsheet.ports.mcp.declarations import OFFERS
 from callsheet.ports.tools import Registry, Tool
 
 if TYPE_CHECKING:
@@ -50,6 +51,9 @@ class Catalogue:
         registry = Registry(local)
         for server in self.lock.servers.values():
             self.take_in(registry, server, calls=calls)
+        if self.lock.servers:
+            for spec in OFFERS.values():
+                take_in(registry, Tool(spec, _not_open), f"SERVERS__{spec.name}")
         return registry
 
     def without_configured(self) -> Catalogue:

@@ -147,7 +147,7 @@ async def open_toolbox(
     async with McpPool(configs, blob_sink=sink, pins=pins, logins=logins, lock=lock, tell=tell) as pool:
         diagnostics = await pool.connect(keep_going=True)
         registry = local if catalogue is None else catalogue.without_configured().registry(local, calls=calls)
-        take_in_all(registry, pool.tools(), pool.away, None if lock is None else lock.servers)
+        take_in_all(registry, pool.all_tools(), pool.away, None if lock is None else lock.servers)
         status = tuple(pool.status())
         is_open = {server.name for server in status}
         registry.unopened = tuple(c.name for c in configs if c.name not in is_open)

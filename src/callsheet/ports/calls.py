@@ -80,6 +80,14 @@ class CallProgress(NamedTuple):
     waits: bool = False
 
 
+class ServerQuestion(NamedTuple):
+    """What a server asks while a call is under way: the request of its protocol as it has sent it."""
+
+    server: str
+    method: str
+    params: dict[str, JSON]
+
+
 class CallListener(Protocol):
     """Follows the calls of a run while they are made; nothing in the run depends on it, and it never raises.
 
@@ -113,6 +121,18 @@ class Caller(Protocol):
 
     def came_late(self, context: CallContext, outcome: JSON | ToolFailed) -> None:
         """Called with an outcome that arrives after the call was given up."""
+        ...
+
+    async def answer_server(self, context: CallContext, question: ServerQuestion) -> JSON:
+        """The answer to what a server asks during a call; None if nobody can answer."""
+        ...
+
+    def task_of(self, context: CallContext) -> str:
+        """The id of the server's task that a call has become before; "" if there is none."""
+        ...
+
+    async def became_task(self, context: CallContext, task: str) -> None:
+        """Called when a call has become a task of its server."""
         ...
 
     def objection(self, command: CallTool) -> Objection | None:
@@ -258,6 +278,20 @@ class CallContext:
         wanted("message", message, str, "a text")
         if self._caller is not None:
             self._caller.progressed(self, CallProgress(done, total, message))
+
+    async def answer_server(self, question: ServerQuestion) -> JSON:
+        """The answer to what a server asks during this call, in its protocol; None if nobody can answer."""
+        return None if self._caller is None else await self._caller.answer_server(self, question)
+
+    @property
+    def task(self) -> str:
+        """The id of the server's task that this call has become before a crash; "" if there is none."""
+        return "" if self._caller is None else self._caller.task_of(self)
+
+    async def became_task(self, task: str) -> None:
+        """Report that the call has become a task of its server, whose result can be had after a crash too."""
+        if self._caller is not None:
+            await self._caller.became_task(self, task)
 
     def came_late(self, outcome: JSON | ToolFailed) -> None:
         """Report an outcome that arrived after the call was given up; call it in the event loop's thread.

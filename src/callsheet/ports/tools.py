@@ -155,6 +155,10 @@ def _by_name(function: Callable[..., Any]) -> Handler:
     return call
 
 
+OF_SERVERS = "servers"
+"""The origin of tools that stand for what servers offer besides tools."""
+
+
 class Registry:
     """All tools that a run can call, by canonical name.
 
@@ -166,6 +170,7 @@ class Registry:
         self._tools: dict[str, Tool] = {}
         self._aliases: dict[str, str] = {}
         self._ambiguous: dict[str, list[str]] = {}
+        self._unlisted: dict[str, Tool] = {}
         self.unopened: tuple[str, ...] = ()
         """The servers that were not opened, so that their tools are missing here."""
         for tool in tools:
@@ -195,6 +200,10 @@ class Registry:
                 self._aliases[alias] = name
             self._tools[name] = tool
 
+    def add_unlisted(self, tool: Tool) -> None:
+        """Add a tool that can be called and is in no list; any other tool of its name has precedence."""
+        self._unlisted[tool.spec.name] = tool
+
     def reserve(self, name: str, alias: str) -> None:
         """Make a name ambiguous on behalf of an absent tool that also claims it and is called `alias`.
 
@@ -217,7 +226,10 @@ class Registry:
 
     def get(self, name: str) -> Tool | None:
         """The tool of a canonical or qualified name; None if there is none or the name is ambiguous."""
-        return self._tools.get(name) or self._tools.get(self._aliases.get(name, ""))
+        tool = self._tools.get(name) or self._tools.get(self._aliases.get(name, ""))
+        if tool is None and name in self._unlisted and name not in self._ambiguous:
+            return self._unlisted[name]
+        return tool
 
     def names_of(self, name: str) -> tuple[str, ...]:
         """All names of the tool that `name` refers to, the primary one first; `name` alone if none."""
@@ -230,6 +242,7 @@ class Registry:
         rest._tools = {name: tool for name, tool in self._tools.items() if name not in left_out}
         rest._aliases = {alias: name for alias, name in self._aliases.items() if name not in left_out}
         rest.unopened = self.unopened
+        rest._unlisted = {name: tool for name, tool in self._unlisted.items() if name not in left_out}
         rest._ambiguous = {name: [*names] for name, names in self._ambiguous.items()}
         return rest
 

@@ -16,13 +16,17 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 from callsheet.diagnostics import CallsheetError
+from callsheet.ir import JSON
 from callsheet.machine import Answered, Ask, Verdict
+from callsheet.ports.calls import ServerQuestion
 from callsheet.ports.timeouts import give_up
 from callsheet.runtime.answers import Answer, PendingAsk, answered, find_answer, misfit, pending
 from callsheet.runtime.concurrent_calls import ConcurrentCalls
 from callsheet.store.inbox import Message
 from callsheet.store.snapshots import AskTimes
 
+OnServer: TypeAlias = "Callable[[str, ServerQuestion], Awaitable[JSON]]"
+"""Answers what a server asks during the call with a key, in its protocol; None leaves it to others."""
 OnAsk: TypeAlias = "Callable[[PendingAsk], Awaitable[Answer | bool | None] | Answer | bool | None]"
 """A callback that answers: an Answer, True or False for approve or deny, None to leave it to the inbox."""
 
@@ -44,6 +48,10 @@ class Respondents:
     on_ask: OnAsk | None = None
     waits: bool = False
     poll: float = 0.5
+    on_server: OnServer | None = None
+    """Answers what a server asks during a call, in its own protocol; None leaves it to the others."""
+    shows: Callable[[PendingAsk], None] | None = None
+    """Is told what a server asks if that is left to the inbox, since the run goes no further until then."""
 
 
 _ABSENT = Respondents()

@@ -112,6 +112,7 @@ async def drive(
 ) -> RunOutcome:
     """Carry out commands of a run and what follows until it ends or waits; record how it ended."""
     journal, writer, _, people, _ = options
+    gateway.tasks = dict(folded.side_record.tasks)
     recorder = JournalRecorder(writer, journal.durability, folded=folded, people=people)
     driver = LocalDriver(
         folded.machine, gateway, recorder, journaled.after_batch, seconds=folded.seconds, people=people

@@ -43,6 +43,7 @@ from callsheet.ports.calls import (
     CallProgress,
     FileGrant,
     Objection,
+    ServerQuestion,
     ToolFailed,
     ToolRaised,
 )
@@ -156,6 +157,12 @@ class Gateway:
         self._facts = None if facts is None else dict(facts)
         self._routes: dict[str, Route] = {}
         self.on_late: Callable[[Late], None] | None = None
+        self.on_server: Callable[[str, ServerQuestion], Awaitable[JSON]] | None = None
+        """Answers what a server asks during the call with a key."""
+        self.on_task: Callable[[str, str], Awaitable[None]] | None = None
+        """Hears that the call with a key has become a task of its server."""
+        self.tasks: Mapping[str, str] = {}
+        """The tasks that calls have become before this process, by the calls' keys."""
         self.declared: Callable[[], Known] | None = None
         """Gives the secrets of the run's inputs, which its log must not contain; None if they are unknown."""
         self.kept: KeptCalls | None = None
@@ -172,6 +179,19 @@ class Gateway:
         """Pass on what a tool reports about its progress, if anyone follows it."""
         if self._ports.listener is not None:
             self._ports.listener.progressed(context.key, progress)
+
+    async def answer_server(self, context: CallContext, question: ServerQuestion) -> JSON:
+        """The answer to what a server asks during a call; None if nobody can answer."""
+        return None if self.on_server is None else await self.on_server(context.key, question)
+
+    def task_of(self, context: CallContext) -> str:
+        """The task that a call has become before, if any."""
+        return self.tasks.get(context.key, "")
+
+    async def became_task(self, context: CallContext, task: str) -> None:
+        """Report that a call has become a task of its server."""
+        if self.on_task is not None:
+            await self.on_task(context.key, task)
 
     def is_builtin(self, tool: str) -> bool:
         """Whether a tool is one of callsheet's own."""

@@ -121,9 +121,11 @@ def _open_rows(journal: Journal, run_id: str) -> list[tuple[Row, Asked, AskTimes
     for row in journal.question_events(run_id):
         body = row.body or {}
         try:
-            if row.type is EventType.ASK:
+            if row.type is EventType.SERVER_ASKS and body["due"] <= time.time():
+                continue  # the server has been told that nobody answered, or is gone
+            if row.type in (EventType.ASK, EventType.SERVER_ASKS):
                 questions[body["digest"]] = row, asked_from_json(body), AskTimes(row.ts, body["due"])
-            elif row.type is EventType.SIGNAL:
+            elif row.type in (EventType.SIGNAL, EventType.SERVER_TOLD):
                 questions.pop(body["digest"], None)
             else:
                 questions.clear()

@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
+from callsheet.ir import JSON
 from callsheet.machine import (
     Ask,
     Awaited,
@@ -27,11 +28,15 @@ from callsheet.machine import (
     Succeeded,
     TimeUp,
 )
-from callsheet.ports.calls import CallListener
+from callsheet.ports.calls import CallListener, ServerQuestion
 from callsheet.ports.timeouts import give_up
 from callsheet.runtime.asking import OpenQuestions, People
 from callsheet.runtime.concurrent_calls import ConcurrentCalls
 from callsheet.runtime.gateway import Carried, Gateway, Outcome
+
+if TYPE_CHECKING:
+    from callsheet.runtime.server_questions import ServerQuestions
+    from callsheet.store.events import EventType
 
 CarryOut = Callable[[Carried], Coroutine[Any, Any, Outcome]]
 
@@ -86,6 +91,12 @@ class Recorder(Protocol):
     def late(self, event: Succeeded | Failed) -> None:
         """Record an outcome that arrived after its call was given up; the machine is not told."""
 
+    def beside(self, kind: EventType, key: str, body: dict[str, Any], msg_id: str = "") -> None:
+        """Record something about a call that the machine does not take; `msg_id` is what it answers."""
+
+    def became_task(self, key: str, task: str) -> None:
+        """A call has become a task of its server."""
+
     def commit(self, is_idle: bool) -> Awaitable[None] | None:
         """Make the records durable: at once (None), or once the returned awaitable has completed.
 
@@ -120,6 +131,7 @@ class LocalDriver:
         self._people = people
         self._questions: OpenQuestions | None = None
         """Created with the first question."""
+        self._of_servers: ServerQuestions | None = None
         self._driving: asyncio.Task[object] | None = None
         self._ending: Cancelled | TimeUp | None = None
         self._is_ending = False
@@ -147,9 +159,30 @@ class LocalDriver:
         recorder = self._recorder
         if recorder is not None and self._driving is not None and self._machine.result is None:
             recorder.late(event)
-            # Commit even if nothing else happens for long: by the driver, if it can be woken.
-            if not self._concurrent.wake() and not self._machine.is_paused:
-                self._commit_beside(recorder)
+            self._settle_beside()
+
+    async def _answer_server(self, key: str, question: ServerQuestion) -> JSON:
+        """Answer what a server asks during a call, while the run goes on."""
+        if self._driving is None or self._machine.result is not None:
+            return None
+        if self._of_servers is None:
+            from callsheet.runtime.server_questions import ServerQuestions  # noqa: PLC0415 - few servers ask
+
+            people = self._people or People("")
+            self._of_servers = ServerQuestions(people, self._recorder, self._settle_beside)
+        return await self._of_servers.answer(key, question)
+
+    async def _became_task(self, key: str, task: str) -> None:
+        """Record that a call has become a task of its server."""
+        if self._recorder is not None and self._driving is not None and self._machine.result is None:
+            self._recorder.became_task(key, task)
+            self._settle_beside()
+
+    def _settle_beside(self) -> None:
+        """Make durable what was recorded beside the calls, even if nothing else happens for long."""
+        recorder = self._recorder
+        if recorder is not None and not self._concurrent.wake() and not self._machine.is_paused:
+            self._commit_beside(recorder)
 
     def _commit_beside(self, recorder: Recorder) -> None:
         """Commit late records while the driver awaits a call in place, which may take long.
@@ -219,7 +252,8 @@ class LocalDriver:
         been cancelled.
         """
         self._driving = asyncio.current_task()
-        self._gateway.on_late = self._note_late
+        self._gateway.on_late, self._gateway.on_server = self._note_late, self._answer_server
+        self._gateway.on_task = self._became_task
         self._watch_time()
         try:
             if self._ending is not None:
@@ -238,7 +272,7 @@ class LocalDriver:
                 self._driving.uncancel()
             return await self._end_with(self._ending)
         finally:
-            self._driving = self._gateway.on_late = None
+            self._driving = self._gateway.on_late = self._gateway.on_server = self._gateway.on_task = None
             self._stop_time()
             if self._questions is not None and not self._questions.is_idle:
                 await self._questions.close()

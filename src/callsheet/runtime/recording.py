@@ -80,6 +80,10 @@ class Secrecy:
         """The secret parts of an outcome whose call is closed."""
         return _OUTCOMES
 
+    def of_talk(self, key: str) -> Mapping[Path, str]:
+        """The secret parts of what a server asks during a call, and of what it is answered."""
+        return _TALK if self._takes_secrets(key) or self._gives_secrets(key) else _NONE
+
     def of_question(self, ask: Ask) -> Mapping[Path, str]:
         """The secret parts of a question or an approval."""
         if not isinstance(ask.asked, Approval):
@@ -130,6 +134,7 @@ def secrecy_of(machine: Machine) -> Secrecy | None:
 
 _OUTCOMES: Mapping[Path, str] = {(name,): LABEL for name in _OUTCOME}
 _ANSWERS: Mapping[Path, str] = {(name,): LABEL for name in ("value", "note", "remarks")}
+_TALK: Mapping[Path, str] = {(name,): LABEL for name in (*_QUESTION, "params", "result")}
 _QUESTIONS: Mapping[Path, str] = {(name,): LABEL for name in _QUESTION}
 
 
@@ -292,6 +297,22 @@ class JournalRecorder:
             self._append_late(event)
         except NotStorable as error:
             self._append_late(Failed(event.key, f"the result is not JSON data: {error}", spent=event.spent))
+
+    def beside(self, kind: EventType, key: str, body: dict[str, Any], msg_id: str = "") -> None:
+        """Record something about a call that the machine does not take; durable with the next commit.
+
+        `msg_id` is the message that it answers. Raises NotStorable for what is not JSON data.
+        """
+        secret = None if self._secrecy is None else self._secrecy.of_talk(key)
+        self._writer.append(kind, key=key, body=body, secret=secret)
+        if msg_id:
+            self._writer.take_message(msg_id)
+
+    def became_task(self, key: str, task: str) -> None:
+        """Record the task of its server that a call has become."""
+        self._writer.append(EventType.SERVER_TASK, key=key, body={"task": task})
+        if self._folded is not None:
+            self._folded.side_record.tasks[key] = task
 
     def _append_late(self, event: Succeeded | Failed) -> None:
         secret = None if self._secrecy is None else self._secrecy.of_late()

@@ -254,7 +254,7 @@ class _Choice:
         """Whether an event after the cut is to be taken."""
         key, folded, keeps = row.key, self._folded, self._cut.keeps
         assert self._open is not None
-        if key is None or row.type.part is CallPart.TOO_LATE:
+        if key is None or row.type.part in (CallPart.TOO_LATE, CallPart.BESIDE):
             return False
         if key in self._open:
             return row.type not in _WAITS and self._fits(row.type, key)

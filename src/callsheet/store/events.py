@@ -68,6 +68,8 @@ class CallPart(StrEnum):
     """The call stays open: it may or may not have had its effect."""
     TOO_LATE = "too late"
     """The call was closed before."""
+    BESIDE = "beside"
+    """The call goes on, whatever it says."""
 
 
 class EventType(StrEnum):
@@ -95,6 +97,12 @@ class EventType(StrEnum):
     FIRED = "fired"
     ASK = "ask"
     SIGNAL = "signal"
+    SERVER_ASKS = "server_asks"
+    """A server asks something while a call of one of its tools is under way; the machine does not see it."""
+    SERVER_TOLD = "server_told"
+    """What it was answered."""
+    SERVER_TASK = "server_task"
+    """A call has become a task of its server, whose result can be had later."""
     PLAN = "plan"
     CANCEL = "cancel"
     REOPEN = "reopen"
@@ -141,6 +149,9 @@ _describe(EventType.TIMER, "", CallPart.OPENS)
 _describe(EventType.FIRED, "", CallPart.FIRES)
 _describe(EventType.ASK, "question", CallPart.OPENS)
 _describe(EventType.SIGNAL, "answer", CallPart.ANSWERS)
+_describe(EventType.SERVER_ASKS, "question", CallPart.BESIDE)
+_describe(EventType.SERVER_TOLD, "answer", CallPart.BESIDE)
+_describe(EventType.SERVER_TASK, "", CallPart.BESIDE)
 _describe(EventType.PLAN, "", CallPart.ANSWERS)
 _describe(EventType.CANCEL, "cancel")
 _describe(EventType.REOPEN)

@@ -197,6 +197,7 @@ class Folded:
             if isinstance(command, CallTool | RunAgent)
             and key in self.launched
             and not self.effect_of(command).may_rerun
+            and (key not in self.side_record.tasks or key in self.asked)
         }
 
     def has_more_to_do(self) -> bool:

@@ -57,7 +57,9 @@ _LAST_OF_STEPS = (
 )
 _ANY_OF = "SELECT 1 FROM events WHERE id > ? AND id < ? AND type IN (%s) LIMIT 1"
 _ASKED = _EVENTS.replace(
-    "ORDER BY id LIMIT ?", "AND type IN ('ask', 'signal', 'policy', 'edit', 'cancel', 'end') ORDER BY id"
+    "ORDER BY id LIMIT ?",
+    "AND type IN ('ask', 'signal', 'server_asks', 'server_told', 'policy', 'edit', 'cancel', 'end')"
+    " ORDER BY id",
 )
 
 

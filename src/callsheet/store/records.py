@@ -12,6 +12,9 @@ The bodies by event type ("?" marks members that are left out if there is nothin
 - timer: due
 - ask: what is asked, due
 - signal: digest, verdict, value, by, note, msg_id
+- server_asks: what is asked, due, server, method, params (as the server has sent them)
+- server_told: digest, result (as the server gets it; null: nobody could answer), by?
+- server_task: task (its id at the server)
 - plan: plan (its hash), facts, remarks?, spent?, context? (under a policy)
 - in_doubt: reason, spent?
 - decided: decision, value? (if the decision is `value`), by? (if no person decided)

@@ -248,6 +248,8 @@ def _note(folded: Folded, row: Row) -> None:
                 folded.adopt(key, body["digest"])
         case EventType.MOVED:
             side_record.moved.update(row.body or {})
+        case EventType.SERVER_TASK:
+            side_record.tasks[key] = str((row.body or {})["task"])
         case EventType.START:
             raise ValueError("a run has one start")
         case EventType.END:

@@ -192,6 +192,8 @@ class SideRecord:
     )
 
     moved: dict[str, JSON] = field(default_factory=dict[str, JSON])
+    tasks: dict[str, str] = field(default_factory=dict[str, str])
+    """The tasks of servers that open calls have become, by the keys of the calls."""
     """Where the tools are that are no longer at the places of the start."""
 
     def unsay(self) -> None:
@@ -218,6 +220,8 @@ class SideRecord:
             self.due.pop(key, None)
         if self.asked:
             self.asked.pop(key, None)
+        if self.tasks:
+            self.tasks.pop(key, None)
 
 
 class _Encoder:
@@ -277,6 +281,7 @@ def body_of(machine: Machine, side_record: SideRecord, seconds: float) -> dict[s
             if asked.digest in side_record.posed
         ],
         **({"moved": side_record.moved} if side_record.moved else {}),
+        **({"tasks": side_record.tasks} if side_record.tasks else {}),
         "plan": plan,
         "facts": facts_to_json(side_record.facts) if plan else None,
         "seqs": [b - a for a, b in pairwise((0, *seqs))],
@@ -356,6 +361,7 @@ def side_record_from_json(
     side_record.posed = {digest: AskTimes(since, due) for digest, since, due in body["posed"]}
     side_record.began = dict(body.get("began", {}))
     side_record.moved = dict(body.get("moved", {}))
+    side_record.tasks = dict(body.get("tasks", {}))
     if body["plan"] is not None:
         name, facts = body["plan"]
         side_record.plans.append((plan_of(name), name, facts))

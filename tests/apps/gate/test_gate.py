@@ -451,7 +451,7 @@ async def test_clients_over_http_share_a_session(desk: Desk) -> None:
         for number in (1, 2):
             headers = {"Authorization": f"Bearer {token}"}
             async with (
-                httpx2.AsyncClient(headers=headers) as http,
+                httpx2.AsyncClient(headers=headers, timeout=60) as http,
                 Client(streamable_http_client(url, http_client=http)) as client,
             ):
                 given = await client.call_tool("read_mail", {"number": number})

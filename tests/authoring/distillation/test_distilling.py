@@ -11,9 +11,10 @@ from typing import Any, TypeAlias
 import pytest
 
 from callsheet import Plan, arun
+from callsheet.authoring.distillation.explanations import Source, explain, lists_in
 from callsheet.authoring.distillation.plan_text import DistilledPlan, distilled
 from callsheet.authoring.distillation.recorded_calls import RecordedCall, slice_of
-from callsheet.ir import Effect
+from callsheet.ir import JSON, Effect
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.tools import Tool, ToolSpec
 
@@ -202,3 +203,39 @@ def test_objects_in_arguments_are_built_from_what_is_known() -> None:
     built = '{"title": title, "texts": [row["content"] for row in files["files"]], "open": True}'
     assert f"create_result = await create(entry={built})" in plan.text
     assert plan.inputs == {"title": "All"}
+
+
+@pytest.mark.parametrize(
+    ("values", "source", "code"),
+    [
+        (["3 x lamp", "12 x desk"], ({"n": 3, "item": "lamp"}, {"n": 12, "item": "desk"}),
+         "f\"{it['n']} x {it['item']}\""),
+        (["71"], ({"rows": [{"n": 30}, {"n": 41}]},), 'str(sum([row["n"] for row in it["rows"]]))'),
+        (["3 x lamp"], ({"n": 3, "item": "lamp"},), None),
+        (["7"], ({"rows": [{"n": 3}, {"n": 4}]},), None),
+    ],
+)  # fmt: skip
+def test_numbers_in_texts_and_written_sums_are_explained(
+    values: list[str], source: tuple[JSON, ...], code: str | None
+) -> None:
+    found = explain("text", values, [Source("it", source, 1)])
+    assert (None if found is None else found.code) == code
+
+
+def test_items_that_one_field_tells_apart_are_a_part_of_a_list() -> None:
+    rows: list[JSON] = [{"id": number, "open": number % 2 == 0} for number in range(5)]
+    assert [*lists_in("it", rows, 3)] == [('[each for each in it if each["open"]]', rows[::2])]
+    assert [*lists_in("it", rows, 2)] == [('[each for each in it if not each["open"]]', rows[1::2])]
+    twice: list[JSON] = [{**row, "new": row["open"]} for row in rows if isinstance(row, dict)]
+    assert [*lists_in("it", twice, 3)] == []
+    assert [*lists_in("it", rows[:3], 2)] == []
+
+
+def test_call_for_the_result_of_the_one_before_is_no_round_of_a_loop() -> None:
+    calls = [
+        RecordedCall(0, "FIND_PERSON", {"name": "anton"}, {"name": "anton", "manager": "berta"}),
+        RecordedCall(1, "FIND_PERSON", {"name": "berta"}, {"name": "berta", "manager": "carla"}),
+    ]
+    plan = distilled(calls, "who is the manager of anton?", "")
+    assert 'find_person(name=person["manager"])' in plan.text
+    assert plan.inputs == {"name": "anton"}

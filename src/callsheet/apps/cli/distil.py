@@ -33,15 +33,23 @@ def distil(run_id: str, output: Path | None, journal: Path | None) -> int:
 
     What was copied or computed from earlier results becomes an expression, what repeats a loop, what the user
     said an input; what nothing explains is an input too. The plan is run on the recorded answers before it is
-    written, and has to make the recorded calls again. RUN is a run id, a unique prefix of one, or `last`.
+    written, and has to make the recorded calls again. RUN is a run id, a unique prefix of one, or `last`; or
+    a file of another program: a transcript of Claude Code, messages of the Anthropic or OpenAI API, or an
+    OpenTelemetry export in JSON with tool calls.
     """
     from callsheet.api.distillation import distil as distil_run  # noqa: PLC0415 - imports asyncio
+    from callsheet.api.distillation import distil_transcript  # noqa: PLC0415 - as above
     from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415
 
     if output is not None and output.exists():
         raise CallsheetError.single("CFG012", f"{output} exists already", help="name another file")
-    with journals.open_to_read(journal) as opened:
-        made = run_async(distil_run(opened, run_id))
+    transcript = Path(run_id)
+    if transcript.is_file():
+        text = transcript.read_text("utf-8", errors="replace")
+        made = run_async(distil_transcript(text, transcript.name))
+    else:
+        with journals.open_to_read(journal) as opened:
+            made = run_async(distil_run(opened, run_id))
     if output is None:
         print_text(made.plan.text)
     else:

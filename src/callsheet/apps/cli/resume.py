@@ -417,7 +417,10 @@ async def _resume(job: ResumeJob, hint: str) -> RunOutcome:
         on_declared=job.masker.add_secrets,
     )
     prints_questions = job.waits and not job.quiet
-    respondents = Respondents(question_printer(job.masker, hint) if prints_questions else None, job.waits)
+    printer = question_printer(job.masker, hint)
+    respondents = Respondents(
+        printer if prints_questions else None, job.waits, shows=None if job.quiet else printer
+    )
     terms = ResumeTerms(
         in_doubt=job.verdict,
         accepts_changed_tools=job.accepts_changed_tools,

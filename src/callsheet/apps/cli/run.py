@@ -135,7 +135,10 @@ async def _run(job: Job, hint: str) -> tuple[RunOutcome | None, tuple[Diagnostic
     from callsheet.runtime.launch import Watch  # noqa: PLC0415
 
     prints_questions = job.waits and not job.quiet
-    respondents = Respondents(question_printer(job.masker, hint) if prints_questions else None, job.waits)
+    printer = question_printer(job.masker, hint)
+    respondents = Respondents(
+        printer if prints_questions else None, job.waits, shows=None if job.quiet else printer
+    )
     needs, place = needs_of(job.setup, job.plan, job.limits, to_stderr), job.recording.place
 
     def tell(diagnostics: tuple[Diagnostic, ...]) -> None:

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple, cast
 from mcp_types import (
     CallToolRequestParams,
     CallToolResult,
-    InputRequiredResult,
     TextContent,
     Tool,
     ToolAnnotations,
@@ -24,6 +23,7 @@ from mcp_types import (
 from callsheet.apps.gate.catalogue import ToolIndex, stub_of, tools_of_programs
 from callsheet.apps.hosting.recorded import label_of_run
 from callsheet.apps.mcp.server_context import ClientRequest, ServerContext
+from callsheet.apps.mcp.tasks import ToolAnswer
 from callsheet.apps.toolbox import Toolbox
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
 from callsheet.ir.labels import LITERAL, Label
@@ -111,7 +111,8 @@ LANGUAGE = f"""A program is Python: an async function `main` whose awaits are ca
 {EXAMPLE}
 - Arguments of tools are named. The arguments of main are the inputs; what it returns is the answer.
 - if, for, while, try, f-strings, comprehensions, `def` for pure code and `async def` for parts with awaits.
-  Fields of results are r["name"] or r.name. gather runs calls side by side; print leaves a note.
+  Fields of results are r["name"] or r.name. `await resource(uri=…)` reads a resource of a server.
+  gather runs calls side by side; print leaves a note.
 - Imports: asyncio, collections, datetime, itertools, json, math, re, statistics. There are no files, network,
   eval, threads or other modules; a call without await is refused.
 - The program is checked as a whole before its first call. check_program names each error with its line and
@@ -129,7 +130,7 @@ class OwnCall(NamedTuple):
 class OwnAnswer(NamedTuple):
     """The result of such a call, and the run whose data it tells, "" if none; `label` is that of the data."""
 
-    result: CallToolResult | InputRequiredResult
+    result: ToolAnswer
     run_id: str = ""
     label: Label = LITERAL
 
@@ -280,12 +281,16 @@ async def _delegate(
     if not isinstance(result, CallToolResult):
         return OwnAnswer(result)
     data = cast("Mapping[str, Any]", result.structured_content or {})
+    return OwnAnswer(in_own_words(result), str(data.get("run_id", "")))
+
+
+def in_own_words(result: CallToolResult) -> CallToolResult:
+    """A result without its data, since that is in its text, and with the names of the own tools."""
     content = [
         part.model_copy(update={"text": _in_own_words(part.text)}) if isinstance(part, TextContent) else part
         for part in result.content
     ]
-    own = result.model_copy(update={"structured_content": None, "content": content})
-    return OwnAnswer(own, str(data.get("run_id", "")))
+    return result.model_copy(update={"structured_content": None, "content": content})
 
 
 _OWN_WORDS = {

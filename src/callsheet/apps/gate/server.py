@@ -9,35 +9,64 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from enum import StrEnum
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from mcp.server.context import ServerRequestContext
-from mcp.server.lowlevel.server import Server
+from mcp.server.lowlevel.server import NotificationOptions, Server
+from mcp.server.models import InitializationOptions
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp.shared.exceptions import MCPError
+from mcp.shared.message import ServerMessageMetadata
 from mcp_types import (
     INVALID_PARAMS,
+    LOG_LEVEL_META_KEY,
     CallToolRequestParams,
     CallToolResult,
+    CreateMessageRequest,
+    CreateMessageResult,
+    CreateMessageResultWithTools,
+    ElicitRequest,
     ElicitResult,
     InputRequiredResult,
+    ListRootsRequest,
+    ListRootsResult,
     ListToolsResult,
     PaginatedRequestParams,
+    SetLevelRequestParams,
     TextContent,
     Tool,
 )
+from pydantic import BaseModel
 
 from callsheet import __version__
 from callsheet.apps.gate.catalogue import GateTool, tools_behind
-from callsheet.apps.gate.own_tools import OWN_TOOLS, ModelTools
-from callsheet.apps.gate.session import Asked, ClientCall, Passed, Reply, Session, Told, Withheld
+from callsheet.apps.gate.offers import OffersBehind, send_log_line
+from callsheet.apps.gate.own_tools import OWN_TOOLS, ModelTools, in_own_words
+from callsheet.apps.gate.session import (
+    Asked,
+    ClientCall,
+    Hearing,
+    Passed,
+    Reply,
+    ServerAsked,
+    Session,
+    Told,
+    Withheld,
+)
 from callsheet.apps.gate.spoken_words import SpokenWords
+from callsheet.apps.hosting.recorded import label_of_run
 from callsheet.apps.mcp.elicitation import answer_in, ask_form
-from callsheet.apps.mcp.server_context import ClientRequest, ServerContext
+from callsheet.apps.mcp.server_context import ClientRequest, ServerContext, client_name_of
+from callsheet.apps.mcp.tasks import ToolAnswer, offer_tasks
 from callsheet.diagnostics import CallsheetError
+from callsheet.ir import JSON
+from callsheet.ports.mcp.declarations import OFFERS
+from callsheet.ports.mcp.pool import ManagedServer
+from callsheet.ports.tools import Registry
+from callsheet.runtime.server_questions import ELICIT, ELICIT_URL, ROOTS, SAMPLE
 
 NAME = "callsheet-gate"
 SAID = "io.github.callsheet/said"
@@ -83,28 +112,32 @@ class Gate:
         self._expose = expose
         self._opening = asyncio.Lock()
         self._tools: dict[str, GateTool] | None = None
+        self._registry: Registry | None = None
+        self._named: tuple[dict[str, GateTool], tuple[str, ...]] | None = None
         self._sessions: dict[str, Session] = {}
         self._stack = AsyncExitStack()
+        self._is_alone = spoken is not None
+        self.offers = OffersBehind(self._servers, self._offered, self._may_tell)
 
     async def __aenter__(self) -> Gate:
         return self
 
     async def __aexit__(self, *error: object) -> None:
+        self.offers.audience.close()
         await self._stack.aclose()
 
     # ------------------------------------------------------------ requests
 
     async def list_tools(self, context: _Context, params: PaginatedRequestParams | None) -> ListToolsResult:
         """The tools that are exposed, those behind the gate as their servers declare them."""
-        del context, params
+        self._enter(context)
         own = [] if self._own_tools is None else await self._own_tools.declarations()
-        behind = () if self._expose is Expose.PROGRAM else (await self._behind()).values()
+        behind = () if self._expose is Expose.PROGRAM else (await self._behind(looks=True)).values()
         return ListToolsResult(tools=[*own, *(Tool.model_validate(tool.declaration) for tool in behind)])
 
-    async def call_tool(
-        self, context: _Context, params: CallToolRequestParams
-    ) -> CallToolResult | InputRequiredResult:
+    async def call_tool(self, context: _Context, params: CallToolRequestParams) -> ToolAnswer:
         """The result of a call; errors of callsheet are results too."""
+        self._enter(context)
         caller, args = ClientRequest(context, params), params.arguments or {}
         try:
             tool = None if self._expose is Expose.PROGRAM else (await self._behind()).get(params.name)
@@ -125,9 +158,26 @@ class Gate:
             bug = CallsheetError.single("MCP009", text, help="please report it; the gate continues")
             return _told(bug, caller)
 
-    async def _own(
-        self, own: ModelTools, caller: ClientRequest
-    ) -> CallToolResult | InputRequiredResult | None:
+    @property
+    def context(self) -> ServerContext:
+        """What its tools work on."""
+        return self._context
+
+    @property
+    def has_own_tools(self) -> bool:
+        """Whether clients see the gate's own tools."""
+        return self._own_tools is not None
+
+    async def finish_task(self, context: _Context, result: CallToolResult, run_id: str) -> CallToolResult:
+        """What a client gets of a run that was a task; under a policy it counts as read by the session."""
+        host = self._context.host
+        if host.config.policy is not None:
+            label = await host.beside(lambda: label_of_run(host.journal, run_id))
+            session = await self._session(client_name_of(context))
+            session.tell(Told(read=((f"run {run_id}", label),)))
+        return in_own_words(result)
+
+    async def _own(self, own: ModelTools, caller: ClientRequest) -> ToolAnswer | None:
         """The result of one of the gate's own tools; None if it is none of them.
 
         Under a policy, what the session has read counts for the text of a program, and what is told of a run
@@ -157,21 +207,32 @@ class Gate:
 
     # ------------------------------------------------------------ calls that pass through
 
-    async def _pass(
-        self, tool: GateTool, args: dict[str, Any], caller: ClientRequest
-    ) -> CallToolResult | InputRequiredResult:
+    async def _pass(self, tool: GateTool, args: dict[str, Any], caller: ClientRequest) -> ToolAnswer:
         session = await self._session(caller.client_name)
         if caller.state is not None:
-            call = session.waiting(str(json.loads(caller.state)["call"]))
+            state = json.loads(caller.state)
+            call = session.waiting(str(state["call"]))
             if call is None:
                 return _refused("the question is not open any more")
-            self._answer(call, next(iter(caller.answers.values()), None), caller)
+            given = next(iter((caller.params.input_responses or {}).values()), None)
+            if "turn" in state:
+                call.answer_turn(int(state["turn"]), _wire(given))
+            else:
+                self._answer(call, given if isinstance(given, ElicitResult) else None, caller)
             reply = await session.reply(call, _patience(call))
         else:
             self._hear(session, caller)
-            call, reply = await session.call(tool.canonical, args)
-        while isinstance(reply, Asked):
-            if not caller.supports_forms:
+            call, reply = await session.call(
+                tool.canonical, args, _hearing(caller, self.offers.audience.level)
+            )
+        while isinstance(reply, Asked | ServerAsked):
+            if isinstance(reply, ServerAsked):
+                request = _request_of(reply, is_guarded=self._context.host.config.policy is not None)
+                if caller.has_input_required:
+                    state = json.dumps({"call": call.key, "turn": reply.number})
+                    return InputRequiredResult(input_requests={"server": request}, request_state=state)
+                call.answer_turn(reply.number, await _ask_older(caller, reply, request))
+            elif not caller.supports_forms:
                 call.answer.set_result(None)
             elif caller.has_input_required:
                 requests: dict[str, Any] = {"approval": ask_form(reply.ask).request()}
@@ -192,54 +253,131 @@ class Gate:
             None if is_left or given is None else answer_in(call.asked.result(), given, caller.client_name)
         )
 
+    # ------------------------------------------------------------ offers besides tools
+
+    def _enter(self, context: _Context) -> None:
+        """Take note of the client of a request; servers are opened for the first one."""
+        self.offers.audience.note(context)
+        tools = self._context.host.tools
+        if tools.front is None:
+            tools.front = self.offers.audience.front(context, is_alone=self._is_alone)
+
+    async def _servers(self) -> list[ManagedServer]:
+        await self._behind()
+        return self._context.host.tools.servers()
+
+    async def _offered(self, context: _Context, tool: str, args: dict[str, Any]) -> dict[str, Any]:
+        """What a server has sent for a resource or prompt, by a call of the client's session."""
+        self._enter(context)
+        session = await self._session(client_name_of(context))
+        call, reply = await session.call(tool, args)
+        while isinstance(reply, Asked):  # these requests have no place for a form
+            call.answer.set_result(None)
+            reply = await session.reply(call, _PATIENCE)
+        if isinstance(reply, Passed):
+            return reply.result
+        assert isinstance(reply, Withheld)
+        raise MCPError(code=INVALID_PARAMS, message=reply.why)
+
+    def _may_tell(self, context: _Context) -> bool:
+        """Whether words of a client may go to any server: while it has read nothing that a policy guards."""
+        policy = self._context.host.config.policy
+        session = self._sessions.get(client_name_of(context))
+        return policy is None or policy.observes or session is None or session.seen == policy.planner
+
     # ------------------------------------------------------------ what is open
 
-    async def _behind(self) -> dict[str, GateTool]:
-        """The tools behind the gate, whose servers are opened on first use."""
-        if self._tools is None:
-            async with self._opening:
-                if self._tools is None:
-                    shared = self._context.host.tools
-                    toolbox = await shared.for_plan(None)
-                    for diagnostic in toolbox.diagnostics:
-                        _log.warning("%s: %s", diagnostic.code, diagnostic.message)
-                    self._tools = tools_behind(toolbox.registry, shared.seen(), frozenset(OWN_TOOLS))
+    async def _behind(self, *, looks: bool = False) -> dict[str, GateTool]:
+        """The tools behind the gate, whose servers are opened on first use.
+
+        Servers that have reported changed tools have listed them again. With `looks` tools that a person has
+        approved meanwhile are there too.
+        """
+        shared = self._context.host.tools
+        if self._tools is not None and not looks and not any(each.is_stale for each in shared.servers()):
+            return self._tools
+        async with self._opening:
+            toolbox = await (shared.for_plan(None) if self._tools is None else shared.refreshed())
+            if self._tools is None or toolbox.registry is not self._registry:
+                for diagnostic in toolbox.diagnostics:
+                    _log.warning("%s: %s", diagnostic.code, diagnostic.message)
+                self._registry = toolbox.registry
+                self._tools = tools_behind(toolbox.registry, shared.seen(), frozenset(OWN_TOOLS))
         return self._tools
 
     async def _session(self, client: str) -> Session:
-        session = self._sessions.get(client)
-        if session is not None and session.goes_on:
-            return session
+        """The session of a client; another one after its tools have changed, which has read the same."""
         behind = await self._behind()
+        session = self._sessions.get(client)
+        if session is not None and session.goes_on and session.serves(self._names(behind)):
+            return session
         async with self._opening:
-            session = self._sessions.get(client)
-            if session is None or not session.goes_on:
+            before = session = self._sessions.get(client)
+            if session is None or not session.goes_on or not session.serves(self._names(behind)):
                 host = self._context.host
                 session = Session(
                     client,
                     host.tools.setup,
                     await host.tools.for_plan(None),
-                    tuple(tool.canonical for tool in behind.values()),
+                    self._names(behind),
                     host.journal,
                     limits=host.config.limits,
                     policy=host.config.policy,
                 )
                 self._sessions[client] = await self._stack.enter_async_context(session)
+                if before is not None and host.config.policy is not None:
+                    session.tell(Told(read=((f"run {before.run_id}", before.seen),)))
         return session
+
+    def _names(self, behind: dict[str, GateTool]) -> tuple[str, ...]:
+        """The canonical names of all that a session may call."""
+        if self._named is None or self._named[0] is not behind:
+            offered = tuple(spec.name for spec in OFFERS.values())
+            self._named = behind, (*(tool.canonical for tool in behind.values()), *offered)
+        return self._named[1]
+
+
+class _Server(Server[dict[str, Any]]):
+    """A server that declares notifications of changed lists to older clients too."""
+
+    def create_initialization_options(
+        self,
+        notification_options: NotificationOptions | None = None,
+        experimental_capabilities: dict[str, dict[str, Any]] | None = None,
+        extensions: dict[str, dict[str, Any]] | None = None,
+    ) -> InitializationOptions:
+        """The options of the initialization, for older clients."""
+        options = notification_options or NotificationOptions(
+            prompts_changed=True, resources_changed=True, tools_changed=True
+        )
+        return super().create_initialization_options(options, experimental_capabilities, extensions)
 
 
 def make_server(gate: Gate) -> Server[Any]:
     """The MCP server of a gate."""
-    server = Server[dict[str, Any]](
+    offers = gate.offers
+    server = _Server(
         NAME,
         version=__version__,
         title="callsheet gate",
         instructions=_INSTRUCTIONS,
         on_list_tools=gate.list_tools,
-        on_call_tool=gate.call_tool,
+        on_call_tool=cast("Any", gate.call_tool),
+        on_list_resources=offers.list_resources,
+        on_list_resource_templates=offers.list_templates,
+        on_read_resource=offers.read_resource,
+        on_subscribe_resource=offers.subscribe,
+        on_unsubscribe_resource=offers.unsubscribe,
+        on_list_prompts=offers.list_prompts,
+        on_get_prompt=offers.get_prompt,
+        on_completion=offers.complete,
+        on_subscriptions_listen=offers.listen,
     )
+    server.add_request_handler("logging/setLevel", SetLevelRequestParams, offers.set_level)
     security = RequestStateSecurity.ephemeral(ttl=_ANSWER_AFTER)
     server.middleware.append(RequestStateBoundary(security, default_audience=NAME))
+    if gate.has_own_tools:
+        offer_tasks(server, gate.context, gate.finish_task)
     return server
 
 
@@ -261,8 +399,75 @@ def _result(reply: Reply) -> CallToolResult:
             return CallToolResult.model_validate(result)
         case Withheld(why=why):
             return _refused(why)
-        case Asked():
+        case Asked() | ServerAsked():
             raise AssertionError("a question is answered before")
+
+
+def _hearing(caller: ClientRequest, usual: str) -> Hearing:
+    """What the client of a call wants to hear meanwhile, and what it can answer.
+
+    An older client gets log lines from the `usual` level on.
+    """
+    context = caller.context
+    session, meta = context.session, caller.params.meta or {}
+    offered, level = session.client_capabilities, meta.get(LOG_LEVEL_META_KEY)
+
+    async def logged(params: dict[str, JSON]) -> None:
+        await send_log_line(session, params, context.request_id)
+
+    if not caller.has_input_required:
+        level = level or usual
+    methods: set[str] = {ELICIT} if caller.supports_forms else set()
+    if offered is not None and caller.can_be_asked:
+        methods |= {SAMPLE} if offered.sampling is not None else set()
+        methods |= {ROOTS} if offered.roots is not None else set()
+        has_urls = offered.elicitation is not None and offered.elicitation.url is not None
+        methods |= {ELICIT_URL} if has_urls else set()
+    return Hearing(
+        progress=session.report_progress if "progress_token" in meta else None,
+        logged=None if level is None else logged,
+        meta={} if level is None else {LOG_LEVEL_META_KEY: cast("JSON", level)},
+        methods=frozenset(methods),
+    )
+
+
+_REQUESTS: Mapping[str, tuple[type[Any], type[Any]]] = {
+    ELICIT: (ElicitRequest, ElicitResult),
+    SAMPLE: (CreateMessageRequest, CreateMessageResult),
+    ROOTS: (ListRootsRequest, ListRootsResult),
+}
+"""The requests of servers that are passed on, with their results."""
+
+
+def _request_of(asked: ServerAsked, *, is_guarded: bool) -> Any:
+    """What a server asks, for the client.
+
+    Under a policy a language model is not given what else the client has read: the answer goes to the server.
+    """
+    method, params = asked.question.method, asked.question.params
+    if method == SAMPLE and is_guarded and params.get("includeContext", "none") != "none":
+        params = {**params, "includeContext": "none"}
+    return _REQUESTS[method][0].model_validate({"method": method, "params": params})
+
+
+async def _ask_older(caller: ClientRequest, asked: ServerAsked, request: Any) -> JSON:
+    """The answer of an older client, while the call goes on; None if it gives none."""
+    model = _REQUESTS[asked.question.method][1]
+    if asked.question.params.get("tools") is not None and model is CreateMessageResult:
+        model = CreateMessageResultWithTools
+    beside = ServerMessageMetadata(related_request_id=caller.context.request_id)
+    try:
+        return _wire(await caller.context.session.send_request(request, model, metadata=beside))
+    except MCPError as error:
+        _log.info("the client does not answer %s: %s", asked.question.method, error.message)
+        return None
+
+
+def _wire(answer: BaseModel | None) -> JSON:
+    """A model of the protocol as it is sent."""
+    if answer is None:
+        return None
+    return cast("JSON", answer.model_dump(by_alias=True, mode="json", exclude_none=True))
 
 
 def _refused(why: str) -> CallToolResult:

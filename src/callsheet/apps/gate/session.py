@@ -7,9 +7,12 @@ once their outcomes are in the journal; refusals, questions, and what is not kno
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, TypeAlias
+
+from mcp.shared.dispatcher import ProgressFnT
 
 from callsheet.api.admission import Equipment
 from callsheet.api.client_session import SessionRequest, prepare_session
@@ -23,14 +26,15 @@ from callsheet.machine import AgentTurn, Limits
 from callsheet.machine.approvals import approval_rules
 from callsheet.machine.notes import Note
 from callsheet.policy.model import Policy
-from callsheet.ports.calls import CallContext, ToolFailed
-from callsheet.ports.mcp.pool import ANSWERS
+from callsheet.ports.calls import CallContext, ServerQuestion, ToolFailed
+from callsheet.ports.mcp.front import PASSAGE, Passage
 from callsheet.runtime.answers import Answer, PendingAsk
 from callsheet.runtime.asking import Respondents
 from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.gateway import Route
 from callsheet.runtime.launch import Watch
 from callsheet.runtime.remaining import left_before
+from callsheet.runtime.server_questions import ELICIT, ELICIT_URL, LONGEST
 from callsheet.store import Journal
 from callsheet.store.journal_paths import new_run_id
 
@@ -59,26 +63,73 @@ class Asked:
     ask: PendingAsk
 
 
-Reply: TypeAlias = "Passed | Withheld | Asked"
+@dataclass(frozen=True, slots=True)
+class ServerAsked:
+    """The server asks something before it answers the call; `number` tells the questions of a call apart."""
+
+    question: ServerQuestion
+    number: int
+
+
+Reply: TypeAlias = "Passed | Withheld | Asked | ServerAsked"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hearing:
+    """What a call's client wants to hear while the call is under way, as in `ports.mcp.front.Passage`.
+
+    `methods` are the requests of servers that it can answer.
+    """
+
+    progress: ProgressFnT | None = None
+    logged: Callable[[dict[str, JSON]], Awaitable[None]] | None = None
+    meta: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
+    methods: frozenset[str] = frozenset()
+
+
+_DEAF = Hearing()
+
+
+def _future() -> asyncio.Future[Any]:
+    return asyncio.get_running_loop().create_future()
+
+
+@dataclass(slots=True, eq=False)
+class ServerTurn:
+    """A question of a server that its client has not answered yet."""
+
+    asked: ServerAsked
+    answer: asyncio.Future[JSON] = field(default_factory=_future)
+    is_shown: bool = False
 
 
 @dataclass(slots=True, eq=False)
 class ClientCall:
-    """A call that the client waits for. `asked` and `answer` are for the question about it, if any."""
+    """A call that the client waits for.
+
+    `asked` and `answer` are for the question about it, if any; `turns` are what its server asks meanwhile.
+    """
 
     tool: str
     args: dict[str, Any]
+    hearing: Hearing = _DEAF
     key: str = ""
     raw: dict[str, Any] | None = None
-    ended: asyncio.Future[Passed | Withheld] = field(
-        default_factory=lambda: asyncio.get_running_loop().create_future()
-    )
-    asked: asyncio.Future[PendingAsk] = field(
-        default_factory=lambda: asyncio.get_running_loop().create_future()
-    )
-    answer: asyncio.Future[Answer | None] = field(
-        default_factory=lambda: asyncio.get_running_loop().create_future()
-    )
+    ended: asyncio.Future[Passed | Withheld] = field(default_factory=_future)
+    asked: asyncio.Future[PendingAsk] = field(default_factory=_future)
+    answer: asyncio.Future[Answer | None] = field(default_factory=_future)
+    turns: list[ServerTurn] = field(default_factory=list[ServerTurn])
+    has_turn: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def open_turn(self) -> ServerTurn | None:
+        """The next question of the server that the client has not seen."""
+        return next((turn for turn in self.turns if not (turn.is_shown or turn.answer.done())), None)
+
+    def answer_turn(self, number: int, answer: JSON) -> None:
+        """Give the client's answer to a question of the server, unless it was taken back."""
+        for turn in self.turns:
+            if turn.asked.number == number and not turn.answer.done():
+                turn.answer.set_result(answer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +160,7 @@ class Session:
         patience: float = 5.0,
     ) -> None:
         self.run_id = new_run_id()
-        self._toolbox = toolbox
+        self._toolbox, self._names = toolbox, names
         self._journal = journal
         self._patience = patience
         self._queue: asyncio.Queue[ClientCall | Told | None] = asyncio.Queue()
@@ -143,7 +194,7 @@ class Session:
 
     async def __aenter__(self) -> Session:
         ports = replace(self._toolbox.ports(), client=self._next_calls, route=self._route)
-        watch, present = Watch(self._note), Respondents(self._ask, poll=0.2)
+        watch, present = Watch(self._note), Respondents(self._ask, poll=0.2, on_server=self._ask_client)
         run = run_prepared(self._prepared, ports, self._journal, self.run_id, watch, present)
         self._running = asyncio.create_task(run, name=f"session {self.run_id}")
         self._running.add_done_callback(self._ended)
@@ -160,6 +211,10 @@ class Session:
             running.cancel()
             await asyncio.wait({running})
 
+    def serves(self, names: tuple[str, ...]) -> bool:
+        """Whether it was begun with these tools."""
+        return names is self._names
+
     @property
     def goes_on(self) -> bool:
         """Whether calls can still be made; a limit or a `callsheet cancel` ends a session."""
@@ -167,7 +222,9 @@ class Session:
 
     # ------------------------------------------------------------ the client's side
 
-    async def call(self, tool: str, args: dict[str, Any]) -> tuple[ClientCall, Reply]:
+    async def call(
+        self, tool: str, args: dict[str, Any], hearing: Hearing = _DEAF
+    ) -> tuple[ClientCall, Reply]:
         """Make a call; returns it with its result, or with the question that has to be answered first.
 
         Raises what has ended the run, if it has ended.
@@ -176,7 +233,7 @@ class Session:
         if self._running.done():
             outcome = self._running.result()
             return ClientCall(tool, args), Withheld(f"the session has ended: {_why(outcome)}")
-        call = ClientCall(tool, args)
+        call = ClientCall(tool, args, hearing)
         self._queue.put_nowait(call)
         return call, await self.reply(call)
 
@@ -192,12 +249,26 @@ class Session:
         waiting: set[asyncio.Future[Any]] = {call.ended}
         if not call.answer.done():
             waiting.add(call.asked)
-        done, _ = await asyncio.wait(waiting, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        turn = None
+        if call.hearing.methods:
+            turn = asyncio.ensure_future(call.has_turn.wait())
+            waiting.add(turn)
+        try:
+            done, _ = await asyncio.wait(waiting, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            if turn is not None:
+                turn.cancel()
         if call.ended in done:
             return call.ended.result()
-        if done:
+        if call.asked in done:
             return Asked(call.asked.result())
-        return Withheld(self.waits_in_inbox(call))
+        asked = call.open_turn() if done else None
+        if asked is None:
+            return Withheld(self.waits_in_inbox(call))
+        asked.is_shown = True
+        if call.open_turn() is None:
+            call.has_turn.clear()
+        return asked.asked
 
     def waits_in_inbox(self, call: ClientCall) -> str:
         """What the client is told of a call that waits for an approval elsewhere."""
@@ -264,7 +335,10 @@ class Session:
             def hear(result: dict[str, Any]) -> None:
                 call.raw = result
 
-            token = ANSWERS.set(hear)
+            wants = call.hearing
+            token = PASSAGE.set(
+                Passage(hear=hear, progress=wants.progress, logged=wants.logged, meta=wants.meta)
+            )
             try:
                 return await handler(args, context)
             except ToolFailed as error:
@@ -272,7 +346,7 @@ class Session:
                     self._reply(call, Withheld(self._doubt(call, str(error))))
                 raise
             finally:
-                ANSWERS.reset(token)
+                PASSAGE.reset(token)
 
         return Route(passing, probe=tool.probe, is_builtin=tool.spec.origin == "builtin")
 
@@ -308,6 +382,20 @@ class Session:
             return None
         call.asked.set_result(ask)
         return await call.answer
+
+    async def _ask_client(self, key: str, question: ServerQuestion) -> JSON:
+        """Pass what a server asks during a call on to its client; None if the client cannot answer."""
+        call = self._open.get(key)
+        is_url = question.method == ELICIT and question.params.get("mode") == "url"
+        if call is None or (ELICIT_URL if is_url else question.method) not in call.hearing.methods:
+            return None
+        turn = ServerTurn(ServerAsked(question, len(call.turns)))
+        call.turns.append(turn)
+        call.has_turn.set()
+        try:
+            return await asyncio.wait_for(turn.answer, LONGEST)
+        except TimeoutError:
+            return None
 
     def _ended(self, running: asyncio.Task[RunOutcome]) -> None:
         """The run is over, or waits without us: nobody may wait for it any more."""

@@ -31,6 +31,8 @@ from callsheet.sealing.configured import configured, in_environment
 
 if TYPE_CHECKING:
     from callsheet.ports.mcp import McpPool, McpServerConfig
+    from callsheet.ports.mcp.front import Front
+    from callsheet.ports.mcp.pool import ManagedServer
     from callsheet.ports.mcp.trust import SeenServer
 
 _PAUSE = 30.0
@@ -61,6 +63,8 @@ class SharedTools:
         self._tried = float("-inf")
         self._failed = False
         self._noted: tuple[Setup, dict[str, JSON]] | None = None
+        self.front: Front | None = None
+        """The client for which servers are opened, if there is only one."""
 
     async def __aenter__(self) -> SharedTools:
         return self
@@ -77,6 +81,25 @@ class SharedTools:
     def seen(self) -> list[SeenServer]:
         """What the open servers declare, as they sent it, and the locked ones, as the lock file has it."""
         return [] if self._pool is None else self._pool.seen()
+
+    def servers(self) -> list[ManagedServer]:
+        """The open servers, and the locked ones."""
+        return [] if self._pool is None else self._pool.servers()
+
+    async def refreshed(self) -> Toolbox:
+        """All tools, after servers that have reported changed tools have listed them again.
+
+        A tool that is declared differently than before is refused as everywhere, until a person has approved
+        it. The toolbox is another one only if there is something new.
+        """
+        async with self._opening:
+            pool = self._pool
+            if pool is not None and (await pool.refresh() or pool.refuses):
+                before = [(each.spec, alias) for each, alias in pool.tools()]
+                found = await pool.connect(keep_going=True)
+                if [(each.spec, alias) for each, alias in pool.tools()] != before:
+                    self._take_in(found)
+        return await self.for_plan(None)
 
     async def for_plan(self, plan: Plan | None, agents: AgentRules | None = None) -> Toolbox:
         """The tools that a plan calls, or all without a plan.
@@ -156,7 +179,7 @@ class SharedTools:
             registry = catalogue.without_configured().registry(self._local, calls=True)
         if pool is not None:
             locked = None if catalogue is None else catalogue.lock.servers
-            take_in_all(registry, pool.tools(), pool.away, locked)
+            take_in_all(registry, pool.all_tools(), pool.away, locked)
         self._box = self._toolbox(registry, found)
 
     async def _make_pool(self) -> McpPool | None:
@@ -171,7 +194,9 @@ class SharedTools:
         sink, pins = folder_sink(self.setup.data / "files"), pin_keeper(self.setup.settings)
         self._configs, self._doubts = chosen.configs, chosen.diagnostics
         lock = None if self._catalogue is None else self._catalogue.lock
-        pool = McpPool(chosen.configs, blob_sink=sink, pins=pins, logins=login_file(), lock=lock)
+        pool = McpPool(
+            chosen.configs, blob_sink=sink, pins=pins, logins=login_file(), lock=lock, front=self.front
+        )
         self._pool = await self._stack.enter_async_context(pool)
         return self._pool
 

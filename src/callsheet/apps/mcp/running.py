@@ -24,6 +24,7 @@ from callsheet.apps.hosting.requests import Listeners
 from callsheet.apps.masking import Masker
 from callsheet.apps.mcp.elicitation import forms_of, record_answers
 from callsheet.apps.mcp.server_context import ClientRequest, Form, ServerContext
+from callsheet.apps.mcp.tasks import PATIENCE, RunTask, task_of
 from callsheet.apps.operations.runs import outcome_json
 from callsheet.apps.rendering.runs import doubt_lines, failures_line, unanswered_lines
 from callsheet.apps.rendering.values import without_controls
@@ -41,7 +42,7 @@ from callsheet.runtime.forking import Forking, NeedsConsent
 from callsheet.runtime.inbox import programs_of
 from callsheet.views.describe import ActionTexts
 
-Answer: TypeAlias = "Reply | InputRequiredResult"
+Answer: TypeAlias = "Reply | InputRequiredResult | RunTask"
 _log = logging.getLogger("callsheet.mcp")
 _ASKED = "effects"
 """The name of the question for consent to effects."""
@@ -161,7 +162,28 @@ async def start_and_wait(
         started = await operation.work(context, args.model_copy(update={"consent": consent}))
     progress.set_plan(plan_in(context.host.journal, started.run_id))
     run = ToolRun(context, caller, started.run_id, progress, extent, started.diagnostics)
+    if args.wait and caller.supports_tasks and not await _stops_soon(run):
+        return await context.host.beside(lambda: task_of(server_context, run.run_id))
     return await _wait_for_run(run) if args.wait else _started_reply(run)
+
+
+async def _stops_soon(run: ToolRun) -> bool:
+    """Whether a run stops before it becomes a task; its progress is reported until then."""
+    async with run.progress.reporting(run.caller):
+        try:
+            return await run.context.host.wait(run.run_id, PATIENCE)
+        except asyncio.CancelledError:
+            hosted = run.context.host.hosted(run.run_id)
+            if hosted is not None:
+                with anyio.CancelScope(shield=True):
+                    await hosted.interrupt()
+            raise
+
+
+def reply_of_run(context: Context, caller: ClientRequest, run_id: str, outcome: RunOutcome) -> Reply:
+    """The reply that a call would have had whose run has stopped."""
+    run = ToolRun(context, caller, run_id, Progress(), Extent())
+    return _reply(run, outcome)
 
 
 def _has_consent(result: ElicitResult | None) -> bool:

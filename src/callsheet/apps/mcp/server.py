@@ -11,7 +11,7 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar, cast
 
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import NotificationOptions, Server
@@ -21,13 +21,11 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import (
     INVALID_PARAMS,
     CallToolRequestParams,
-    CallToolResult,
     CompleteRequestParams,
     CompleteResult,
     Completion,
     GetPromptRequestParams,
     GetPromptResult,
-    InputRequiredResult,
     ListPromptsResult,
     ListResourcesResult,
     ListResourceTemplatesResult,
@@ -42,6 +40,7 @@ from callsheet import __version__
 from callsheet.apps.mcp import prompts, resources
 from callsheet.apps.mcp.server_context import ClientRequest, ServerContext, client_supports_forms
 from callsheet.apps.mcp.subscriptions import ChangeNotifier
+from callsheet.apps.mcp.tasks import ToolAnswer, offer_tasks
 from callsheet.apps.mcp.tools import TOOLS, call_tool, declaration, error_reply, result_of
 from callsheet.diagnostics import CallsheetError, to_json
 
@@ -81,7 +80,7 @@ class Answered(Protocol):
     """The result of a call of such a tool."""
 
     @property
-    def result(self) -> CallToolResult | InputRequiredResult:
+    def result(self) -> ToolAnswer:
         """The result as the client gets it."""
         ...
 
@@ -104,7 +103,7 @@ def make_server(
         title="callsheet",
         instructions=INSTRUCTIONS if more is None else INSTRUCTIONS_FOR_MODELS,
         on_list_tools=handlers.list_tools,
-        on_call_tool=handlers.call_tool,
+        on_call_tool=cast("Any", handlers.call_tool),
         on_list_resources=handlers.list_resources,
         on_list_resource_templates=handlers.list_templates,
         on_read_resource=handlers.read_resource,
@@ -116,6 +115,7 @@ def make_server(
     )
     security = RequestStateSecurity.ephemeral(ttl=_ANSWER_AFTER)
     server.middleware.append(RequestStateBoundary(security, default_audience=NAME))
+    offer_tasks(server, server_context)
     return server
 
 
@@ -160,9 +160,7 @@ class _Handlers:
         more = [] if self._more is None else await self._more.declarations()
         return ListToolsResult(tools=[*more, *map(declaration, offered)])
 
-    async def call_tool(
-        self, context: _Context, params: CallToolRequestParams
-    ) -> CallToolResult | InputRequiredResult:
+    async def call_tool(self, context: _Context, params: CallToolRequestParams) -> ToolAnswer:
         """The result of a tool call; errors are results too."""
         offered, caller = self._tools.get(params.name), ClientRequest(context, params)
         try:

@@ -23,6 +23,8 @@ from callsheet.ir.labels import LITERAL, Label
 from callsheet.store.library import PlanLibrary
 
 _NOBODY = Listeners()
+TASKS = "io.modelcontextprotocol/tasks"
+"""The extension of calls whose results come later."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,15 +89,23 @@ class ClientRequest:
     @property
     def client_name(self) -> str:
         """The name of the client."""
-        client = self.context.session.client_params
-        return "an MCP client" if client is None else f"{client.client_info.name[:60]} (MCP)"
+        return client_name_of(self.context)
 
     @property
     def supports_forms(self) -> bool:
         """Whether the client can show a form to a person."""
-        return client_supports_forms(self.context) and (
-            self.has_input_required or self.context.session.can_send_request
-        )
+        return client_supports_forms(self.context) and self.can_be_asked
+
+    @property
+    def supports_tasks(self) -> bool:
+        """Whether the client takes a task as the answer to a call."""
+        offered = self.context.session.client_capabilities
+        return self.has_input_required and offered is not None and TASKS in (offered.extensions or {})
+
+    @property
+    def can_be_asked(self) -> bool:
+        """Whether the client can be asked anything during a call."""
+        return self.has_input_required or self.context.session.can_send_request
 
     @property
     def has_input_required(self) -> bool:
@@ -121,6 +131,12 @@ class ClientRequest:
     async def report_progress(self, progress: float, total: float | None, message: str) -> None:
         """Report progress, if the client has asked for it."""
         await self.context.session.report_progress(progress, total, message)
+
+
+def client_name_of(context: ServerRequestContext[Any, Any]) -> str:
+    """The name that a client gives itself."""
+    client = context.session.client_params
+    return "an MCP client" if client is None else f"{client.client_info.name[:60]} (MCP)"
 
 
 def client_supports_forms(context: ServerRequestContext[Any, Any]) -> bool:

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeAlias, TypeVar, cast
 
-from mcp_types import CallToolResult, ContentBlock, InputRequiredResult, TextContent, Tool, ToolAnnotations
+from mcp_types import CallToolResult, ContentBlock, TextContent, Tool, ToolAnnotations
 from mcp_types.version import is_version_at_least
 from pydantic import ValidationError
 
 from callsheet.apps.mcp.running import run_links, start_and_wait
 from callsheet.apps.mcp.server_context import ClientRequest, ServerContext
+from callsheet.apps.mcp.tasks import ToolAnswer
 from callsheet.apps.operations.schema import DiagnosticRow, Ok, Schema, object_schema, schema_of
 from callsheet.apps.rendering.help_text import MCP
 from callsheet.apps.table.operation import (
@@ -97,7 +98,7 @@ def _output_schema(kind: Any) -> Schema:
 
 async def call_tool(
     offered: Offered, server_context: ServerContext, given: Mapping[str, Any], caller: ClientRequest
-) -> CallToolResult | InputRequiredResult:
+) -> ToolAnswer:
     """Call a tool; raises CallsheetError for invalid arguments, and what the operation raises."""
     face, operation = offered
     args = read_arguments(face.name, operation.arguments, given)

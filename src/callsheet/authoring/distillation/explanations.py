@@ -17,9 +17,15 @@ from callsheet.ir import JSON
 _DEEPEST = 6
 _SHORTEST = 4
 """The characters that a text has at least to be found inside another one, or to be found without its name."""
+_LEAST_SUM = 10
 _SMALLEST = 100
 """From this number on two equal numbers are the same one, even if they are called otherwise."""
 _MOST_LINES = 500
+_LEAST_SPLIT = 4
+"""The items that a list has at least if a field is taken to say which of them are meant."""
+_FIRST_MARK, _MOST_MARKS = 0xE000, 6_000
+_MARK = re.compile("([\ue000-\uf8ff])")
+"""Characters for private use, which stand for data in a template."""
 _PREFIX = re.compile(r"[^\w\s]\S*[ \t]+")
 """How the lines of a listing begin that has a kind before each name, as `[FILE] a.txt`."""
 _TRANSFORMS: tuple[tuple[str, Callable[[str], str]], ...] = (
@@ -74,7 +80,12 @@ def explain(name: str, values: Sequence[JSON], sources: Sequence[Source]) -> Exp
         return Explained(best.code, (best.source,))
     if all(isinstance(value, str) for value in wanted):
         texts = cast("tuple[str, ...]", wanted)
-        return _transformed(texts, leaves) or _joined(texts, leaves) or _composed(texts, leaves)
+        return (
+            _transformed(texts, leaves)
+            or _joined(texts, leaves)
+            or _composed(texts, leaves)
+            or _written_sum(texts, leaves)
+        )
     if all(isinstance(value, list) and len(value) > 1 for value in wanted):
         return _column(cast("tuple[list[JSON], ...]", wanted), leaves)
     return _summed(wanted, leaves)
@@ -88,6 +99,8 @@ def lists_in(code: str, value: JSON, length: int) -> Iterator[tuple[str, list[JS
     elif isinstance(value, list):
         if len(value) == length:
             yield code, value
+        elif 1 < length < len(value) >= _LEAST_SPLIT:
+            yield from _halves(code, value, length)
     elif isinstance(value, str) and "\n" in value:
         lines = [line for line in value.splitlines() if line.strip()]
         if len(lines) > _MOST_LINES:
@@ -100,6 +113,26 @@ def lists_in(code: str, value: JSON, length: int) -> Iterator[tuple[str, list[JS
                 quoted = json.dumps(prefix, ensure_ascii=False)
                 kept = f"for each in {code}.splitlines() if each.startswith({quoted})"
                 yield f"[each.removeprefix({quoted}) {kept}]", cast("list[JSON]", rest)
+
+
+def _halves(code: str, items: list[JSON], length: int) -> Iterator[tuple[str, list[JSON]]]:
+    """The items of a list for which a field is true, or those for which it is not.
+
+    Only if a single field splits the list into a part of this length: of several none is known to be meant.
+    """
+    rows = [cast("dict[str, JSON]", item) for item in items if isinstance(item, dict)]
+    if len(rows) < len(items):
+        return
+    found: list[tuple[str, list[JSON]]] = []
+    for name in rows[0]:
+        if all(isinstance(row.get(name), bool) for row in rows):
+            field = f"each[{json.dumps(name, ensure_ascii=False)}]"
+            for test, wanted in ((field, True), (f"not {field}", False)):
+                part: list[JSON] = [row for row in rows if row[name] is wanted]
+                if len(part) == length:
+                    found.append((f"[each for each in {code} if {test}]", part))
+    if len(found) == 1:
+        yield found[0]
 
 
 def _leaves(source: Source) -> Iterator[_Leaf]:
@@ -185,9 +218,28 @@ def _joined(texts: tuple[str, ...], leaves: Sequence[_Leaf]) -> Explained | None
     return None
 
 
+def column_sums(value: JSON) -> Iterator[float]:
+    """The sums of the columns of numbers in a value, except small ones."""
+    for _, _, columns in _columns([*_leaves(Source("", (value,), 0))]):
+        if all(isinstance(each, int | float) and not isinstance(each, bool) for each in columns[0]):
+            total = sum(cast("list[float]", columns[0]))
+            if abs(total) >= _LEAST_SUM:
+                yield total
+
+
+def _written_sum(texts: tuple[str, ...], leaves: Sequence[_Leaf]) -> Explained | None:
+    """A text that is nothing but the sum of a column."""
+    if not all(re.fullmatch(r"-?\d{2,15}", text) for text in texts):
+        return None
+    found = _summed(tuple(map(int, texts)), leaves)
+    return None if found is None else Explained(f"str({found.code})", found.used)
+
+
 def _summed(values: tuple[JSON, ...], leaves: Sequence[_Leaf]) -> Explained | None:
     """A number that is the sum of a column, if it is no small one."""
-    if not all(isinstance(v, int | float) and not isinstance(v, bool) and abs(v) >= 10 for v in values):
+    if not all(
+        isinstance(v, int | float) and not isinstance(v, bool) and abs(v) >= _LEAST_SUM for v in values
+    ):
         return None
     for leaf, code, columns in _columns(leaves):
         numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for c in columns for v in c)
@@ -196,19 +248,30 @@ def _summed(values: tuple[JSON, ...], leaves: Sequence[_Leaf]) -> Explained | No
     return None
 
 
+def _written(value: JSON) -> JSON:
+    """A number as an f-string writes it; anything else as it is."""
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
 def _composed(texts: tuple[str, ...], leaves: Sequence[_Leaf]) -> Explained | None:
-    """A text with data in it. The text around the data must be the same in several rounds, or no words."""
+    """A text with data in it. The text around the data must be the same in several rounds, or no words.
+
+    Short data, and numbers, count only if they differ by round.
+    """
+    written = [leaf._replace(values=tuple(map(_written, leaf.values))) for leaf in leaves]
     known = [
         leaf
-        for leaf in leaves
+        for leaf in written
         if all(isinstance(v, str) and v and v in text for v, text in zip(leaf.values, texts, strict=True))
-        and min(len(cast("str", value)) for value in leaf.values) >= _SHORTEST
+        and (len(set(leaf.values)) > 1 or min(len(cast("str", v)) for v in leaf.values) >= _SHORTEST)
     ]
     known.sort(key=lambda leaf: (-min(len(cast("str", v)) for v in leaf.values), leaf.source.rank))
+    if any(_MARK.search(text) for text in texts):
+        return None
     rounds = [[text] for text in texts]  # at even places text, at odd places data that was found
     codes: list[tuple[int, str, Source]] = []
-    for number, leaf in enumerate(known):
-        mark = f"\0{number}\0"
+    for number, leaf in enumerate(known[:_MOST_MARKS]):
+        mark = chr(_FIRST_MARK + number)
         cut = [
             [part.replace(cast("str", value), mark) for part in parts]
             for parts, value in zip(rounds, leaf.values, strict=True)
@@ -224,13 +287,13 @@ def _composed(texts: tuple[str, ...], leaves: Sequence[_Leaf]) -> Explained | No
     if len(templates) > 1:
         return None
     template = templates.pop()
-    around = re.sub("\0\\d+\0", "", template)
+    around = _MARK.sub("", template)
     if len(texts) == 1 and re.search(r"\w", around):
         return None
     named = {number: code for number, code, _ in codes}
-    parts = re.split("\0(\\d+)\0", template)
+    parts = _MARK.split(template)
     pieces = [
-        f"{{{named[int(part)]}}}" if place % 2 else part.replace("{", "{{").replace("}", "}}")
+        f"{{{named[ord(part) - _FIRST_MARK]}}}" if place % 2 else part.replace("{", "{{").replace("}", "}}")
         for place, part in enumerate(parts)
     ]
     quoted = json.dumps("".join(piece if place % 2 == 0 else "\0" for place, piece in enumerate(pieces)))

@@ -13,10 +13,11 @@ import keyword
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import NamedTuple
 
 from callsheet.authoring.distillation.explanations import Explained, Source, explain, lists_in
-from callsheet.authoring.distillation.recorded_calls import RecordedCall
+from callsheet.authoring.distillation.recorded_calls import RecordedCall, texts_in
 from callsheet.ir import JSON
 
 _MOST_IN_ROUND = 4
@@ -264,7 +265,7 @@ def _segments(calls: Sequence[RecordedCall]) -> Iterator[_Segment]:
         best, size = 1, 1
         for length in range(1, _MOST_IN_ROUND + 1):
             count = _repeats(calls, place, length)
-            if count > 1 and count * length > best * size:
+            if count > 1 and count * length > best * size and not _is_chain(calls, place, length, count):
                 best, size = count, length
         yield _Segment(
             tuple(tuple(calls[start : start + size]) for start in range(place, place + best * size, size))
@@ -279,6 +280,17 @@ def _repeats(calls: Sequence[RecordedCall], place: int, length: int) -> int:
     while _shape(calls[place + count * length : place + (count + 1) * length]) == shape:
         count += 1
     return count
+
+
+def _is_chain(calls: Sequence[RecordedCall], place: int, length: int, count: int) -> bool:
+    """Whether each of such rounds takes a text from the result of the one before: they are no loop."""
+    rounds = [calls[start : start + length] for start in range(place, place + length * count, length)]
+    return all(
+        {text for call in after for text in texts_in(call.args)}
+        & {text for call in before for text in texts_in(call.result)}
+        - {text for call in before for text in texts_in(call.args)}
+        for before, after in pairwise(rounds)
+    )
 
 
 def _shape(calls: Sequence[RecordedCall]) -> list[tuple[str, tuple[str, ...]]]:

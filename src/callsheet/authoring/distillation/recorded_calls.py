@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
+from callsheet.authoring.distillation.explanations import column_sums
 from callsheet.ir import JSON, Effect
 from callsheet.machine.agents.actions import Finish, Unreadable, read_action
 from callsheet.machine.agents.allowance import MAX_AT_ONCE
@@ -98,6 +99,8 @@ def _reads(tool: str, effect: Effect) -> bool:
 
 def _gives(call: RecordedCall, wanted: set[str]) -> bool:
     """Whether a text of a call's result is one of the wanted texts, or a part of one, or the reverse."""
+    if any(str(total) in wanted for total in column_sums(call.result)):
+        return True
     for text in texts_in(call.result):
         if text in wanted:
             return True

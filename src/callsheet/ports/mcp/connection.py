@@ -10,15 +10,17 @@ from __future__ import annotations
 import asyncio
 import importlib
 import logging
-from collections.abc import Callable, Generator
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from callsheet.diagnostics import CallsheetError
+from callsheet.ir import JSON
 from callsheet.ports.calls import TIMEOUT, ToolFailed
 from callsheet.ports.mcp.bounds import TOO_LONG, longer_than_taken, noted_in, repeated_keys_in_answer
 from callsheet.ports.mcp.declarations import no_two_alike, pin_of
 from callsheet.ports.mcp.failures import because, is_lost, is_unreadable, not_opened, troubles
+from callsheet.ports.mcp.front import Ask, Changed, Front, OpenCall, OpenCalls
 from callsheet.ports.mcp.late_answers import LateAnswers, observed
 from callsheet.ports.mcp.process import ServerProcess
 from callsheet.ports.mcp.servers import HttpServer, McpServerConfig
@@ -28,8 +30,16 @@ from callsheet.version import VERSION
 if TYPE_CHECKING:
     import httpx2
     from mcp.client import Client, IncomingMessage
+    from mcp.client.session import ClientRequestContext
     from mcp.shared.dispatcher import ProgressFnT
-    from mcp_types import CallToolResult, ListToolsResult, LoggingMessageNotificationParams
+    from mcp_types import (
+        CallToolResult,
+        CreateMessageRequestParams,
+        ElicitRequestParams,
+        ListToolsResult,
+        LoggingMessageNotificationParams,
+        ServerCapabilities,
+    )
 
     from callsheet.ports.mcp.oauth.sources import TokenSource
 
@@ -63,6 +73,7 @@ for _name in ("mcp", "client"):
 _CLOSE, _CLOSE_AT_URL = 10.0, 2.0
 """Seconds for ending a session: a process is stopped; a URL is notified, without waiting for its answer."""
 _MAX_PAGES = 1_000
+_LISTS = {"Tools": Changed.TOOLS, "Prompts": Changed.PROMPTS, "Resources": Changed.RESOURCES}
 _HEADER_MISMATCH, _NO_METHOD = -32020, -32601
 
 
@@ -70,11 +81,39 @@ class OtherHeaders(ToolFailed):
     """The server rejected a call for its headers, so its declaration of the tool may have changed."""
 
 
+class TaskOfCall(NamedTuple):
+    """The task that a call has become: its id if it is `known`; `began` is told of a new one.
+
+    A call that has become a task before is not made again.
+    """
+
+    known: str
+    began: Callable[[str], Awaitable[None]]
+
+
+class Beside(NamedTuple):
+    """What goes on beside a call.
+
+    If the server answers after the timeout and the call has an idempotency key, `on_late` gets that answer.
+    `on_progress` gets what the server reports meanwhile; without it, the server is not asked to. `ask`
+    answers what the server asks meanwhile, on behalf of `owner`, and the time does not run while it does.
+    """
+
+    on_late: Callable[[CallToolResult | ToolFailed], None] | None = None
+    on_progress: ProgressFnT | None = None
+    ask: Ask | None = None
+    owner: str = ""
+    task: TaskOfCall | None = None
+
+
 class Connection:
     """A session with a server; `open` creates one, `ended` tells when it can no longer be used."""
 
-    def __init__(self, config: McpServerConfig, tokens: TokenSource | None = None) -> None:
+    def __init__(
+        self, config: McpServerConfig, tokens: TokenSource | None = None, front: Front | None = None
+    ) -> None:
         self.config = config
+        self._calls = OpenCalls(config.name, front)
         self._tokens = tokens
         self._barred: CallsheetError | None = None
         """The error of the last request refused for lack of a valid login."""
@@ -89,19 +128,26 @@ class Connection:
         self._over = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._stale = False
+        self._watched: set[str] = set()
+        self._watches: list[asyncio.Task[None]] = []
         self._late = LateAnswers()
         self._logger = logging.getLogger(f"callsheet.mcp.{config.name}")
 
     @classmethod
     async def open(
-        cls, config: McpServerConfig, within: float, tokens: TokenSource | None = None
+        cls,
+        config: McpServerConfig,
+        within: float,
+        tokens: TokenSource | None = None,
+        front: Front | None = None,
     ) -> Connection:
         """Start or contact the server, initialise the session and list its tools, within `within` seconds.
 
-        `tokens` provides access tokens for a server at a URL. Raises CallsheetError naming the server and a
+        `tokens` provides access tokens for a server at a URL, `front` is the client for which it is opened.
+        Raises CallsheetError naming the server and a
         way out; nothing is left running then.
         """
-        self = cls(config, tokens)
+        self = cls(config, tokens, front)
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._task = asyncio.create_task(self._live(ready), name=f"mcp {config.name}")
         try:
@@ -158,24 +204,32 @@ class Connection:
         args: dict[str, Any],
         meta: dict[str, Any],
         seconds: float,
-        on_late: Callable[[CallToolResult | ToolFailed], None] | None = None,
-        on_progress: ProgressFnT | None = None,
+        beside: Beside | None = None,
     ) -> CallToolResult:
         """Call a tool and wait up to `seconds`; raises ToolFailed if no result comes.
 
-        Cancelling the caller notifies the server that the answer is no longer wanted. If the server answers
-        after the timeout and `meta` has an idempotency key, `on_late` gets that answer. `on_progress` gets
-        what the server reports meanwhile; without it, the server is not asked to.
+        Cancelling the caller notifies the server that the answer is no longer wanted.
         """
+        on_late, on_progress, ask, owner, task = beside or Beside()
         client = self._client
         if client is None or self.ended:
             raise ToolFailed(await self._obituary("is gone"))
+        from callsheet.ports.mcp.tasks import TaskLost, result_of_task  # noqa: PLC0415 - a session is open
+
         scope = asyncio.timeout(seconds)
         heard_of: list[CallsheetError] = []
         try:
             async with scope:
                 trace = within_trace(meta.get(TRACEPARENT, ""))
-                with trace, troubles() as heard_of, repeated_keys_in_answer() as repeated:
+                call = OpenCall(owner, ask, scope, seconds, None if task is None else task.began)
+                with (
+                    self._calls.during(call),
+                    trace,
+                    troubles() as heard_of,
+                    repeated_keys_in_answer() as repeated,
+                ):
+                    if task is not None and task.known:
+                        return await result_of_task(client.session, task.known, None, call)
                     result = await client.call_tool(
                         name,
                         args,
@@ -190,6 +244,8 @@ class Connection:
                 raise ToolFailed(f"no answer within {seconds:g} s", in_doubt=True, kind=TIMEOUT) from None
             raise ToolFailed("the connection timed out", in_doubt=True, kind=TIMEOUT) from None
         except Exception as error:
+            if isinstance(error, TaskLost):
+                raise ToolFailed(str(error), in_doubt=True) from None
             if heard_of:
                 raise _unwelcome(heard_of[-1]) from None  # it was refused, and not made
             raise await self._failed(error) from error
@@ -274,8 +330,9 @@ class Connection:
                 try:
                     await self._over.wait()
                 finally:
-                    watch.cancel()
-                    await _finished(watch)
+                    for task in (watch, *self._watches):
+                        task.cancel()
+                        await _finished(task)
         except Exception as error:
             if ready.done():
                 self._logger.debug("the session ended with %r", error)
@@ -300,23 +357,56 @@ class Connection:
         from mcp.client import Client  # noqa: PLC0415 - imported a moment ago, in a thread
         from mcp_types import Implementation  # noqa: PLC0415
 
+        from callsheet.ports.mcp.tasks import TaskExtension  # noqa: PLC0415
+
+        front = self._calls.front
         return Client(
             streams,
             client_info=Implementation(name="callsheet", version=VERSION),
             logging_callback=self._log,
             message_handler=self._notice,
             cache=None,
+            elicitation_callback=self._elicit,
+            sampling_callback=self._sample if front.samples else None,
+            list_roots_callback=self._roots if front.has_roots else None,
+            extensions=[TaskExtension()],
         )
 
+    async def _elicit(self, context: ClientRequestContext, params: ElicitRequestParams) -> Any:
+        from mcp_types import ElicitResult  # noqa: PLC0415 - a session is open
+
+        return await self._calls.answered("elicitation/create", params, ElicitResult)
+
+    async def _sample(self, context: ClientRequestContext, params: CreateMessageRequestParams) -> Any:
+        from mcp_types import CreateMessageResult, CreateMessageResultWithTools  # noqa: PLC0415 - as above
+
+        model = CreateMessageResult if params.tools is None else CreateMessageResultWithTools
+        return await self._calls.answered("sampling/createMessage", params, model)
+
+    async def _roots(self, context: ClientRequestContext) -> Any:
+        from mcp_types import ListRootsResult  # noqa: PLC0415 - as above
+
+        return await self._calls.answered("roots/list", None, ListRootsResult)
+
     async def _watch(self, client: Client) -> None:
-        """Listen for changed tools on a server that notifies only subscribers (protocol of 2026)."""
-        tools = client.server_capabilities.tools
-        if tools is None or not tools.list_changed:
+        """Listen for changed lists on a server that notifies only subscribers (protocol of 2026)."""
+        has, front = client.server_capabilities, self._calls.front
+        tools, prompts, resources = has.tools, has.prompts, has.resources
+        wanted = {
+            Changed.TOOLS: tools is not None and bool(tools.list_changed),
+            Changed.PROMPTS: bool(front.changed and prompts is not None and prompts.list_changed),
+            Changed.RESOURCES: bool(front.changed and resources is not None and resources.list_changed),
+        }
+        if not any(wanted.values()):
             return
         try:
-            async with client.listen(tools_list_changed=True) as changes:
-                async for _ in changes:
-                    self._stale = True
+            async with client.listen(
+                tools_list_changed=wanted[Changed.TOOLS],
+                prompts_list_changed=wanted[Changed.PROMPTS],
+                resources_list_changed=wanted[Changed.RESOURCES],
+            ) as changes:
+                async for change in changes:
+                    self._changed(type(change).__name__.removesuffix("ListChanged"))
         except Exception as error:
             self._logger.debug("the server does not report changes: %r", error)
         else:
@@ -324,13 +414,76 @@ class Connection:
 
     async def _log(self, params: LoggingMessageNotificationParams) -> None:
         self._logger.debug("%s: %s", params.level, params.data)
+        await self._calls.logged(params.model_dump(by_alias=True, mode="json", exclude_none=True))
 
     def _refused(self, status: str) -> None:
         self.refusal = status
 
     async def _notice(self, message: IncomingMessage) -> None:
-        if type(message).__name__ == "ToolListChangedNotification":
+        kind = type(message).__name__
+        if kind.endswith("ListChangedNotification"):
+            self._changed(kind.removesuffix("ListChangedNotification") + "s")
+        elif kind == "ResourceUpdatedNotification":
+            self._calls.changed(Changed.RESOURCE, str(cast("Any", message).params.uri))
+
+    def _changed(self, what: str) -> None:
+        """A list has changed: `Tools`, `Prompts` or `Resources`."""
+        changed = _LISTS.get(what)
+        if changed is Changed.TOOLS:
             self._stale = True
+        if changed is not None:
+            self._calls.changed(changed)
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether the server has said, or may have meant, that its tools have changed."""
+        return self._stale
+
+    async def request(self, method: str, params: dict[str, JSON], seconds: float) -> dict[str, Any]:
+        """The result of any request of the protocol, as the server has sent it.
+
+        Raises MCPError as the server has sent it, or ToolFailed if there is no answer.
+        """
+        from mcp_types import Request  # noqa: PLC0415 - a session is open
+        from pydantic import TypeAdapter  # noqa: PLC0415
+
+        client = self._client
+        if client is None or self.ended:
+            raise ToolFailed(await self._obituary("is gone"))
+        wire: Any = TypeAdapter(dict[str, Any])
+        asked = Request[dict[str, Any], str](method=method, params=params)
+        try:
+            async with asyncio.timeout(seconds):
+                return await client.session.send_request(asked, wire)
+        except TimeoutError:
+            raise ToolFailed(f"no answer within {seconds:g} s", kind=TIMEOUT) from None
+
+    async def watch(self, uri: str) -> None:
+        """Tell the front when a resource changes, until the session ends."""
+        client = self._client
+        if client is None or uri in self._watched:
+            return
+        self._watched.add(uri)
+        if client.protocol_version < "2026":
+            await self.request("resources/subscribe", {"uri": uri}, _CLOSE)
+            return
+
+        async def listen() -> None:
+            try:
+                async with client.listen(resource_subscriptions=[uri]) as changes:
+                    async for _ in changes:
+                        self._calls.changed(Changed.RESOURCE, uri)
+            except Exception as error:
+                self._logger.debug("the server does not report changes of %s: %r", uri, error)
+            self._watched.discard(uri)
+
+        task = asyncio.create_task(listen(), name=f"mcp {self.config.name} resource")
+        self._watches.append(task)
+
+    @property
+    def capabilities(self) -> ServerCapabilities | None:
+        """What the server says that it can do."""
+        return None if self._client is None else self._client.server_capabilities
 
     async def list_tools(self) -> None:
         """Ask the server for all its tools, page by page.

@@ -18,9 +18,38 @@ from callsheet.ir.canon import canonical_bytes
 from callsheet.ir.inverse import Inverse
 from callsheet.ir.operations import CONTROL_WORDS
 from callsheet.ports.mcp.servers import DEFAULT_TIMEOUT, McpServerConfig, ToolRule
-from callsheet.ports.tools import ToolSpec
+from callsheet.ports.tools import OF_SERVERS, ToolSpec
 
 _NAME = lazy.pattern(r"[A-Z][A-Z0-9_]*")
+
+
+RESOURCE, PROMPT = "RESOURCE", "PROMPT"
+
+
+def _offer(name: str, description: str, /, **properties: Any) -> ToolSpec:
+    """A tool that is a request to any server that offers the thing."""
+    fields = {**properties, "server": {"type": "string"}}
+    shape: dict[str, Any] = {"type": "object", "properties": fields, "additionalProperties": False}
+    shape["required"] = [next(iter(properties))]
+    return ToolSpec(
+        name, name.lower(), description, shape, effect=Effect.READ, origin=OF_SERVERS, is_declared=True
+    )
+
+
+OFFERS: Mapping[str, ToolSpec] = {
+    "resources": _offer(
+        RESOURCE,
+        "Reads a resource of an MCP server by its URI. `server` names the server, if several have that URI.",
+        uri={"type": "string"},
+    ),
+    "prompts": _offer(
+        PROMPT,
+        "Gets a prompt of an MCP server with its arguments. `server` names it, if several have the prompt.",
+        name={"type": "string"},
+        arguments={"type": "object", "additionalProperties": {"type": "string"}},
+    ),
+}
+"""The tools for what servers offer besides tools, by the capability that they declare for it."""
 
 
 def argument_order(declaration: Mapping[str, Any]) -> list[str]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -17,9 +16,9 @@ from callsheet.diagnostics import CallsheetError, Diagnostic
 from callsheet.ir import JSON
 from callsheet.machine import Fact, Spent
 from callsheet.ports.answers import BlobSink, value_of
-from callsheet.ports.calls import CallContext, ToolFailed
+from callsheet.ports.calls import CallContext, ServerQuestion, ToolFailed
 from callsheet.ports.mcp.bounds import repeated_keys_of
-from callsheet.ports.mcp.connection import TRACEPARENT, Connection, OtherHeaders
+from callsheet.ports.mcp.connection import TRACEPARENT, Beside, Connection, OtherHeaders, TaskOfCall
 from callsheet.ports.mcp.content import (
     check_declared,
     has_blobs,
@@ -33,6 +32,7 @@ from callsheet.ports.mcp.declarations import (
     spec_of,
     unused_settings,
 )
+from callsheet.ports.mcp.front import PASSAGE, Front
 from callsheet.ports.mcp.servers import HttpServer, McpServerConfig, ToolProbe, ToolRule
 from callsheet.ports.mcp.transport import IDEMPOTENCY_KEY
 from callsheet.ports.mcp.trust import (
@@ -56,7 +56,7 @@ from callsheet.sealing.configured import configured
 from callsheet.sealing.masking import Finder, mask_value
 
 if TYPE_CHECKING:
-    from mcp_types import CallToolResult
+    from mcp_types import CallToolResult, ServerCapabilities
 
     from callsheet.ports.mcp.oauth.file import LoginFile
     from callsheet.ports.mcp.oauth.sources import TokenSource
@@ -65,11 +65,6 @@ _log = logging.getLogger("callsheet.mcp")
 
 Tell: TypeAlias = Callable[[Diagnostic], None]
 """Hears what people should know of a server that starts during a run."""
-
-
-Hear: TypeAlias = "Callable[[dict[str, Any]], None]"
-ANSWERS: ContextVar[Hear | None] = ContextVar("callsheet_mcp_answers", default=None)
-"""Hears the result of a call as its server sent it, with tokens masked, for whoever passes it on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +93,10 @@ class ManagedServer:
         logins: LoginFile | None = None,
         locked: LockedServer | None = None,
         tell: Tell | None = None,
+        front: Front | None = None,
     ) -> None:
         self.config = config
+        self._front = front
         self.locked = locked
         self._tell = tell
         self._sink = sink
@@ -130,7 +127,9 @@ class ManagedServer:
             if connection is None or connection.ended:
                 if connection is not None:
                     await connection.close()
-                connection = await Connection.open(self.config, self._start_timeout, self._source())
+                connection = await Connection.open(
+                    self.config, self._start_timeout, self._source(), self._front
+                )
                 is_first = self._connection is None
                 self._connection = connection
                 if self._reported is None:
@@ -163,6 +162,55 @@ class ManagedServer:
     def secrets(self) -> Iterator[str]:
         """The tokens sent to the server so far, and the secrets used to get them."""
         return iter(()) if self._tokens is None else self._tokens.secrets()
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether an open server has reported changed tools that it has not listed yet."""
+        connection = self._connection
+        return connection is not None and not connection.ended and connection.is_stale
+
+    async def refresh(self) -> bool:
+        """List the tools again if they have changed; whether they had and were listed."""
+        connection = self._connection
+        if connection is None or connection.ended or not connection.is_stale:
+            return False
+        try:
+            await connection.refresh(self.config.timeout)
+        except ToolFailed as error:
+            _log.warning("%s", error)
+            return False
+        return self.locked is None
+
+    def may_have(self, what: str) -> bool:
+        """Whether it says that it has resources or prompts; one that is not open yet may have some."""
+        connection = self._connection
+        return connection is None or getattr(connection.capabilities, what, None) is not None
+
+    async def capabilities(self) -> ServerCapabilities | None:
+        """What the server says that it can do; a locked one is opened. None if it cannot be opened."""
+        try:
+            return (await self.open()).capabilities
+        except (CallsheetError, ToolFailed) as error:
+            _log.warning("%s", error)
+            return None
+
+    async def watch(self, uri: str) -> None:
+        """Tell the front when a resource changes; a server that cannot say so is left."""
+        from mcp.shared.exceptions import MCPError  # noqa: PLC0415 - a session is open
+
+        try:
+            await (await self.open()).watch(uri)
+        except (MCPError, ToolFailed, CallsheetError) as error:
+            _log.warning("%s: changes of %s are not reported: %s", self.config.name, uri, error)
+
+    async def request(self, method: str, params: dict[str, JSON]) -> dict[str, Any]:
+        """The result of a request of the protocol, with tokens masked.
+
+        Raises MCPError as the server sent it, ToolFailed if there is no answer, CallsheetError if the server
+        cannot be opened.
+        """
+        connection = await self.open()
+        return self._without_tokens(await connection.request(method, params, self.config.timeout))
 
     async def close(self) -> None:
         """End the connection for good: later calls fail."""
@@ -290,7 +338,10 @@ class ManagedServer:
             except CallsheetError as error:
                 raise ToolFailed(error.diagnostics[0].message) from error
         await self._check_unchanged(spec, declaration, connection)
-        meta = {TRACEPARENT: context.traceparent}
+        passage = PASSAGE.get()
+        meta: dict[str, Any] = {TRACEPARENT: context.traceparent}
+        if passage is not None:
+            meta |= passage.meta
         if context.idempotency_key:
             meta[IDEMPOTENCY_KEY] = context.idempotency_key
         schema = declaration.get("outputSchema")
@@ -301,17 +352,24 @@ class ManagedServer:
         async def report(progress: float, total: float | None, message: str | None) -> None:
             context.report_progress(progress, total, self._without_tokens(message or ""))
 
+        async def ask(method: str, params: dict[str, JSON]) -> JSON:
+            asked = ServerQuestion(self.config.name, method, self._without_tokens(params))
+            return await context.answer_server(asked)
+
         try:
             seconds = spec.timeout or self.config.timeout
             on_progress = report if context.is_followed else None
-            result = await connection.call(spec.executor, args, meta, seconds, note_late, on_progress)
+            if passage is not None and passage.progress is not None:
+                on_progress = passage.progress
+            task = TaskOfCall(context.task, context.became_task)
+            beside = Beside(note_late, on_progress, ask, context.run_id, task)
+            result = await connection.call(spec.executor, args, meta, seconds, beside)
         except OtherHeaders:
             await self._check_unchanged(spec, declaration, connection)
             raise
-        hear = ANSWERS.get()
-        if hear is not None:
+        if passage is not None:
             whole = result.model_dump(mode="json", by_alias=True, exclude_none=True)
-            hear(self._without_tokens(whole))
+            passage.hear(self._without_tokens(whole))
         return await self._value(result, schema, context)
 
     def _late_value(self, answer: CallToolResult | ToolFailed, schema: Any) -> JSON | ToolFailed:
@@ -391,7 +449,8 @@ class McpPool:
     it stays in the values as base64. `start_timeout` is in seconds and per server. `pins` checks declarations
     against what was seen or approved before; without it every tool is accepted as declared when its server is
     opened. `logins` holds the logins for servers that require one. Servers in `lock` offer the tools that it
-    has, and start when one is called; `tell` hears how they then differ from it.
+    has, and start when one is called; `tell` hears how they then differ from it. `front` is the client for
+    which they are opened.
 
         async with McpPool(load_config(path).servers) as pool:
             await pool.connect()
@@ -410,13 +469,14 @@ class McpPool:
         logins: LoginFile | None = None,
         lock: Lock | None = None,
         tell: Tell | None = None,
+        front: Front | None = None,
     ) -> None:
-        self._pins = pins
+        self._pins, self._sink = pins, blob_sink
         locked: Mapping[str, LockedServer] = {} if lock is None else lock.servers
         self.away: tuple[tuple[str, str], ...] = ()
         """The known tools of servers that could not be opened, by name and qualified name."""
         self._servers = [
-            ManagedServer(config, blob_sink, start_timeout, logins, locked.get(config.name), tell)
+            ManagedServer(config, blob_sink, start_timeout, logins, locked.get(config.name), tell, front)
             for config in configs
         ]
 
@@ -479,9 +539,36 @@ class McpPool:
         found = (server.seen() if server.locked is None else server.as_locked() for server in self._servers)
         return [seen for seen in found if seen is not None]
 
+    def servers(self) -> list[ManagedServer]:
+        """The open servers, and those that start when they are called."""
+        return [server for server in self._servers if server.locked is not None or server.is_open]
+
+    @property
+    def refuses(self) -> bool:
+        """Whether tools of open servers are refused, so that a person may have approved them since."""
+        return any(server.judgement.refusals for server in self._servers)
+
+    async def refresh(self) -> bool:
+        """Let servers that have reported changed tools list them again; whether there were any.
+
+        A server that does not list them keeps those that it had, and its calls fail until it does.
+        """
+        refreshed = [await server.refresh() for server in self._servers]
+        return any(refreshed)
+
     def tools(self) -> list[tuple[Tool, str]]:
         """The tools of all open servers, each with its qualified name (`SERVER__TOOL`)."""
         return [pair for server in self._servers for pair in server.tools()]
+
+    def all_tools(self) -> list[tuple[Tool, str]]:
+        """The same, and those that read resources and get prompts if a server may have some."""
+        from callsheet.ports.mcp.resources import offer_tools  # noqa: PLC0415 - builds on this module
+
+        servers, tools = self.servers(), self.tools()
+        for what, tool in offer_tools(self.servers, self._sink).items():
+            if any(server.may_have(what) for server in servers):
+                tools.append((tool, f"SERVERS__{tool.spec.name}"))
+        return tools
 
     def status(self) -> list[ServerStatus]:
         """The servers that are open now, or start when they are called."""

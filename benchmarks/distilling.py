@@ -1,0 +1,286 @@
+"""What plans distilled from recorded sessions do with other inputs: right, stopped, or wrong without a word.
+
+    python benchmarks/distilling.py [--show]
+
+Fifty sessions of a small office (mails, people, orders, files) are recorded: for each task a scripted agent
+makes its calls for one input. The plan that is distilled from each runs on three other inputs, in an office
+with other data. A variant is right if the plan has done exactly what the task asks for (the mails sent and
+the notes written), stopped if it ended with an error or has an input that nobody gave it, and wrong
+otherwise.
+The inputs of a variant are what the user says anew; an input that is no word of the user is not filled in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import sys
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from callsheet.api.distillation import Distillation, distil_transcript
+from callsheet.api.oneshot import arun
+from callsheet.api.plan import Plan
+from callsheet.diagnostics import CallsheetError
+from callsheet.ports.tools import Tool
+
+NAMES = ("ann", "bob", "cleo", "dan", "eve", "finn", "gus", "hana", "ivo", "june")
+THINGS = ("lamp", "chair", "desk", "shelf", "clock", "mirror", "carpet")
+SCHEMA: dict[str, Any] = {"type": "object", "properties": {}}
+FIELDS = {
+    "read_mail": ("number",),
+    "list_mails": ("folder",),
+    "find_person": ("name",),
+    "list_orders": ("customer",),
+    "get_order": ("order_id",),
+    "send_mail": ("to", "text"),
+    "write_note": ("title", "text"),
+}
+READS = frozenset(FIELDS) - {"send_mail", "write_note"}
+
+
+@dataclass
+class Office:
+    """Data made of a seed, and what was done to it."""
+
+    seed: int
+    done: list[tuple[str, dict[str, Any]]] = field(default_factory=list[tuple[str, dict[str, Any]]])
+
+    def pick(self, *key: object) -> random.Random:
+        return random.Random(f"{self.seed}:{key}")
+
+    def call(self, tool: str, args: dict[str, Any]) -> Any:
+        if tool not in READS:
+            self.done.append((tool, args))
+            return {"ok": True, "id": f"{tool[0]}-{len(self.done)}"}
+        return getattr(self, tool)(**args)
+
+    def read_mail(self, number: int) -> dict[str, Any]:
+        chance = self.pick("mail", number)
+        who = chance.choice(NAMES)
+        subject = f"about the {chance.choice(THINGS)} of week {number}"
+        return {"from": f"{who}@corp.example", "subject": subject,
+                "text": f"week {number}: {chance.randrange(100, 900)} sold"}  # fmt: skip
+
+    def list_mails(self, folder: str) -> list[dict[str, Any]]:
+        chance = self.pick("folder", folder)
+        numbers = chance.sample(range(10, 99), chance.randrange(2, 5))
+        return [{"number": number, **self.read_mail(number)} for number in numbers]
+
+    def find_person(self, name: str) -> dict[str, Any]:
+        chance = self.pick("person", name)
+        return {"name": name, "email": f"{name}.{chance.randrange(100, 999)}@corp.example",
+                "manager": chance.choice([one for one in NAMES if one != name])}  # fmt: skip
+
+    def list_orders(self, customer: str) -> list[dict[str, Any]]:
+        chance = self.pick("orders", customer)
+        return [{"id": f"O-{chance.randrange(1000, 9999)}", "total": chance.randrange(20, 400),
+                 "open": chance.random() < 0.6} for _ in range(chance.randrange(2, 6))]  # fmt: skip
+
+    def get_order(self, order_id: str) -> dict[str, Any]:
+        chance = self.pick("order", order_id)
+        return {"id": order_id, "item": chance.choice(THINGS), "count": chance.randrange(1, 9)}
+
+
+Agent = Callable[[Callable[..., Any], dict[str, Any]], None]
+"""What an agent does for a task: it makes calls, given what the user has said."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """A task: what the user says, with the places of the inputs, and what the agent does."""
+
+    said: str
+    agent: Agent
+    inputs: Callable[[random.Random], dict[str, Any]]
+
+
+def forward(call: Callable[..., Any], given: dict[str, Any]) -> None:
+    mail = call("read_mail", number=given["number"])
+    call("send_mail", to=given["to"], text=mail["text"])
+
+
+def answer(call: Callable[..., Any], given: dict[str, Any]) -> None:
+    mail = call("read_mail", number=given["number"])
+    call("send_mail", to=mail["from"], text=f"Thank you for your mail {mail['subject']}")
+
+
+def tell_manager(call: Callable[..., Any], given: dict[str, Any]) -> None:
+    person = call("find_person", name=given["name"])
+    manager = call("find_person", name=person["manager"])
+    call("send_mail", to=manager["email"], text=given["text"])
+
+
+def note_orders(call: Callable[..., Any], given: dict[str, Any]) -> None:
+    for order in call("list_orders", customer=given["name"]):
+        found = call("get_order", order_id=order["id"])
+        call("write_note", title=order["id"], text=f"{found['count']} x {found['item']}")
+
+
+def forward_all(call: Callable[..., Any], given: dict[str, Any]) -> None:
+    for mail in call("list_mails", folder=given["folder"]):
+        call("send_mail", to=given["to"], text=mail["text"])
+
+
+def thank_all(call: Callable[..., Any], given: dict[str, Any]) -> None:
+    for mail in call("list_mails", folder=given["folder"]):
+        call("send_mail", to=mail["from"], text="Thank you")
+
+
+def sum_orders(call: Callable[..., Any], given: dict[str, Any]) -> None:
+    orders = call("list_orders", customer=given["name"])
+    call("write_note", title=given["name"], text=str(sum(order["total"] for order in orders)))
+
+
+def note_open(call: Callable[..., Any], given: dict[str, Any]) -> None:
+    for order in call("list_orders", customer=given["name"]):
+        if order["open"]:
+            call("write_note", title=order["id"], text="still open")
+
+
+def note_first(call: Callable[..., Any], given: dict[str, Any]) -> None:
+    orders = call("list_orders", customer=given["name"])
+    found = call("get_order", order_id=orders[0]["id"])
+    call("write_note", title=given["name"], text=found["item"])
+
+
+def note_largest(call: Callable[..., Any], given: dict[str, Any]) -> None:
+    orders = call("list_orders", customer=given["name"])
+    call("write_note", title=max(orders, key=lambda one: one["total"])["id"], text="the largest")
+
+
+def _mail(chance: random.Random) -> dict[str, Any]:
+    return {"number": chance.randrange(100, 999), "to": f"{chance.choice(NAMES)}@out.example"}
+
+
+def _person(chance: random.Random) -> dict[str, Any]:
+    return {"name": chance.choice(NAMES), "text": f"please call me about the {chance.choice(THINGS)}"}
+
+
+def _folder(chance: random.Random) -> dict[str, Any]:
+    folder = f"{chance.choice(THINGS)}s"
+    return {"folder": folder, "to": f"{chance.choice(NAMES)}@out.example"}
+
+
+KINDS = (
+    Task("send the text of mail {number} to {to}", forward, _mail),
+    Task("thank for mail {number}", answer, _mail),
+    Task('tell the manager of {name}: "{text}"', tell_manager, _person),
+    Task("write a note about each order of {name}", note_orders, _person),
+    Task("forward all mails in {folder} to {to}", forward_all, _folder),
+    Task("say Thank you to all who wrote to {folder}", thank_all, _folder),
+    Task("note what the orders of {name} cost together", sum_orders, _person),
+    Task("note the open orders of {name} as still open", note_open, _person),
+    Task("note what the first order of {name} is", note_first, _person),
+    Task("note the largest order of {name} as the largest", note_largest, _person),
+)
+
+
+def transcript(said: str, calls: list[tuple[str, dict[str, Any], Any]]) -> str:
+    """The session as messages of a model provider."""
+    messages: list[dict[str, Any]] = [{"role": "user", "content": said}]
+    for number, (tool, args, result) in enumerate(calls):
+        call = {"id": str(number), "function": {"name": tool, "arguments": json.dumps(args)}}
+        messages.append({"role": "assistant", "tool_calls": [call]})
+        messages.append({"role": "tool", "tool_call_id": str(number), "content": json.dumps(result)})
+    return json.dumps({"messages": messages})
+
+
+async def distilled(task: Task, number: int) -> tuple[Distillation | CallsheetError, dict[str, Any]]:
+    """The plan of a recorded session, and what the user had given."""
+    calls: list[tuple[str, dict[str, Any], Any]] = []
+    office = Office(number)
+
+    def call(tool: str, **args: Any) -> Any:
+        result = office.call(tool, args)
+        calls.append((tool, args, result))
+        return result
+
+    given: dict[str, Any] = {}
+    for attempt in range(20):  # a session in which nothing was to be done shows nothing
+        given = task.inputs(random.Random(f"said {number} {attempt}"))
+        calls.clear()
+        task.agent(call, given)
+        if office.done:
+            break
+    try:
+        return await distil_transcript(transcript(task.said.format(**given), calls), "session"), given
+    except CallsheetError as error:
+        return error, given
+
+
+def filled(
+    made: Distillation, fixed: str, before: dict[str, Any], now: dict[str, Any]
+) -> dict[str, Any] | None:
+    """The inputs of a variant: what the user says anew, or again; None if the user says nothing of one."""
+    inputs: dict[str, Any] = {}
+    for name, value in made.plan.inputs.items():
+        if isinstance(value, str) and value in fixed:
+            inputs[name] = value
+            continue
+        places = [key for key, said in before.items() if said == value]
+        if len({json.dumps(now[key]) for key in places}) != 1:
+            return None
+        inputs[name] = now[places[0]]
+    return inputs
+
+
+async def ended(made: Distillation, inputs: dict[str, Any], office: Office) -> bool:
+    """Run a plan in an office; whether it ended well."""
+
+    def tool(name: str) -> Tool:
+        async def handler(args: dict[str, Any], context: Any) -> Any:
+            return office.call(name, {key: args[key] for key in FIELDS[name]})
+
+        schema = {"type": "object", "properties": {key: {} for key in FIELDS[name]}}
+        effect = "read" if name in READS else "unsafe"
+        return Tool.of(name, handler, schema, effect=effect, takes_context=True)
+
+    plan = Plan.parse(made.plan.text, name="the plan", syntax="python")
+    result = await arun(plan, inputs, tools=[tool(name) for name in FIELDS])
+    return result.error is None
+
+
+async def outcomes() -> list[tuple[str, str, str]]:
+    """The task, the outcome and the plan of each variant."""
+    found: list[tuple[str, str, str]] = []
+    for number in range(50):
+        task = KINDS[number % len(KINDS)]
+        made, given = await distilled(task, number)
+        for variant in range(3):
+            now = task.inputs(random.Random(f"variant {number} {variant}"))
+            if isinstance(made, CallsheetError):
+                found.append((task.said, "not distilled", str(made)))
+                continue
+            inputs, wanted, office = (
+                filled(made, task.said, given, now),
+                Office(900 + variant),
+                Office(900 + variant),
+            )
+            task.agent(lambda tool, **args: wanted.call(tool, args), now)  # noqa: B023 - called at once
+            if inputs is None or not await ended(made, inputs, office):
+                outcome = "stopped"
+            else:
+                outcome = "right" if office.done == wanted.done else "WRONG"
+            found.append((task.said, outcome, made.plan.text))
+    return found
+
+
+def main() -> int:
+    """Print the outcomes by task; 1 if a plan was wrong."""
+    found = asyncio.run(outcomes())
+    for said in dict.fromkeys(said for said, _, _ in found):
+        counts = Counter(outcome for name, outcome, _ in found if name == said)
+        print(f"{said:52} {', '.join(f'{count} {name}' for name, count in counts.items())}")
+        if "--show" in sys.argv:
+            print(next(text for name, _, text in found if name == said))
+    total = Counter(outcome for _, outcome, _ in found)
+    print(f"{len(found)} variants of 50 sessions: {dict(total)}, {total['right'] / len(found):.0%} right")
+    return 1 if total["WRONG"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,295 @@
+"""What the servers behind a gate offer besides tools: resources, prompts, completions, news of changes.
+
+Reading a resource and getting a prompt are calls of the session like any other (`@RESOURCE`, `@PROMPT`):
+recorded, judged, and counted as read. In: requests of the gate's clients. Out: what the servers have sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeAlias, TypeVar, cast
+
+from mcp.server.context import ServerRequestContext
+from mcp.server.session import ServerSession
+from mcp.server.subscriptions import (
+    InMemorySubscriptionBus,
+    ListenHandler,
+    PromptsListChanged,
+    ResourcesListChanged,
+    ResourceUpdated,
+    ServerEvent,
+    ToolsListChanged,
+)
+from mcp.shared.exceptions import MCPError
+from mcp_types import (
+    INVALID_PARAMS,
+    CompleteRequestParams,
+    CompleteResult,
+    Completion,
+    EmptyResult,
+    GetPromptRequestParams,
+    GetPromptResult,
+    ListPromptsResult,
+    ListResourcesResult,
+    ListResourceTemplatesResult,
+    ListRootsRequest,
+    ListRootsResult,
+    LoggingLevel,
+    LoggingMessageNotification,
+    LoggingMessageNotificationParams,
+    PaginatedRequestParams,
+    PromptReference,
+    ReadResourceRequestParams,
+    ReadResourceResult,
+    SetLevelRequestParams,
+    SubscribeRequestParams,
+    SubscriptionsListenRequestParams,
+    SubscriptionsListenResult,
+    UnsubscribeRequestParams,
+)
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from callsheet.diagnostics import CallsheetError
+from callsheet.ir import JSON
+from callsheet.ports.calls import ToolFailed
+from callsheet.ports.mcp.declarations import PROMPT, RESOURCE
+from callsheet.ports.mcp.front import Changed, Front
+from callsheet.ports.mcp.pool import ManagedServer
+from callsheet.ports.mcp.resources import Offers
+
+_log = logging.getLogger("callsheet.gate")
+_MOST_CLIENTS = 1_000
+_T = TypeVar("_T")
+_Context: TypeAlias = "ServerRequestContext[Any, Any]"
+Call: TypeAlias = "Callable[[_Context, str, dict[str, Any]], Awaitable[dict[str, Any]]]"
+"""Makes a call of a client's session; gives what the server has sent, or raises MCPError."""
+
+
+class OffersBehind:
+    """Answers requests about what servers offer besides tools.
+
+    `servers` gives the servers once they are open, `call` makes calls of a session, and `may_tell` says
+    whether the words of a client may be sent to any server without being judged.
+    """
+
+    def __init__(
+        self,
+        servers: Callable[[], Awaitable[list[ManagedServer]]],
+        call: Call,
+        may_tell: Callable[[_Context], bool],
+    ) -> None:
+        self._servers = servers
+        self._call = call
+        self._may_tell = may_tell
+        self.audience = Audience()
+
+    async def _offers(self, context: _Context) -> Offers:
+        self.audience.note(context)
+        servers = await self._servers()
+        return Offers(lambda: servers)
+
+    async def list_resources(
+        self, context: _Context, params: PaginatedRequestParams | None
+    ) -> ListResourcesResult:
+        """The resources of all servers."""
+        listed = await (await self._offers(context)).resources()
+        return ListResourcesResult.model_validate({"resources": listed})
+
+    async def list_templates(
+        self, context: _Context, params: PaginatedRequestParams | None
+    ) -> ListResourceTemplatesResult:
+        """The templates of resources of all servers."""
+        listed = await (await self._offers(context)).templates()
+        return ListResourceTemplatesResult.model_validate({"resourceTemplates": listed})
+
+    async def read_resource(self, context: _Context, params: ReadResourceRequestParams) -> ReadResourceResult:
+        """A resource as its server sends it."""
+        self.audience.note(context)
+        return ReadResourceResult.model_validate(
+            await self._call(context, RESOURCE, {"uri": str(params.uri)})
+        )
+
+    async def list_prompts(
+        self, context: _Context, params: PaginatedRequestParams | None
+    ) -> ListPromptsResult:
+        """The prompts of all servers; one whose name several servers have is `server__name`."""
+        prompts = await (await self._offers(context)).prompts()
+        listed = [{**prompt, "name": name} for name, (_, prompt) in prompts.items()]
+        return ListPromptsResult.model_validate({"prompts": listed})
+
+    async def get_prompt(self, context: _Context, params: GetPromptRequestParams) -> GetPromptResult:
+        """A prompt as its server sends it."""
+        self.audience.note(context)
+        args: dict[str, Any] = {"name": params.name}
+        args |= {"arguments": {**params.arguments}} if params.arguments else {}
+        return GetPromptResult.model_validate(await self._call(context, PROMPT, args))
+
+    async def complete(self, context: _Context, params: CompleteRequestParams) -> CompleteResult:
+        """The server's completions; none once words of the client may not go to every server."""
+        offers, ref = await self._offers(context), params.ref
+        if not self._may_tell(context):
+            return CompleteResult(completion=Completion(values=[]))
+        wire = params.model_dump(by_alias=True, mode="json", exclude_none=True, exclude={"meta"})
+        if isinstance(ref, PromptReference):
+            found = (await offers.prompts()).get(ref.name)
+            server = None if found is None else found[0]
+            wire["ref"]["name"] = ref.name if found is None else found[1]["name"]
+        else:
+            server = await offers.server_of_template(ref.uri) or await offers.server_of(ref.uri)
+        if server is None or server not in await offers.able("completions"):
+            raise MCPError(code=INVALID_PARAMS, message="no server has what is to be completed")
+        return CompleteResult.model_validate(await _sent(server.request("completion/complete", wire)))
+
+    async def subscribe(self, context: _Context, params: SubscribeRequestParams) -> EmptyResult:
+        """Subscribe to a resource at its server, for an older client."""
+        await self._subscribe("resources/subscribe", context, str(params.uri))
+        return EmptyResult()
+
+    async def unsubscribe(self, context: _Context, params: UnsubscribeRequestParams) -> EmptyResult:
+        """The reverse of `subscribe`."""
+        await self._subscribe("resources/unsubscribe", context, str(params.uri))
+        return EmptyResult()
+
+    async def _subscribe(self, method: str, context: _Context, uri: str) -> None:
+        server = await (await self._offers(context)).server_of(uri)
+        if server is None:
+            raise MCPError(code=INVALID_PARAMS, message=f"no server has the resource {uri[:200]!r}")
+        await _sent(server.request(method, {"uri": uri}))
+
+    async def set_level(self, context: _Context, params: SetLevelRequestParams) -> EmptyResult:
+        """Ask all servers that log to do so from this level on; newer ones are asked with each call."""
+        self.audience.level = params.level
+        for server in await (await self._offers(context)).able("logging"):
+            try:
+                await server.request("logging/setLevel", {"level": params.level})
+            except (MCPError, ToolFailed, CallsheetError) as error:
+                _log.warning("%s does not take a level of logging: %s", server.config.name, error)
+        return EmptyResult()
+
+    async def listen(
+        self, context: _Context, params: SubscriptionsListenRequestParams
+    ) -> SubscriptionsListenResult:
+        """Tell a client of changes, until it disconnects."""
+        offers = await self._offers(context)
+        for uri in params.notifications.resource_subscriptions or ():
+            server = await offers.server_of(str(uri))
+            if server is not None:
+                await server.watch(str(uri))
+        return await self.audience.listen(context, params)
+
+
+async def _sent(request: Awaitable[_T]) -> _T:
+    """The result of a request; a failure of callsheet becomes an error of the protocol."""
+    try:
+        return await request
+    except (ToolFailed, CallsheetError) as error:
+        raise MCPError(code=INVALID_PARAMS, message=str(error)) from error
+
+
+class Audience:
+    """The clients of a gate, who are told of changes and log lines of the servers behind it.
+
+    A client of the protocol of 2026 listens; an older one is told once it has made a request.
+    """
+
+    def __init__(self) -> None:
+        self.level: LoggingLevel = "info"
+        """From which level on older clients get log lines of servers that are asked with each call."""
+        self._bus = InMemorySubscriptionBus()
+        self._streams = ListenHandler(self._bus)
+        self._older: dict[int, ServerSession] = {}
+        self._telling: set[asyncio.Task[None]] = set()
+
+    def note(self, context: _Context) -> None:
+        """Tell the client of this request of changes from now on, if it is an older one."""
+        session = context.session
+        if session.protocol_version in MODERN_PROTOCOL_VERSIONS or id(session.client_params) in self._older:
+            return
+        if len(self._older) >= _MOST_CLIENTS:
+            del self._older[next(iter(self._older))]
+        self._older[id(session.client_params)] = session
+
+    async def listen(
+        self, context: _Context, params: SubscriptionsListenRequestParams
+    ) -> SubscriptionsListenResult:
+        """Answer `subscriptions/listen`."""
+        return await self._streams(context, params)
+
+    def close(self) -> None:
+        """End all subscriptions."""
+        self._streams.close()
+        for task in self._telling:
+            task.cancel()
+
+    def front(self, context: _Context, *, is_alone: bool) -> Front:
+        """The front for servers that this client's request opens; `is_alone` if no other client can come."""
+        offered = context.session.client_capabilities
+        samples = offered is not None and offered.sampling is not None
+        has_roots = is_alone and offered is not None and offered.roots is not None
+        session = context.session
+
+        async def roots() -> JSON:
+            listed = await session.send_request(ListRootsRequest(), ListRootsResult)
+            return cast("JSON", listed.model_dump(by_alias=True, mode="json", exclude_none=True))
+
+        can_ask = session.protocol_version not in MODERN_PROTOCOL_VERSIONS
+        return Front(
+            samples=samples,
+            has_roots=has_roots,
+            roots=roots if has_roots and can_ask else None,
+            changed=self._changed,
+            logged=self._logged,
+        )
+
+    def _changed(self, server: str, what: Changed, uri: str) -> None:
+        event: ServerEvent
+        match what:
+            case Changed.TOOLS:
+                event = ToolsListChanged()
+            case Changed.PROMPTS:
+                event = PromptsListChanged()
+            case Changed.RESOURCES:
+                event = ResourcesListChanged()
+            case Changed.RESOURCE:
+                event = ResourceUpdated(uri)
+        self._later(self._tell(event))
+
+    async def _tell(self, event: ServerEvent) -> None:
+        await self._bus.publish(event)
+        for client, session in [*self._older.items()]:
+            try:
+                match event:
+                    case ToolsListChanged():
+                        await session.send_tool_list_changed()
+                    case PromptsListChanged():
+                        await session.send_prompt_list_changed()
+                    case ResourcesListChanged():
+                        await session.send_resource_list_changed()
+                    case ResourceUpdated(uri):
+                        await session.send_resource_updated(uri)
+            except Exception as error:  # the client has disconnected
+                _log.debug("a client cannot be told of a change: %s", error)
+                self._older.pop(client, None)
+
+    def _logged(self, server: str, params: dict[str, JSON]) -> None:
+        self._later(self._log(params))
+
+    async def _log(self, params: dict[str, JSON]) -> None:
+        for session in [*self._older.values()]:
+            await send_log_line(session, params)
+
+    def _later(self, telling: Any) -> None:
+        task = asyncio.get_running_loop().create_task(telling)
+        self._telling.add(task)
+        task.add_done_callback(self._telling.discard)
+
+
+async def send_log_line(session: ServerSession, params: dict[str, JSON], request: Any = None) -> None:
+    """Pass a log line of a server on to a client, during a `request` of it or at any time."""
+    try:
+        line = LoggingMessageNotification(params=LoggingMessageNotificationParams.model_validate(params))
+        await session.send_notification(line, request)
+    except Exception as error:  # the client has disconnected
+        _log.debug("a log line cannot be passed on: %s", error)

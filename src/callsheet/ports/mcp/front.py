@@ -1,0 +1,189 @@
+"""Who stands in front of the servers: what servers ask or tell beside the results of calls, and who hears it.
+
+A server may ask its client something while a call is under way (a form, a language model's answer, its
+roots), and tell of progress, log lines and changed lists. In: what the SDK's session hears. Out: the answer
+of the run that made the call, or of the client in front of a gate; an error of the protocol if there is none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+from callsheet.ir import JSON
+
+if TYPE_CHECKING:
+    from mcp.shared.dispatcher import ProgressFnT
+    from pydantic import BaseModel
+
+    _Model = TypeVar("_Model", bound=BaseModel)
+
+_NOBODY = -32600
+_log = logging.getLogger("callsheet.mcp")
+
+Ask: TypeAlias = "Callable[[str, dict[str, JSON]], Awaitable[JSON]]"
+"""Answers a request of a server, by method and parameters, during a call; None if nobody can."""
+
+
+class Changed(StrEnum):
+    """A list of a server that has changed, or a resource."""
+
+    TOOLS = "tools"
+    PROMPTS = "prompts"
+    RESOURCES = "resources"
+    RESOURCE = "resource"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Front:
+    """The client in front of a gate, for what servers ask and tell when no call is under way.
+
+    `samples` says whether it can ask a language model, `has_roots` whether it has roots; `roots` gives them
+    if they can be asked for outside of a call. `changed` is told of the lists of servers (with the URI of a
+    resource), `logged` of their log lines.
+    """
+
+    samples: bool = False
+    has_roots: bool = False
+    roots: Callable[[], Awaitable[JSON]] | None = None
+    changed: Callable[[str, Changed, str], None] | None = None
+    logged: Callable[[str, dict[str, JSON]], None] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passage:
+    """A call that is passed on for a client: `hear` gets the result as its server sent it, tokens masked.
+
+    `progress` is told how far the call is, if its client wants to know; `logged` gets log lines. `meta` are
+    further fields of the call.
+    """
+
+    hear: Callable[[dict[str, Any]], None]
+    progress: ProgressFnT | None = None
+    logged: Callable[[dict[str, JSON]], Awaitable[None]] | None = None
+    meta: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
+
+
+PASSAGE: ContextVar[Passage | None] = ContextVar("callsheet_mcp_passage", default=None)
+"""The passage that a call of a tool is part of."""
+
+
+class OpenCall:
+    """A call that a server works on; while a question is open, its time does not run."""
+
+    def __init__(
+        self,
+        owner: str,
+        ask: Ask | None,
+        scope: asyncio.Timeout,
+        seconds: float,
+        on_task: Callable[[str], Awaitable[None]] | None = None,
+    ) -> None:
+        self.owner = owner
+        self.on_task = on_task
+        self.passage = PASSAGE.get()
+        self._ask = ask
+        self._scope = scope
+        self._seconds = seconds
+        self._asked = 0
+
+    def lives(self) -> None:
+        """The server works on it as a task: its time begins anew."""
+        if not self._asked and not self._scope.expired():
+            self._scope.reschedule(asyncio.get_running_loop().time() + self._seconds)
+
+    async def answer(self, method: str, params: dict[str, JSON]) -> JSON:
+        """The answer to a request of the server; None if nobody can answer."""
+        if self._ask is None:
+            return None
+        self._asked += 1
+        if not self._scope.expired():
+            self._scope.reschedule(None)
+        try:
+            return await self._ask(method, params)
+        finally:
+            self._asked -= 1
+            self.lives()
+
+
+_CALL: ContextVar[OpenCall | None] = ContextVar("callsheet_mcp_call", default=None)
+
+
+def open_call() -> OpenCall | None:
+    """The call of this task, if the server works on one."""
+    return _CALL.get()
+
+
+class OpenCalls:
+    """The calls that one server works on, and what it asks and tells meanwhile.
+
+    A server of the protocol of 2026 asks within its answer, so that the call is known. Before, a request does
+    not say which call it belongs to: it is answered if all open calls are of one run.
+    """
+
+    def __init__(self, server: str, front: Front | None) -> None:
+        self._server = server
+        self.front = front or Front()
+        self._open: list[OpenCall] = []
+
+    @contextmanager
+    def during(self, call: OpenCall) -> Generator[None]:
+        """Count a call as open."""
+        self._open.append(call)
+        token = _CALL.set(call)
+        try:
+            yield
+        finally:
+            _CALL.reset(token)
+            self._open.remove(call)
+
+    def _asking(self) -> OpenCall | None:
+        call = _CALL.get()
+        if call is not None and call in self._open:
+            return call
+        return self._open[0] if len({each.owner for each in self._open}) == 1 else None
+
+    async def answered(self, method: str, params: BaseModel | None, model: type[_Model]) -> Any:
+        """The answer to a request of the server as a model of the SDK, or an ErrorData."""
+        from mcp_types import ErrorData  # noqa: PLC0415 - a session is open
+
+        given: dict[str, JSON] = (
+            {} if params is None else params.model_dump(by_alias=True, mode="json", exclude_none=True)
+        )
+        call = self._asking()
+        result: JSON = None
+        if call is not None:
+            result = await call.answer(method, given)
+        elif method == "roots/list" and self.front.roots is not None:
+            result = await self.front.roots()
+        if result is None:
+            count = len(self._open)
+            why = "nobody can answer" if count else "it comes outside of a call"
+            why = "it does not say to which of several calls it belongs" if call is None and count else why
+            return ErrorData(code=_NOBODY, message=f"{method} is not answered: {why}")
+        try:
+            return model.model_validate(result)
+        except ValueError as error:
+            _log.warning("%s: the answer to %s cannot be passed on: %s", self._server, method, error)
+            return ErrorData(code=_NOBODY, message=f"the answer to {method} is not one of the protocol")
+
+    async def logged(self, params: dict[str, JSON]) -> None:
+        """Pass a log line on: to the clients whose calls are open, or else to the one in front."""
+        heard = False
+        for call in [*self._open]:
+            if call.passage is not None and call.passage.logged is not None:
+                heard = True
+                await call.passage.logged(params)
+        if not heard and self.front.logged is not None:
+            self.front.logged(self._server, params)
+
+    def changed(self, what: Changed, uri: str = "") -> None:
+        """Tell the client in front of a changed list or resource."""
+        if self.front.changed is not None:
+            self.front.changed(self._server, what, uri)

@@ -1,0 +1,98 @@
+"""Calls that become tasks of their servers: their results, questions and failures, also after a kill."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from callsheet.store import EventType, Journal
+
+SERVER = Path(__file__).parent / "task_server.py"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("CALLSHEET_CONFIG", str(tmp_path / "config.toml"))
+    (tmp_path / "config.toml").write_text("")
+    server = {"command": sys.executable, "args": [str(SERVER), str(tmp_path)]}
+    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"builder": server}}))
+    return tmp_path
+
+
+def start(folder: Path, *words: str, name: str = "home") -> subprocess.Popen[str]:
+    plan = f'PLAN_START\nS1: @BUILD (name="{name}") > $it\nS2: @RESPOND ("$it")\nPLAN_END\n'
+    (folder / "plan.ltp").write_text(plan)
+    line = [sys.executable, "-m", "callsheet", *(words or ("run", "plan.ltp", "--mcp-config", "mcp.json"))]
+    return subprocess.Popen(
+        [*line, "--journal", "j.db"],
+        cwd=folder,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+
+
+def until(place: Path, text: str) -> None:
+    end = time.monotonic() + 30
+    while not (place.exists() and text in place.read_text()):
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_call_waits_for_its_task_and_answers_what_it_asks(folder: Path) -> None:
+    (folder / "go").touch()
+    run = start(folder, name="asks")
+    end = time.monotonic() + 30
+    while subprocess.run(
+        [sys.executable, "-m", "callsheet", "approve", "last", "--answer", "{}", "--journal", "j.db"],
+        cwd=folder,
+        capture_output=True,
+        check=False,
+    ).returncode:
+        assert time.monotonic() < end
+    out, _ = run.communicate(timeout=30)
+    assert "built asks" in out
+    assert (folder / "log").read_text() == ("began asks\nheard {'q': {'action': 'accept', 'content': {}}}\n")
+
+
+def test_failed_task_fails_its_call(folder: Path) -> None:
+    out, _ = start(folder, name="breaks").communicate(timeout=60)
+    assert "no disk" in out
+
+
+def test_task_goes_on_in_another_process_and_is_not_begun_again(folder: Path) -> None:
+    run = start(folder)
+    until(folder / "log", "began home")
+    end = time.monotonic() + 20
+    while True:
+        assert time.monotonic() < end
+        if (folder / "j.db").exists():
+            with Journal.open(folder / "j.db") as journal:
+                found = journal.runs()
+                rows = journal.events(found[0].run_id) if found else ()
+                if any(row.type is EventType.SERVER_TASK for row in rows):
+                    break
+        time.sleep(0.02)
+    os.kill(run.pid, signal.SIGKILL)
+    run.communicate()
+    (folder / "go").touch()
+    out, _ = start(folder, "resume", "last").communicate(timeout=60)
+    assert "built home" in out
+    assert (folder / "log").read_text() == "began home\n"
+
+
+def test_task_that_its_server_has_forgotten_leaves_its_call_in_doubt(folder: Path) -> None:
+    run = start(folder)
+    until(folder / "log", "began home")
+    (folder / "task-home").unlink()
+    out, _ = run.communicate(timeout=60)
+    assert "--in-doubt retry" in out
+    assert "there is no such task" in out
