@@ -65,7 +65,7 @@ compiler.compile = counting
         (("check", "p.ltp", "--tools", "tools.py"), 165, 22),
         (("runs",), 120, 6),
         (("show", "last"), 205, 8),
-        (("run", "p.ltp", "--tools", "tools.py", "--progress", "none"), 265, 32),
+        (("run", "p.ltp", "--tools", "tools.py", "--progress", "none"), 267, 32),
     ],
     ids=["fmt", "graph", "check", "runs", "show", "run"],
 )

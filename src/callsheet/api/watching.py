@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from callsheet.api.explaining import Explaining
 from callsheet.api.session import Session
 from callsheet.diagnostics.wrong_type import wanted
 from callsheet.store import RunStatus
+
+if TYPE_CHECKING:
+    from callsheet.store import Journal
+    from callsheet.store.listing import RunQuery
+    from callsheet.store.run_filter import RunFilter
 
 _PAUSE = 0.1
 """Seconds between polls for further events."""
@@ -73,18 +78,39 @@ class RecordedRun:
     events: int
     parent: str | None = None
     forked_at: int | None = None
+    goal: str | None = None
+    ended: float | None = None
+    failed_step: str | None = None
+    """The first step that failed."""
+    waits_for: str | None = None
+    cost: float | None = None
+    tokens: int | None = None
+    tags: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 class Watching(Explaining):
     """The part of `Runtime` that lists, follows and searches recorded runs."""
 
-    async def runs(self, *, status: str | None = None, limit: int | None = None) -> list[RecordedRun]:
+    async def runs(
+        self,
+        *,
+        status: str | None = None,
+        limit: int | None = None,
+        where: RunFilter | None = None,
+        sort: str = "created",
+        rises: bool = False,
+        after: str | None = None,
+    ) -> list[RecordedRun]:
         """The runs of the journal, the newest first, at most `limit`, of one `status` if given.
 
-        `status="interrupted"` gives those that a program which has started anew may resume. Raises ValueError
-        for a status that there is not, or a runtime without a journal.
+        `status="interrupted"` gives those that a program which has started anew may resume. `where` are more
+        conditions, as `RunFilter(tags=("env=prod",), failed_step="S3")`. The list may be sorted by `ended`,
+        `duration`, `cost` or `tokens` instead, and it falls unless it `rises`. With `after` it begins after
+        that run, which gives the next page. Raises ValueError for a status or order that there is not, or a
+        runtime without a journal; CallsheetError (JRN002) for an unknown run.
         """
-        from callsheet.store.listing import INTERRUPTED  # noqa: PLC0415 - brings sqlite3
+        from callsheet.store.listing import RunQuery  # noqa: PLC0415 - brings sqlite3
+        from callsheet.store.run_filter import INTERRUPTED, RunFilter, RunSort  # noqa: PLC0415 - as above
 
         self._require_journal()
         statuses = (*map(str, RunStatus), INTERRUPTED)
@@ -92,12 +118,33 @@ class Watching(Explaining):
             raise ValueError(f"there is no status {status!r}; there are {', '.join(statuses)}")
         if limit is not None:
             wanted("limit", limit, int, "a number")
+        given = where or RunFilter()
+        if status is not None:
+            given = replace(given, status=status)
+        order = RunSort(sort)
         async with self._opened() as session:
-            return await asyncio.to_thread(_listed, session, status, limit)
 
-    def runs_sync(self, *, status: str | None = None, limit: int | None = None) -> list[RecordedRun]:
+            def listed() -> list[RecordedRun]:
+                assert session.journal is not None
+                before = None if after is None else session.journal.find_run(after)
+                most = None if limit is None else max(limit, 0)
+                return _listed(session.journal, RunQuery(given, order, rises, most, before))
+
+            return await asyncio.to_thread(listed)
+
+    def runs_sync(
+        self,
+        *,
+        status: str | None = None,
+        limit: int | None = None,
+        where: RunFilter | None = None,
+        sort: str = "created",
+        rises: bool = False,
+        after: str | None = None,
+    ) -> list[RecordedRun]:
         """As `runs`, for programs without an event loop."""
-        return self._run_sync(self.runs(status=status, limit=limit), "runs")
+        runs = self.runs(status=status, limit=limit, where=where, sort=sort, rises=rises, after=after)
+        return self._run_sync(runs, "runs")
 
     async def tail(
         self, run_id: str, *, follow: bool = False, after: int = 0
@@ -157,11 +204,10 @@ class Watching(Explaining):
         return self._run_sync(self.search(text, run_id, ignore_case=ignore_case, limit=limit), "search")
 
 
-def _listed(session: Session, status: str | None, limit: int | None) -> list[RecordedRun]:
-    from callsheet.store.listing import found_runs, plan_name  # noqa: PLC0415 - few programs need it
+def _listed(journal: Journal, query: RunQuery) -> list[RecordedRun]:
+    from callsheet.store.listing import listed_runs, plan_name  # noqa: PLC0415 - few programs need it
+    from callsheet.store.run_index import tags_in  # noqa: PLC0415 - as above
 
-    journal = session.journal
-    assert journal is not None
     return [
         RecordedRun(
             info.run_id,
@@ -173,8 +219,15 @@ def _listed(session: Session, status: str | None, limit: int | None) -> list[Rec
             info.events,
             None if info.forked_at is None else info.parent_run,
             info.forked_at,
+            info.goal,
+            info.ended,
+            info.failed_step,
+            info.waits_for,
+            info.cost,
+            info.tokens,
+            tags_in(info.tags),
         )
-        for info, shown in found_runs(journal, status, None if limit is None else max(limit, 0))
+        for info, shown in listed_runs(journal, query)
     ]
 
 
