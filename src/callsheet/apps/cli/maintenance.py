@@ -207,7 +207,7 @@ def prune(
         RunStatus.REFUSED: failed,
         RunStatus.CANCELLED: cancelled,
     }
-    with journals.open_journal(journal) as opened:
+    with journals.open_recorded(journal) as opened:
         due = retention.due_now(opened.parts, max_ages, values_only=values_only)
         pruned = retention.prune(opened.parts, due, dry_run=dry_run)
         remaining = {info.run_id for info in opened.runs()} - (set(pruned.runs) if dry_run else set())

@@ -43,6 +43,9 @@ _COMMANDS = {
     "export": (f"{_PACKAGE}.transfer", "export_runs"),
     "import": (f"{_PACKAGE}.transfer", "import_runs"),
     "salvage": (f"{_PACKAGE}.transfer", "salvage"),
+    "cancel": (f"{_PACKAGE}.bulk", "cancel_runs"),
+    "rerun": (f"{_PACKAGE}.bulk", "rerun_runs"),
+    "delete": (f"{_PACKAGE}.bulk", "delete_runs"),
     "diff": (f"{_PACKAGE}.inspection", "diff_of_runs"),
 }
 
@@ -187,7 +190,8 @@ _listing = options.grouped(
 def runs(conditions: Conditions, listing: Listing, journal: Path | None, as_json: bool) -> None:
     """List runs, newest first. A run whose process has ended is shown as interrupted.
 
-    Subcommands verify, compare, prune, export, import and salvage runs.
+    Subcommands cancel, rerun and delete all runs that fit, and verify, compare, prune, export, import and
+    salvage runs.
 
     \b
     Examples:
@@ -195,7 +199,10 @@ def runs(conditions: Conditions, listing: Listing, journal: Path | None, as_json
       callsheet runs --tag env=prod --sort cost
       callsheet runs --waits-for SEND --count
     """
-    if click.get_current_context().invoked_subcommand is not None:
+    subcommand = click.get_current_context().invoked_subcommand
+    if subcommand is not None:
+        if not conditions.is_empty:  # it has its own, and would not know these
+            raise click.UsageError(f"write the conditions after it: callsheet runs {subcommand} --status …")
         return
     from callsheet.apps.cli.engines.temporal_runs import refresh_copies  # noqa: PLC0415 - not for --help
     from callsheet.store.journal_paths import default_journal_path, is_absent  # noqa: PLC0415 - the store
