@@ -43,6 +43,8 @@ _COMMANDS = {
     "export": (f"{_PACKAGE}.transfer", "export_runs"),
     "import": (f"{_PACKAGE}.transfer", "import_runs"),
     "salvage": (f"{_PACKAGE}.transfer", "salvage"),
+    "backup": (f"{_PACKAGE}.transfer", "backup"),
+    "restore": (f"{_PACKAGE}.transfer", "restore"),
     "cancel": (f"{_PACKAGE}.bulk", "cancel_runs"),
     "rerun": (f"{_PACKAGE}.bulk", "rerun_runs"),
     "delete": (f"{_PACKAGE}.bulk", "delete_runs"),
@@ -190,8 +192,8 @@ _listing = options.grouped(
 def runs(conditions: Conditions, listing: Listing, journal: Path | None, as_json: bool) -> None:
     """List runs, newest first. A run whose process has ended is shown as interrupted.
 
-    Subcommands cancel, rerun and delete all runs that fit, and verify, compare, prune, export, import and
-    salvage runs.
+    Subcommands cancel, rerun and delete all runs that fit, and verify, compare, prune, export, import,
+    salvage, back up and restore runs.
 
     \b
     Examples:
