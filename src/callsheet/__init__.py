@@ -98,6 +98,7 @@ if TYPE_CHECKING:
     from callsheet.runtime.telemetry.target import OtelSettings
     from callsheet.store import Journal, RunStatus
     from callsheet.store.library import PlanLibrary
+    from callsheet.store.run_filter import RunFilter
 
 __version__ = VERSION
 
@@ -252,6 +253,7 @@ _PLACES = {
         "RunStatus",
     ),
     "callsheet.store.library": ("PlanLibrary",),
+    "callsheet.store.run_filter": ("RunFilter",),
 }
 
 __all__ = [
@@ -313,6 +315,7 @@ __all__ = [
     "RunEnded",
     "RunEvent",
     "RunFailed",
+    "RunFilter",
     "RunHandle",
     "RunInterrupted",
     "RunMoment",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,19 @@ from callsheet.store import *
 PLAN = Plan((Step("S1", Respond(())),))
 PATH = Path(sys.argv[1])
 """
+
+
+def without_index(path: Path, *more: str) -> None:
+    """Make the journal one of a version without an index of runs, and without the columns `more`."""
+    with closing(sqlite3.connect(path)) as connection:
+        for index in ("runs_listed", "runs_unlisted", "runs_by_status", "runs_by_plan"):
+            connection.execute(f"DROP INDEX {index}")
+        names = ("indexed", "search", "tags", "tokens", "cost", "waits_for", "failed_step", "ended", *more)
+        for name in names:
+            connection.execute(f"ALTER TABLE runs DROP COLUMN {name}")
+        connection.execute("CREATE INDEX runs_by_time ON runs (created)")
+        connection.commit()
+
 
 Spawn = Callable[[str], "subprocess.Popen[str]"]
 

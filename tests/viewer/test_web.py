@@ -167,6 +167,26 @@ async def test_list_shows_status_and_is_filtered(web: Web):
     await web.page.wait_for_selector(".runs")
 
 
+async def test_view_is_in_address_and_chosen_runs_are_cancelled_together(web: Web):
+    for name, team in (("one", "a"), ("two", "a"), ("other", "b")):
+        web.api.start('S1: @ASK_HUMAN ("go on?") > $x', run_id=name, tags={"team": team})
+        web.api.until(name, "waiting")
+    await web.sign_in("runs&tag=team%3Da")
+    await web.wait_for(lambda: web.page.evaluate("document.querySelectorAll('.run').length === 2"))
+    await web.page.select_option(".filters select >> nth=0", "1d")
+    await web.wait_for(lambda: web.page.evaluate("location.hash === '#runs&tag=team%3Da&since=1d'"))
+    await web.page.focus(".choose")
+    await web.page.keyboard.press("Space")
+    await web.page.locator(".choice", has_text="1 chosen run").wait_for()
+    await web.page.keyboard.press("Space")
+    await web.page.click(".choice button:has-text('Cancel')")
+    await web.page.locator("dialog", has_text="Cancel 2 runs?").wait_for()
+    assert await web.findings() == []
+    await web.page.click("dialog .strong")
+    await web.page.locator(".counts button", has_text="2 cancelled").wait_for()
+    assert web.api.get("/v1/runs?status=waiting")["runs"][0]["run_id"] == "other"
+
+
 async def test_older_runs_are_loaded_on_request(web: Web):
     plan = plan_text("S1: @RESPOND (1)").require()
     with Journal.open(web.api.folder / "journal.db", durability=Durability.OFF) as journal:

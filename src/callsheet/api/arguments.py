@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 from callsheet import lazy
@@ -18,6 +19,7 @@ from callsheet.ports.calls import ToolFailed
 from callsheet.ports.python_tools import to_json
 from callsheet.runtime.doubt import Resolution
 from callsheet.store import check_run_id, new_run_id
+from callsheet.store.run_index import check_tags
 
 _NAME = lazy.pattern(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _PLACED_NAME = lazy.pattern(r"(?:[^/\s]+/)*[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
@@ -93,6 +95,7 @@ class RunInputs(NamedTuple):
 
     values: Mapping[str, JSON]
     secret: frozenset[str] = frozenset()
+    tags: Mapping[str, str] = MappingProxyType({})
 
 
 def with_secrets(
@@ -109,6 +112,14 @@ def with_secrets(
             "SEC005", f"{both[0]} is given twice", help="give each variable once: in inputs or in secrets"
         )
     return {**values, **secret}, frozenset(secret)
+
+
+def tags_of(given: Mapping[str, Any] | None) -> Mapping[str, str]:
+    """The tags of a run; raises CallsheetError (RUN022) for some that no run can have."""
+    try:
+        return check_tags(wanted_names("run_tags", given).items())
+    except ValueError as error:
+        raise CallsheetError.single("RUN022", f"the run cannot be tagged: {error}") from None
 
 
 def assumed_results(given: Mapping[str, Any] | None) -> dict[str, JSON]:

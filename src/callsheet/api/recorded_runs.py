@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncGenerator, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from callsheet.machine import keys
     from callsheet.runtime import reporting
     from callsheet.runtime.telemetry import live, sending, target
-    from callsheet.store import journal_paths, listing
+    from callsheet.store import journal_paths, listing, run_filter, run_index
+    from callsheet.store.run_filter import RunFilter
     from callsheet.trace import search as searching
     from callsheet.trace.lctl.model import DebugDocument, Handoff
     from callsheet.views.report import build
@@ -37,6 +38,8 @@ else:
     journal_paths = deferred("callsheet.store.journal_paths")
     keys = deferred("callsheet.machine.keys")
     listing = deferred("callsheet.store.listing")
+    run_filter = deferred("callsheet.store.run_filter")
+    run_index = deferred("callsheet.store.run_index")
     live = deferred("callsheet.runtime.telemetry.live")
     reporting = deferred("callsheet.runtime.reporting")
     run_differences = deferred("callsheet.api.run_differences")
@@ -107,6 +110,14 @@ class RecordedRun:
     events: int
     parent: str | None = None
     forked_at: int | None = None
+    goal: str | None = None
+    ended: float | None = None
+    failed_step: str | None = None
+    """The first step that failed."""
+    waits_for: str | None = None
+    cost: float | None = None
+    tokens: int | None = None
+    tags: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,24 +143,57 @@ class RecordedRuns(Inspecting):
 
     # ------------------------------------------------------------ listed and followed
 
-    async def runs(self, *, status: str | None = None, limit: int | None = None) -> list[RecordedRun]:
+    async def runs(
+        self,
+        *,
+        status: str | None = None,
+        limit: int | None = None,
+        where: RunFilter | None = None,
+        sort: str = "created",
+        rises: bool = False,
+        after: str | None = None,
+    ) -> list[RecordedRun]:
         """The runs of the journal, the newest first, at most `limit`, of one `status` if given.
 
-        `status="interrupted"` gives those that a program which has started anew may resume. Raises ValueError
-        for a status that there is not, or a runtime without a journal.
+        `status="interrupted"` gives those that a program which has started anew may resume. `where` are more
+        conditions, as `RunFilter(tags=("env=prod",), failed_step="S3")`. The list may be sorted by `ended`,
+        `duration`, `cost` or `tokens` instead, and it falls unless it `rises`. With `after` it begins after
+        that run, which gives the next page. Raises ValueError for a status or order that there is not, or a
+        runtime without a journal; CallsheetError (JRN002) for an unknown run.
         """
         self._require_journal()
-        statuses = (*map(str, RunStatus), listing.INTERRUPTED)
+        statuses = (*map(str, RunStatus), run_filter.INTERRUPTED)
         if status is not None and status not in statuses:
             raise ValueError(f"there is no status {status!r}; there are {', '.join(statuses)}")
         if limit is not None:
             wanted("limit", limit, int, "a number")
+        given = where or run_filter.RunFilter()
+        if status is not None:
+            given = replace(given, status=status)
+        order = run_filter.RunSort(sort)
         async with self._opened() as session:
-            return await asyncio.to_thread(_listed, session, status, limit)
 
-    def runs_sync(self, *, status: str | None = None, limit: int | None = None) -> list[RecordedRun]:
+            def listed() -> list[RecordedRun]:
+                assert session.journal is not None
+                before = None if after is None else session.journal.find_run(after)
+                most = None if limit is None else max(limit, 0)
+                return _listed(session.journal, listing.RunQuery(given, order, rises, most, before))
+
+            return await asyncio.to_thread(listed)
+
+    def runs_sync(
+        self,
+        *,
+        status: str | None = None,
+        limit: int | None = None,
+        where: RunFilter | None = None,
+        sort: str = "created",
+        rises: bool = False,
+        after: str | None = None,
+    ) -> list[RecordedRun]:
         """As `runs`, for programs without an event loop."""
-        return self._run_sync(self.runs(status=status, limit=limit), "runs")
+        runs = self.runs(status=status, limit=limit, where=where, sort=sort, rises=rises, after=after)
+        return self._run_sync(runs, "runs")
 
     async def tail(
         self, run_id: str, *, follow: bool = False, after: int = 0
@@ -430,9 +474,7 @@ class RecordedRuns(Inspecting):
         return self._run_sync(self.provenance(run_id, content=content), "provenance")
 
 
-def _listed(session: Session, status: str | None, limit: int | None) -> list[RecordedRun]:
-    journal = session.journal
-    assert journal is not None
+def _listed(journal: Journal, query: listing.RunQuery) -> list[RecordedRun]:
     return [
         RecordedRun(
             info.run_id,
@@ -444,8 +486,15 @@ def _listed(session: Session, status: str | None, limit: int | None) -> list[Rec
             info.events,
             None if info.forked_at is None else info.parent_run,
             info.forked_at,
+            info.goal,
+            info.ended,
+            info.failed_step,
+            info.waits_for,
+            info.cost,
+            info.tokens,
+            run_index.tags_in(info.tags),
         )
-        for info, shown in listing.found_runs(journal, status, None if limit is None else max(limit, 0))
+        for info, shown in listing.listed_runs(journal, query)
     ]
 
 

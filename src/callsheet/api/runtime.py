@@ -15,6 +15,7 @@ from callsheet.api.arguments import (
     id_of_run,
     inputs_for,
     names_of,
+    tags_of,
     verdict_of,
     with_secrets,
 )
@@ -203,6 +204,7 @@ class Runtime(Adopting):
         run_id: str | None = None,
         limits: Limits | None = None,
         secrets: Mapping[str, Any] | None = None,
+        run_tags: Mapping[str, str] | None = None,
         **named: Any,
     ) -> RunResult:
         """Check a plan and run it until it ends, is in doubt, or waits for people.
@@ -210,8 +212,9 @@ class Runtime(Adopting):
         `inputs` are variables by name, without `$`; those of a function with `@plan` may be given as
         arguments, `run(triage, repo="octo/demo")`. `secrets` are further ones that are secret: they are
         encrypted wherever they occur in the journal, and under a policy nobody may read them. `run_id` is the
-        id of the run, by default a new one; `limits` replace the runtime's. A failed plan gives a result with
-        that status (`result.raise_for_status()` raises). Cancelling this call interrupts the run: its journal
+        id of the run, by default a new one; `limits` replace the runtime's; `run_tags` are texts by name that
+        lists of runs show and find it by, and that are not encrypted. A failed plan gives a result with that
+        status (`result.raise_for_status()` raises). Cancelling this call interrupts the run: its journal
         keeps what has happened, and `resume` continues it.
 
         Raises PlanError for a text that is not a plan or a plan with errors, PolicyRefused for one that the
@@ -226,7 +229,7 @@ class Runtime(Adopting):
         name = id_of_run(run_id)
         async with self._opened() as session:
             observers = Observers(log=log_of(read.ir))
-            given = RunInputs(values, secret)
+            given = RunInputs(values, secret, tags_of(run_tags))
             outcome = await session.run(read, given, name, limits, observers, Watch())
             return _result(outcome, observers, session)
 
@@ -238,6 +241,7 @@ class Runtime(Adopting):
         run_id: str | None = None,
         limits: Limits | None = None,
         secrets: Mapping[str, Any] | None = None,
+        run_tags: Mapping[str, str] | None = None,
         **named: Any,
     ) -> RunHandle:
         """Start a run on the running event loop and return its handle, which streams the events.
@@ -256,7 +260,7 @@ class Runtime(Adopting):
 
         async def work(watch: Watch) -> RunResult:
             async with self._opened() as session:
-                given = RunInputs(values, secret)
+                given = RunInputs(values, secret, tags_of(run_tags))
                 outcome = await session.run(read, given, name, limits, observers, watch)
                 return _result(outcome, observers, session)
 
@@ -368,13 +372,16 @@ class Runtime(Adopting):
         run_id: str | None = None,
         limits: Limits | None = None,
         secrets: Mapping[str, Any] | None = None,
+        run_tags: Mapping[str, str] | None = None,
         **named: Any,
     ) -> RunResult:
         """Like `run`, for programs without an event loop; raises RuntimeError inside one.
 
         Ctrl-C interrupts the run, which can then be resumed.
         """
-        work = self.run(plan, inputs, run_id=run_id, limits=limits, secrets=secrets, **named)
+        work = self.run(
+            plan, inputs, run_id=run_id, limits=limits, secrets=secrets, run_tags=run_tags, **named
+        )
         return self._run_sync(work, "run")
 
     def resume_sync(

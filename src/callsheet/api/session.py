@@ -45,6 +45,7 @@ from callsheet.sealing.known import Known
 from callsheet.sealing.masking import Finder, MaskedFields
 from callsheet.sealing.shapes import Shapes
 from callsheet.store import Journal, JournalError
+from callsheet.store.run_index import TAGS
 from callsheet.store.start import Start
 
 if TYPE_CHECKING:
@@ -157,6 +158,8 @@ class Session:
         note: dict[str, JSON] = {"plan": "" if plan.source is None else plan.source.name}
         if plan.path is not None and plan.source is not None:
             note["file"] = file_note(plan.path, plan.source.text, None)
+        if given.tags:
+            note[TAGS] = dict(given.tags)
         request = Request(
             plan=plan.ir,
             source=plan.source,

@@ -38,6 +38,7 @@ from callsheet.store.current_state import current_state
 from callsheet.store.folded import Folded
 from callsheet.store.listing import check_here, is_run_by_engine
 from callsheet.store.replay import fold
+from callsheet.store.run_index import facts_of_rest
 
 Resolution: TypeAlias = "Decision | TookPlace"
 """A decision about a call in doubt."""
@@ -257,7 +258,10 @@ def decide_calls(
         if folded.machine.result is not None:
             return RunOutcome(run_id, close_run(journal, writer, folded), usage=folded.usage())
         in_doubt = doubtful_calls(folded)
-        writer.set_status(RunStatus.IN_DOUBT if in_doubt else RunStatus.RUNNING)
+        if in_doubt:
+            writer.set_status(RunStatus.IN_DOUBT, facts=facts_of_rest(folded))
+        else:
+            writer.set_status(RunStatus.RUNNING)
         writer.commit()
         return unfinished(run_id, folded, in_doubt)
 

@@ -35,6 +35,7 @@ from callsheet.runtime.recording import JournaledNotes, JournalRecorder
 from callsheet.store import RunStatus, RunWriter
 from callsheet.store.folded import Folded
 from callsheet.store.journal import Journal
+from callsheet.store.run_index import facts_of_rest
 from callsheet.store.snapshots import AskTimes, SideRecord
 
 if TYPE_CHECKING:
@@ -154,13 +155,14 @@ def record_waiting(writer: RunWriter, folded: Folded, journaled: JournaledNotes)
         if isinstance(command, Ask):
             posed = folded.posed.get(command.asked.digest) or AskTimes(time.time(), None)
             waiting.append(pending(writer.run_id, key, command.step, readable(command.asked), posed))
+    facts = facts_of_rest(folded)
     if doubtful:
-        writer.set_status(RunStatus.IN_DOUBT)
+        writer.set_status(RunStatus.IN_DOUBT, facts=facts)
     elif unanswered and not waiting:
         writer.set_status(RunStatus.RUNNING)
     else:
         dues = [ask.until for ask in waiting if ask.until is not None]
-        writer.set_status(RunStatus.WAITING, min(dues, default=None))
+        writer.set_status(RunStatus.WAITING, min(dues, default=None), facts)
     writer.commit()
     journaled.release()
     return unfinished(writer.run_id, folded, doubtful, tuple(waiting), unanswered)

@@ -339,7 +339,7 @@ class JournalRecorder:
         if seq is not None:
             body["response"] = {"event": seq}
         self._writer.append(EventType.END, body=body, secret=secret)
-        self._writer.set_outcome(result.outcome)
+        self._writer.set_outcome(result.outcome, body)
 
     def _answered_by(self, result: Result) -> int | None:
         """The number of the event that contains a long answer, None if there is none."""

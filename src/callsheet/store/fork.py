@@ -37,7 +37,8 @@ from callsheet.store.journal import Parts
 from callsheet.store.journal_paths import check_run_id
 from callsheet.store.pending import plan_row
 from callsheet.store.records import event_record
-from callsheet.store.runs import RunInfo, names_of
+from callsheet.store.run_index import names_of
+from callsheet.store.runs import RunInfo
 from callsheet.store.schema import SEQ_BITS
 from callsheet.store.writer import RunStatus
 
@@ -48,8 +49,8 @@ _INSERT_EVENT = (
 )
 _INSERT_RUN = (
     "INSERT INTO runs"
-    " (run_id, parent_run, forked_at, plan_hash, core_version, status, epoch, created, updated, name, goal)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    " (run_id, parent_run, forked_at, plan_hash, core_version, status, epoch, created, updated, name, goal,"
+    " tags, search) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 _INSERT_PLAN = (
     "INSERT OR IGNORE INTO plans (plan_hash, ir_version, id, title, body, source, created)"
@@ -130,6 +131,7 @@ def write_branch(
         if cursor.execute("SELECT 1 FROM runs WHERE run_id = ?", (run_id,)).fetchone():
             raise run_exists(run_id)
         now, row = parts.clock(), plan_row(*plan)
+        names = names_of(plan[0], branch.start, row.plan_hash)
         number, _ = run_row(parts.reader, parent.run_id)
         entries = _entries(parts, cursor, number, branch, start, edit)
         if secrets.rebind is not None:
@@ -147,7 +149,8 @@ def write_branch(
                 1,
                 now,
                 now,
-                *names_of(plan[0], branch.start, row.plan_hash),
+                *names,
+                names.searched(run_id),
             ),
         )
         assert cursor.lastrowid is not None, "an INSERT gives a row id"
@@ -155,6 +158,8 @@ def write_branch(
         if branch.folded.ended and branch.folded.machine.result is not None:
             outcome = branch.folded.machine.result.outcome
             cursor.execute("UPDATE runs SET status = ? WHERE run_id = ?", (outcome, run_id))
+        else:
+            cursor.execute("UPDATE runs SET indexed = head_seq WHERE run_id = ?", (run_id,))
 
     parts.ledger.maintain(work)
 

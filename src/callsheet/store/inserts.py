@@ -32,8 +32,8 @@ _INSERT_PLAN = (
     "INSERT INTO plans (plan_hash, ir_version, id, title, body, source, created) VALUES (?, ?, ?, ?, ?, ?, ?)"
 )
 _INSERT_RUN = (
-    "INSERT INTO runs (run_id, plan_hash, core_version, owner, status, epoch, created, updated, name, goal)"
-    " VALUES (?, ?, ?, ?, 'running', 1, ?, ?, ?, ?)"
+    "INSERT INTO runs (run_id, plan_hash, core_version, owner, status, epoch, created, updated, name, goal,"
+    " tags, search, indexed) VALUES (?, ?, ?, ?, 'running', 1, ?, ?, ?, ?, ?, ?, 0)"
 )
 _EPOCH = "SELECT epoch FROM runs WHERE number = ?"
 
@@ -156,7 +156,7 @@ def _is_ours(cursor: sqlite3.Cursor, pending: Pending, portion: Portion, clock: 
 def _insert_run(cursor: sqlite3.Cursor, run_id: str, run: RunRow) -> int:
     cursor.execute(
         _INSERT_RUN,
-        (run_id, run.plan_hash, run.core_version, run.owner, run.created, run.created, run.name, run.goal),
+        (run_id, *run[:4], *run[3:]),
     )
     number = cursor.lastrowid
     assert number is not None, "an INSERT gives a row id"
@@ -165,15 +165,11 @@ def _insert_run(cursor: sqlite3.Cursor, run_id: str, run: RunRow) -> int:
 
 def _update_run(cursor: sqlite3.Cursor, number: int, epoch: int, portion: Portion, now: float) -> bool:
     """Update the row of a run if it is in this epoch; whether it is."""
-    sets = "head_seq = ?, head_hash = ?, updated = ?"
-    values: list[object] = [portion.upto, bytearray(portion.hash), now]
+    sets = "head_seq = ?, head_hash = ?, updated = ?, indexed = ?"
+    values: list[object] = [portion.upto, bytearray(portion.hash), now, portion.upto]
     if portion.status is not None:
-        status, wake_at = portion.status.status, portion.status.wake_at
-        values.append(status)
-        if wake_at is None:
-            sets += ", status = ?, wake_at = NULL"
-        else:
-            sets += ", status = ?, wake_at = ?"
-            values.append(wake_at)
+        _, status, wake_at, facts = portion.status
+        sets += ", status = ?, wake_at = ?, ended = ?, failed_step = ?, waits_for = ?, cost = ?, tokens = ?"
+        values += (status, wake_at, *facts)
     cursor.execute(f"UPDATE runs SET {sets} WHERE number = ? AND epoch = ?", [*values, number, epoch])
     return cursor.rowcount == 1

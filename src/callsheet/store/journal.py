@@ -12,7 +12,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -37,7 +37,8 @@ from callsheet.store.mailbox import Mailbox
 from callsheet.store.pending import Pending, PlanRow, RunRow, plan_row
 from callsheet.store.read_connection import connect_to_look
 from callsheet.store.reader import Reader, Told, step_seconds
-from callsheet.store.runs import RunInfo, RunNames, RunOutline, names_of
+from callsheet.store.run_index import RunNames, names_of, no_secret_in
+from callsheet.store.runs import RunInfo
 from callsheet.store.schema import Durability, prepare
 from callsheet.store.seal_keys import KeyStore, Unsealer, not_opened
 from callsheet.store.writer import RunStatus, RunWriter
@@ -161,7 +162,8 @@ class Journal:
         `known` are secrets that are sealed wherever they occur in its events; `secret` are the parts of
         `start` that are secret as a whole, by path, each with the reason. `at` is the wall time at which the
         run began, if elsewhere. Raises JournalError: JRN001 for an invalid id, JRN003 if the run exists,
-        JRN004 if another process is beginning it, SEC003 if something is secret and no key is available;
+        JRN004 if another process is beginning it, SEC003 if something is secret and no key is available, or
+        a tag contains a secret;
         NotStorable if `start` is not JSON data.
         """
         check_run_id(run_id)
@@ -171,13 +173,16 @@ class Journal:
         if known is not None:
             pending.sealer.know(known)
         row = self._plan_row(plan, source)
+        names = names_of(plan, start, row.plan_hash)
+        no_secret_in(names.tags, pending.sealer.knows_in)
         pending.plans.append(row)
         pending.run = RunRow(
             row.plan_hash,
             core_version,
             self._owner,
             self._clock() if at is None else at,
-            *names_of(plan, start, row.plan_hash),
+            *names,
+            names.searched(run_id),
         )
         writer = self._writer(pending, self._lock(run_id))
         if at is not None:
@@ -248,16 +253,7 @@ class Journal:
         """
         return self._reader.runs.older(before)
 
-    def outlines(
-        self, statuses: Collection[RunStatus | Outcome] | None = None, before: RunInfo | None = None
-    ) -> Iterator[RunOutline]:
-        """What runs are searched by, newest first: only those of `statuses`, only older ones than `before`.
-
-        No event is read.
-        """
-        return self._reader.runs.outlines(statuses, before)
-
-    def names(self, run: RunInfo | RunOutline) -> RunNames:
+    def names(self, run: RunInfo) -> RunNames:
         """What a run is called. Of runs that were stored without it, the first event is read, once.
 
         Raises JournalError (JRN012) if that or the plan cannot be read.

@@ -1,18 +1,28 @@
-"""The runs of a journal with their statuses as people are told them.
+"""The runs of a journal with their statuses as people are told them: filtered, sorted, counted.
 
-A run that is not finished, and that no process executes, is interrupted.
+A run that is not finished, and that no process executes, is interrupted. The index of runs is brought up to
+date before it is used.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import os
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeAlias
 
 from callsheet.machine import Outcome
 from callsheet.store.errors import JournalError
 from callsheet.store.journal import Journal
 from callsheet.store.journal_paths import is_owned, place_of
-from callsheet.store.runs import RunInfo, RunNames, RunOutline
+from callsheet.store.pending import NO_FACTS, RunFacts
+from callsheet.store.run_filter import ALL_RUNS, INTERRUPTED, RunFilter, RunSort
+from callsheet.store.run_index import RunNames, facts_of_end, facts_of_rest, names_of
+from callsheet.store.runs import RunInfo, RunOutline, Unlisted
 from callsheet.store.start import Start
 from callsheet.store.writer import RunStatus
 
@@ -44,10 +54,6 @@ def check_here(journal: Journal, run_id: str) -> None:
         )
 
 
-INTERRUPTED = "interrupted"
-"""The status shown for a run that is not finished and that no process executes."""
-
-
 def shown_status(journal: Journal, info: RunInfo | RunOutline) -> str:
     """The status of a run as people are told it."""
     if info.status is not RunStatus.RUNNING or is_owned(place_of(journal.path), info.run_id):
@@ -60,34 +66,71 @@ def shown_outcome(info: RunInfo | RunOutline, shown: str) -> str:
     return str(Outcome.DONE_WITH_FAILURES) if info.has_failures else shown
 
 
+Told: TypeAlias = "Callable[[RunInfo | RunOutline], str]"
+"""The status of a run as people are told it."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunQuery:
+    """Which runs a list shows: at most `limit` of those `wanted`, falling or rising, those after `before`."""
+
+    wanted: RunFilter = ALL_RUNS
+    sort: RunSort = RunSort.CREATED
+    rises: bool = False
+    limit: int | None = None
+    before: RunInfo | None = None
+
+
+def listed_runs(journal: Journal, query: RunQuery, told: Told | None = None) -> list[tuple[RunInfo, str]]:
+    """The runs of a query, each with its status as `told`, by default without regard to a host's queue.
+
+    Raises JournalError if the journal cannot be read.
+    """
+    refresh_index(journal)
+    tell = told or partial(shown_status, journal)
+    runs, statuses = journal.parts.reader.runs, dict[str, str]()
+    at_once = 500 if query.limit is None else min(500, query.limit + 1)
+    outlines = runs.outlines(query.wanted, query.before, query.sort, rises=query.rises, at_once=at_once)
+    for run in outlines:
+        if query.limit is not None and len(statuses) >= query.limit:
+            break
+        status = tell(run)
+        if query.wanted.fits(status, shown_outcome(run, status), is_found=run.is_found):
+            statuses[run.run_id] = status
+    names = list(statuses)
+    portions = (names[at : at + _AT_ONCE] for at in range(0, len(names), _AT_ONCE))
+    return [(info, statuses[info.run_id]) for each in portions for info in runs.infos(each)]
+
+
+_AT_ONCE = 500
+
+
+def run_counts(journal: Journal, wanted: RunFilter, told: Told | None = None) -> dict[str, int]:
+    """How many of the wanted runs have each outcome, as it is told; the most frequent first.
+
+    Raises JournalError if the journal cannot be read.
+    """
+    refresh_index(journal)
+    tell = told or partial(shown_status, journal)
+    runs, counts = journal.parts.reader.runs, Counter[str]()
+    found = runs.counts(wanted)
+    for status, has_failures, count in found:
+        if status.is_final:
+            counts[str(Outcome.DONE_WITH_FAILURES if has_failures else status)] += count
+    is_any_open = any(not status.is_final for status, *_ in found)
+    for run in runs.outlines(wanted, is_open=True) if is_any_open else ():
+        status = tell(run)
+        if wanted.fits(status, shown_outcome(run, status), is_found=run.is_found):
+            counts[shown_outcome(run, status)] += 1
+    return dict(counts.most_common())
+
+
 def found_runs(journal: Journal, status: str | None, limit: int | None) -> list[tuple[RunInfo, str]]:
     """At most so many runs, the newest first, each with its status; of a `status` only those.
 
     `done_with_failures` finds only such runs, `done` finds them too.
     """
-    if status not in (RunStatus.RUNNING, INTERRUPTED):
-        wanted: RunStatus | Outcome | None = None
-        if status is not None:
-            partial = status == Outcome.DONE_WITH_FAILURES
-            wanted = Outcome.DONE_WITH_FAILURES if partial else RunStatus(status)
-        return [(info, shown_status(journal, info)) for info in journal.runs(limit, wanted)]
-    runs = ((info, shown_status(journal, info)) for info in journal.runs(None, RunStatus.RUNNING))
-    return [(info, shown) for info, shown in runs if shown == status][:limit]
-
-
-_OPEN = frozenset({"queued", INTERRUPTED, *(status for status in RunStatus if not status.is_final)})
-
-
-def stored_statuses(status: str) -> tuple[RunStatus | Outcome, ...] | None:
-    """The statuses that a run with this one, as people are told it, may have in the journal; None for any."""
-    if status == Outcome.DONE_WITH_FAILURES:
-        return (Outcome.DONE_WITH_FAILURES,)
-    known = {str(each): each for each in RunStatus if each.is_final}
-    if status in known:
-        return (known[status],)
-    if status in _OPEN and status != RunStatus.CORRUPT:  # an unknown status is told as corrupt
-        return tuple(each for each in RunStatus if not each.is_final)
-    return None
+    return listed_runs(journal, RunQuery(wanted=RunFilter(status=status), limit=limit))
 
 
 def plan_name(journal: Journal, info: RunInfo) -> str:
@@ -95,9 +138,79 @@ def plan_name(journal: Journal, info: RunInfo) -> str:
     return run_names(journal, info).name
 
 
-def run_names(journal: Journal, run: RunInfo | RunOutline) -> RunNames:
+def run_names(journal: Journal, run: RunInfo) -> RunNames:
     """The name of a run and the goal of its plan; the hash of the plan stands for what cannot be read."""
     try:
         return journal.names(run)
     except JournalError:  # `show` reports the error
         return RunNames(f"plan {run.plan_hash[:12]}", None)
+
+
+_PORTION = 200
+
+
+def refresh_index(journal: Journal) -> None:
+    """Make the columns that lists are searched by, for the runs of which they are not up to date.
+
+    Those are runs of an older journal, imported ones, and some forks. The index of a journal that cannot be
+    written is made in memory. Raises JournalError if the journal cannot be read.
+    """
+    parts = journal.parts
+    reader = parts.reader
+    if not reader.runs.has_index():
+        _add_index(journal)
+    last = 0
+    while stale := reader.runs.unlisted(_PORTION, last):
+        last = stale[-1].number
+        rows = [_row_of(journal, run) for run in stale]
+
+        def work(cursor: sqlite3.Cursor, rows: list[tuple[object, ...]] = rows) -> None:
+            cursor.executemany(_REINDEX, rows)
+
+        if not reader.is_copy and os.access(journal.path, os.W_OK):
+            try:
+                parts.ledger.maintain(work)
+                continue
+            except JournalError:
+                pass  # it may be locked, or its disk full: that is no reason to list nothing
+        if not reader.is_copy:
+            reader.copy_into_memory()
+        reader.change_copy(work)
+
+
+def _add_index(journal: Journal) -> None:
+    reader = journal.parts.reader
+    if os.access(journal.path, os.W_OK):
+        with suppress(JournalError):
+            journal.parts.ledger.maintain(lambda _: None)  # the connection that writes adds it
+    if not reader.runs.has_index():
+        reader.copy_into_memory()
+
+
+_REINDEX = """
+UPDATE runs SET name = ?, goal = ?, tags = ?, search = ?, ended = ?, failed_step = ?, waits_for = ?, cost = ?,
+tokens = ?, indexed = head_seq WHERE number = ? AND head_seq = ? AND status = ?
+"""
+
+
+def _row_of(journal: Journal, run: Unlisted) -> tuple[object, ...]:
+    """The columns of a run, from its events; what cannot be read is left out."""
+    names, facts = index_of(journal, run)
+    return (*names, names.searched(run.run_id), *facts, run.number, run.head_seq, run.word)
+
+
+def index_of(journal: Journal, run: Unlisted) -> tuple[RunNames, RunFacts]:
+    """What the index says of a run, as a fold of its events gives it."""
+    names, facts = RunNames(run.name or f"plan {run.plan_hash[:12]}", None), NO_FACTS
+    with suppress(JournalError):
+        start = next(iter(journal.events(run.run_id, lenient=True)), None)
+        plan = journal.plan_of(run.plan_hash)
+        names = names_of(plan, None if start is None else start.body, run.plan_hash)
+        if run.status.is_final:
+            end = journal.parts.reader.last_end(run.run_id)
+            facts = NO_FACTS if end is None else facts_of_end(end.body or {}, end.ts)
+        elif run.status in (RunStatus.WAITING, RunStatus.IN_DOUBT):
+            from callsheet.store.replay import fold  # noqa: PLC0415 - only for such runs
+
+            facts = facts_of_rest(fold(plan, journal.events(run.run_id), journal.plan_of))
+    return names, facts

@@ -60,6 +60,24 @@ class RunRow(NamedTuple):
     created: float
     name: str
     goal: str | None
+    tags: str | None
+    search: str
+    """As `run_index.RunNames` has it."""
+
+
+class RunFacts(NamedTuple):
+    """What the index of runs says of a run that has ended or waits; all None while it goes on."""
+
+    ended: float | None = None
+    """When it ended, in seconds since 1970."""
+    failed_step: str | None = None
+    """The first step that failed."""
+    waits_for: str | None = None
+    cost: float | None = None
+    tokens: int | None = None
+
+
+NO_FACTS = RunFacts()
 
 
 class StatusChange(NamedTuple):
@@ -68,6 +86,7 @@ class StatusChange(NamedTuple):
     after_seq: int
     status: str
     wake_at: float | None
+    facts: RunFacts = NO_FACTS
 
 
 class Taken(NamedTuple):

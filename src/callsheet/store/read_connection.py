@@ -19,7 +19,9 @@ from callsheet.store.inserts import insert_left
 from callsheet.store.journal_paths import JournalPaths, refuse_special
 from callsheet.store.schema import (
     APPLICATION_ID,
+    PART,
     SCHEMA_VERSION,
+    add_index,
     connect_reading,
     is_marked,
     is_of_the_disk,
@@ -46,7 +48,10 @@ class ReadConnection:
         self._settle = settle
         self._mutex = threading.Lock()
         self._connection = connection or connect_reading(place.database)
+        self._connection.create_function(PART, 2, _has_part, deterministic=True)
         self._is_closed = False
+        self.is_copy = False
+        """Whether it reads a copy in memory, which it may change."""
 
     def close(self) -> None:
         """Close the connection."""
@@ -72,6 +77,22 @@ class ReadConnection:
                 connection.text_factory = lenient
             return connection.execute(query, values).fetchall()
 
+    def copy_into_memory(self) -> None:
+        """Go on with a copy in memory that has the index of runs, for a file that cannot be changed."""
+        with self.reading() as connection:
+            copy = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+            copy.text_factory = connection.text_factory
+            connection.backup(copy)
+            add_index(copy)
+            copy.create_function(PART, 2, _has_part, deterministic=True)
+            self._connection, self.is_copy = copy, True
+            connection.close()
+
+    def change_copy(self, work: Callable[[sqlite3.Cursor], None]) -> None:
+        """Change the copy in memory."""
+        with self.reading() as connection:
+            work(connection.cursor())
+
     @contextmanager
     def reading(self, *, settles: bool = True) -> Generator[sqlite3.Connection]:
         """The connection, locked for the caller; raises JournalError (JRN010, JRN012)."""
@@ -88,6 +109,10 @@ class ReadConnection:
                 if is_of_the_disk(error):
                     raise unusable(self._place.database, error) from error
                 raise damaged(f"{self._place.database} cannot be read: {error}") from error
+
+
+def _has_part(text: str | None, part: str) -> bool:
+    return text is not None and part in text.lower()
 
 
 def connect_to_look(place: JournalPaths) -> sqlite3.Connection:

@@ -42,7 +42,6 @@ _FREE_SHARE = 4
 _AT_ONCE = 100
 """The most runs that are deleted in one transaction; other processes write between two."""
 _INDEXES = (
-    "CREATE INDEX IF NOT EXISTS runs_by_plan ON runs (plan_hash)",
     "CREATE INDEX IF NOT EXISTS runs_by_parent ON runs (parent_run) WHERE parent_run IS NOT NULL",
     "CREATE INDEX IF NOT EXISTS events_with_plans ON events (id) WHERE type = 'plan'",
     "CREATE INDEX IF NOT EXISTS events_with_blobs ON events (blob) WHERE blob IS NOT NULL",

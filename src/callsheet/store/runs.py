@@ -5,32 +5,44 @@ In: a read connection; an id, a prefix of one, or `last`. Out: runs, without the
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from callsheet.diagnostics import did_you_mean
-from callsheet.ir import Plan
 from callsheet.machine import Outcome
 from callsheet.store.errors import JournalError
 from callsheet.store.journal_paths import may_begin_run_id
-from callsheet.store.pending import sayable
 from callsheet.store.read_connection import ReadConnection
-from callsheet.store.schema import NAMES, SEQ_BITS, has_names
+from callsheet.store.schema import LISTED, SEQ_BITS, has_index
 from callsheet.store.writer import RunStatus
+
+if TYPE_CHECKING:
+    from callsheet.store.run_filter import RunFilter, RunSort
 
 _RUNS = f"""
 SELECT run_id, status, runs.plan_hash, plans.id, plans.title, parent_run, owner, runs.epoch, wake_at,
        runs.created, updated, COALESCE(last.id + last.covers - 1 - (number << {SEQ_BITS}), 0), last.hash,
-       last.ts, core_version, forked_at, {{names}}
+       last.ts, core_version, forked_at, {{columns}}
 FROM runs JOIN plans USING (plan_hash)
 LEFT JOIN events AS last ON last.id = (
     SELECT max(id) FROM events WHERE id > number << {SEQ_BITS} AND id < (number + 1) << {SEQ_BITS}
 )
 """
-_OUTLINES = "SELECT run_id, status, plan_hash, created, number, {names} FROM runs"
+_SHOWN = tuple(name for name in LISTED if name not in ("search", "indexed"))
+_OUTLINES = """
+WITH page AS (SELECT number, {found} AS is_found, {key} AS place FROM runs {where} ORDER BY {order} LIMIT ?)
+SELECT run_id, status, plan_hash, created, number, is_found, place FROM page JOIN runs USING (number)
+ORDER BY place {by}, number {by}
+"""
+"""The page is found in an index, without a look at the rows; then these are read."""
+_NOT_FINAL = ", ".join(f"'{status}'" for status in RunStatus if not status.is_final)
 _PAGE = 500
 """How many outlines are read at once."""
+_UNLISTED = """
+SELECT number, run_id, status, plan_hash, head_seq, name FROM runs
+WHERE indexed IS NOT head_seq AND number > ? ORDER BY number LIMIT ?
+"""
 
 
 class RunInfo(NamedTuple):
@@ -62,10 +74,22 @@ class RunInfo(NamedTuple):
     """What it is called; None in a journal of a version that did not store it."""
     goal: str | None = None
     """The goal of its plan, which a list may be searched by."""
+    ended: float | None = None
+    """When it ended, in seconds since 1970; None in older journals, as all below (`refresh_index`)."""
+    failed_step: str | None = None
+    """The first step that failed."""
+    waits_for: str | None = None
+    cost: float | None = None
+    tokens: int | None = None
+    tags: str | None = None
+    """The lines `name=value`, each between line breaks."""
 
 
 class RunOutline(NamedTuple):
-    """What a run is searched by: its row, without anything of its events. As in `RunInfo`."""
+    """What a run is searched by: its row, without anything of its events. As in `RunInfo`.
+
+    `is_found` is whether it has the text that was searched for, other than in its status.
+    """
 
     run_id: str
     status: RunStatus
@@ -73,8 +97,32 @@ class RunOutline(NamedTuple):
     created: float
     number: int
     has_failures: bool
+    is_found: bool = True
+
+
+class Unlisted(NamedTuple):
+    """A run whose columns for lists are not those of its last event."""
+
+    number: int
+    run_id: str
+    word: str
+    """Its status, as it is stored."""
+    plan_hash: str
+    head_seq: int
     name: str | None
-    goal: str | None
+
+    @property
+    def status(self) -> RunStatus:
+        """Its status."""
+        return _status(self.word)
+
+
+class RunCount(NamedTuple):
+    """How many runs have a status."""
+
+    status: RunStatus
+    has_failures: bool
+    runs: int
 
 
 class Runs:
@@ -82,18 +130,18 @@ class Runs:
 
     def __init__(self, connection: ReadConnection) -> None:
         self._connection = connection
-        self._names = ""
+        self._has_index = False
 
     def newest(self, limit: int | None = None, status: RunStatus | Outcome | None = None) -> list[RunInfo]:
         """The runs, newest first, at most `limit`, only those of `status` if given.
 
         Runs that are done with failures are among those of the status `DONE`.
         """
-        recorded = () if status is None else _recorded((status,))
-        where = f"WHERE status IN ({', '.join('?' * len(recorded))})" if recorded else ""
+        wanted = () if status is None else recorded(status)
+        where = f"WHERE status IN ({', '.join('?' * len(wanted))})" if wanted else ""
         return self._infos(
             f"{where} ORDER BY runs.created DESC, number DESC LIMIT ?",
-            (*recorded, -1 if limit is None else min(limit, _MOST)),
+            (*wanted, -1 if limit is None else min(limit, _MOST)),
         )
 
     def older(self, before: str | None = None) -> Iterator[RunInfo]:
@@ -104,42 +152,71 @@ class Runs:
         last: RunInfo | None = None
         if before is not None and (last := self.get(before)) is None:
             raise self.unknown(before)
-        outlines = self.outlines(None, last, at_once=_PORTION)
+        outlines = self.outlines(before=last, at_once=_PORTION)
         while portion := [outline.run_id for outline in islice(outlines, _PORTION)]:
             yield from self.infos(portion)
 
     def outlines(
         self,
-        statuses: Collection[RunStatus | Outcome] | None = None,
+        wanted: RunFilter | None = None,
         before: RunInfo | None = None,
+        sort: RunSort | None = None,
         *,
+        rises: bool = False,
+        is_open: bool = False,
         at_once: int = _PAGE,
     ) -> Iterator[RunOutline]:
-        """The outlines of runs, newest first: only those of `statuses`, only older ones than `before`.
+        """The outlines of the runs that the conditions of `wanted` hold for, by falling or rising `sort`.
 
-        Runs that are done with failures are among those of the status `DONE`. `at_once` are read at a time.
+        All are, and the time of their start, if these are None.
+        With `before` only those that come after this run; with `is_open` only those that have not ended.
+        `at_once` are read at a time.
         """
-        conditions, fixed = list[str](), list[object]()
-        if statuses is not None:
-            recorded = _recorded(statuses)
-            conditions.append(f"status IN ({', '.join('?' * len(recorded))})")
-            fixed += recorded
-        last: tuple[float, int] | None = None
+        conditions, fixed = _where(wanted)
+        if is_open:
+            conditions.append(f"status IN ({_NOT_FINAL})")
+        key = "created" if sort is None else sort.key
+        last: tuple[object, int] | None = None
         if before is not None:
-            last = before.created, self.base_of(before.run_id) >> SEQ_BITS
+            number = self.base_of(before.run_id) >> SEQ_BITS
+            ((place,),) = self._connection.select(f"SELECT {key} FROM runs WHERE number = ?", (number,))
+            last = place, number
+        words = "" if wanted is None else wanted.words
+        found, found_by = ("instr(search, ?) > 0", (words,)) if words else ("1", ())
+        by, then = ("ASC", ">") if rises else ("DESC", "<")
         while True:
-            wanted = conditions if last is None else [*conditions, "(created, number) < (?, ?)"]
-            where = f" WHERE {' AND '.join(wanted)}" if wanted else ""
-            query = (
-                f"{_OUTLINES.format(names=self._columns())}{where} ORDER BY created DESC, number DESC LIMIT ?"
-            )
-            rows = self._connection.select(query, (*fixed, *(last or ()), at_once))
-            for run_id, status, plan_hash, created, number, *names in rows:
+            all_of = conditions if last is None else [*conditions, f"({key}, number) {then} (?, ?)"]
+            where, order = _all_of(all_of), f"{key} {by}, number {by}"
+            query = _OUTLINES.format(found=found, key=key, where=where, order=order, by=by)
+            rows = self._connection.select(query, (*found_by, *fixed, *(last or ()), at_once))
+            for run_id, status, plan_hash, created, number, is_found, _ in rows:
                 has_failures = status == Outcome.DONE_WITH_FAILURES
-                yield RunOutline(run_id, _status(status), plan_hash, created, number, has_failures, *names)
+                row = run_id, _status(status), plan_hash, created, number, has_failures, bool(is_found)
+                yield RunOutline(*row)
             if len(rows) < at_once:
                 return
-            last = rows[-1][3], rows[-1][4]
+            last = rows[-1][-1], rows[-1][4]
+
+    def counts(self, wanted: RunFilter | None = None) -> list[RunCount]:
+        """How many runs that the conditions of `wanted` hold for have each status."""
+        conditions, fixed = _where(wanted)
+        by = (
+            "+status" if conditions else "status"
+        )  # with conditions, the index that has all columns is better
+        query = f"SELECT status, count(*) FROM runs {_all_of(conditions)} GROUP BY {by}"
+        rows = self._connection.select(query, fixed)
+        return [RunCount(_status(word), word == Outcome.DONE_WITH_FAILURES, number) for word, number in rows]
+
+    def has_index(self) -> bool:
+        """Whether the runs have the columns that lists are searched by; an older journal may lack them."""
+        if not self._has_index:
+            with self._connection.reading(settles=False) as connection:
+                self._has_index = has_index(connection)
+        return self._has_index
+
+    def unlisted(self, most: int, after: int = 0) -> list[Unlisted]:
+        """Runs whose columns for lists have to be made from their events: at most so many, after a number."""
+        return [Unlisted(*row) for row in self._connection.select(_UNLISTED, (after, most))]
 
     def infos(self, run_ids: Sequence[str]) -> list[RunInfo]:
         """The runs with these ids, in this order, without those that do not exist."""
@@ -204,17 +281,10 @@ class Runs:
         raise self.unknown(run_id)
 
     def _infos(self, rest: str, values: tuple[object, ...]) -> list[RunInfo]:
-        query = f"{_RUNS.format(names=self._columns())} {rest}"
+        known = self.has_index()
+        columns = ", ".join(f"runs.{name}" if known else "NULL" for name in _SHOWN)
+        query = f"{_RUNS.format(columns=columns)} {rest}"
         return [_info(row) for row in self._connection.select(query, values)]
-
-    def _columns(self) -> str:
-        """The columns of names; NULL for each in a journal that no writer of this version has opened yet."""
-        if not self._names:
-            with self._connection.reading(settles=False) as connection:
-                if not has_names(connection):
-                    return ", ".join("NULL" for _ in NAMES)
-            self._names = ", ".join(f"runs.{name}" for name in NAMES)
-        return self._names
 
 
 _PORTION = 50
@@ -227,18 +297,27 @@ _MOST = 2**63 - 1
 
 def _info(row: tuple[Any, ...]) -> RunInfo:
     run_id, status, plan_hash, plan_id, title, parent, owner, epoch, wake_at, created, updated, *last = row
-    events, head_hash, last_ts, core_version, forked_at, name, goal = last
+    events, head_hash, last_ts, core_version, forked_at, *listed = last
     updated = max(updated, last_ts or updated)
     return RunInfo(
         run_id, _status(status), plan_hash, plan_id, title, parent, owner, epoch, wake_at, created, updated,
-        events, head_hash, core_version, forked_at, status == Outcome.DONE_WITH_FAILURES, name, goal,
+        events, head_hash, core_version, forked_at, status == Outcome.DONE_WITH_FAILURES, *listed,
     )  # fmt: skip
 
 
-def _recorded(statuses: Collection[RunStatus | Outcome]) -> tuple[str, ...]:
-    """The words in the column `status` of runs with these statuses."""
-    more = (Outcome.DONE_WITH_FAILURES,) if RunStatus.DONE in statuses else ()
-    return tuple(map(str, dict.fromkeys((*statuses, *more))))
+def _all_of(conditions: list[str]) -> str:
+    return f"WHERE {' AND '.join(conditions)}" if conditions else ""
+
+
+def _where(wanted: RunFilter | None) -> tuple[list[str], tuple[object, ...]]:
+    """The conditions of a filter, and their parameters."""
+    found = [] if wanted is None else wanted.conditions()
+    return [condition for condition, _ in found], tuple(value for _, values in found for value in values)
+
+
+def recorded(status: str) -> tuple[str, ...]:
+    """The words in the column `status` of runs with this status: those that are done may have failures."""
+    return (status, str(Outcome.DONE_WITH_FAILURES)) if status == RunStatus.DONE else (status,)
 
 
 def _status(text: str) -> RunStatus:
@@ -249,32 +328,3 @@ def _status(text: str) -> RunStatus:
         return RunStatus(text)
     except ValueError:
         return RunStatus.CORRUPT
-
-
-_LONGEST_NAME = 200
-_LONGEST_GOAL = 1_000
-_OF_A_GOAL = 80
-_UNNAMED = frozenset({"", "-", "plan", "<plan>", "<stdin>"})
-"""The names of texts that come from no file, and that nobody has named."""
-
-
-class RunNames(NamedTuple):
-    """The name of a run, and the goal of its plan."""
-
-    name: str
-    goal: str | None
-
-
-def names_of(plan: Plan, start: Mapping[str, Any] | None, plan_hash: str) -> RunNames:
-    """The names of a run with this plan and start: the plan's title or id, else its file, else its goal.
-
-    >>> names_of(Plan((), goal="Pay what is owed"), {"launch": {"plan": "<plan>"}}, "0123456789ab").name
-    'Pay what is owed'
-    """
-    launch = (start or {}).get("launch")
-    noted = cast("Mapping[str, Any]", launch).get("plan") if isinstance(launch, Mapping) else None
-    file = noted if isinstance(noted, str) and noted not in _UNNAMED else ""
-    goal = " ".join((plan.goal or "").split())
-    short = goal if len(goal) <= _OF_A_GOAL else f"{goal[: _OF_A_GOAL - 1]}…"
-    name = plan.title or plan.id or file or short or f"plan {plan_hash[:12]}"
-    return RunNames(sayable(name[:_LONGEST_NAME]) or "", sayable(goal[:_LONGEST_GOAL]) or None)

@@ -9,8 +9,10 @@ ROWID table with the key (run_id, seq). A row is an entry: an event, and as `int
 from it, which have the sequence numbers after the event's; `covers` is the number of events in all. The view
 `log` shows the rows with run ids.
 
-Lists of runs are searched by the columns `name` and `goal` of `runs`. Journals may lack them: the first
-connection that writes adds them. A row that was written without them has NULL there.
+Lists of runs are searched and sorted by the last columns of `runs` (`LISTED`); `store.run_index` says what
+they hold. Journals may lack them: the first connection that writes adds them. `indexed` is the number of the
+last event that they tell of. Where it is not `head_seq`, a row was written without them, and they are made
+from the events before the next list; the partial index `runs_unlisted` finds such rows.
 """
 
 from __future__ import annotations
@@ -159,8 +161,21 @@ APPLICATION_ID = 0x43414C53
 SCHEMA_VERSION = 2
 SEQ_BITS = 32
 """An event's id is `run number << SEQ_BITS | seq`."""
-NAMES = ("name", "goal")
-"""The columns of a run that lists are searched by."""
+PART = "has_part"
+"""The name of the SQL function that tells whether a text contains another one, in lower case."""
+LISTED = {
+    "name": "TEXT",
+    "goal": "TEXT",
+    "ended": "REAL",
+    "failed_step": "TEXT",
+    "waits_for": "TEXT",
+    "cost": "REAL",
+    "tokens": "INTEGER",
+    "tags": "TEXT",
+    "search": "TEXT",
+    "indexed": "INTEGER",
+}
+"""The columns of a run that lists are searched and sorted by, and their types."""
 
 _BUSY_SECONDS = 10.0
 _CHECKPOINT_PAGES = 16_000
@@ -170,6 +185,14 @@ _PAGE_BYTES = 1024
 _LEAST_BYTES = 64 * 1024
 """The disk space that a new journal needs: its tables, and the index of its log."""
 
+_INDEXES = (
+    # has all that lists filter and sort by, so that they need not look at the far longer rows
+    "CREATE INDEX IF NOT EXISTS runs_listed"
+    " ON runs (created, status, search, failed_step, waits_for, cost, tokens, ended)",
+    "CREATE INDEX IF NOT EXISTS runs_by_status ON runs (status)",
+    "CREATE INDEX IF NOT EXISTS runs_by_plan ON runs (plan_hash)",
+    "CREATE INDEX IF NOT EXISTS runs_unlisted ON runs (number) WHERE indexed IS NOT head_seq",
+)
 _SCHEMA = f"""
 CREATE TABLE plans (
     plan_hash TEXT PRIMARY KEY,
@@ -195,10 +218,9 @@ CREATE TABLE runs (
     wake_at REAL,
     created REAL NOT NULL,
     updated REAL NOT NULL,
-    name TEXT,
-    goal TEXT
+    {", ".join(f"{name} {kind}" for name, kind in LISTED.items())}
 );
-CREATE INDEX runs_by_time ON runs (created);
+{";".join(_INDEXES)};
 CREATE TABLE events (
     id INTEGER PRIMARY KEY,
     epoch INTEGER NOT NULL,
@@ -378,14 +400,12 @@ def _check(path: Path) -> None:
         )
 
 
-_ADDED = "".join(f",{name} TEXT" for name in NAMES) + ")"
-"""How the definition of `runs` ends, where it is not that of a journal without these columns."""
-
-
 def _form(definition: str) -> str:
     """A definition without what differs between journals of this format: white space, the added columns."""
     text = re.sub(r"\s*([(),])\s*", r"\1", " ".join(definition.split()))
-    return f"{text.removesuffix(_ADDED)})" if text.endswith(_ADDED) else text
+    for name, kind in reversed(LISTED.items()):
+        text = text.removesuffix(f",{name} {kind})") + ")" if text.endswith(f",{name} {kind})") else text
+    return text
 
 
 _TABLES = {
@@ -474,27 +494,33 @@ def connect_writing(path: Path, durability: Durability) -> sqlite3.Connection:
         if sys.version_info >= (3, 12):  # also those that another program adds while the journal is open
             connection.setconfig(sqlite3.SQLITE_DBCONFIG_ENABLE_TRIGGER, False)
         connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}").fetchone()
-        _add_columns(connection)
+        _add_index(connection)
     except BaseException:
         connection.close()
         raise
     return connection
 
 
-def has_names(connection: sqlite3.Connection) -> bool:
-    """Whether the rows of runs have the columns `name` and `goal`."""
+def has_index(connection: sqlite3.Connection) -> bool:
+    """Whether the rows of runs have the columns that lists are searched by."""
     found = {row[1] for row in connection.execute("PRAGMA table_info(runs)")}
-    return not found or found.issuperset(NAMES)
+    return not found or found.issuperset(LISTED)
 
 
-def _add_columns(connection: sqlite3.Connection) -> None:
-    """Add the columns of runs that older journals lack; no other process writes meanwhile.
+def add_index(connection: sqlite3.Connection) -> None:
+    """Add the columns and indexes of runs that older journals lack."""
+    found = {row[1] for row in connection.execute("PRAGMA table_info(runs)")}
+    for name, kind in LISTED.items():
+        if name not in found:
+            connection.execute(f"ALTER TABLE runs ADD COLUMN {name} {kind}")
+    for index in _INDEXES:
+        connection.execute(index)
+    connection.execute("DROP INDEX IF EXISTS runs_by_time")  # `runs_listed` begins with the same column
 
-    Programs that do not know the columns go on reading and writing: they name the columns that they use.
-    """
-    if has_names(connection):
-        return
-    connection.execute("BEGIN IMMEDIATE")
-    for name in NAMES:
-        connection.execute(f"ALTER TABLE runs ADD COLUMN {name} TEXT")
-    connection.execute("COMMIT")
+
+def _add_index(connection: sqlite3.Connection) -> None:
+    """As `add_index`, in a transaction, if anything is lacking; no other process writes meanwhile."""
+    if not has_index(connection):
+        connection.execute("BEGIN IMMEDIATE")
+        add_index(connection)
+        connection.execute("COMMIT")

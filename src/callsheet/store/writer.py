@@ -21,7 +21,8 @@ from callsheet.store.errors import Fenced, JournalError
 from callsheet.store.events import EventType
 from callsheet.store.ledger import Ledger
 from callsheet.store.lock import RunLock
-from callsheet.store.pending import Pending, StatusChange, Taken, plan_row
+from callsheet.store.pending import NO_FACTS, Pending, RunFacts, StatusChange, Taken, plan_row
+from callsheet.store.run_index import facts_of_end
 
 
 class RunStatus(StrEnum):
@@ -164,21 +165,22 @@ class RunWriter:
             self._refuse()
         self._pending.taken.append(Taken(self._pending.last_seq, msg_id))
 
-    def set_status(self, status: RunStatus, wake_at: float | None = None) -> None:
+    def set_status(self, status: RunStatus, wake_at: float | None = None, facts: RunFacts = NO_FACTS) -> None:
         """Change the run's status with the next commit.
 
-        `wake_at` is the time at which its next timer is due, in seconds since 1970.
+        `wake_at` is the time at which its next timer is due, in seconds since 1970. `facts` are those of a
+        run that waits (`run_index.facts_of_rest`).
         """
-        self._change_status(status.value, wake_at)
+        self._change_status(status.value, wake_at, facts)
 
-    def set_outcome(self, outcome: Outcome) -> None:
-        """As `set_status`, for a run that has ended."""
-        self._change_status(outcome.value, None)
+    def set_outcome(self, outcome: Outcome, end: Mapping[str, Any]) -> None:
+        """As `set_status`, for a run that has ended, after the event with the body `end`."""
+        self._change_status(outcome.value, None, facts_of_end(end, self._pending.last_ts))
 
-    def _change_status(self, status: str, wake_at: float | None) -> None:
+    def _change_status(self, status: str, wake_at: float | None, facts: RunFacts) -> None:
         if not self._lock.is_held:
             self._refuse()
-        self._pending.status = StatusChange(self._pending.last_seq, status, wake_at)
+        self._pending.status = StatusChange(self._pending.last_seq, status, wake_at, facts)
 
     def add_plan(self, plan: Plan, source: str) -> str:
         """Store another plan of this run, as of a re-plan, with the next commit; returns its hash."""

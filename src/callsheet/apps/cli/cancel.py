@@ -50,7 +50,7 @@ def cancel(run: str, reason: str, patience: float, journal: Path | None, as_json
     if on_server:
         outcome, run_id = temporal_runs.cancel_on_temporal(journal, run, reason, patience)
     else:
-        with journals.open_journal(journal) as opened:
+        with journals.open_recorded(journal) as opened:
             run_id = opened.find_run(run).run_id
             outcome = run_async(run_service.cancel(opened, run_id, reason, patience))
     hint = journals.journal_hint(journal)

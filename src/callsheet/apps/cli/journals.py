@@ -137,6 +137,22 @@ def open_journal(
     return _with_warnings(Journal.open(path or default_journal_path(), Durability(durability), finder=finder))
 
 
+def open_recorded(path: Path | None) -> Journal:
+    """Open the journal at a path, or the default one, to change runs in it; creates none.
+
+    Raises JournalError: JRN010 if there is none, else as `open_journal` does.
+    """
+    from callsheet.store.errors import JournalError  # noqa: PLC0415 - as above
+    from callsheet.store.journal_paths import default_journal_path, is_absent  # noqa: PLC0415 - as above
+
+    place = path or default_journal_path()
+    if is_absent(place):
+        raise JournalError(
+            "JRN010", f"there is no journal {place}", "name the journal with the runs: --journal PATH"
+        )
+    return open_journal(path)
+
+
 def open_to_read(path: Path | None) -> Journal:
     """Open the journal at a path, or the default one, read-only. Raises JournalError if there is none."""
     from callsheet.store.journal import Journal  # noqa: PLC0415 - as above

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,9 +17,6 @@ if TYPE_CHECKING:
     from callsheet.store.journal import Journal
     from callsheet.store.retention import Pruned
     from callsheet.store.runs import RunInfo
-
-_AGE = re.compile(r"(\d+)\s*([hdwy]?)\Z", re.ASCII)
-_SECONDS = {"h": 3_600.0, "d": 86_400.0, "": 86_400.0, "w": 604_800.0, "y": 31_557_600.0}
 
 _anchor = click.Path(path_type=Path, dir_okay=False)
 _runs = click.argument("runs", metavar="[RUN]...", nargs=-1)
@@ -145,12 +141,12 @@ def heads(runs: tuple[str, ...], anchor: Path | None, journal: Path | None, as_j
 
 def parse_age(ctx: click.Context, param: click.Parameter, text: str) -> float | None:
     """The seconds of an age such as 30d; None for never."""
-    if text.strip().lower() == "never":
-        return None
-    match = _AGE.match(text.strip().lower())
-    if match is None:
-        raise click.BadParameter(f"{text!r} is not an age; write 30d, 12h, 8w, 1y or never", ctx, param)
-    return float(match[1]) * _SECONDS[match[2]]
+    from callsheet.store.run_filter import seconds_of_age  # noqa: PLC0415 - imports the store
+
+    try:
+        return seconds_of_age(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error), ctx, param) from None
 
 
 @click.command()
@@ -211,7 +207,7 @@ def prune(
         RunStatus.REFUSED: failed,
         RunStatus.CANCELLED: cancelled,
     }
-    with journals.open_journal(journal) as opened:
+    with journals.open_recorded(journal) as opened:
         due = retention.due_now(opened.parts, max_ages, values_only=values_only)
         pruned = retention.prune(opened.parts, due, dry_run=dry_run)
         remaining = {info.run_id for info in opened.runs()} - (set(pruned.runs) if dry_run else set())

@@ -140,7 +140,7 @@ def approve(
         asks = [temporal_runs.approve_on_temporal(journal, run, arguments.answer_to, which, digest)]
         owned = True
     else:
-        with journals.open_journal(journal) as opened:
+        with journals.open_recorded(journal) as opened:
             run_id = opened.find_run(run).run_id
             asks, remarks = _answer(opened, run_id, arguments, which, digest)
             owned = _is_owned(opened.path, run_id)
@@ -251,7 +251,7 @@ def decide(run: str, calls: tuple[str, ...], all_calls: bool, journal: Path | No
         from callsheet.api import run_service  # noqa: PLC0415 - not for --help
         from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - as above
 
-        with journals.open_journal(journal) as opened:
+        with journals.open_recorded(journal) as opened:
             run_id = opened.find_run(run).run_id
             outcome = run_async(run_service.decide(opened, run_id, calls[:-1], verdict, every=all_calls))
     return _report(outcome, journals.journal_hint(journal), as_json=as_json)

@@ -298,7 +298,7 @@ def execute_resume(  # noqa: PLR0913 - an argument for each option
     from callsheet.apps.masking import Masker  # noqa: PLC0415 - imports the runtime
     from callsheet.apps.settings import load_settings  # noqa: PLC0415 - as above
 
-    with journals.open_journal(journal) as opened:
+    with journals.open_recorded(journal) as opened:
         info = find(opened)
         plan = opened.plan_of(info.plan_hash)
         from callsheet.api.run_service import ResumeTerms, check_plan_file  # noqa: PLC0415 - as above

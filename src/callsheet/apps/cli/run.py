@@ -73,6 +73,7 @@ class Job:
     detaches: bool
     completed_steps: Mapping[str, Any] | None
     """The results of steps that were completed by another program; None for a run from the start."""
+    tags: Mapping[str, str]
     worker_secrets: Mapping[str, str]
     """Environment variables of remote workers, by the placeholders of their values."""
 
@@ -237,7 +238,12 @@ def _request(job: Job, setup: Setup, registry: Registry) -> Request:
         own_limits=own_limits(job.limits, settings.limits),
         approved=job.approved,
         can_ask=job.recording.records,
-        note={"plan": text.source.name, "setup": setup.to_note(), **origin_note(text)},
+        note={
+            "plan": text.source.name,
+            "setup": setup.to_note(),
+            **origin_note(text),
+            **({"tags": dict(job.tags)} if job.tags else {}),
+        },
         done=job.completed_steps,
     )
 
@@ -254,6 +260,7 @@ class StartOptions:
     policy: str
     approved: tuple[str, ...]
     state: Path | None
+    tags: tuple[str, ...]
 
 
 _start = options.grouped(
@@ -293,6 +300,13 @@ _start = options.grouped(
         metavar="FILE",
         help="Continue from a state file (ID_state.json of another program): its completed steps are not "
         "executed again.",
+    ),
+    tags=click.option(
+        "--tag",
+        "tags",
+        multiple=True,
+        metavar="NAME=TEXT",
+        help="Tag the run; `callsheet runs` shows its tags and finds it by them. May be repeated.",
     ),
 )
 
@@ -492,6 +506,7 @@ def _make_job(
         engine=temporal,
         detaches=arguments.engine.detaches,
         completed_steps=done,
+        tags=_tags(start.tags),
         worker_secrets={reference.text: reference.variable for reference in references.values()},
         recording=journals.RunJournal(arguments.recording, shapes, on_open),
     )
@@ -522,6 +537,20 @@ def _timeouts(texts: tuple[str, ...]) -> dict[str, float]:
         return approval_timeouts(by_tool)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="'--approval-timeout'") from None
+
+
+def _tags(options: tuple[str, ...]) -> dict[str, str]:
+    if not options:
+        return {}
+    from callsheet.store.run_index import check_tags  # noqa: PLC0415 - imports the store
+
+    bare = next((text for text in options if "=" not in text), None)
+    if bare is not None:
+        raise click.BadParameter(f"{bare[:60]!r} has no =; write --tag name=text", param_hint="'--tag'")
+    try:
+        return check_tags((name, text) for name, _, text in (each.partition("=") for each in options))
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="'--tag'") from None
 
 
 def _run_id(option: str | None) -> str:

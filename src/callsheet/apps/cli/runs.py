@@ -1,25 +1,23 @@
-"""`callsheet runs`: lists the runs of a journal, newest first."""
+"""`callsheet runs`: lists the runs of a journal, filtered, sorted and counted."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
+from time import time
+from typing import TYPE_CHECKING
 
 import click
 
-from callsheet.apps.cli import journals
-from callsheet.apps.cli.options import DECISIONS
-from callsheet.apps.cli.output import ignoring_broken_pipe, print_json
-from callsheet.apps.operations.runs import (
-    INTERRUPTED,
-    STATUSES,
-    RunRow,
-    found_runs,
-    plan_name,
-    run_row,
-    shown_status,
-)
-from callsheet.apps.rendering.values import preview, utc
+from callsheet.apps.cli import journals, options
+from callsheet.apps.cli.options import DECISIONS, FiniteRange
+from callsheet.apps.cli.output import ignoring_broken_pipe, print_json, to_stderr
+from callsheet.apps.operations.runs import INTERRUPTED, STATUSES, RunRow, plan_name, run_row, shown_status
+from callsheet.apps.rendering.values import preview, utc, without_controls
+
+if TYPE_CHECKING:
+    from callsheet.store.run_filter import RunFilter
 
 __all__ = ["INTERRUPTED", "plan_name", "runs", "shown_status"]
 
@@ -45,55 +43,244 @@ _COMMANDS = {
     "export": (f"{_PACKAGE}.transfer", "export_runs"),
     "import": (f"{_PACKAGE}.transfer", "import_runs"),
     "salvage": (f"{_PACKAGE}.transfer", "salvage"),
+    "backup": (f"{_PACKAGE}.transfer", "backup"),
+    "restore": (f"{_PACKAGE}.transfer", "restore"),
+    "cancel": (f"{_PACKAGE}.bulk", "cancel_runs"),
+    "rerun": (f"{_PACKAGE}.bulk", "rerun_runs"),
+    "delete": (f"{_PACKAGE}.bulk", "delete_runs"),
     "diff": (f"{_PACKAGE}.inspection", "diff_of_runs"),
 }
 
 
-@click.group(cls=_Runs, invoke_without_command=True)
-@click.pass_context
-@click.option(
-    "--limit", type=click.IntRange(1), default=20, show_default=True, help="The maximum number of runs."
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """The options that say which runs are meant."""
+
+    status: str | None
+    text: str
+    plan: str
+    goal: str
+    plan_hash: str
+    failed_step: str
+    waits_for: str
+    tags: tuple[str, ...]
+    since: str | None
+    until: str | None
+    ended_since: str | None
+    ended_until: str | None
+    least_cost: float | None
+    most_cost: float | None
+    least_tokens: int | None
+    most_tokens: int | None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is given, so that all runs are meant."""
+        return self == Conditions(None, "", "", "", "", "", "", (), *[None] * 8)
+
+    def wanted(self) -> RunFilter:
+        """The filter of the options; raises click.BadParameter for a time that is none."""
+        from callsheet.store.run_filter import RunFilter, moment_of  # noqa: PLC0415 - imports the store
+
+        now, times = time(), list[float | None]()
+        for name in ("since", "until", "ended_since", "ended_until"):
+            given: str | None = getattr(self, name)
+            try:
+                times.append(None if given is None else moment_of(given, now))
+            except ValueError as error:
+                raise click.BadParameter(str(error), param_hint=f"'--{name.replace('_', '-')}'") from None
+        return RunFilter(
+            status=self.status,
+            text=self.text,
+            name=self.plan,
+            goal=self.goal,
+            plan=self.plan_hash,
+            failed_step=self.failed_step,
+            waits_for=self.waits_for,
+            tags=self.tags,
+            since=times[0],
+            until=times[1],
+            ended_since=times[2],
+            ended_until=times[3],
+            least_cost=self.least_cost,
+            most_cost=self.most_cost,
+            least_tokens=self.least_tokens,
+            most_tokens=self.most_tokens,
+        )
+
+
+def _time(name: str, what: str) -> options.Decorator:
+    return click.option(name, metavar="TIME", help=what)
+
+
+def _text(name: str, parameter: str, metavar: str, what: str) -> options.Decorator:
+    return click.option(name, parameter, default="", metavar=metavar, help=what)
+
+
+_COUNT = click.IntRange(0)
+
+conditions = options.grouped(
+    "conditions",
+    Conditions,
+    status=click.option("--status", type=click.Choice(STATUSES), help="Only runs with this status."),
+    text=_text("--text", "text", "TEXT", "A part of the id, the plan's name or goal, a tag or the status."),
+    plan=_text("--plan", "plan", "TEXT", "A part of the plan's name."),
+    goal=_text("--goal", "goal", "TEXT", "A part of the plan's goal."),
+    plan_hash=_text(
+        "--plan-hash", "plan_hash", "HASH", "The version of the plan: its hash, or its beginning."
+    ),
+    failed_step=_text("--failed-step", "failed_step", "STEP", "The first step that failed."),
+    waits_for=_text("--waits-for", "waits_for", "TEXT", "A part of what the run waits for, as a tool."),
+    tags=click.option(
+        "--tag",
+        "tags",
+        multiple=True,
+        metavar="NAME[=TEXT]",
+        help="Only runs with this tag; repeatable.",
+    ),
+    since=_time("--since", "Started at this time or later: 2026-01-31T15:00 (UTC), or an age as 2d."),
+    until=_time("--until", "Started before this time."),
+    ended_since=_time("--ended-since", "Ended at this time or later."),
+    ended_until=_time("--ended-until", "Ended before this time."),
+    least_cost=click.option("--least-cost", type=FiniteRange(min=0), metavar="N", help="The least cost."),
+    most_cost=click.option("--most-cost", type=FiniteRange(min=0), metavar="N", help="The highest cost."),
+    least_tokens=click.option(
+        "--least-tokens", type=click.IntRange(0), metavar="N", help="The least tokens."
+    ),
+    most_tokens=click.option("--most-tokens", type=click.IntRange(0), metavar="N", help="The most tokens."),
 )
-@click.option("--status", type=click.Choice(STATUSES), help="Only runs with this status.")
+"""The options that say which runs are meant, as `conditions`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The options that say how the runs are listed."""
+
+    sort: str
+    rises: bool
+    after: str | None
+    counts: bool
+    limit: int
+
+
+_listing = options.grouped(
+    "listing",
+    Listing,
+    sort=click.option(
+        "--sort",
+        type=click.Choice(["created", "ended", "duration", "cost", "tokens"]),
+        default="created",
+        show_default=True,
+        help="What the list is sorted by, the highest or latest first.",
+    ),
+    rises=click.option("--rising", "rises", is_flag=True, help="The lowest or earliest first."),
+    after=click.option(
+        "--after", metavar="RUN", help="The next page: only runs that come after this one in the list."
+    ),
+    counts=click.option("--count", "counts", is_flag=True, help="Print how many runs there are, by outcome."),
+    limit=click.option(
+        "--limit", type=click.IntRange(1), default=20, show_default=True, help="The maximum number of runs."
+    ),
+)
+
+
+@click.group(cls=_Runs, invoke_without_command=True)
+@conditions
+@_listing
 @journals.journal_path
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list of objects.")
-def runs(ctx: click.Context, limit: int, status: str | None, journal: Path | None, as_json: bool) -> None:
+def runs(conditions: Conditions, listing: Listing, journal: Path | None, as_json: bool) -> None:
     """List runs, newest first. A run whose process has ended is shown as interrupted.
 
-    Subcommands verify, compare, prune, export, import and salvage runs.
+    Subcommands cancel, rerun and delete all runs that fit, and verify, compare, prune, export, import,
+    salvage, back up and restore runs.
+
+    \b
+    Examples:
+      callsheet runs --status failed --since 1d --plan invoices
+      callsheet runs --tag env=prod --sort cost
+      callsheet runs --waits-for SEND --count
     """
-    if ctx.invoked_subcommand is None:
-        from callsheet.apps.cli.engines.temporal_runs import refresh_copies  # noqa: PLC0415 - not for --help
+    subcommand = click.get_current_context().invoked_subcommand
+    if subcommand is not None:
+        if not conditions.is_empty:  # it has its own, and would not know these
+            raise click.UsageError(f"write the conditions after it: callsheet runs {subcommand} --status …")
+        return
+    from callsheet.apps.cli.engines.temporal_runs import refresh_copies  # noqa: PLC0415 - not for --help
+    from callsheet.store.journal_paths import default_journal_path, is_absent  # noqa: PLC0415 - the store
 
-        refresh_copies(journal)
-        with ignoring_broken_pipe():
-            _print(_rows(journal, status, limit), status, journals.journal_hint(journal), as_json=as_json)
+    refresh_copies(journal)
+    wanted = conditions.wanted()
+    if journal is None and is_absent(default_journal_path()):
+        if listing.counts:
+            _print_counts({}, as_json=as_json)
+        else:
+            _print([], conditions, "", as_json=as_json)
+        return
+    from callsheet.store.listing import RunQuery, listed_runs, run_counts  # noqa: PLC0415 - as above
+    from callsheet.store.run_filter import RunSort  # noqa: PLC0415 - as above
+
+    with journals.open_to_read(journal) as opened, ignoring_broken_pipe():
+        if listing.counts:
+            _print_counts(run_counts(opened, wanted), as_json=as_json)
+            return
+        query = RunQuery(
+            wanted=wanted,
+            sort=RunSort(listing.sort),
+            rises=listing.rises,
+            limit=listing.limit + 1,
+            before=None if listing.after is None else opened.find_run(listing.after),
+        )
+        found = listed_runs(opened, query)
+        rows = [run_row(opened, info, shown) for info, shown in found[: listing.limit]]
+        _print(rows, conditions, journals.journal_hint(journal), as_json=as_json)
+        if len(found) > listing.limit and not as_json:
+            to_stderr(f"there are more: add --after {rows[-1]['run_id']}, or --limit N")
 
 
-def _rows(path: Path | None, status: str | None, limit: int) -> list[RunRow]:
-    """The runs as JSON objects; none if the default journal does not exist yet."""
-    from callsheet.store.journal_paths import default_journal_path, is_absent  # noqa: PLC0415 - imports the store
+def _print_counts(counts: dict[str, int], *, as_json: bool) -> None:
+    if as_json:
+        print_json(counts)
+        return
+    for outcome, count in counts.items():
+        click.echo(f"{count:>8,} {outcome.replace('_', ' ')}")
+    click.echo(f"{sum(counts.values()):>8,} in all")
 
-    if path is None and is_absent(default_journal_path()):
-        return []
-    with journals.open_to_read(path) as opened:
-        return [run_row(opened, info, shown) for info, shown in found_runs(opened, status, limit)]
 
-
-def _print(rows: list[RunRow], status: str | None, hint: str, *, as_json: bool) -> None:
+def _print(rows: list[RunRow], conditions: Conditions, hint: str, *, as_json: bool) -> None:
     if as_json:
         print_json(rows)
     elif not rows:
-        click.echo("no runs" + (f" with status {status}" if status else "") + " in this journal")
+        click.echo(f"no runs{_which(conditions)} in this journal")
     else:
         for row in rows:
-            outcome = row["outcome"].replace("_", " ")
-            head = f"{row['run_id']:<22} {outcome:<18} {utc(row['created'])}"
-            origin = f"  (from {row['parent']} at event {row['forked_at']})" if row["parent"] else ""
-            click.echo(f"{head}  {preview(row['plan'], 50)}{origin}")
-            for call in row.get("in_doubt", []):
-                args = ", ".join(f"{name}={preview(value, 40)}" for name, value in call["args"].items())
-                click.echo(f"  in doubt since {call['since']}: {call['key']}  @{call['tool']} ({args})")
-            if row.get("in_doubt", []):
-                command = f"callsheet decide {row['run_id']} KEY"
-                click.echo(f"  decide: {command} {DECISIONS}{hint}")
+            _print_row(row, hint)
+
+
+def _which(conditions: Conditions) -> str:
+    if conditions.is_empty:
+        return ""
+    only_status = conditions.status and Conditions(conditions.status, "", "", "", "", "", "", (), *[None] * 8)
+    return f" with status {conditions.status}" if only_status == conditions else " that fit"
+
+
+def _print_row(row: RunRow, hint: str) -> None:
+    outcome = row["outcome"].replace("_", " ")
+    head = f"{row['run_id']:<22} {outcome:<18} {utc(row['created'])}"
+    origin = f"  (from {row['parent']} at event {row['forked_at']})" if row["parent"] else ""
+    more = [f"{name}={value}" for name, value in row["tags"].items()]
+    if row["failed_step"] is not None:
+        more.append(f"failed at {row['failed_step']}")
+    if row["waits_for"] is not None and row["outcome"] in ("waiting", "in_doubt"):
+        more.append(f"waits for {row['waits_for']}")
+    if row["tokens"]:
+        more.append(f"{row['tokens']:,} tokens")
+    if row["cost"]:
+        more.append(f"cost {row['cost']:.4g}")
+    beside = f"  · {' · '.join(map(without_controls, more))}" if more else ""
+    click.echo(f"{head}  {preview(row['plan'], 50)}{origin}{beside}")
+    for call in row.get("in_doubt", []):
+        args = ", ".join(f"{name}={preview(value, 40)}" for name, value in call["args"].items())
+        click.echo(f"  in doubt since {call['since']}: {call['key']}  @{call['tool']} ({args})")
+    if row.get("in_doubt", []):
+        click.echo(f"  decide: callsheet decide {row['run_id']} KEY {DECISIONS}{hint}")

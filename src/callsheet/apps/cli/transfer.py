@@ -89,6 +89,54 @@ def import_runs(file: Path, journal: Path | None, as_json: bool) -> int:
     return Exit.OK
 
 
+@click.command("backup")
+@_out
+@click.option("--without-keys", is_flag=True, help="Leave out the keys that open the secrets in the journal.")
+@journals.journal_path
+@options.as_json
+def backup(out: Path, without_keys: bool, journal: Path | None, as_json: bool) -> int:
+    """Back the whole journal up into one file, also while runs are going on.
+
+    The file has the database, the large values, the labels of files, and the keys that open its secrets: keep
+    it as safe as those. `callsheet runs restore` makes a journal of it again.
+
+    \b
+    Example:
+      callsheet runs backup -o nightly.tar.gz
+    """
+    from callsheet.store.backup import back_up  # noqa: PLC0415 - imports the store
+    from callsheet.store.journal_paths import default_journal_path  # noqa: PLC0415 - as above
+
+    done = back_up(journal or default_journal_path(), out, with_keys=not without_keys)
+    keys = "with the keys of its secrets" if done.has_keys else "without keys"
+    _report(
+        {"file": str(out), **done._asdict()},
+        f"{done.runs:,} runs and {done.values:,} large values in {out}, {format_bytes(done.bytes)}, {keys}",
+        as_json=as_json,
+    )
+    return Exit.OK
+
+
+@click.command("restore")
+@click.argument("file", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False, exists=True))
+@journals.journal_path
+@options.as_json
+def restore(file: Path, journal: Path | None, as_json: bool) -> int:
+    """Restore a journal from a FILE of `runs backup`, to a place where there is none.
+
+    The file is checked first, and nothing is replaced. Keys that you do not have are added to your key file.
+    """
+    from callsheet.store.backup import restore as restore_journal  # noqa: PLC0415 - imports the store
+    from callsheet.store.journal_paths import default_journal_path  # noqa: PLC0415 - as above
+
+    place = journal or default_journal_path()
+    done = restore_journal(file, place)
+    text = f"{done.runs:,} runs and {done.values:,} large values restored to {place}"
+    text += f"; {done.keys} keys were added to your own" if done.keys else ""
+    _report({"journal": str(place), **done._asdict()}, text, as_json=as_json)
+    return Exit.OK
+
+
 @click.command()
 @click.argument("runs", metavar="[RUN_ID]...", nargs=-1)
 @_out

@@ -63,7 +63,7 @@ def undo(run: str, start: str, assume_yes: bool, **arguments: Any) -> int:
     def agrees(undoing: Undoing) -> bool:
         return _is_confirmed(undoing, masker, assume_yes=assume_yes, as_json=as_json)
 
-    with journals.open_journal(arguments["journal"]) as opened:
+    with journals.open_recorded(arguments["journal"]) as opened:
         run_id = opened.find_run(run).run_id
         terms = _Terms(start, arguments["moved"], arguments["model"], arguments.pop("policy"))
         with redirect_stdout(sys.stderr):  # what the files of tools print

@@ -50,6 +50,7 @@ class RunRequest:
     secrets: frozenset[str] = frozenset()
     run_id: str | None = None
     limits: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    tags: Mapping[str, str] = field(default_factory=dict[str, str])
     approve: tuple[str, ...] = ()
     approval_timeout: Mapping[str, float] = field(default_factory=dict[str, float])
     on_in_doubt: str | None = None

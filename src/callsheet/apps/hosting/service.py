@@ -40,6 +40,7 @@ from callsheet.runtime.gateway import Ports
 from callsheet.runtime.launch import Watch
 from callsheet.runtime.offloading import Offload, at_once
 from callsheet.store import Journal
+from callsheet.store.run_index import TAGS
 from callsheet.store.start import Start
 
 _T = TypeVar("_T")
@@ -107,6 +108,7 @@ async def ready(request: RunRequest, config: HostConfig) -> ReadyRun:
                 "setup": config.tools.note_of(setup),
                 **origin_note(text),
                 **({HOST: config.name} if config.name else {}),
+                **({TAGS: dict(request.tags)} if request.tags else {}),
             },
             done=done,
         )

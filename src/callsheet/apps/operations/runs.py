@@ -16,14 +16,12 @@ from callsheet.apps.rendering.values import iso, preview
 
 if TYPE_CHECKING:
     from callsheet.api.explaining import RunMoment
-    from callsheet.machine import Outcome
     from callsheet.runtime.answers import PendingAsk
     from callsheet.runtime.doubt import DoubtfulCall, RunOutcome
     from callsheet.runtime.program_question import FurtherCall, ProgramQuestion
     from callsheet.store.chain import BadEvent
     from callsheet.store.journal import Journal
-    from callsheet.store.runs import RunInfo, RunNames, RunOutline
-    from callsheet.store.writer import RunStatus
+    from callsheet.store.runs import RunInfo, RunOutline
     from callsheet.trace.visits import Account, LateAnswer, Visit
 
 Status = Literal[
@@ -141,9 +139,16 @@ class RunRow(TypedDict):
     status: StatusWord
     outcome: OutcomeWord
     plan: Annotated[str, "the name of the plan"]
+    goal: Annotated[str | None, "the goal of the plan"]
     plan_hash: PlanHash
     created: Time
     updated: Time
+    ended: Time | None
+    failed_step: Annotated[str | None, "the first step that failed"]
+    waits_for: Annotated[str | None, "what a run that has stopped waits for"]
+    cost: Annotated[float | None, "the known cost; null while it is running"]
+    tokens: Count | None
+    tags: Annotated[dict[str, str], "the tags that it was started with"]
     events: Annotated[Count, "the number of its events"]
     parent: Annotated[str | None, "the run that it branched off from"]
     forked_at: Annotated[Count | None, "the last event shared with the parent"]
@@ -331,14 +336,23 @@ def run_row(journal: Journal, info: RunInfo, shown: str, *, has_doubts: bool = T
 
     The calls in doubt cost a replay of the run.
     """
+    from callsheet.store.run_index import tags_in  # noqa: PLC0415 - brings sqlite3
+
     row: RunRow = {
         "run_id": info.run_id,
         "status": shown,
         "outcome": shown_outcome(info, shown),
         "plan": plan_name(journal, info),
+        "goal": info.goal,
         "plan_hash": info.plan_hash,
         "created": iso(info.created),
         "updated": iso(info.updated),
+        "ended": None if info.ended is None else iso(info.ended),
+        "failed_step": info.failed_step,
+        "waits_for": info.waits_for,
+        "cost": info.cost,
+        "tokens": info.tokens,
+        "tags": tags_in(info.tags),
         "events": info.events,
         "parent": None if info.forked_at is None else info.parent_run,
         "forked_at": info.forked_at,
@@ -376,27 +390,6 @@ def plan_name(journal: Journal, info: RunInfo) -> str:
     from callsheet.store import listing  # noqa: PLC0415 - brings sqlite3
 
     return listing.plan_name(journal, info)
-
-
-def found_runs(journal: Journal, status: str | None, limit: int) -> list[tuple[RunInfo, str]]:
-    """At most `limit` runs, newest first, each with its status; with `status`, only such runs."""
-    from callsheet.store import listing  # noqa: PLC0415 - brings sqlite3
-
-    return listing.found_runs(journal, status, limit)
-
-
-def run_names(journal: Journal, run: RunInfo | RunOutline) -> RunNames:
-    """The name of a run and the goal of its plan, as it is searched by them."""
-    from callsheet.store import listing  # noqa: PLC0415 - brings sqlite3
-
-    return listing.run_names(journal, run)
-
-
-def stored_statuses(status: str) -> tuple[RunStatus | Outcome, ...] | None:
-    """The statuses that a run with this one, as people are told it, may have in the journal; None for any."""
-    from callsheet.store import listing  # noqa: PLC0415 - brings sqlite3
-
-    return listing.stored_statuses(status)
 
 
 # ---------------------------------------------------------------- details

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from callsheet.apps.table.answers import ANSWER_OPERATIONS
+from callsheet.apps.table.bulk import BULK_OPERATIONS
 from callsheet.apps.table.operation import Operation
 from callsheet.apps.table.plans import PLAN_OPERATIONS
 from callsheet.apps.table.proofs import PROOF_OPERATIONS
@@ -19,4 +20,5 @@ OPERATIONS: tuple[Operation[Any, Any], ...] = (
     *START_OPERATIONS,
     *ANSWER_OPERATIONS,
     *RUN_OPERATIONS,
+    *BULK_OPERATIONS,
 )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from functools import partial
-from itertools import islice
-from typing import Annotated, Any, NamedTuple, TypedDict, cast, get_args
+from typing import Annotated, Any, Literal, NamedTuple, NotRequired, TypedDict, cast
 
 from pydantic import Field
 
 from callsheet.api.explaining import Explanation, RunMoment, explain_value, run_at
-from callsheet.apps.hosting import Host
 from callsheet.apps.hosting.recorded import delete_run
 from callsheet.apps.operations.lineage import DifferenceResult, LineageResult, diff_json, slice_json
 from callsheet.apps.operations.run_text import run_detail_lines
@@ -22,14 +21,11 @@ from callsheet.apps.operations.runs import (
     run_at_event_json,
     run_details,
     run_details_json,
-    run_names,
     run_row,
-    shown_outcome,
-    stored_statuses,
 )
 from callsheet.apps.operations.schema import DiagnosticRow, ProblemRow, diagnostic_rows
 from callsheet.apps.rendering.values import utc, without_controls
-from callsheet.apps.table.arguments import RunArguments, RunId, ShownArguments
+from callsheet.apps.table.arguments import Amount, Line, Number, RunArguments, RunId, ShownArguments
 from callsheet.apps.table.extent import Extent, LeftOut, cut_text, extent_lines
 from callsheet.apps.table.operation import (
     HTTP_ONLY,
@@ -47,75 +43,125 @@ from callsheet.apps.table.operation import (
     with_diagnostics,
 )
 from callsheet.diagnostics import CallsheetError, Diagnostic
-from callsheet.store.runs import RunOutline
-
-_STATUS_WORDS = tuple(word for status in get_args(Status) for word in (status, status.replace("_", " ")))
-
+from callsheet.store.listing import RunQuery, listed_runs, run_counts
+from callsheet.store.run_filter import RunFilter, RunSort, moment_of
 
 # ---------------------------------------------------------------- list
 
 
-class ListArguments(Arguments):
-    """Which runs are listed."""
+Words = Annotated[str, Field(max_length=200)]
+
+
+class FilterArguments(Arguments):
+    """Which runs are meant: those that fit all that is given."""
 
     status: Annotated[Status | None, in_mcp(unset="", description="Only runs with this status.")] = Field(
         None,
         description="Those that are done include those done_with_failures, which can be asked for alone.",
     )
-    plan: Annotated[Annotated[str, Field(max_length=200)] | None, HTTP_ONLY] = Field(
-        None, description="A part of the plan's name."
-    )
-    text: Annotated[Annotated[str, Field(max_length=200)] | None, HTTP_ONLY] = Field(
+    text: Annotated[Words | None, HTTP_ONLY] = Field(
         None,
-        description="A part of the run's id, of the plan's name or of the status; case-insensitive.",
+        description="A part of the run's id, of its plan's name or goal, of its tags or of the status; "
+        "case-insensitive, as all parts are.",
+    )
+    plan: Annotated[Words | None, HTTP_ONLY] = Field(None, description="A part of the plan's name.")
+    goal: Annotated[Words | None, HTTP_ONLY] = Field(None, description="A part of the plan's goal.")
+    plan_hash: Annotated[Annotated[str, Field(pattern="^[0-9a-f]{4,64}$")] | None, HTTP_ONLY] = Field(
+        None, description="The version of the plan: its hash, or at least 4 characters of its beginning."
+    )
+    failed_step: Annotated[Words | None, HTTP_ONLY] = Field(
+        None, description="The id of the first step that failed."
+    )
+    waits_for: Annotated[Words | None, HTTP_ONLY] = Field(
+        None, description="A part of what a run that has stopped waits for, such as the name of a tool."
+    )
+    tag: Annotated[Line | None, HTTP_ONLY] = Field(
+        None, description="A tag, as name or name=value; several, separated by commas, all have to be there."
+    )
+    since: Annotated[Words | None, HTTP_ONLY] = Field(
+        None, description="The earliest start: a time (ISO 8601), or an age such as 30m, 12h or 2d."
+    )
+    until: Annotated[Words | None, HTTP_ONLY] = Field(None, description="The latest start, exclusive.")
+    ended_since: Annotated[Words | None, HTTP_ONLY] = Field(None, description="The earliest end.")
+    ended_until: Annotated[Words | None, HTTP_ONLY] = Field(None, description="The latest end, exclusive.")
+    least_cost: Annotated[Amount | None, HTTP_ONLY] = None
+    most_cost: Annotated[Amount | None, HTTP_ONLY] = None
+    least_tokens: Annotated[Number | None, HTTP_ONLY] = None
+    most_tokens: Annotated[Number | None, HTTP_ONLY] = None
+
+    def wanted(self, context: Context) -> RunFilter:
+        """The filter; raises CallsheetError for a time that is none."""
+        now, times = time.time(), dict[str, float | None]()
+        for name in ("since", "until", "ended_since", "ended_until"):
+            given: str | None = getattr(self, name)
+            try:
+                times[name] = None if given is None else moment_of(given, now)
+            except ValueError as error:
+                raise context.wrong(f"{name}: {error}") from None
+        return RunFilter(
+            status=self.status,
+            text=self.text or "",
+            name=self.plan or "",
+            goal=self.goal or "",
+            plan=self.plan_hash or "",
+            failed_step=self.failed_step or "",
+            waits_for=self.waits_for or "",
+            tags=tuple(tag for each in (self.tag or "").split(",") if (tag := each.strip())),
+            least_cost=self.least_cost,
+            most_cost=self.most_cost,
+            least_tokens=self.least_tokens,
+            most_tokens=self.most_tokens,
+            **times,
+        )
+
+
+class ListArguments(FilterArguments):
+    """Which runs are listed, and how."""
+
+    sort: Annotated[Literal["created", "ended", "duration", "cost", "tokens"], HTTP_ONLY] = "created"
+    order: Annotated[Literal["falling", "rising"], HTTP_ONLY] = "falling"
+    count: Annotated[bool, HTTP_ONLY] = Field(
+        False, description="Whether all runs that fit are counted, by outcome, those beyond the limit too."
     )
     limit: Annotated[
         int, Field(ge=1, le=500), in_mcp(kind=Annotated[int, Field(ge=1, le=500)], default=20)
     ] = 50
-    before: Annotated[RunId | None, HTTP_ONLY] = Field(None, description="Only runs older than this one.")
+    before: Annotated[RunId | None, HTTP_ONLY] = Field(
+        None, description="Only runs after this one in the list; by default, older ones."
+    )
 
 
 class RunList(TypedDict):
     """Runs, newest first."""
 
     runs: list[RunRow]
-    more: Annotated[bool, "whether there are older ones"]
+    more: Annotated[bool, "whether more of them follow"]
+    counts: NotRequired[Annotated[dict[str, int], "if asked for: how many runs fit, by outcome"]]
 
 
 async def list_runs(context: Context, args: ListArguments) -> RunList:
-    """The runs, newest first; `more` tells whether there are older ones."""
-    rows = await context.host.beside(lambda: _rows(context, args))
-    return {"runs": rows[: args.limit], "more": len(rows) > args.limit}
+    """The runs, newest first unless sorted otherwise; `more` tells whether more follow."""
+    wanted = args.wanted(context)
+    rows = await context.host.beside(lambda: _rows(context, args, wanted))
+    listed: RunList = {"runs": rows[: args.limit], "more": len(rows) > args.limit}
+    if args.count:
+        host = context.host
+        listed["counts"] = await host.beside(lambda: run_counts(host.journal, wanted, host.status))
+    return listed
 
 
-def _rows(context: Context, args: ListArguments) -> list[RunRow]:
+def _rows(context: Context, args: ListArguments, wanted: RunFilter) -> list[RunRow]:
     """The requested runs, plus one if there are more."""
     host, has_doubts = context.host, context.face is Face.MCP
-    before = None if args.before is None else host.info(args.before)
-    statuses = None if args.status is None else stored_statuses(args.status)
-    found = (run.run_id for run in host.journal.outlines(statuses, before) if _matches(host, run, args))
-    infos = host.journal.infos(list(islice(found, args.limit + 1)))
-    return [run_row(host.journal, info, host.status(info), has_doubts=has_doubts) for info in infos]
-
-
-def _matches(host: Host, run: RunOutline, args: ListArguments) -> bool:
-    """Whether a run is wanted. Its status may cost a look at a lock, so it comes last."""
-    if args.status is not None:
-        status = host.status(run)
-        if args.status not in (status, shown_outcome(run, status)):
-            return False
-    wanted = (args.text or "").strip().lower()
-    if args.plan is None and not wanted:
-        return True
-    names = run_names(host.journal, run)
-    if args.plan is not None and args.plan.lower() not in names.name.lower():
-        return False
-    if any(wanted in part.lower() for part in (run.run_id, names.name, names.goal or "")):
-        return True
-    if not any(wanted in word for word in _STATUS_WORDS):
-        return False
-    outcome = shown_outcome(run, host.status(run))
-    return wanted in outcome or wanted in outcome.replace("_", " ")
+    query = RunQuery(
+        wanted=wanted,
+        sort=RunSort(args.sort),
+        rises=args.order == "rising",
+        limit=args.limit + 1,
+        before=None if args.before is None else host.info(args.before),
+    )
+    found = listed_runs(host.journal, query, host.status)
+    return [run_row(host.journal, info, status, has_doubts=has_doubts) for info, status in found]
 
 
 def _list_reply(context: Context, args: ListArguments, listed: RunList) -> Reply:

@@ -55,6 +55,7 @@ from callsheet.ir import Plan
 from callsheet.machine.approvals import ApprovalTimeout, approval_timeouts
 from callsheet.runtime.forking import Edits
 from callsheet.store import Journal
+from callsheet.store.run_index import check_tags
 
 # ---------------------------------------------------------------- start
 
@@ -112,6 +113,9 @@ class StartArguments(NamedPlanArguments, WaitArguments):
         None, description="The run's id; by default a new one."
     )
     limits: Annotated[LimitArguments, HTTP_ONLY] = LimitArguments()
+    tags: Annotated[dict[str, str], HTTP_ONLY] = Field(
+        {}, description="Tags that lists of runs show and find it by; they are not encrypted."
+    )
     approve: Annotated[list[Line], HTTP_ONLY] = Field(
         [], description="Tools whose calls need approval by a person."
     )
@@ -159,6 +163,7 @@ async def start(context: Context, args: StartArguments) -> Recorded:
         secrets=frozenset((*args.secrets, *args.secret_names)),
         run_id=args.new_id,
         limits=args.limits.changes(),
+        tags=_tags(context, args.tags),
         approve=tuple(args.approve),
         approval_timeout=approval_timeouts(args.approval_timeout),
         on_in_doubt=args.on_in_doubt,
@@ -170,6 +175,14 @@ async def start(context: Context, args: StartArguments) -> Recorded:
         listeners=context.listeners,
     )
     return _recorded(context, await context.host.start(request), text.source)
+
+
+def _tags(context: Context, given: dict[str, str]) -> dict[str, str]:
+    """The tags; raises CallsheetError for some that no run can have."""
+    try:
+        return check_tags(given.items())
+    except ValueError as error:
+        raise context.wrong(f"tags: {error}") from None
 
 
 class CreateAndStartArguments(GoalArguments, WaitArguments):

@@ -168,7 +168,7 @@ def with_connection(
     from callsheet.runtime.engines.temporal.client import TemporalRun  # noqa: PLC0415 - imports Temporal
     from callsheet.runtime.engines.temporal.connection import reach  # noqa: PLC0415 - as above
 
-    with journals.open_journal(journal) as opened:
+    with journals.open_recorded(journal) as opened:
         run_id = opened.find_run(run).run_id
         settings = temporal_settings_of(opened, run_id)
         assert settings is not None

@@ -126,7 +126,7 @@ def start_branch(
     from callsheet.store.journal_paths import check_run_id, new_run_id  # noqa: PLC0415 - imports the store
 
     name = new_run_id() if new_id is None else check_run_id(new_id)
-    with journals.open_journal(journal) as opened:
+    with journals.open_recorded(journal) as opened:
         run_id = opened.find_run(run).run_id
         rules = _rules(opened, run_id, arguments["as_recorded"], arguments["model"], arguments["moved"])
         with redirect_stdout(sys.stderr):  # what the tools of an edited plan print

@@ -1,6 +1,6 @@
 // The list of runs, newest first, and the open questions to people. It is refreshed while the page is visible.
 import { useEffect, useState } from "preact/hooks";
-import { Moment, Status, html } from "../../viewer/ui.js";
+import { Dialog, Moment, Status, counted, html } from "../../viewer/ui.js";
 import { into } from "../../viewer/actions.js";
 import { request } from "./session.js";
 import { EXAMPLE } from "./example.js";
@@ -28,16 +28,44 @@ const STATUSES = Object.keys(SHAPES).sort();
 const WORDS = { done_with_failures: "done with failures", in_doubt: "in doubt", waiting: "waits for a person" };
 const statusText = (status) => WORDS[status] || status;
 
+// The conditions of the list are in the address, so that a view can be saved, sent and gone back to.
+const FILTERS = ["status", "text", "plan", "tag", "since", "failed_step", "waits_for", "sort"];
+const AGES = { "1h": "the last hour", "1d": "the last day", "7d": "the last week", "30d": "the last 30 days" };
+const SORTS = { ended: "end", duration: "duration", cost: "cost", tokens: "tokens" };
+
+function fromAddress() {
+  const params = new URLSearchParams(location.hash.slice(1));
+  return Object.fromEntries(FILTERS.map((name) => [name, params.get(name) || ""]));
+}
+
+function intoAddress(view) {
+  const given = Object.entries(view).filter(([, value]) => value);
+  const query = given.length ? `&${new URLSearchParams(given)}` : "";
+  history.replaceState(history.state, "", `#runs${query}`);
+}
+
 export function Runs() {
   const [known, setKnown] = useState(null); // the loaded runs, by id
-  const [searched, setSearched] = useState(null); // the text that all loaded runs contain
+  const [order, setOrder] = useState([]); // the ids as the server sorts them
+  const [searched, setSearched] = useState(null); // the view that all loaded runs are of
   const [isMore, setMore] = useState(false); // whether there are older runs
+  const [counts, setCounts] = useState({}); // how many runs fit, by outcome
   const [asks, setAsks] = useState([]); // open questions, then calls in doubt
-  const [status, setStatus] = useState("");
-  const [text, setText] = useState("");
+  const [view, setView] = useState(fromAddress);
+  const [chosen, setChosen] = useState(new Set()); // the ids of the runs that an action is for
+  const [bulk, setBulk] = useState(null); // the action that is asked about
   const [problem, setProblem] = useState("");
-  const wanted = text.trim().toLowerCase();
-  useEffect(() => setKnown(null), [status]);
+  const [turn, setTurn] = useState(0);
+  const change = (changes) => setView((before) => ({ ...before, ...changes }));
+  const wanted = view.text.trim().toLowerCase();
+  const query = JSON.stringify({ ...view, text: wanted });
+  useEffect(() => intoAddress(view), [view]);
+  useEffect(() => {
+    const read = () => location.hash.startsWith("#runs") && setView(fromAddress());
+    addEventListener("hashchange", read);
+    return () => removeEventListener("hashchange", read);
+  }, []);
+  useEffect(() => setKnown(null), [JSON.stringify({ ...view, text: "" })]);
   useEffect(() => {
     let timer = 0;
     let isGone = false;
@@ -46,15 +74,23 @@ export function Runs() {
       const began = Date.now();
       if (!document.hidden) {
         try {
-          const [page, inbox] = await Promise.all([request(address(status, wanted)), request("/v1/inbox")]);
+          const [page, inbox] = await Promise.all([
+            request(address({ ...view, text: wanted, count: true })),
+            request("/v1/inbox"),
+          ]);
           if (isGone) return;
           const isNew = isFirst;
           isFirst = false;
+          const ids = page.runs.map((run) => run.run_id);
           if (isNew) {
             setMore(page.more);
-            setSearched(wanted);
+            setSearched(query);
+            setOrder(ids);
+          } else {
+            setOrder((before) => (before.length > PAGE_SIZE ? before : ids));
           }
-          setKnown((before) => merged(isNew ? null : before, page.runs, page.more));
+          setCounts(page.counts);
+          setKnown((before) => merged(isNew ? null : before, page.runs, page.more && !view.sort));
           setAsks([...inbox.asks, ...inbox.in_doubt]);
           setProblem("");
         } catch (error) {
@@ -68,12 +104,15 @@ export function Runs() {
       isGone = true;
       clearTimeout(timer);
     };
-  }, [status, wanted]);
-  const rows = known && [...known.values()].sort(newestFirst);
+  }, [query, turn]);
+  const rows =
+    known && (view.sort ? order.map((id) => known.get(id)).filter(Boolean) : [...known.values()].sort(newestFirst));
   const older = async () => {
     try {
-      const { runs, more } = await request(address(status, wanted, rows[rows.length - 1].run_id));
-      setKnown((before) => new Map([...before, ...runs.map((run) => [run.run_id, run])]));
+      const before = rows[rows.length - 1].run_id;
+      const { runs, more } = await request(address({ ...view, text: wanted, before }));
+      setKnown((loaded) => new Map([...loaded, ...runs.map((run) => [run.run_id, run])]));
+      setOrder((ids) => [...ids, ...runs.map((run) => run.run_id)]);
       setMore(more);
     } catch (error) {
       setProblem(error.message);
@@ -84,39 +123,58 @@ export function Runs() {
   const onFilterKey = (event) => {
     if (event.key !== "Escape") return;
     event.preventDefault(); // the browser would only empty it
-    setText("");
+    change({ text: "" });
     event.currentTarget.blur();
   };
-  const isAnswered = rows && searched === wanted;
+  const isAnswered = rows && searched === query;
   const shown = isAnswered ? rows : (rows || []).filter(has);
-  if (isAnswered && !rows.length && !status && !wanted) return html`<${Empty} />`;
+  const isAll = FILTERS.every((name) => name === "sort" || !view[name]);
+  if (isAnswered && !rows.length && isAll) return html`<${Empty} />`;
+  const total = Object.values(counts).reduce((sum, count) => sum + count, 0);
+  const toggle = (id) =>
+    setChosen((before) => {
+      const after = new Set(before);
+      if (!after.delete(id)) after.add(id);
+      return after;
+    });
+  const done = () => {
+    setBulk(null);
+    setChosen(new Set());
+    setTurn((before) => before + 1);
+  };
   return html`<main class="sheet">
     <div class="head-line">
       <h1>Runs</h1>
       <label class="only-read" for="filter">Filter by text</label>
-      <input id="filter" type="search" placeholder="filter  /" value=${text} onInput=${into(setText)}
-        onKeyDown=${onFilterKey} />
-      <label>status <select value=${status} onChange=${into(setStatus)}>
+      <input id="filter" type="search" placeholder="filter  /" value=${view.text}
+        onInput=${into((text) => change({ text }))} onKeyDown=${onFilterKey} />
+      <label>status <select value=${view.status} onChange=${into((status) => change({ status }))}>
         <option value="">all</option>
         ${STATUSES.map((name) => html`<option key=${name} value=${name}>${statusText(name)}</option>`)}
       </select></label>
-      <span class="quiet" role="status">${isAnswered ? `${rows.length}${isMore ? "+" : ""} run${rows.length === 1 ? "" : "s"}` : "loading …"}</span>
+      <span class="quiet" role="status">${isAnswered ? counted(total, "run") : "loading …"}</span>
     </div>
+    <${Filters} view=${view} change=${change} />
+    ${isAnswered && total ? html`<${Counts} counts=${counts} status=${view.status} change=${change} />` : ""}
     ${problem ? html`<p class="why is-failed" role="alert">${problem}</p>` : ""}
     ${asks.length ? html`<${Asks} asks=${asks} />` : ""}
-    <ul class="runs">${shown.map((run) => html`<${Row} key=${run.run_id} run=${run} />`)}</ul>
-    ${isAnswered && rows.length && isMore ? html`<button class="plain older" data-row onClick=${older}>Older runs</button>` : ""}
+    ${isAnswered && rows.length ? html`<${Choice} chosen=${chosen} total=${total} setChosen=${setChosen} rows=${rows}
+      isAll=${isAll} onAction=${(action, isWhole) => setBulk({ action, isWhole })} />` : ""}
+    <ul class="runs">${shown.map(
+      (run) => html`<${Row} key=${run.run_id} run=${run} isChosen=${chosen.has(run.run_id)} onChoose=${toggle} />`,
+    )}</ul>
+    ${isAnswered && rows.length && isMore ? html`<button class="plain older" data-row onClick=${older}>${view.sort ? "More" : "Older"} runs</button>` : ""}
     ${isAnswered && !shown.length ? html`<p class="quiet pad">No runs found.</p>` : ""}
+    ${bulk ? html`<${Bulk} ...${bulk} ids=${[...chosen]} where=${{ ...where(view), ...(wanted && { text: wanted }) }}
+      onDone=${done} onClose=${() => setBulk(null)} />` : ""}
   </main>`;
 }
 
-const address = (status, text, before) =>
-  `/v1/runs?${new URLSearchParams({
-    limit: PAGE_SIZE,
-    ...(status && { status }),
-    ...(text && { text }),
-    ...(before && { before }),
-  })}`;
+// The conditions of a view, as the API has them.
+const where = ({ sort: _, ...conditions }) => Object.fromEntries(Object.entries(conditions).filter(([, value]) => value));
+
+const address = (view) =>
+  `/v1/runs?${new URLSearchParams({ limit: PAGE_SIZE, ...Object.fromEntries(Object.entries(view).filter(([, value]) => value)) })}`;
 
 const newestFirst = (one, other) => (one.created < other.created ? 1 : one.created > other.created ? -1 : 0);
 
@@ -129,14 +187,117 @@ function merged(before, runs, isMore) {
   return new Map([...fresh, ...kept]);
 }
 
-function Row({ run }) {
+function Filters({ view, change }) {
+  const field = (name, label, hint) => html`<label>${label} <input value=${view[name]} placeholder=${hint}
+    onChange=${into((value) => change({ [name]: value.trim() }))} /></label>`;
+  const choice = (name, label, all, options) => html`<label>${label} <select value=${view[name]}
+    onChange=${into((value) => change({ [name]: value }))}>
+    <option value="">${all}</option>
+    ${Object.entries(options).map(([value, text]) => html`<option key=${value} value=${value}>${text}</option>`)}
+  </select></label>`;
+  const names = ["plan", "tag", "since", "failed_step", "waits_for", "sort"];
+  const given = names.filter((name) => view[name]).length;
+  return html`<details class="filters" open=${given > 0}>
+    <summary>More filters${given ? ` (${given})` : ""}</summary>
+    <div class="filter-fields">
+      ${field("plan", "plan", "part of its name")}
+      ${field("tag", "tag", "env=prod")}
+      ${field("failed_step", "first failed step", "S3")}
+      ${field("waits_for", "waits for", "SEND")}
+      ${choice("since", "started in", "all time", AGES)}
+      ${choice("sort", "sorted by", "start", SORTS)}
+      ${given ? html`<button class="plain" onClick=${() => change(Object.fromEntries(names.map((name) => [name, ""])))}>Clear</button>` : ""}
+    </div>
+  </details>`;
+}
+
+function Counts({ counts, status, change }) {
+  return html`<p class="counts" role="group" aria-label="Runs by outcome">${Object.entries(counts).map(
+    ([outcome, count]) => html`<button key=${outcome} class=${`plain state is-${SHAPES[outcome] || "open"}`}
+      aria-pressed=${status === outcome} onClick=${() => change({ status: status === outcome ? "" : outcome })}>
+      ${count.toLocaleString("en")} ${statusText(outcome)}</button>`,
+  )}</p>`;
+}
+
+const ACTIONS = { cancel: "Cancel", rerun: "Run again", delete: "Delete" };
+
+function Choice({ chosen, total, rows, setChosen, isAll, onAction }) {
+  const isWhole = !chosen.size;
+  if (isWhole && isAll) return "";
+  const what = isWhole ? `all ${total.toLocaleString("en")} that fit` : counted(chosen.size, "chosen run");
+  return html`<div class="choice" role="group" aria-label="Actions on many runs">
+    <span>${what}:</span>
+    ${Object.entries(ACTIONS).map(
+      ([action, word]) => html`<button key=${action} class="plain" onClick=${() => onAction(action, isWhole)}>${word} …</button>`,
+    )}
+    <button class="plain" onClick=${() => setChosen(new Set(rows.map((run) => run.run_id)))}>Choose all shown</button>
+    ${isWhole ? "" : html`<button class="plain" onClick=${() => setChosen(new Set())}>Choose none</button>`}
+  </div>`;
+}
+
+const MOST_CHOSEN = 1000; // as many as the server takes at once
+
+// Shows what an action would do, then does it to exactly these runs.
+function Bulk({ action, isWhole, ids, where, onDone, onClose }) {
+  const which = isWhole ? { where } : { run_ids: ids.slice(0, MOST_CHOSEN) };
+  const [found, setFound] = useState(null);
+  const [effects, setEffects] = useState(false);
+  const [error, setError] = useState("");
+  const [isBusy, setBusy] = useState(false);
+  useEffect(() => {
+    request("/v1/bulk", { body: { action, ...which } }).then(setFound, (problem) => setError(problem.message));
+  }, []);
+  const act = async () => {
+    setBusy(true);
+    try {
+      const done = await request("/v1/bulk", { body: { action, ...which, effects, expected: found.runs.length } });
+      if (done.done === found.runs.length) return onDone();
+      setFound(done);
+    } catch (problem) {
+      setError(problem.message);
+    }
+    setBusy(false);
+  };
+  const left = found ? Object.entries(Object.groupBy(found.skipped, (each) => each.why)) : [];
+  return html`<${Dialog} title=${`${ACTIONS[action]}: many runs`} onClose=${onClose}>
+    ${error ? html`<p class="why is-failed" role="alert">${error}</p>` : ""}
+    ${found === null && !error ? html`<p role="status">looking …</p>` : ""}
+    ${found && found.is_preview ? html`<p>${ACTIONS[action]} ${counted(found.runs.length, "run")}?</p>` : ""}
+    ${found && !found.is_preview ? html`<p role="status">Done for ${counted(found.done, "run")}.</p>` : ""}
+    ${found ? html`<ul class="quiet bulk-runs">${found.runs.slice(0, 8).map(
+      (run) => html`<li key=${run.run_id}><code>${run.run_id}</code> ${statusText(run.outcome)}${run.step ? ` · from ${run.step}` : ""}</li>`,
+    )}${found.runs.length > 8 ? html`<li>and ${counted(found.runs.length - 8, "more", "more")}</li>` : ""}</ul>` : ""}
+    ${left.map(([why, runs]) => html`<p key=${why} class="quiet">${counted(runs.length, "run")} left out: ${why}</p>`)}
+    ${found && found.more ? html`<p class="quiet">More runs fit: the newest 1,000 are taken at once.</p>` : ""}
+    ${found && found.is_preview && action === "rerun" && found.runs.length ? html`<p><label>
+      <input type="checkbox" checked=${effects} onChange=${(event) => setEffects(event.currentTarget.checked)} />
+      allow calls that change something outside</label></p>` : ""}
+    <p class="joined">
+      ${found && found.is_preview && found.runs.length ? html`<button class="plain strong" disabled=${isBusy} onClick=${act}>${ACTIONS[action]}</button>` : ""}
+      <button class="plain" onClick=${found && !found.is_preview ? onDone : onClose}>Close</button>
+    </p>
+  <//>`;
+}
+
+function Row({ run, isChosen, onChoose }) {
   const shape = SHAPES[run.outcome] || "open";
-  return html`<li>
+  const isStopped = run.outcome === "waiting" || run.outcome === "in_doubt";
+  const facts = [
+    run.failed_step && `failed at ${run.failed_step}`,
+    isStopped && run.waits_for,
+    ...Object.entries(run.tags).map(([name, value]) => `${name}=${value}`),
+    run.parent && `from ${run.parent}`,
+    run.tokens && counted(run.tokens, "token"),
+    `${run.events} events`,
+  ].filter(Boolean);
+  return html`<li class="run-row">
+    <input type="checkbox" class="choose" checked=${isChosen} aria-label=${`Choose run ${run.run_id}`}
+      onChange=${() => onChoose(run.run_id)} />
     <a class="run" data-row href=${`#run=${run.run_id}`}>
       <span class=${`state is-${shape}`}><${Status} of=${shape} words=${false} /> ${statusText(run.outcome)}</span>
       <b>${run.plan}</b>
       <code>${run.run_id}</code>
-      <span class="quiet">${run.events} events${run.parent ? ` · from ${run.parent}` : ""}</span>
+      <span class="quiet" title=${facts.join(" · ")}>${facts.join(" · ")}</span>
       <${Moment} class="quiet" at=${Date.parse(run.created) / 1000} />
     </a>
   </li>`;

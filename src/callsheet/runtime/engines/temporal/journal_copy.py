@@ -21,7 +21,9 @@ from callsheet.runtime.recording import secrecy_of, text_of
 from callsheet.sealing.sealer import Path, is_sealed
 from callsheet.store import EventType, Journal, RunStatus, RunWriter
 from callsheet.store.errors import JournalError
+from callsheet.store.pending import NO_FACTS
 from callsheet.store.replay import begin
+from callsheet.store.run_index import facts_of_rest
 
 
 def note_order(journal: Journal, order: RunOrder, at: float | None = None) -> None:
@@ -64,7 +66,7 @@ def _write(writer: RunWriter, row: Row, secret: Mapping[Path, str] | None) -> No
         return
     writer.append(kind, key=key, body=body, secret=secret)
     if kind is EventType.END:
-        writer.set_outcome(Outcome.of(body["status"], has_failures=bool(body.get("failed_steps"))))
+        writer.set_outcome(Outcome.of(body["status"], has_failures=bool(body.get("failed_steps"))), body)
     elif kind is EventType.REOPEN:
         writer.set_status(RunStatus.RUNNING)
 
@@ -91,9 +93,12 @@ def _set_status(journal: Journal, run_id: str) -> None:
         status = RunStatus.IN_DOUBT
     elif outcome.waiting:
         status = RunStatus.WAITING
-    if journal.find_run(run_id).status is not status:
+    info = journal.find_run(run_id)
+    if info.status is not status:
+        rests = status is not RunStatus.RUNNING
+        folded = fold_run(journal, run_id, journal.plan_of(info.plan_hash)) if rests else None
         with journal.claim(run_id) as writer:
-            writer.set_status(status)
+            writer.set_status(status, facts=NO_FACTS if folded is None else facts_of_rest(folded))
             writer.commit()
 
 

@@ -1,0 +1,103 @@
+"""One action on many runs: those that a filter finds, or that were picked; first a preview, then the deed.
+
+In: a journal, the runs, an action. Out: the runs that it can be done to, and for the others why not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+from callsheet.diagnostics import CallsheetError
+
+if TYPE_CHECKING:
+    from callsheet.store.journal import Journal
+    from callsheet.store.run_filter import RunFilter
+    from callsheet.store.runs import RunInfo, RunOutline
+
+MOST_AT_ONCE = 1_000
+"""The most runs of one action; for more it is repeated."""
+
+
+class BulkAction(StrEnum):
+    """What can be done to many runs."""
+
+    CANCEL = "cancel"
+    RERUN = "rerun"
+    """Run again from the first step that failed, else from the beginning, as a new run."""
+    DELETE = "delete"
+
+
+class Target(NamedTuple):
+    """A run that something is done to; `step` is where it is run again from."""
+
+    run_id: str
+    outcome: str
+    step: str
+
+
+class Skipped(NamedTuple):
+    """A run that nothing is done to, and why."""
+
+    run_id: str
+    why: str
+
+
+class Selection(NamedTuple):
+    """The runs of an action, and those that it cannot be done to; `more` says that others follow."""
+
+    targets: tuple[Target, ...]
+    skipped: tuple[Skipped, ...]
+    more: bool
+
+
+def selected_for(
+    journal: Journal,
+    action: BulkAction,
+    which: RunFilter | list[str],
+    told: Callable[[RunInfo | RunOutline], str] | None = None,
+    most: int = MOST_AT_ONCE,
+) -> Selection:
+    """The runs that an action is for: those that fit a filter, or those with these ids.
+
+    Raises JournalError (JRN002) for an id that there is not.
+    """
+    from callsheet.store.listing import (  # noqa: PLC0415 - brings sqlite3
+        RunQuery,
+        listed_runs,
+        shown_outcome,
+        shown_status,
+    )
+
+    if isinstance(which, list):
+        runs = [journal.find_run(run_id) for run_id in dict.fromkeys(which)]
+        found = [(info, told(info) if told else shown_status(journal, info)) for info in runs]
+    else:
+        found = listed_runs(journal, RunQuery(which, limit=most + 1), told)
+    targets, skipped = list[Target](), list[Skipped]()
+    for info, status in found[:most]:
+        why = _why_not(action, info)
+        if why:
+            skipped.append(Skipped(info.run_id, why))
+        else:
+            step = _rerun_from(journal, info) if action is BulkAction.RERUN else ""
+            targets.append(Target(info.run_id, shown_outcome(info, status), step))
+    return Selection(tuple(targets), tuple(skipped), len(found) > most)
+
+
+def _why_not(action: BulkAction, info: RunInfo) -> str:
+    if action is BulkAction.CANCEL:
+        return "it has ended" if info.status.is_final else ""
+    return "" if info.status.is_final else "it has not ended"
+
+
+def _rerun_from(journal: Journal, info: RunInfo) -> str:
+    """The first step that failed, if it is one of the run's plan; else its first step."""
+    ids = [step.id for step in journal.plan_of(info.plan_hash).steps]
+    return info.failed_step if info.failed_step in ids else ids[0]
+
+
+def reason_in(error: CallsheetError) -> str:
+    """Why something could not be done to one of many runs."""
+    return error.diagnostics[0].message

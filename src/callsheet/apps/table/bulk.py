@@ -1,0 +1,147 @@
+"""One action on many runs: cancel, run again, or delete those that a filter finds or that were picked."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated, Any, Literal, TypedDict, assert_never
+
+from pydantic import Field
+
+from callsheet.apps.hosting import RerunRequest
+from callsheet.apps.hosting.recorded import delete_run
+from callsheet.apps.operations.bulk import BulkAction, Selection, Skipped, Target, reason_in, selected_for
+from callsheet.apps.operations.schema import Count
+from callsheet.apps.table.arguments import Line, RunId
+from callsheet.apps.table.operation import Arguments, Context, HttpFace, Operation
+from callsheet.apps.table.runs import FilterArguments
+from callsheet.diagnostics import CallsheetError
+
+
+class BulkArguments(Arguments):
+    """An action, and the runs that it is for."""
+
+    action: Literal["cancel", "rerun", "delete"] = Field(
+        description="rerun: as new runs, from the first step that failed, else from the beginning."
+    )
+    run_ids: Annotated[list[RunId], Field(max_length=1_000)] | None = Field(
+        None, description="The ids of the runs; this or where."
+    )
+    where: FilterArguments | None = Field(None, description="The conditions, as for listing runs; {} is all.")
+    expected: Annotated[int, Field(ge=0)] | None = Field(
+        None,
+        description="The number of `runs` in the preview, which is the response without it.",
+    )
+    effects: bool = Field(
+        False, description="For rerun: whether calls that change something outside are allowed."
+    )
+    reason: Line = Field("cancelled", description="For cancel: the reason that is recorded.")
+
+
+class TargetRow(TypedDict):
+    """A run that the action is for."""
+
+    run_id: str
+    outcome: str
+    step: Annotated[str, "for rerun: the step that it begins with"]
+
+
+class SkippedRow(TypedDict):
+    """A run that nothing was done to."""
+
+    run_id: str
+    why: str
+
+
+class BulkResult(TypedDict):
+    """What was done, or without `expected`, what would be done."""
+
+    action: str
+    runs: list[TargetRow]
+    skipped: list[SkippedRow]
+    more: Annotated[bool, "whether more runs fit: at most 1,000 are taken at once"]
+    done: Annotated[Count, "the number of runs that it was done to"]
+    new_runs: Annotated[list[str], "for rerun: the ids of the new runs"]
+    is_preview: bool
+
+
+async def in_bulk(context: Context, args: BulkArguments) -> BulkResult:
+    """Do one thing to many runs; without `expected`, only say to which.
+
+    If the runs that fit are no longer as many as `expected`, nothing is done.
+    """
+    host, action = context.host, BulkAction(args.action)
+    if (args.run_ids is None) == (args.where is None):
+        raise context.wrong("the runs are either run_ids or where")
+    which = args.where.wanted(context) if args.where is not None else list(args.run_ids or ())
+    chosen = await host.beside(lambda: selected_for(host.journal, action, which, host.status))
+    if args.expected is None:
+        return _result(action, chosen, [], is_preview=True)
+    if args.expected != len(chosen.targets):
+        raise CallsheetError.single(
+            "API030",
+            f"{len(chosen.targets)} runs fit now, but {args.expected} were expected: nothing was done",
+            help="look at the preview again: the same request without `expected`",
+        )
+    done, new, failed = list[Target](), list[str](), list[Skipped]()
+    for target in chosen.targets:
+        try:
+            made = await _do(context, action, args, target)
+        except CallsheetError as error:
+            failed.append(Skipped(target.run_id, reason_in(error)))
+            continue
+        done.append(target)
+        new += [made] if made else []
+    left = chosen._replace(targets=tuple(done), skipped=(*chosen.skipped, *failed))
+    return _result(action, left, new, is_preview=False)
+
+
+async def _do(context: Context, action: BulkAction, args: BulkArguments, target: Target) -> str:
+    """Do it to one run; returns the id of a new run, else ""."""
+    host, run_id = context.host, target.run_id
+    match action:
+        case BulkAction.CANCEL:
+            await host.cancel(run_id, args.reason)
+        case BulkAction.DELETE:
+            await host.beside(partial(_delete, context, run_id))
+        case BulkAction.RERUN:
+            request = RerunRequest(place=target.step, effects=args.effects, by=context.by)
+            return (await host.rerun(run_id, request)).run_id
+        case _:
+            assert_never(action)
+    return ""
+
+
+def _delete(context: Context, run_id: str) -> None:
+    delete_run(context.host.journal, context.host.info(run_id))
+
+
+def _result(action: BulkAction, chosen: Selection, new: list[str], *, is_preview: bool) -> BulkResult:
+    return {
+        "action": str(action),
+        "runs": [
+            TargetRow(run_id=each.run_id, outcome=each.outcome, step=each.step) for each in chosen.targets
+        ],
+        "skipped": [{"run_id": each.run_id, "why": each.why} for each in chosen.skipped],
+        "more": chosen.more,
+        "done": 0 if is_preview else len(chosen.targets),
+        "new_runs": new,
+        "is_preview": is_preview,
+    }
+
+
+BULK_OPERATIONS: tuple[Operation[Any, Any], ...] = (
+    Operation(
+        work=in_bulk,
+        arguments=BulkArguments,
+        result=BulkResult,
+        http=HttpFace(
+            method="POST",
+            path="/v1/bulk",
+            summary="Cancel, rerun or delete many runs",
+            tag="runs",
+            responses={200: "What was done, or would be."},
+            problems=(404, 409),
+        ),
+    ),
+)
+"""The operation on many runs."""

@@ -1,0 +1,254 @@
+"""Backs a journal up into one file, with its large values, its labels and the keys that open its secrets.
+
+In: a journal, which may be written meanwhile. Out: a tar file whose last member has the digests of the
+others; and from such a file, a journal at a place where there is none. The database is copied in one piece,
+as it was at one moment; large values are copied after it, so that all that it names are there.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+import sqlite3
+import tarfile
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from hashlib import sha256
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple, cast
+
+from callsheet.store.blobs import DROPPED, blob_path
+from callsheet.store.errors import JournalError
+from callsheet.store.inserts import insert_left
+from callsheet.store.journal import Journal
+from callsheet.store.journal_paths import JournalPaths, is_absent, place_of
+from callsheet.store.labels import LabelStore
+from callsheet.store.seal_keys import KeyStore
+from callsheet.store.tail import read_tails
+
+VERSION = 1
+_DATABASE, _LABELS, _KEYS, _DIGESTS = "journal.db", "labels.db", "seal.key", "backup.json"
+_VALUES = "values/"
+_PRIVATE = 0o600
+
+
+class BackedUp(NamedTuple):
+    """What is in a backup."""
+
+    runs: int
+    values: int
+    has_labels: bool
+    has_keys: bool
+    bytes: int
+
+
+def back_up(journal: Path, file: Path, keys: KeyStore | None = None, *, with_keys: bool = True) -> BackedUp:
+    """Write a backup of the journal at a path; the file appears complete or not at all.
+
+    `keys` are those of the user by default. Raises JournalError: JRN010 if there is no journal, JRN012 if it
+    is damaged, JRN017 if the file cannot be written.
+    """
+    ring = (keys or KeyStore()).path
+    unfinished = Path(f"{file}.{os.getpid()}.new")
+    try:
+        with TemporaryDirectory(dir=file.absolute().parent, prefix=".backup-") as scratch:
+            copy = Path(scratch) / _DATABASE
+            _copy_database(journal, copy)
+            names, runs = _content(copy)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+            with os.fdopen(os.open(unfinished, flags, _PRIVATE), "wb") as raw:
+                with tarfile.open(fileobj=raw, mode="w:gz", compresslevel=1) as tar:
+                    digests = {_DATABASE: _add(tar, _DATABASE, copy)}
+                    if not is_absent(labels := LabelStore.path_beside(journal)):
+                        _copy_sqlite(labels, Path(scratch) / _LABELS)
+                        digests[_LABELS] = _add(tar, _LABELS, Path(scratch) / _LABELS)
+                    for name in names:
+                        member = f"{_VALUES}{name}"
+                        digests[member] = _add(tar, member, blob_path(place_of(journal).blobs, name))
+                    if with_keys and ring.is_file():
+                        digests[_KEYS] = _add(tar, _KEYS, ring)
+                    told = json.dumps({"callsheet": "backup", "version": VERSION, "sha256": digests}).encode()
+                    head = tarfile.TarInfo(_DIGESTS)
+                    head.size, head.mode = len(told), _PRIVATE
+                    tar.addfile(head, io.BytesIO(told))
+                raw.flush()
+                os.fsync(raw.fileno())
+            unfinished.replace(file)
+    except (OSError, sqlite3.DatabaseError) as error:
+        raise JournalError(
+            "JRN017", f"the backup {file} could not be written: {error}", "free space"
+        ) from error
+    finally:
+        with suppress(OSError):
+            unfinished.unlink()
+    return BackedUp(runs, len(names), _LABELS in digests, _KEYS in digests, file.stat().st_size)
+
+
+def _copy_database(journal: Path, copy: Path) -> None:
+    """Copy the database as it is at one moment, with the entries that are still in tails of processes."""
+    waiting = list(read_tails(place_of(journal).run_locks))  # first: they may move while the rest is copied
+    with Journal.open_to_read(journal) as opened, opened.parts.reader.reading() as connection:
+        os.close(os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE))
+        with closing(sqlite3.connect(copy)) as target:
+            connection.backup(target)
+            insert_left(target.cursor(), waiting)
+            target.commit()
+
+
+def _copy_sqlite(source: Path, copy: Path) -> None:
+    os.close(os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE))
+    address = f"{source.absolute().as_uri()}?mode=ro"
+    with closing(sqlite3.connect(address, uri=True)) as connection, closing(sqlite3.connect(copy)) as target:
+        connection.backup(target)
+
+
+def _content(copy: Path) -> tuple[list[str], int]:
+    """The large values that have files, and the number of runs."""
+    with closing(sqlite3.connect(copy)) as connection:
+        names = connection.execute(
+            "SELECT hash FROM blobs WHERE data IS NULL AND codec != ? ORDER BY hash", (DROPPED,)
+        ).fetchall()
+        ((runs,),) = connection.execute("SELECT count(*) FROM runs")
+    return [name for (name,) in names], runs
+
+
+def _add(tar: tarfile.TarFile, name: str, path: Path) -> str:
+    """Add a file; returns its SHA-256."""
+    member = tarfile.TarInfo(name)
+    member.mode = _PRIVATE
+    with path.open("rb") as file:
+        member.size = os.fstat(file.fileno()).st_size
+        reading = _Digesting(file.read, member.size)
+        tar.addfile(member, cast("Any", reading))
+    return reading.digest.hexdigest()
+
+
+class _Digesting:
+    """A file that is read to a size, with the digest of what was read."""
+
+    def __init__(self, read: Any, size: int) -> None:
+        self._read, self._left, self.digest = read, size, sha256()
+
+    def read(self, most: int = -1) -> bytes:
+        """The next bytes."""
+        data: bytes = self._read(self._left if most < 0 else min(most, self._left))
+        self._left -= len(data)
+        self.digest.update(data)
+        return data
+
+
+class Restored(NamedTuple):
+    """What was restored; `keys` is the number of keys that the user did not have."""
+
+    runs: int
+    values: int
+    keys: int
+
+
+def restore(file: Path, journal: Path, keys: KeyStore | None = None) -> Restored:
+    """Make a journal from a backup, where there is none, and add the keys that the user lacks.
+
+    Everything is checked before the journal appears. Raises JournalError: JRN016 for a file that is no backup
+    or is damaged, JRN010 if there is a journal already or it cannot be written.
+    """
+    place = place_of(journal)
+    if not is_absent(place.database) or not is_absent(LabelStore.path_beside(journal)):
+        raise JournalError(
+            "JRN010",
+            f"there is a journal at {place.database} already; nothing was restored",
+            "name another place: --journal PATH, or move that one away",
+        )
+    place.database.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=place.database.parent, prefix=".restore-") as scratch:
+        folder = Path(scratch)
+        try:
+            names = list(_unpacked(file, folder))
+            with closing(sqlite3.connect(folder / _DATABASE)) as connection:
+                ((verdict,),) = connection.execute("PRAGMA quick_check(1)")
+                ((runs,),) = connection.execute("SELECT count(*) FROM runs")
+                if verdict != "ok":
+                    raise _no_backup(file, f"its database is damaged: {verdict}")
+                connection.execute("PRAGMA journal_mode = WAL").fetchone()
+            added = _add_keys(folder / _KEYS, keys or KeyStore()) if _KEYS in names else 0
+            _put_in_place(folder, place, journal, names)
+        except (tarfile.TarError, EOFError, sqlite3.DatabaseError, KeyError, ValueError) as error:
+            raise _no_backup(file, str(error)) from error
+        except OSError as error:
+            raise JournalError(
+                "JRN010", f"{error.filename or file}: {error.strerror}", "name another"
+            ) from error
+    return Restored(runs, sum(name.startswith(_VALUES) for name in names), added)
+
+
+def _unpacked(file: Path, folder: Path) -> Iterator[str]:
+    """Write the members into a folder, check their digests, and give their names."""
+    found: dict[str, str] = {}
+    wanted: dict[str, str] | None = None
+    with tarfile.open(file, "r:gz") as tar:
+        for member in tar:
+            source = tar.extractfile(member) if member.isfile() else None
+            if source is None or not _is_ours(member.name):
+                raise _no_backup(file, f"it has {member.name[:60]!r}")
+            if member.name == _DIGESTS:
+                told = json.loads(source.read())
+                if told.get("callsheet") != "backup" or told.get("version") != VERSION:
+                    raise _no_backup(file, "another version of callsheet wrote it")
+                wanted = told["sha256"]
+                continue
+            path, digest = folder / member.name, sha256()
+            path.parent.mkdir(mode=0o700, exist_ok=True)
+            with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE), "wb") as target:
+                while data := source.read(1 << 20):
+                    digest.update(data)
+                    target.write(data)
+                target.flush()
+                os.fsync(target.fileno())
+            found[member.name] = digest.hexdigest()
+    if wanted is None or wanted != found or _DATABASE not in found:
+        raise _no_backup(file, "it is cut off or was changed")
+    yield from found
+
+
+def _is_ours(name: str) -> bool:
+    value = name.removeprefix(_VALUES)
+    is_value = name.startswith(_VALUES) and len(value) == 2 * sha256().digest_size and value.isalnum()
+    return is_value or name in (_DATABASE, _LABELS, _KEYS, _DIGESTS)
+
+
+def _put_in_place(folder: Path, place: JournalPaths, journal: Path, names: list[str]) -> None:
+    """Move all into place, the database last: until then there is no journal."""
+    for name in names:
+        if name.startswith(_VALUES):
+            target = blob_path(place.blobs, name.removeprefix(_VALUES))
+            target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            shutil.move(folder / name, target)
+    if _LABELS in names:
+        shutil.move(folder / _LABELS, LabelStore.path_beside(journal))
+    shutil.move(folder / _DATABASE, place.database)
+
+
+def _add_keys(saved: Path, keys: KeyStore) -> int:
+    """Append the keys that the user's file lacks; the first one, which seals, stays the first."""
+    lines = [
+        line for line in saved.read_text("utf-8").splitlines() if line.strip() and not line.startswith("#")
+    ]
+    own = keys.path
+    known = own.read_text("utf-8").splitlines() if own.is_file() else []
+    lacking = [line for line in lines if line not in known]
+    if lacking:
+        own.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+        with os.fdopen(os.open(own, flags, _PRIVATE), "w") as file:
+            file.write("".join(f"{line}\n" for line in lacking))
+            file.flush()
+            os.fsync(file.fileno())
+    return len(lacking)
+
+
+def _no_backup(file: Path, why: str) -> JournalError:
+    return JournalError(
+        "JRN016", f"{file} cannot be restored: {why}", "name a file of `callsheet runs backup`"
+    )
