@@ -42,13 +42,11 @@ NODE_REQUIREMENTS = {
     "@modelcontextprotocol/server-everything": "2026.8.31",
     "@modelcontextprotocol/server-filesystem": "2026.8.31",
     "@modelcontextprotocol/server-memory": "2026.8.31",
-    "mcp-sqlite": "1.0.9",
     "@modelcontextprotocol/inspector": "2.12.0",
     "s3rver": "3.7.1",
 }
 NODE_PROGRAMS = {
     "@modelcontextprotocol/inspector": "clients/launcher/build/index.js",
-    "mcp-sqlite": "mcp-sqlite-server.js",
     "s3rver": "bin/s3rver.js",
 }
 

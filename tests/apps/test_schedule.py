@@ -72,13 +72,13 @@ S8: ?FOREACH ($n IN $names) {
         "S1 runs its items side by side: it says TOGETHER, at most 3 at a time",
         "  S2 starts in its turn",
         "parallel1 starts its members together: S3, S4",
-        "  S3 starts in its turn",
-        "  S4 starts in its turn",
+        "  S3 starts with its group",
+        "  S4 starts with its group",
         "S5 runs its items one after another: it sets $left, which the next item sees",
         "S6 runs its items side by side: all its calls only read",
         "  S7 starts in its turn",
         "S8 runs its items one after another: S9 @NOTE may write",
-        "    S9 starts in its turn",
+        "  S9 starts in its turn",
     ]
     rows = machine.json("explain-schedule", plan, "--tools", machine.tools)["steps"]
     assert (rows[1]["starts"], rows[9]["why"]) == ("side by side", "S9 @NOTE may write")

@@ -30,8 +30,9 @@ from callsheet.machine.tree.compiling import loop_operations
 
 
 class BlockSchedule(NamedTuple):
-    """When a statement starts (`starts`: in turn, together, side by side) and why; `depth` counts the blocks
-    around it.
+    """When a statement starts (`starts`: in turn, with its group, side by side) and why.
+
+    `depth` counts the listed blocks around it; a condition is not listed.
     """
 
     step: str
@@ -51,6 +52,7 @@ class BlockSchedule(NamedTuple):
             "rounds": "runs its rounds one after another",
             "together": "starts its members together",
             "in turn": "starts in its turn",
+            "with its group": "starts with its group",
         }
         return f"{'  ' * self.depth}{self.step} {how[self.starts]}{': ' if self.why else ''}{self.why}"
 
@@ -81,19 +83,20 @@ class _Maker:
     def __init__(self, tree: Tree, side_by_side: Mapping[str, bool], overlaps: Mapping[str, bool]) -> None:
         self._tree, self._side_by_side, self._overlaps = tree, side_by_side, overlaps
 
-    def block(self, block: Block, depth: int) -> Iterator[BlockSchedule]:
-        """The statements of a block."""
+    def block(self, block: Block, depth: int, starts: str = "in turn") -> Iterator[BlockSchedule]:
+        """The statements of a block, whose calls start like this."""
         for one in block:
-            row = self._row(one, depth)
+            row = self._row(one, depth, starts)
             if row is not None:
                 yield row
+            members = "with its group" if isinstance(one, Parallel) else "in turn"
             for inner in inner_blocks(one):
-                yield from self.block(inner, depth + 1)
+                yield from self.block(inner, depth + (row is not None), members)
 
-    def _row(self, one: Statement, depth: int) -> BlockSchedule | None:
+    def _row(self, one: Statement, depth: int, starts: str) -> BlockSchedule | None:
         match one:
             case Act() | Compute() | Invoke():
-                return BlockSchedule(one.id, "in turn", "", depth)
+                return BlockSchedule(one.id, starts, "", depth)
             case Foreach():
                 is_side = self._side_by_side.get(one.id, False)
                 starts = "side by side" if is_side else "one by one"
