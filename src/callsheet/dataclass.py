@@ -48,6 +48,8 @@ def _dataclass(cls: type[Any] | None = None, /, **options: Any) -> Any:
 
 def _is_special(cls: type[Any], frozen: bool) -> bool:
     own = vars(cls)
+    if "__mypyc_attrs__" in own:  # its compiler reads and changes the class itself, whatever is returned
+        return True
     if "__init__" in own or (frozen and {"__setattr__", "__delattr__"} & own.keys()):
         return True
     if any("InitVar" in str(each) for each in own.get("__annotations__", {}).values()):
