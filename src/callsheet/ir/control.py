@@ -6,7 +6,7 @@ those from which the plan can end. Time is O(n log n); only the lists queried ca
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from callsheet.ir.flow import Flow
@@ -72,15 +72,6 @@ class Control:
             for dependent in self.dependents(step):
                 conditions_of[dependent][step] = None
         return [list(guards) for guards in conditions_of]
-
-
-def all_guards(direct: Sequence[Sequence[int]], step: int) -> frozenset[int]:
-    """The steps that a step is control dependent on, directly or not; `direct` is `Control.guards()`.
-
-    >>> sorted(all_guards([[], [0], [1]], 2))
-    [0, 1]
-    """
-    return _closure(step, lambda number: direct[number])
 
 
 def decides(step: Step) -> bool:

@@ -49,7 +49,7 @@ from callsheet.ir.expression import (
     nodes,
 )
 from callsheet.machine.expressions import functions as of
-from callsheet.machine.expressions import version1
+from callsheet.machine.expressions import operators, version1
 from callsheet.machine.expressions.values import (
     Environment,
     ExpressionFailed,
@@ -113,9 +113,9 @@ def _plain_path(node: Expression, slot_of: SlotOf) -> Compiled | None:
     while True:
         match at:
             case Field(target=target, name=name, is_optional=False):
-                steps.append((of.field, name))
+                steps.append((operators.field, name))
             case Index(target=target, index=Literal(value=value), is_optional=False):
-                steps.append((of.at, value))
+                steps.append((operators.at, value))
             case Variable(name=name) if steps:
                 return Compiled(_path_function(slot_of(name), steps[::-1]), len(steps) + 1, node.span)
             case _:
@@ -224,12 +224,12 @@ def _or_else(left: Callable[[], Any], right: Callable[[], Any], is_path: bool) -
 
 
 def _unless_cut(value: Any, rest: Callable[[Any], Any]) -> Any:
-    return value if value is of.CUT else rest(value)
+    return value if value is operators.CUT else rest(value)
 
 
 def _end(value: Any) -> Any:
     """The value of a chain with `?`."""
-    return None if value is of.CUT else value
+    return None if value is operators.CUT else value
 
 
 _MOST_COMPARISONS: Final = 20
@@ -257,16 +257,16 @@ _ORDERS: Final[dict[Comparison, str]] = {
 }
 _HELPERS: Final[dict[str, Any]] = {
     "__builtins__": {},
-    "add": of.add,
-    "multiply": of.multiply,
-    "power": of.power,
-    "remainder": of.remainder,
-    "combined": of.combined,
-    "field": of.field,
-    "field_or_cut": of.field_or_cut,
-    "at": of.at,
-    "at_or_cut": of.at_or_cut,
-    "sliced": of.sliced,
+    "add": operators.add,
+    "multiply": operators.multiply,
+    "power": operators.power,
+    "remainder": operators.remainder,
+    "combined": operators.combined,
+    "field": operators.field,
+    "field_or_cut": operators.field_or_cut,
+    "at": operators.at,
+    "at_or_cut": operators.at_or_cut,
+    "sliced": operators.sliced,
     "formatted": of.formatted,
     "method": _method,
     "to_text": to_text,
@@ -285,7 +285,7 @@ _HELPERS: Final[dict[str, Any]] = {
     **{f"op_{name}": getattr(operator, name) for name in _ORDERS.values()},
     "op_is": operator.is_,
     "op_is_not": operator.is_not,
-    **{f"op_{op}": function for op, function in of.OPERATORS.items()},
+    **{f"op_{op}": function for op, function in operators.OPERATORS.items()},
     **{f"f_{name}": function for name, function in of.FUNCTIONS.items()},
     **{f"f_{name}": function for name, function in version1.FUNCTIONS.items()},
 }

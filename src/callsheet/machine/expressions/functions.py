@@ -1,4 +1,4 @@
-"""The functions, methods and operators of expressions, with CPython 3.12's results and errors.
+"""The functions, methods and formats of expressions, with CPython 3.12's results and errors.
 
 In: an environment and values. Out: a value. Whatever can make its result larger than its arguments counts
 and limits it before it is made. CPython's exceptions go through: `evaluation` says where they happened.
@@ -16,14 +16,23 @@ from typing import Any, Final, cast
 
 from callsheet.ir.inputs import duration_of
 from callsheet.ir.linear_patterns import PatternRejected, compile_pattern
+from callsheet.machine.expressions.operators import (
+    CONTAINERS,
+    LISTS,
+    MOST_ITEMS,
+    SEQUENCES,
+    SETS,
+    add,
+    is_any,
+    sequence,
+    too_many,
+)
 from callsheet.machine.expressions.values import (
-    MAX_BITS,
     MAX_CHARACTERS,
     Environment,
     ExpressionFailed,
     FailureKind,
     FailureRecord,
-    fields_of,
     limited,
     ordered,
     to_text,
@@ -33,207 +42,10 @@ from callsheet.machine.expressions.values import (
     weight,
 )
 
-MOST_ITEMS: Final = 1_000_000
-"""How many items a list may have that an expression makes."""
 _MOST_WIDTH: Final = 10_000
 """The largest width or precision of a format."""
 
 Function = Callable[..., Any]
-_LISTS: Final[tuple[type[Any], ...]] = (list, tuple)
-_SEQUENCES: Final[tuple[type[Any], ...]] = (str, list, tuple)
-_SETS: Final[tuple[type[Any], ...]] = (set, frozenset)
-_CONTAINERS: Final[tuple[type[Any], ...]] = (list, tuple, dict, set, frozenset)
-
-
-def _is(value: Any, kinds: tuple[type[Any], ...]) -> bool:
-    """As isinstance, for a value that stays of any type."""
-    return isinstance(value, kinds)
-
-
-def _sequence(env: Environment, source: Any) -> list[Any]:
-    """The items of something that can be gone through, as a new list, counted."""
-    if _is(source, _SETS):
-        return ordered(env, source)
-    if isinstance(source, Sized):
-        env.spend(len(source))
-        return list(cast("Iterable[Any]", source))
-    made: list[Any] = []
-    for item in source:
-        made.append(item)
-        if len(made) > MOST_ITEMS:
-            raise _too_many()
-    env.spend(len(made))
-    return made
-
-
-def _too_many() -> ExpressionFailed:
-    return ExpressionFailed(FailureKind.LIMIT, f"a list may have at most {MOST_ITEMS:,} items")
-
-
-# ---------------------------------------------------------------- operators
-
-
-def add(env: Environment, left: Any, right: Any) -> Any:
-    """`left + right`."""
-    if _is(left, _SEQUENCES) and type(left) is type(right):
-        size = len(left) + len(right)
-        if isinstance(left, str):
-            if size > MAX_CHARACTERS:
-                raise too_long()
-            env.spend(1 + (size >> 6))
-        else:
-            if size > MOST_ITEMS:
-                raise _too_many()
-            env.spend(size)
-    return left + right
-
-
-def multiply(env: Environment, left: Any, right: Any) -> Any:
-    """`left * right`: numbers, and a text or list as many times as the number says."""
-    if _is(left, (int,)) and _is(right, (int,)):
-        if left.bit_length() + right.bit_length() > MAX_BITS:
-            raise _too_large()
-        return left * right
-    pairs: tuple[tuple[Any, Any], ...] = ((left, right), (right, left))
-    for many, count in pairs:
-        if _is(many, _SEQUENCES) and _is(count, (int,)):
-            size: int = len(many) * max(count, 0)
-            if size > (MAX_CHARACTERS if isinstance(many, str) else MOST_ITEMS):
-                raise too_long() if isinstance(many, str) else _too_many()
-            env.spend(1 + (size >> 6) if isinstance(many, str) else size)
-    return left * right
-
-
-def power(env: Environment, left: Any, right: Any) -> Any:
-    """`left ** right`."""
-    if (
-        isinstance(left, int)
-        and isinstance(right, int)
-        and right > 0
-        and left.bit_length() * right > MAX_BITS
-    ):
-        raise _too_large()
-    made = left**right
-    if isinstance(made, complex):
-        raise ExpressionFailed(
-            FailureKind.VALUE, "a negative number has no such power among the real numbers"
-        )
-    return made
-
-
-def remainder(env: Environment, left: Any, right: Any) -> Any:
-    """`left % right` of numbers and durations; the % of texts is not taken."""
-    if isinstance(left, str):
-        raise ExpressionFailed(FailureKind.TYPE, 'a text has no %; write "${x:.2f}"')
-    return left % right
-
-
-def combined(env: Environment, op: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
-    """`|`, `&` and `^` of sets, dicts and integers."""
-    env.spend(weight(left) + weight(right))
-    return op(left, right)
-
-
-def _too_large() -> ExpressionFailed:
-    return ExpressionFailed(FailureKind.LIMIT, f"an integer may have at most {MAX_BITS:,} bits")
-
-
-# ---------------------------------------------------------------- paths
-
-_FIELDS: Final[dict[type, frozenset[str]]] = {
-    date: frozenset({"year", "month", "day"}),
-    datetime: frozenset({"year", "month", "day", "hour", "minute", "second", "microsecond"}),
-    timedelta: frozenset({"days", "seconds", "microseconds"}),
-}
-
-
-def field(value: Any, name: str) -> Any:
-    """`value.name`: a key of a dict, or a part of a date or duration. Raises ExpressionFailed."""
-    kind = type_of(value)
-    if kind is dict or kind is FailureRecord:
-        try:
-            return value[name]
-        except KeyError:
-            raise absent(value, name) from None
-    known = _FIELDS.get(kind, frozenset())
-    if name in known:
-        return getattr(value, name)
-    if value is None:
-        raise ExpressionFailed(
-            FailureKind.TYPE, f"null has no field {name}; a path that may end here is written .{name}?"
-        )
-    names = f"; it has {', '.join(sorted(known))}" if known else ""
-    raise ExpressionFailed(FailureKind.ATTRIBUTE, f"{type_name(value)} has no field {name}{names}")
-
-
-def absent(value: dict[Any, Any], key: Any) -> ExpressionFailed:
-    """The failure of a key that a dict does not have."""
-    return ExpressionFailed(FailureKind.KEY, f"there is no field {key!r}; {fields_of(value)}", is_absent=True)
-
-
-def at(value: Any, index: Any) -> Any:
-    """`value[index]`. Raises ExpressionFailed."""
-    kind = type_of(value)
-    if kind is dict or kind is FailureRecord:
-        try:
-            return value[index]
-        except KeyError:
-            raise absent(value, index) from None
-    if kind in (list, tuple, str):
-        if type(index) is bool:
-            index = int(index)
-        if type(index) is not int:
-            raise ExpressionFailed(
-                FailureKind.TYPE, f"the index of a {type_name(value)} is an int, not {type_name(index)}"
-            )
-        try:
-            return value[index]
-        except IndexError:
-            raise ExpressionFailed(
-                FailureKind.INDEX, f"there is no item {index}: there are {len(value)}", is_absent=True
-            ) from None
-    if value is None:
-        raise ExpressionFailed(
-            FailureKind.TYPE, "null has no items; a path that may end here is written [ ]?"
-        )
-    raise ExpressionFailed(FailureKind.TYPE, f"{type_name(value)} has no items")
-
-
-class Cut:
-    """What a chain gives after `?` found nothing: the rest is null too."""
-
-
-CUT: Final = Cut()
-
-
-def field_or_cut(value: Any, name: str) -> Any:
-    """`value.name?`: CUT where the value is null or has no such field."""
-    if value is None or (_is(value, (dict,)) and name not in value):
-        return CUT
-    found = field(value, name)
-    return CUT if found is None else found
-
-
-def at_or_cut(value: Any, index: Any) -> Any:
-    """`value[index]?`: CUT where the value is null or has no such item."""
-    if value is None:
-        return CUT
-    try:
-        found = at(value, index)
-    except ExpressionFailed as failure:
-        if failure.is_absent:
-            return CUT
-        raise
-    return CUT if found is None else found
-
-
-def sliced(env: Environment, value: Any, start: Any, stop: Any, step: Any) -> Any:
-    """`value[start:stop:step]`."""
-    if not _is(value, _SEQUENCES):
-        raise ExpressionFailed(FailureKind.TYPE, f"{type_name(value)} has no slices")
-    made = cast("list[Any]", value[start:stop:step])
-    env.spend(1 + (len(made) >> 6 if isinstance(value, str) else len(made)))
-    return made
 
 
 # ---------------------------------------------------------------- functions
@@ -244,7 +56,7 @@ def _sum(env: Environment, values: Any, start: Any = 0) -> Any:
     if isinstance(start, str):
         raise TypeError("sum() can't sum strings [use ''.join(seq) instead]")
     total: Any = start
-    items = iter(_sequence(env, values))
+    items = iter(sequence(env, values))
     for item in items:
         if type(total) in (int, bool) and type(item) is float:
             return _float_sum(env, float(total), item, items)
@@ -288,7 +100,7 @@ def _beyond_one(items: Sequence[Any]) -> int:
 
     Items that have an order are of one type, so the first one tells.
     """
-    return weight(items) - 1 - len(items) if items and _is(items[0], _SEQUENCES) else 0
+    return weight(items) - 1 - len(items) if items and is_any(items[0], SEQUENCES) else 0
 
 
 def hashed(env: Environment, value: Any) -> Any:
@@ -299,7 +111,7 @@ def hashed(env: Environment, value: Any) -> Any:
 
 
 def _sorted(env: Environment, values: Any, *, key: Any = None, reverse: Any = False) -> list[Any]:
-    items = _sequence(env, values)
+    items = sequence(env, values)
     env.spend((len(items) + _beyond_one(items)) * len(items).bit_length())
     return sorted(items, key=key, reverse=bool(reverse))
 
@@ -309,7 +121,7 @@ def _extreme(name: str, of: Callable[..., Any]) -> Function:
         if unknown := set(options) - {"key", "default"}:
             raise TypeError(f"{name}() got an unexpected keyword argument {min(unknown)!r}")
         if len(values) == 1:
-            items = _sequence(env, values[0])
+            items = sequence(env, values[0])
             if not items and "default" not in options:
                 raise ExpressionFailed(FailureKind.VALUE, f"{name}() of nothing: there are no items")
             env.spend(_beyond_one(items))
@@ -335,29 +147,29 @@ def _all(env: Environment, values: Any) -> bool:
 
 
 def _zip(env: Environment, *sources: Any, strict: Any = False) -> list[Any]:
-    given = [ordered(env, one) if _is(one, _SETS) else one for one in sources]
+    given = [ordered(env, one) if is_any(one, SETS) else one for one in sources]
     sizes = [len(one) for one in given if isinstance(one, Sized)]
     env.spend(min(sizes, default=0) * max(1, len(sources)))
     return list(zip(*given, strict=bool(strict)))
 
 
 def _enumerate(env: Environment, source: Any, start: Any = 0) -> list[Any]:
-    return list(enumerate(_sequence(env, source), start))
+    return list(enumerate(sequence(env, source), start))
 
 
 def _range(env: Environment, *bounds: Any) -> list[int]:
     numbers = range(*bounds)
     if len(numbers) > MOST_ITEMS:
-        raise _too_many()
+        raise too_many()
     env.spend(len(numbers))
     return list(numbers)
 
 
 def _reversed(env: Environment, source: Any) -> list[Any]:
-    if _is(source, _SETS):
+    if is_any(source, SETS):
         raise TypeError("'set' object is not reversible")
     reversed(source)
-    return _sequence(env, source)[::-1]
+    return sequence(env, source)[::-1]
 
 
 def _round(env: Environment, number: Any, ndigits: Any = None) -> Any:
@@ -390,26 +202,26 @@ def _pyrepr(env: Environment, value: Any) -> str:
 
 
 def _list(env: Environment, source: Any = ()) -> list[Any]:
-    return _sequence(env, source)
+    return sequence(env, source)
 
 
 def _tuple(env: Environment, source: Any = ()) -> tuple[Any, ...]:
-    return tuple(_sequence(env, source))
+    return tuple(sequence(env, source))
 
 
 def _set(env: Environment, source: Any = ()) -> set[Any]:
-    if _is(source, _SETS):
+    if is_any(source, SETS):
         env.spend(len(source))
         return set(source)
-    return {hashed(env, item) for item in _sequence(env, source)}
+    return {hashed(env, item) for item in sequence(env, source)}
 
 
 def _dict(env: Environment, source: Any = (), /, **named: Any) -> dict[Any, Any]:
-    pairs: Any = source if _is(source, (dict,)) else _sequence(env, source)
+    pairs: Any = source if is_any(source, (dict,)) else sequence(env, source)
     env.spend(len(pairs))
-    if not _is(source, (dict,)):
+    if not is_any(source, (dict,)):
         for pair in pairs:
-            if _is(pair, _LISTS) and pair:
+            if is_any(pair, LISTS) and pair:
                 hashed(env, pair[0])
     return {**dict(pairs), **named}
 
@@ -606,7 +418,7 @@ def method_call(
         )
     if isinstance(value, str):
         return _text_method(env, name, value, given, named)
-    if _is(value, _CONTAINERS):
+    if is_any(value, CONTAINERS):
         env.spend(weight(value) if name in {"count", "index"} else len(value))
     made = getattr(value, name)(*given, **named)
     return list(made) if name in _AS_LISTS else made
@@ -623,7 +435,7 @@ def _text_method(
         if isinstance(size, int) and value.count("\t") * max(size, 0) + len(value) > MAX_CHARACTERS:
             raise too_long()
     if name == "join" and len(given) == 1 and not named:
-        parts = _sequence(env, given[0])
+        parts = sequence(env, given[0])
         size = sum(len(part) for part in parts if isinstance(part, str)) + len(value) * len(parts)
         if size > MAX_CHARACTERS:
             raise too_long()
@@ -635,7 +447,7 @@ def _text_method(
     made = getattr(value, name)(*given, **named)
     if isinstance(made, str):
         return limited(env, made)
-    if _is(made, _LISTS):
+    if is_any(made, LISTS):
         env.spend(len(made))
     return made
 
@@ -655,11 +467,3 @@ def formatted(env: Environment, value: Any, spec: str) -> str:
     if not is_dated and any(len(size) >= 20 for size in _SIZES.findall(spec)):
         raise ExpressionFailed(FailureKind.LIMIT, f"a format is at most {_MOST_WIDTH:,} wide")
     return limited(env, format(value, spec))
-
-
-OPERATORS: Final[dict[str, Callable[[Any, Any], Any]]] = {
-    "|": lambda left, right: left | right,
-    "&": lambda left, right: left & right,
-    "^": lambda left, right: left ^ right,
-}
-"""The operators that `combined` counts."""

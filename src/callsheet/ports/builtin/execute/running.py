@@ -1,18 +1,22 @@
-"""Runs a program in the best isolation available, and describes how it failed."""
+"""Runs a program in the best isolation available, and describes how it failed.
+
+Pure Python is run by the interpreter of pure code, all else in a sandbox if there is one.
+"""
 
 from __future__ import annotations
 
 import signal
 import sys
 import tempfile
+from importlib.util import find_spec
 from typing import Any
 
+from callsheet.frontends.pure_code import CodeRefused, is_pure
 from callsheet.ir import JSON
 from callsheet.machine import Fact
 from callsheet.ports.builtin.execute.jobs import Program, find_program, limited_job, sandbox_job
 from callsheet.ports.builtin.execute.mounts import Mounts, mounts_of
 from callsheet.ports.builtin.execute.process import Finished, run_job
-from callsheet.ports.builtin.execute.pure import pure_result
 from callsheet.ports.builtin.settings import BuiltinSettings, ExecutionSettings
 from callsheet.ports.calls import CallContext, ToolFailed
 
@@ -25,7 +29,7 @@ async def execute(
     `reads` are the files of the workspace that the call declares, None if it declares none.
     """
     program = find_program(language, code)
-    pure = await pure_result(program, settings.execution, reads)
+    pure = await _pure_result(program, settings.execution, reads)
     if pure is not None:
         return pure
     mounts = mounts_of(settings, program.language, code, reads, context.files)
@@ -40,6 +44,39 @@ async def execute(
         "exit_code": finished.exit_code,
         "isolation": kind,
     }
+
+
+async def _pure_result(program: Program, limits: ExecutionSettings, reads: Any) -> JSON:
+    """The result of a program that touches nothing, from the interpreter of pure code.
+
+    None for one that belongs into the sandbox: it is not pure, the interpreter is not installed, or the
+    program failed there. Pure code changes nothing, so running it again in the sandbox repeats nothing, and
+    its failure is told as CPython tells it. Raises ToolFailed for one that runs longer than the settings
+    allow.
+    """
+    if program.language != "python" or reads or find_spec("pydantic_monty") is None:
+        return None
+    if not is_pure(program.code):
+        return None
+    from callsheet.ports.python_code import CodeLimits, LimitReached, Outputs, PythonCode  # noqa: PLC0415
+    from callsheet.ports.python_code.outcomes import Limit  # noqa: PLC0415
+
+    seconds = min(limits.timeout, float(limits.cpu_seconds))
+    allowed = CodeLimits(memory=limits.memory_bytes, seconds=seconds, printed=limits.output_bytes)
+    with PythonCode(allowed, workers=1) as code:
+        try:
+            outcome = await code.compute_async(program.code, {}, [])
+        except CodeRefused:
+            return None
+    if isinstance(outcome, Outputs):
+        return {"stdout": outcome.printed, "stderr": "", "exit_code": 0, "isolation": "interpreter"}
+    if isinstance(outcome, LimitReached) and outcome.limit is Limit.TIME:
+        if seconds < limits.timeout:
+            used = f"used more than {limits.cpu_seconds} seconds of processor time"
+        else:
+            used = f"ran longer than {seconds:g} seconds"
+        raise ToolFailed(f"the program {used} and was ended")
+    return None
 
 
 async def _run(
