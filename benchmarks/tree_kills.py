@@ -61,7 +61,11 @@ def main() -> int:
             database=None,
             deadline=None,
             phases=[Phase.generate],
-            suppress_health_check=list(HealthCheck),
+            suppress_health_check=[
+                HealthCheck.too_slow,
+                HealthCheck.filter_too_much,
+                HealthCheck.data_too_large,
+            ],
         )
         seed(number)(rules(given(programs())(kill)))()
         print(

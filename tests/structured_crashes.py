@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -197,7 +197,7 @@ def _tool_of(plan: Plan, key: str) -> str:
 
 
 @contextmanager
-def _committing(copy: Callable[[str], None]) -> Iterator[None]:
+def _committing(copy: Callable[[str], None]) -> Generator[None]:
     """Tells of each commit of a journal when it is durable."""
     commit, flush = RunWriter.commit, RunWriter.flush
 

@@ -46,6 +46,8 @@ def test_commands_and_blocks(text: str, printed: str) -> None:
     [
         ('r = search "q"', '@WEB_SEARCH (query="q") > $r', "LTP106"),
         ('r = search "q"\nrespond r', '@WEB_SEARCH (query="q") > $r\n@RESPOND ($r)', "LTP106"),
+        ('let r = search "q"', '@WEB_SEARCH (query="q") > $r', "LTP106"),
+        ('LET $r = search "q"\nlet n = len(r)', '@WEB_SEARCH (query="q") > $r\nLET $n = len($r)', "LTP106"),
         ('search("q") > r', '@WEB_SEARCH (query="q") > $r', "LTP115"),
         ('search "q" > r;', '@WEB_SEARCH (query="q") > $r', "LTP116"),
         ("read notes.txt > r", '@READ_FILE (path="notes.txt") > $r', "MIC103"),

@@ -348,3 +348,17 @@ async def test_permanently_unwritable_journal_ends_driver_and_calls() -> None:
 
 async def test_end_has_status_done() -> None:
     assert (await run('S1: @RESPOND ("x")')).status is Status.DONE
+
+
+@pytest.mark.parametrize("text", ["S1: @A () > $a", "@PARALLEL {\n S1: @A () > $a\n S2: @B () > $b\n}"])
+async def test_call_that_cancels_its_own_task_cancels_the_run_and_does_not_hang_it(text: str) -> None:
+    async def cancel(args: dict[str, Any], context: CallContext) -> JSON:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        await asyncio.sleep(60)
+        return None
+
+    with pytest.raises(asyncio.CancelledError):
+        async with asyncio.timeout(10):
+            await asyncio.create_task(run(text, {"A": Route(cancel), "B": Route(Meeting(1))}))

@@ -258,6 +258,7 @@ CODES: dict[str, Code] = _table(
     DAG022="an invalid type in JSON",
     DAG023="depends_on in a plan of version 2",
     DAG024="a name that is declared twice",
+    DAG025="a literal text that looks like a reference",
     DAG070="a plan that a JSON plan cannot express",
     DAG071="a failure handler that would change its meaning",
     DAG072="a value that a conversion changes",

@@ -75,6 +75,7 @@ class ConcurrentCalls:
         self._is_starting = False
         self._workers: set[asyncio.Task[None]] = set()
         self._arrival: asyncio.Future[None] | None = None
+        self._is_cancelled = False
 
     @property
     def is_idle(self) -> bool:
@@ -113,7 +114,12 @@ class ConcurrentCalls:
         return not self._workers and not self._waiting
 
     async def arrival(self) -> None:
-        """Wait until an event arrives or `wake` is called."""
+        """Wait until an event arrives or `wake` is called.
+
+        Raises CancelledError if a call has cancelled the task that it runs in.
+        """
+        if self._is_cancelled:
+            raise asyncio.CancelledError
         self._arrival = asyncio.get_running_loop().create_future()
         await self._arrival
         self._arrival = None
@@ -146,7 +152,16 @@ class ConcurrentCalls:
 
     def _track(self, worker: asyncio.Task[None]) -> None:
         self._workers.add(worker)
-        worker.add_done_callback(self._workers.discard)
+        worker.add_done_callback(self._ended)
+
+    def _ended(self, worker: asyncio.Task[None]) -> None:
+        """A worker is done; one that its call has cancelled cancels the run, as without others beside it."""
+        is_ours = worker in self._workers
+        self._workers.discard(worker)
+        if is_ours and worker.cancelled():
+            self._is_cancelled = True
+            if self._arrival is not None:
+                self._arrival.cancel()
 
     def _hire_more(self) -> None:
         """Hire workers for the queue; they start in a later turn, or each would start inside the previous

@@ -157,3 +157,20 @@ def test_the_page_on_version_2_has_canonical_plans(text: str) -> None:
 def test_the_page_on_version_2_names_every_word() -> None:
     words = {*WORDS, *REMEDIES} - {"GOTO"}
     assert {word for word in words if word not in VERSION_2} == set()
+
+
+@pytest.mark.parametrize(
+    ("said", "helps"),
+    [
+        ('"$who"', ['{"=": "$who"} is its value, in a text it is ${who}']),
+        ('"for $who.name"', ["in a text it is ${who}"]),
+        ('"${who} has $5 and $other"', []),
+    ],
+)
+def test_literal_reference_in_json_is_told_where_a_variable_has_that_name(
+    said: str, helps: list[str]
+) -> None:
+    text = f'{{"ltp": 2, "inputs": [{{"name": "who", "type": "json"}}], "steps": [{{"respond": [{said}]}}]}}'
+    found = [each for each in parse_dag(text).diagnostics if each.code == "DAG025"]
+    assert [each.help for each in found] == helps
+    assert not any(each.is_error for each in found)

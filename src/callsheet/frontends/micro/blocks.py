@@ -6,11 +6,13 @@ of version 2 says may stand here, too. What models write instead of it is read w
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from callsheet import lazy
 from callsheet.diagnostics import CallsheetError, did_you_mean
 from callsheet.frontends.expressions import NotAnExpression
+from callsheet.frontends.expressions.names import FUNCTIONS
 from callsheet.frontends.expressions.parser import read_operand
 from callsheet.frontends.micro.verbs import VERBS, Misfit, bind
 from callsheet.frontends.structured.document import Document, read_document
@@ -28,7 +30,9 @@ _SET_NAMES = lazy.pattern(
     rf">[ \t]*\$?({NAME})|\b(?i:let|set|input|input[ \t]+secret)[ \t]+\$?({NAME})[ \t]*[:=]"
     rf"|\b(?i:foreach)[ \t]*\(?[ \t]*\$?({NAME})[ \t]+(?i:in)\b|(?m:^)[ \t]*({NAME})[ \t]*=[ \t]*@?{NAME}"
 )
-_ASSIGNED = lazy.pattern(rf"\$?({NAME})[ \t]*=[ \t]*(?=@?({NAME})(?:[ \t]*\(|[ \t]+[\"'$\w\[{{]|[ \t]*$))")
+_ASSIGNED = lazy.pattern(
+    rf"((?i:let)[ \t]+)?\$?({NAME})[ \t]*=[ \t]*(?=@?({NAME})([ \t]*\(|[ \t]+[\"'$\w\[{{]|[ \t]*$))"
+)
 _NAMED = lazy.pattern(rf"({NAME})=(?!=)")
 _WORD = lazy.pattern(r"[^\s()\[\]{}\"'$>,;#]+")
 _BRACES = lazy.pattern(rf"(?<![\w$\\{{])\{{({NAME})(\.[\w.]+)?\}}(?!\}})")
@@ -90,14 +94,14 @@ class MicroDocument(Document):
         self.skip()
         at = self.pos
         assigned = _ASSIGNED.match(self.text, at)
-        if assigned is not None and self._is_verb(assigned[2], assigned.end()):
+        if assigned is not None and self._is_command(assigned):
             self.pos = assigned.end()
             made = self.command(own, start, comments)
             if made.into is None:
-                written = f"{self.text[assigned.end() : self.pos]} > {assigned[1]}"
+                written = f"{self.text[assigned.end() : self.pos]} > {assigned[2]}"
                 super().loose("LTP106", "the result of a command is stored with >", at, self.pos, written)
                 made = Act(
-                    own, made.tool, made.positional, made.named, Into(assigned[1]), made.recovery,
+                    own, made.tool, made.positional, made.named, Into(assigned[2]), made.recovery,
                     is_named=bool(own), span=made.span,
                 )  # fmt: skip
             return self.ended(made, comments)
@@ -127,6 +131,16 @@ class MicroDocument(Document):
         return super().takes(word)
 
     # ------------------------------------------------------------ commands
+
+    def _is_command(self, assigned: re.Match[str]) -> bool:
+        """Whether what is assigned is the result of a command; behind LET it may be an expression."""
+        word, behind = assigned[3], assigned[4]
+        if not self._is_verb(word, assigned.end()):
+            return False
+        if not assigned[1]:
+            return True
+        is_call = behind.endswith("(") and (word in FUNCTIONS or word.lower() not in VERBS)
+        return not is_call and word not in self.bare_names
 
     def _is_verb(self, word: str, at: int) -> bool:
         """Whether a word begins a command: a verb, or the name of a tool with an underscore."""

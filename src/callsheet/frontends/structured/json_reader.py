@@ -62,7 +62,9 @@ from callsheet.ir.tree import (
     Try,
     Use,
     Word,
+    all_statements,
     plan_of_tree,
+    variables_set,
     with_ids,
 )
 from callsheet.ir.types import Basic, Record, Type
@@ -134,6 +136,7 @@ class _Reader:
             self.report.error("DAG024", f"{name} is declared twice", span or root.span)
         for one in repeated_ids(tree):
             self.report.error("DAG024", f"the id {one.id} is used twice", one.span or root.span)
+        self.values.warn_of_dollars(_names_in(tree))
         id_, title, goal = (self.words(fields, name) for name in ("id", "title", "goal"))
         comments = self.comments(fields)
         return plan_of_tree(with_ids(tree), id=id_, title=title, goal=goal, comments=comments), self.lost
@@ -509,6 +512,16 @@ class _Reader:
 
 def _float(number: float | None) -> float | None:
     return None if number is None else float(number)
+
+
+def _names_in(tree: Tree) -> set[str]:
+    """The names of the inputs and variables of a plan, in any of its scopes."""
+    names = {one.name for inputs in (tree.inputs, *(plan.inputs for plan in tree.plans)) for one in inputs}
+    for statement in all_statements(tree):
+        names.update(variables_set(statement))
+        if isinstance(statement, Foreach):
+            names.add(statement.var)
+    return names
 
 
 def _twice(named: list[tuple[str, Span | None]]) -> list[tuple[str, Span | None]]:

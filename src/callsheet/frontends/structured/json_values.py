@@ -6,7 +6,7 @@ keeps its type. A plain `${` is written `\\${`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from callsheet import lazy
@@ -29,6 +29,7 @@ from callsheet.ir.expression import Mapping as Dict
 _OPENING = lazy.pattern(r"(\\*)\$\{")
 _SLASHES = lazy.pattern(r"\\+\Z")
 _EXPRESSION = "="
+_DOLLAR = lazy.pattern(r"\$([A-Za-z_]\w*)")
 
 
 class Values:
@@ -37,11 +38,26 @@ class Values:
     def __init__(self, source: str, report: Report) -> None:
         self._texts = Texts(source, report)
         self._report = report
+        self._dollars: list[tuple[str, Span]] = []
+        """Texts with a `$name` in them, which is literal."""
+
+    def warn_of_dollars(self, names: Collection[str]) -> None:
+        """DAG025 for each text in which a variable with one of these names seems to be meant."""
+        for text, span in self._dollars:
+            found = next((each for each in _DOLLAR.finditer(text) if each[1] in names), None)
+            if found is not None:
+                name = found[1]
+                message = f"{found[0]} is literal here, although there is a variable of that name"
+                whole = f'{{"=": "${name}"}} is its value' if found[0] == text else ""
+                inside = f"in a text it is ${{{name}}}"
+                self._report.warning("DAG025", message, span, ", ".join(filter(None, (whole, inside))))
 
     def value(self, node: Node) -> Expression:
         """The expression that a node stands for."""
         match node:
             case Scalar(value=str(text)):
+                if "$" in text:
+                    self._dollars.append((text, node.span))
                 return self._text(node, text) if "${" in text else Literal(text, node.span)
             case Scalar(value=value, span=span):
                 return Literal(value, span)
