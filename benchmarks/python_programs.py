@@ -85,8 +85,8 @@ def _signature(function: Function) -> Signature:
 
 def _tool(name: str, function: Function) -> ToolPort:
     known = _signature(function)
-    properties = {key: {} for key in known.parameters}
-    schema = {"type": "object", "properties": properties, "required": sorted(known.required)}
+    properties: dict[str, dict[str, Any]] = {key: {} for key in known.parameters}
+    schema: dict[str, Any] = {"type": "object", "properties": properties, "required": sorted(known.required)}
     effect = _EFFECTS.get(getattr(function, "effect", ""), Effect.UNSAFE)
     return ToolPort.of(name, _handler(function), schema, effect=effect, takes_context=True)
 

@@ -78,3 +78,12 @@ def test_name_of_a_comprehension_is_no_tool_where_no_tools_are_known() -> None:
     result = read_python(source)
     assert result.plan is not None
     assert [step.call.tool for step in result.plan.steps if step.call.tool == "READ_FILE"]
+
+
+def test_package_of_stubs_may_have_any_name_and_other_modules_are_refused() -> None:
+    source = "from office_stubs.local import score\nasync def main(n):\n    return await score(n=n)\n"
+    plan = read_python(source).plan
+    assert plan is not None
+    assert [step.call.tool for step in plan.steps] == ["SCORE"]
+    (refused,) = read_python(source.replace("await score(n=n)", "score(n)")).diagnostics
+    assert refused.code == "PYT005"

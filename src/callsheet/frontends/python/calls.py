@@ -495,8 +495,11 @@ def _spelled_out(call: ast.Call) -> ast.Call:
     made = copy.copy(call)
     made.args = []
     for one in call.args:
-        is_literal = isinstance(one, ast.Starred) and isinstance(one.value, (ast.List, ast.Tuple))
-        made.args += one.value.elts if is_literal else [one]  # pyright: ignore[reportAttributeAccessIssue]
+        match one:
+            case ast.Starred(value=ast.List(elts=items) | ast.Tuple(elts=items)):
+                made.args += items
+            case _:
+                made.args.append(one)
     return made
 
 

@@ -197,17 +197,17 @@ class Computation:
         """The variable whose container a statement changes, where no other one has that container."""
         return changes_own(stmt, self.own.get(id(stmt), frozenset()))
 
-    def _touched(self, stmt: ast.stmt) -> set[str]:
-        """The variables whose values a statement changes."""
+    def _touched(self, stmt: ast.stmt, among: frozenset[str]) -> set[str]:
+        """The variables among these whose values a statement changes."""
         own = self._changes_own(stmt)
         if own is not None:
-            return {own} & self.names
-        changed = self.sharing.changed(stmt)
-        return {name for name in self.names if changed and self.sharing.reaches(name, changed)}
+            return {own} & among
+        changed = frozenset(map(find, self.sharing.changed(stmt)))
+        return {name for name in among if self.sharing.reaches(name, changed)} if changed else set()
 
     def _writes(self, stmt: ast.stmt) -> frozenset[str]:
         """The variables that a statement sets or changes."""
-        touched = self._touched(stmt)
+        touched = self._touched(stmt, self.names)
         return frozenset((names_bound(stmt) & self.names) | touched)
 
     def _part(
@@ -393,7 +393,8 @@ class Computation:
         bound = {name for one in body for name in names_bound(one)} & self.names
         reads -= bound - set(before) - set(flow.exposed)  # a local function reads what is set first here
         changed = [node for one in body for node in self.sharing.changed(one)]
-        touched = {name for one in body for name in self._touched(one)} & needed
+        among = frozenset(needed & self.names)
+        touched = {name for one in body for name in self._touched(one, among)}
         outputs = sorted(
             name for name in (bound | touched) & needed if name in (done or set()) or name in before
         )

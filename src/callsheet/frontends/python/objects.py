@@ -122,16 +122,33 @@ def put(node: Node, value: Node) -> None:
 
 def chain(node: Node) -> list[Node]:
     """A node and all that is inside it."""
-    made: list[Node] = []
+    return list(_all_inside(node, frozenset()))
+
+
+def holds(node: Node, wanted: frozenset[Node]) -> bool:
+    """Whether a node is one of these, or has one of them inside it."""
+    return next(reversed(_all_inside(node, wanted))) in wanted
+
+
+def _all_inside(node: Node, wanted: frozenset[Node]) -> dict[Node, None]:
+    """A node and what is inside it, up to the first that is wanted, which is the last."""
+    made: dict[Node, None] = {}
     todo = [node]
     while todo:
-        at = find(todo.pop())
+        at = todo.pop()
+        while at.parent is not None:
+            at = at.parent
         if at in made:
             continue
-        made.append(at)
-        todo += at.fields or ()
-        todo += at.held
-        todo += at.named.values()
+        made[at] = None
+        if at in wanted:
+            return made
+        if at.fields:
+            todo += at.fields
+        if at.held:
+            todo += at.held
+        if at.named:
+            todo += at.named.values()
         if at.content is not None:
             todo.append(at.content)
     return made

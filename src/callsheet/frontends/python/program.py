@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -242,17 +243,33 @@ def read_program(
     """The program of a file, whose `nodes` may be known already. Raises Refused."""
     nodes = list(walk(tree)) if nodes is None else nodes
     name_factories(tree, nodes)
-    made = _Reader(tools, bindings)
+    made = _Reader(tools, bindings, _awaited(nodes))
     for number, one in enumerate(tree.body):
         made.read(one, is_first=number == 0)
     return made.program(tree, nodes)
 
 
+def _awaited(nodes: Sequence[ast.AST]) -> frozenset[str]:
+    """The names that a file calls in something that it awaits, or starts as a task."""
+    found: set[str] = set()
+    for one in nodes:
+        starts = isinstance(one, ast.Call) and (dotted(one.func) or "").endswith(("create_task", "append"))
+        if isinstance(one, ast.Await) or starts:
+            found |= {
+                each.func.id
+                for each in walk(one)
+                if isinstance(each, ast.Call) and isinstance(each.func, ast.Name)
+            }
+    return frozenset(found)
+
+
 class _Reader:
     """Reads the statements of a file's top level."""
 
-    def __init__(self, tools: Mapping[str, Signature] | None, bindings: Mapping[str, Binding]) -> None:
-        self.tools, self.bindings = tools, bindings
+    def __init__(
+        self, tools: Mapping[str, Signature] | None, bindings: Mapping[str, Binding], awaited: frozenset[str]
+    ) -> None:
+        self.tools, self.bindings, self.awaited = tools, bindings, awaited
         self.functions: dict[str, ast.AsyncFunctionDef] = {}
         self.definitions: dict[str, ast.stmt] = {}
         self.imports: dict[str, ast.stmt] = {}
@@ -343,7 +360,7 @@ class _Reader:
                 self.imports[name] = _at(ast.Import([each]), one)
             return
         module = one.module or ""
-        if one.level or module.split(".")[0] in _OWN_PACKAGES:
+        if one.level or module.split(".")[0] in _OWN_PACKAGES or self._is_of_stubs(one):
             for each in one.names:
                 if each.name == "*":
                     raise Refused(
@@ -369,6 +386,13 @@ class _Reader:
             self.modules[name] = f"{module}.{each.name}"
             if module != "__future__":
                 self.imports[name] = _at(ast.ImportFrom(module, [each], 0), one)
+
+    def _is_of_stubs(self, one: ast.ImportFrom) -> bool:
+        """Whether names come from a package of stubs: all are awaited, and Python has no such module."""
+        top = (one.module or "").split(".")[0]
+        if top in sys.stdlib_module_names or top in _WITHOUT:
+            return False
+        return all(each.name in self.awaited and each.asname is None for each in one.names)
 
     def _check_module(self, name: str, node: ast.stmt) -> None:
         if name in PURE_MODULES or any(known.startswith(f"{name}.") for known in PURE_MODULES):

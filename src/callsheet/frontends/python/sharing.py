@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, cast
 
 from callsheet.frontends.python import core
 from callsheet.frontends.python.kinds import FLAT, Kinds
-from callsheet.frontends.python.objects import Node, chain, find, inside, merge, named_part, put
+from callsheet.frontends.python.objects import Node, chain, find, holds, inside, merge, named_part, put
 from callsheet.frontends.python.source import dotted, names_bound, own_nodes, parameters_of, walk
 
 MUTATORS: Final = frozenset(
@@ -149,12 +149,14 @@ class Sharing:
         for frame in reversed(self.frames):
             if name in frame:
                 return frame[name]
-        return self.nodes.setdefault(name, Node())
+        known = self.nodes.get(name)
+        if known is None:
+            known = self.nodes[name] = Node()
+        return known
 
     def reaches(self, name: str, changed: Iterable[Node]) -> bool:
         """Whether a variable sees a change of one of these objects."""
-        own = chain(self.node(name))
-        return any(find(one) in own for one in changed)
+        return holds(self.node(name), frozenset(map(find, changed)))
 
     def is_doubled(self, node: Node) -> bool:
         """Whether one container may hold an object more than once."""

@@ -111,7 +111,9 @@ class _Flow:
                 before = state - self._lost(body)
                 ends = [self.block(body, state)]
                 ends += [self.block(each.body, before - {each.binds}) for each in handlers]
-                after = frozenset.intersection(*ends)
+                after = ends[0]
+                for end in ends[1:]:
+                    after &= end
                 if final is not None:
                     after = self.block(final, before & after)
                 return after
