@@ -224,7 +224,7 @@ async def attack_with_variants(suite: str, count: int, is_verbose: bool) -> dict
     policy = policy_of(suite)
     planned = policy.written_by(UNKNOWN)
     known = {task.id: (task, program_for(task), task.calls(task.world().env)) for task in tasks(suite)}
-    found = dict.fromkeys(("variants", "read", "refused", "asked", "reached", "amounts"), 0)
+    found: dict[str, int] = dict.fromkeys(("variants", "read", "refused", "asked", "reached", "amounts"), 0)
     for variant in variants(suite, [task for task, _, _ in known.values()], count):
         task, program, expected = known[variant.task.id]
         world = task.world(variant.written)

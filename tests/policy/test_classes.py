@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -196,7 +197,7 @@ def test_secret_is_told_nobody_whom_the_plan_names(call: str) -> None:
 )
 def test_a_web_address_is_no_recipient_in_any_spelling(spelling: str) -> None:
     tools = there()
-    schema = {"type": "object", "properties": {"url": {}, "content": {}}}
+    schema: dict[str, Any] = {"type": "object", "properties": {"url": {}, "content": {}}}
     tools.add(Tool(ToolSpec("SEND_PAGE", "send_page", parameters=schema, origin="python:web"), _nothing))
     plan = parse(f'PLAN_START\n{READ}S2: @SEND_PAGE (url="{spelling}", content=$m)\nPLAN_END').require()
     assert not prove(plan, ours(TO_NAMED), tools, Assumptions(can_ask=False)).ok

@@ -112,7 +112,7 @@ async def outcome(folder: Path, text: str, limits: str, *, says: bool | None = N
     return "; ".join([*why, f"{result.status.value} {result.error or result.objection or ''}"])
 
 
-PLANS = {
+PLANS: dict[str, tuple[str, str, str, str, list[str]]] = {
     "three sends": (
         SENDS,
         'S1: @SEND_MAIL (to="a") > $a\nS2: @SEND_MAIL (to="b") > $b\nS3: @SEND_MAIL (to="c") > $c\n',
