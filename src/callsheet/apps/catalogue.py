@@ -18,7 +18,6 @@ from callsheet.apps.setup import Setup
 from callsheet.diagnostics import Diagnostic, Severity
 from callsheet.ir import JSON
 from callsheet.ports.calls import CallContext, ToolFailed
-from callsheet.ports.mcp.declarations import OFFERS
 from callsheet.ports.tools import Registry, Tool
 
 if TYPE_CHECKING:
@@ -52,6 +51,8 @@ class Catalogue:
         for server in self.lock.servers.values():
             self.take_in(registry, server, calls=calls)
         if self.lock.servers:
+            from callsheet.ports.mcp.declarations import OFFERS  # noqa: PLC0415 - only with servers
+
             for spec in OFFERS.values():
                 take_in(registry, Tool(spec, _not_open), f"SERVERS__{spec.name}")
         return registry
