@@ -19,6 +19,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from callsheet.api.distillation import Distillation, distil_transcript
@@ -235,13 +236,17 @@ async def ended(made: Distillation, inputs: dict[str, Any], office: Office) -> b
         async def handler(args: dict[str, Any], context: Any) -> Any:
             return office.call(name, {key: args[key] for key in FIELDS[name]})
 
-        schema = {"type": "object", "properties": {key: {} for key in FIELDS[name]}}
+        schema: dict[str, Any] = {"type": "object", "properties": {key: {} for key in FIELDS[name]}}
         effect = "read" if name in READS else "unsafe"
         return Tool.of(name, handler, schema, effect=effect, takes_context=True)
 
     plan = Plan.parse(made.plan.text, name="the plan", syntax="python")
     result = await arun(plan, inputs, tools=[tool(name) for name in FIELDS])
     return result.error is None
+
+
+def _made(office: Office, tool: str, **args: Any) -> Any:
+    return office.call(tool, args)
 
 
 async def outcomes() -> list[tuple[str, str, str]]:
@@ -260,7 +265,7 @@ async def outcomes() -> list[tuple[str, str, str]]:
                 Office(900 + variant),
                 Office(900 + variant),
             )
-            task.agent(lambda tool, **args: wanted.call(tool, args), now)  # noqa: B023 - called at once
+            task.agent(partial(_made, wanted), now)
             if inputs is None or not await ended(made, inputs, office):
                 outcome = "stopped"
             else:

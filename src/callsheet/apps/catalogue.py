@@ -51,7 +51,7 @@ class Catalogue:
         for server in self.lock.servers.values():
             self.take_in(registry, server, calls=calls)
         if self.lock.servers:
-            from callsheet.ports.mcp.declarations import OFFERS  # noqa: PLC0415 - only with a lock file
+            from callsheet.ports.mcp.declarations import OFFERS  # noqa: PLC0415 - only with servers
 
             for spec in OFFERS.values():
                 take_in(registry, Tool(spec, _not_open), f"SERVERS__{spec.name}")

@@ -212,8 +212,9 @@ def _value(value: Mapping[str, Any]) -> JSON:
 
 def _read_span(span: Mapping[str, Any], call_id: str, reading: _Reading) -> None:
     attributes = cast("dict[str, JSON]", span["attributes"])
-    given = next((attributes[key] for key in _ARGUMENTS if key in attributes), {})
+    given: JSON = next((attributes[key] for key in _ARGUMENTS if key in attributes), "")
     _ask(reading, call_id, attributes[_NAME], given)
     result = next((attributes[key] for key in _RESULT if key in attributes), None)
-    if result is not None and (span.get("status") or {}).get("code") not in (2, "STATUS_CODE_ERROR"):
+    status: dict[str, Any] = span.get("status") or {}
+    if result is not None and status.get("code") not in (2, "STATUS_CODE_ERROR"):
         _answer(reading, call_id, result)
