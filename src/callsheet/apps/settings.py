@@ -48,6 +48,57 @@ class SecretSettings:
         return Shapes(self.more) if self.patterns else None
 
 
+_UNITS = {"kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetentionSettings:
+    """The table `[retention]`: how long `callsheet serve` keeps runs that have ended; by default for ever.
+
+    `done`, `failed` (and refused) and `cancelled` are ages such as `30d`, after which the large values of a
+    run are deleted, and after twice that time the run. `most` is the size of the journal, such as `20GB`,
+    above which the oldest runs that have ended are deleted. Raises ValueError for another text.
+    """
+
+    done: str | None = None
+    failed: str | None = None
+    cancelled: str | None = None
+    most: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.is_set:
+            _ = self.ages, self.most_bytes
+
+    @property
+    def is_set(self) -> bool:
+        """Whether anything is ever deleted."""
+        return any((self.done, self.failed, self.cancelled, self.most))
+
+    @property
+    def ages(self) -> tuple[float | None, float | None, float | None]:
+        """The seconds for which runs that are done, failed and cancelled are kept; None for ever."""
+        from callsheet.store.run_filter import seconds_of_age  # noqa: PLC0415 - brings sqlite3
+
+        done, failed, cancelled = (
+            seconds_of_age(age or "never") for age in (self.done, self.failed, self.cancelled)
+        )
+        return done, failed, cancelled
+
+    @property
+    def most_bytes(self) -> int | None:
+        """The size of the journal above which runs are deleted.
+
+        >>> RetentionSettings(most="1.5 MB").most_bytes
+        1500000
+        """
+        if self.most is None:
+            return None
+        number, unit = self.most.strip()[:-2].strip(), self.most.strip()[-2:]
+        if unit not in _UNITS or not number.replace(".", "", 1).isdecimal():
+            raise ValueError(f"{self.most[:60]!r} is not a size; write 500MB or 20GB")
+        return int(float(number) * _UNITS[unit])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """The tables `[secrets]`, `[fetch]`, `[search]`, `[execution]`, `[model]`, `[otel]`, `[temporal]` …
@@ -81,6 +132,7 @@ class Settings:
     model: ModelSettings = field(default_factory=ModelSettings)
     otel: OtelSettings = field(default_factory=OtelSettings)
     temporal: TemporalSettings = field(default_factory=TemporalSettings)
+    retention: RetentionSettings = field(default_factory=RetentionSettings)
     limits: Limits = field(default_factory=Limits)
     """The limits of runs whose command sets none."""
 
@@ -101,7 +153,7 @@ class Settings:
     def to_json(self) -> dict[str, Any]:
         """The settings as JSON data for `read_settings`; without limits, which a run stores itself."""
         tables = asdict(self)
-        del tables["limits"], tables["temporal"], tables["store"]
+        del tables["limits"], tables["temporal"], tables["store"], tables["retention"]
         if not self.otel.url:
             del tables["otel"]
         return cast("dict[str, Any]", _tuples_as_lists(tables))

@@ -94,6 +94,24 @@ def due_now(
     return Due(tuple(values), tuple(runs))
 
 
+def used_bytes(parts: Parts) -> int:
+    """The size of a journal: its database without free pages, and the files of its large values."""
+    ((pages,),) = parts.reader.select("PRAGMA page_count")
+    ((unused,),) = parts.reader.select("PRAGMA freelist_count")
+    ((size,),) = parts.reader.select("PRAGMA page_size")
+    values = "SELECT COALESCE(sum(size), 0) FROM blobs WHERE data IS NULL AND codec != ?"
+    ((beside,),) = parts.reader.select(values, (DROPPED,))
+    return (pages - unused) * size + beside
+
+
+def ended_runs(parts: Parts) -> tuple[RunInfo, ...]:
+    """The runs that have ended, oldest first, without those that other runs or a process need."""
+    infos = parts.reader.runs.newest()
+    parents = {info.parent_run for info in infos if info.forked_at is None}
+    found = (info for info in reversed(infos) if info.status.is_final and info.run_id not in parents)
+    return tuple(info for info in found if not is_owned(parts.place, info.run_id))
+
+
 def prune(parts: Parts, due: Due, *, dry_run: bool = False) -> Pruned:
     """Delete what is due, and plans and large values that nothing refers to; `dry_run` only counts.
 

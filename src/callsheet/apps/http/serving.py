@@ -29,6 +29,7 @@ from callsheet.apps.head_timeout import HeadTimeoutProtocol
 from callsheet.apps.hosting import Host
 from callsheet.apps.hosting.left_runs import MAX_ATTEMPTS, LeftRuns
 from callsheet.apps.hosting.run_queue import Capacity
+from callsheet.apps.hosting.upkeep import keep_on
 from callsheet.apps.http.app import make_app
 from callsheet.apps.http.clients import Network, Rate, Rates
 from callsheet.apps.http.guard import SECURITY
@@ -241,9 +242,13 @@ async def serve(
                 _report_left(await host.revive(), say)
             url = _url(options.address, port)
             server.on_started = lambda: on_ready(Serving(url, code, server, host.masker))
+            rules = setup.settings.retention
+            upkeep = asyncio.create_task(keep_on(host, rules, say)) if rules.is_set else None
             try:
                 await server.serve(sockets=[listener])
             finally:
+                if upkeep is not None:
+                    upkeep.cancel()
                 await host.close(options.drain)
 
 
