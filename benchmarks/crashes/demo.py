@@ -1,9 +1,8 @@
 """The demonstration on real MCP servers as a subject: its one write is the row in `decisions`.
 
-Its oracle: if nothing was skipped, the answer and the variables are those of the uninterrupted run. If the
-row existed and the call was therefore skipped, `$held` is null, and the plan must take the path without it
-(S12 answers instead of S11) with everything else the same. In both cases the table has one row, and
-`report.md` the content that it has without a crash.
+Its oracle: the answer and the variables are those of the uninterrupted run, also if the row existed and the
+call was therefore skipped, since the plan reads the table afterwards. The table has one row, and `report.md`
+the content that it has without a crash.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from copy import deepcopy
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -20,7 +18,6 @@ from crashes.oracle import Call, History
 from crashes.subject import RUN_ID, Answer
 
 _ROW = "v2.0 is held: a crash is open"
-_WITHOUT_HELD = "v2.0 can be released, see report.md."
 
 
 class Demo:
@@ -62,24 +59,20 @@ class Demo:
 
     def happened(self, call: Call) -> bool:
         """Whether the row is there; the plan has no other write that is not safe to repeat."""
-        assert (call.step, call.tool) == ("S7", "WRITE_QUERY"), call
+        assert (call.step, call.tool) == ("S6", "WRITE_QUERY"), call
         return bool(self._rows())
 
     def times(self) -> Mapping[str, int]:
         """The number of rows of the one write; other calls leave no trace."""
-        return {"S7.0.1": len(self._rows())}
+        return {"S6.1": len(self._rows())}
 
     def expected(self, reference: Answer, history: History) -> Answer:
-        """As in the reference, or without `$held` if the write was skipped."""
-        answer = deepcopy(reference)
-        if history.skipped:
-            answer["variables"]["held"] = None
-            answer["response"] = _WITHOUT_HELD
-        return answer
+        """As in the reference, whatever was skipped."""
+        return reference
 
     def world_problems(self, history: History) -> list[str]:
         """Contradictions between the table, the report and the journal."""
-        rows, made = self._rows(), {key for key in history.intents if key.startswith("S7.")}
+        rows, made = self._rows(), {key for key in history.intents if key.startswith("S6.")}
         is_known = history.has_ended or bool(made & history.finished)
         found: list[str] = []
         if len(rows) > 1 or set(rows) - {_ROW} or (is_known and not rows):

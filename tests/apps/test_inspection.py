@@ -64,7 +64,12 @@ def test_runs_are_listed_newest_first(machine):
     newest = machine.shell("runs", prefix=elsewhere).stdout.splitlines()[0]
     begun = datetime.datetime.fromisoformat(rows[0]["created"]).astimezone(datetime.UTC)
     when = [f"{begun:%Y-%m-%d}", f"{begun:%H:%M:%S}", "UTC"]
-    assert newest.split() == ["r2", *rows[0]["outcome"].split("_"), *when, "plan.ltp"]
+    assert newest.split() == [
+        "r2",
+        *rows[0]["outcome"].split("_"),
+        *when,
+        *["plan.ltp", "·", "failed", "at", "S3"],
+    ]
 
 
 def test_blame_and_debug_print_where_a_tool_raised(machine):

@@ -69,9 +69,9 @@ def counts(report):
         (("fmt", "--check", "p.ltp"), 62, 20),
         (("graph", "p.ltp"), 66, 20),
         (("check", "p.ltp", "--tools", "tools.py"), 156, 22),
-        (("runs",), 114, 6),
+        (("runs",), 115, 6),
         (("show", "last"), 190, 8),
-        (("run", "p.ltp", "--tools", "tools.py", "--progress", "none"), 249, 32),
+        (("run", "p.ltp", "--tools", "tools.py", "--progress", "none"), 250, 32),
     ],
     ids=["fmt", "graph", "check", "runs", "show", "run"],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 
 from callsheet.ir import Effect
 from callsheet.machine import Cut
-from callsheet.ports.builtin import BuiltinSettings, ExecutionSettings, builtin_tools, host
+from callsheet.ports.builtin import BuiltinSettings, ExecutionSettings, builtin_tools
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.tools import Registry
 
@@ -117,6 +118,7 @@ async def test_host_files_are_read_and_listed(tmp_path):
 
 
 async def test_long_folder_listing_is_truncated_with_row_and_remark(tmp_path, monkeypatch):
+    host = import_module("callsheet.ports.builtin.host")
     monkeypatch.setattr(host, "_MAX_ENTRIES", 2)
     for name in "abc":
         (tmp_path / name).touch()

@@ -152,14 +152,14 @@ async def test_huge_answer_ends_run_at_limit_with_intact_journal(changeling, tmp
         assert opened.verify("run") is None
 
 
-async def test_server_requests_for_model_person_or_folders_are_refused(changeling, tmp_path):
+async def test_server_reaches_no_model_and_no_folder_and_person_sees_which_server_asks(changeling, tmp_path):
     changeling.declare(look(), changeling.state["tools"][1])
     changeling.answer(look="asks")
     asked: list[Any] = []
     runtime = Runtime(mcp=[changeling.config()], data=tmp_path, model=asked.append, on_approval=asked.append)
     result = await runtime.run('S1: @LOOK (thing="x") > $a')
     assert result.variables["a"] == "refused refused refused"
-    assert asked == []
+    assert [ask.prompt for ask in asked] == ["the server hall asks: Your password?"]
 
 
 @pytest.mark.parametrize("name", ["changeling", "another"])

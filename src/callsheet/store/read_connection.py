@@ -105,7 +105,7 @@ class ReadConnection:
                 if self._is_closed:
                     raise closed(self._place.database) from None
                 raise
-            except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # of a table's or column's name
+            except (sqlite3.DatabaseError, UnicodeError) as error:  # of a name in the schema, or a value
                 if is_of_the_disk(error):
                     raise unusable(self._place.database, error) from error
                 raise damaged(f"{self._place.database} cannot be read: {error}") from error

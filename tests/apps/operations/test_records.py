@@ -15,7 +15,6 @@ from callsheet.apps.operations.runs import (
     OutcomeResult,
     RunDetailsResult,
     RunRow,
-    found_runs,
     outcome_json,
     run_details,
     run_details_json,
@@ -23,6 +22,7 @@ from callsheet.apps.operations.runs import (
 )
 from callsheet.apps.operations.schema import schema_of
 from callsheet.store.library import Param, PlanLibrary
+from callsheet.store.listing import found_runs
 from json_forms import holds
 
 GOOD = 'S1: @CALC ("$n * 2") > $twice\nS2: @RESPOND ($twice)'
