@@ -87,3 +87,14 @@ def test_fields_of_tuples_name_types_that_are_imported() -> None:
             and ast.unparse(field.annotation).partition("[")[0] in only_typed
         ]
     assert found == []
+
+
+def test_nothing_is_imported_for_type_checkers_alone_and_otherwise_made() -> None:
+    """To mypyc, `else` after `if TYPE_CHECKING` is unreachable: the module could not be imported."""
+    found = [
+        f"{name}:{node.lineno}"
+        for name in wheel.compiled()
+        for node in ast.walk(ast.parse((wheel.PACKAGE / f"{name}.py").read_text()))
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING" and node.orelse
+    ]
+    assert found == []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from callsheet.lazy import deferred
 from callsheet.machine.agents.actions import CallOutcome
 from callsheet.machine.agents.talk import QUESTION, InnerCall, Talk
 from callsheet.machine.calls import deliver_again, emit, give_back, launch, may_retry, retry
@@ -40,12 +39,9 @@ from callsheet.machine.usage import SIZED
 from callsheet.policy.calls import Rule
 
 if TYPE_CHECKING:
-    from callsheet.machine.agents import turns
     from callsheet.machine.agents.turns import Ended
     from callsheet.machine.monitor.monitor import Monitor
     from callsheet.machine.tree.activations import Activation
-else:
-    turns = deferred("callsheet.machine.agents.turns")
 
 
 def succeeded(run: Run, event: Succeeded, out: list[Command]) -> None:
@@ -178,6 +174,8 @@ def failed(run: Run, event: Failed, out: list[Command]) -> None:
             if run.monitor is not None:
                 run.monitor.failed(attempt)
             outcome = CallOutcome.LOST if event.unsettled else CallOutcome.FAILED
+            from callsheet.machine.agents import turns  # noqa: PLC0415 - only plans with agents
+
             _continue_talk(run, attempt.talk, turns.observed(run, attempt, event.error, outcome, out), out)
             return
         attempt = attempt.talk  # a failed question is retried as the step says, from this turn on
@@ -207,6 +205,8 @@ def fail(
     if run.monitor is not None:
         run.monitor.failed(attempt)
     if isinstance(attempt, InnerCall) and attempt.place != QUESTION:
+        from callsheet.machine.agents import turns  # noqa: PLC0415 - only plans with agents
+
         _continue_talk(run, attempt.talk, turns.observed(run, attempt, error, outcome, out), out)
         return
     frame, code = attempt.frame, attempt.code
@@ -231,6 +231,8 @@ def _inner_succeeded(run: Run, event: Succeeded, out: list[Command]) -> None:
         run.budget.measure(event.value)
     note_beside(run, call, event)
     if call.place == QUESTION:
+        from callsheet.machine.agents import turns  # noqa: PLC0415 - only plans with agents
+
         ended = turns.take_answer(run, call.talk, event.value, out)
         if event.review and isinstance(ended, turns.Solved):
             _hold_for_review(run, call.talk, HeldResult(ended.value, event.review), out)
@@ -245,11 +247,15 @@ def _inner_succeeded(run: Run, event: Succeeded, out: list[Command]) -> None:
                 if not call.talk.allowed.is_session:
                     raise
                 value, outcome = refused.refusal.explain(), CallOutcome.REFUSED
+        from callsheet.machine.agents import turns  # noqa: PLC0415 - only plans with agents
+
         _continue_talk(run, call.talk, turns.observed(run, call, value, outcome, out), out)
 
 
 def _continue_talk(run: Run, talk: Talk, ended: Ended | None, out: list[Command]) -> None:
     """If a talk has ended, settle its step with the value, or fail it."""
+    from callsheet.machine.agents import turns  # noqa: PLC0415 - only plans with agents
+
     if isinstance(ended, turns.Solved):
         if run.monitor is not None:
             run.monitor.record_outcome(talk)

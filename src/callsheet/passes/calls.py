@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from callsheet.diagnostics import Severity, Span
 from callsheet.ir import (
@@ -21,7 +20,6 @@ from callsheet.ir import (
     word_of,
 )
 from callsheet.ir.expr import refs_of
-from callsheet.lazy import deferred
 from callsheet.passes.finding import (
     OPERATIONS,
     Finding,
@@ -32,11 +30,6 @@ from callsheet.passes.finding import (
     ToolSignature,
 )
 from callsheet.passes.schema import Fit, Misfit, Wrong, is_judged, literal_json, may_take, misfits, wanted
-
-if TYPE_CHECKING:
-    from callsheet.policy import paths
-else:
-    paths = deferred("callsheet.policy.paths")
 
 _SCALAR_CASTS = frozenset({Cast.INT, Cast.FLOAT, Cast.BOOL})
 LIST = "a list"
@@ -432,6 +425,8 @@ def file_findings(number: int, call: Call) -> Iterator[Finding]:
 
 def _outside(path: str) -> str | None:
     """Why a path is not one of the workspace; None for one that is."""
+    from callsheet.policy import paths  # noqa: PLC0415 - only plans with file tools
+
     try:
         paths.workspace_path(path)
     except paths.PathRefused as error:
