@@ -227,6 +227,18 @@ def test_journal_of_earlier_version_is_listed_as_if_written_today(
     assert ("indexed" in kept) is not is_readable_only
 
 
+def test_run_of_earlier_version_that_is_resumed_before_any_list_is_found(made: Path) -> None:
+    without_index(made)
+    with Journal.open(made) as journal:
+        _do(journal, "asks", "answer")
+        _do(journal, "doubtful", "decide")
+        team = RunFilter(tags=("team=a",), text="goal of asks")
+        assert [info.run_id for info, _ in listed_runs(journal, RunQuery(wanted=team))] == ["asks"]
+        assert {info.run_id for info, _ in listed_runs(journal, RunQuery(wanted=RunFilter(text="goal")))} == {
+            info.run_id for info in journal.runs()
+        }
+
+
 def test_imported_runs_are_found(made: Path, tmp_path: Path) -> None:
     with Journal.open(made) as journal:
         before = {info.run_id: (info.tags, info.failed_step, info.waits_for) for info in journal.runs()}
