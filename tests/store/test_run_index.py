@@ -42,7 +42,7 @@ from callsheet.store.listing import (
     shown_outcome,
 )
 from callsheet.store.run_filter import RunFilter, RunSort
-from callsheet.store.run_index import check_tags, tags_in
+from callsheet.store.run_index import check_tags, facts_of_end, tags_in
 from callsheet.store.runs import RunInfo, Unlisted
 
 LINES = (
@@ -237,6 +237,40 @@ def test_run_of_earlier_version_that_is_resumed_before_any_list_is_found(made: P
         assert {info.run_id for info, _ in listed_runs(journal, RunQuery(wanted=RunFilter(text="goal")))} == {
             info.run_id for info in journal.runs()
         }
+
+
+def test_journal_that_cannot_be_written_for_a_while_is_read_on_afterwards(made: Path) -> None:
+    with Journal.open(made, Durability.OFF) as journal:
+        journal.parts.ledger.maintain(lambda cursor: cursor.execute("UPDATE runs SET indexed = NULL"))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(os, "access", lambda *_: False)
+            everything = listed_runs(journal, RunQuery(wanted=RunFilter(tags=("env",))))
+            assert {info.run_id for info, _ in everything} == {"good", "bad"}
+        _start(journal, "later", [LINES[0]], {"env": "prod"})
+        later = listed_runs(journal, RunQuery(wanted=RunFilter(tags=("env=prod",))))
+        assert [info.run_id for info, _ in later] == ["later", "good"]
+        assert journal.find_run("later").events
+
+
+@pytest.mark.parametrize("change", ['"usage": 1', '"usage": {"input_tokens": 1e999}', '"failed_steps": 5'])
+def test_run_whose_end_makes_no_sense_is_listed(path: Path, change: str) -> None:
+    with Journal.open(path) as journal:
+        _start(journal, "odd", [LINES[0]], {})
+        number = journal.parts.reader.runs.base_of("odd")
+        body = f'{{"status": "failed", {change}}}'.encode()
+
+        def damage(cursor: sqlite3.Cursor) -> None:
+            cursor.execute("UPDATE events SET body = ? WHERE type = 'end' AND id > ?", (body, number))
+            cursor.execute("UPDATE runs SET indexed = NULL")
+
+        journal.parts.ledger.maintain(damage)
+        assert [info.run_id for info, _ in listed_runs(journal, RunQuery())] == ["odd"]
+
+
+@pytest.mark.parametrize("tokens", [3, 2**70])
+def test_any_number_of_tokens_can_be_recorded(tokens: int) -> None:
+    end = {"status": "done", "usage": {"input_tokens": tokens, "output_tokens": 0}}
+    assert facts_of_end(end, 1.0).tokens == min(tokens, 2**63 - 1)
 
 
 def test_imported_runs_are_found(made: Path, tmp_path: Path) -> None:
