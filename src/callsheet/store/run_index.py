@@ -155,4 +155,6 @@ def facts_of_rest(folded: Folded) -> RunFacts:
     more = len(waits) - _MOST_WAITS
     text = ", ".join(waits[:_MOST_WAITS]) + (f" and {more} more" if more > 0 else "")
     cost = usage.to_json()["cost"]  # null where nothing is known of it
-    return NO_FACTS._replace(waits_for=sayable(text) or None, cost=cost, tokens=min(usage.tokens, _MOST_TOKENS))
+    return NO_FACTS._replace(
+        waits_for=sayable(text) or None, cost=cost, tokens=min(usage.tokens, _MOST_TOKENS)
+    )
