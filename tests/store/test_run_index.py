@@ -267,6 +267,18 @@ def test_run_whose_end_makes_no_sense_is_listed(path: Path, change: str) -> None
         assert [info.run_id for info, _ in listed_runs(journal, RunQuery())] == ["odd"]
 
 
+def test_run_whose_plan_this_version_cannot_read_is_listed(made: Path) -> None:
+    without_index(made, "goal", "name")
+    with closing(sqlite3.connect(made)) as connection:
+        plan = connection.execute("SELECT plan_hash FROM runs WHERE run_id = 'bad'").fetchone()
+        connection.execute("UPDATE plans SET body = '{\"steps\": 1}' WHERE plan_hash = ?", plan)
+        connection.commit()
+    with Journal.open(made) as journal:
+        told = {info.run_id: info.name for info, _ in listed_runs(journal, RunQuery())}
+        assert told["good"] == "Goal of good"
+        assert told["bad"] == f"plan {plan[0][:12]}"
+
+
 @pytest.mark.parametrize("tokens", [3, 2**70])
 def test_any_number_of_tokens_can_be_recorded(tokens: int) -> None:
     end = {"status": "done", "usage": {"input_tokens": tokens, "output_tokens": 0}}

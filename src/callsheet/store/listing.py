@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
+from callsheet.diagnostics import CallsheetError
 from callsheet.machine import Outcome
 from callsheet.store.errors import JournalError
 from callsheet.store.journal import Journal
@@ -142,7 +143,7 @@ def run_names(journal: Journal, run: RunInfo) -> RunNames:
     """The name of a run and the goal of its plan; the hash of the plan stands for what cannot be read."""
     try:
         return journal.names(run)
-    except JournalError:  # `show` reports the error
+    except CallsheetError:  # `show` reports the error
         return RunNames(f"plan {run.plan_hash[:12]}", None)
 
 
@@ -220,7 +221,7 @@ _MALFORMED = (AttributeError, KeyError, TypeError, ValueError, OverflowError)
 def index_of(journal: Journal, run: Unlisted) -> tuple[RunNames, RunFacts]:
     """What the index says of a run, as a fold of its events gives it."""
     names, facts = RunNames(run.name or f"plan {run.plan_hash[:12]}", None), NO_FACTS
-    with suppress(JournalError, *_MALFORMED):
+    with suppress(CallsheetError, *_MALFORMED):
         start = next(iter(journal.events(run.run_id, lenient=True)), None)
         plan = journal.plan_of(run.plan_hash)
         names = names_of(plan, None if start is None else start.body, run.plan_hash)
