@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 import sqlite3
 import tempfile
@@ -269,14 +270,19 @@ def test_run_whose_end_makes_no_sense_is_listed(path: Path, change: str) -> None
 
 def test_run_whose_plan_this_version_cannot_read_is_listed(made: Path) -> None:
     without_index(made, "goal", "name")
+    body = b'{"steps":1}'
+    name = hashlib.sha256(body).hexdigest()
     with closing(sqlite3.connect(made)) as connection:
-        plan = connection.execute("SELECT plan_hash FROM runs WHERE run_id = 'bad'").fetchone()
-        connection.execute("UPDATE plans SET body = '{\"steps\": 1}' WHERE plan_hash = ?", plan)
+        old = connection.execute("SELECT plan_hash FROM runs WHERE run_id = 'bad'").fetchone()
+        connection.execute("UPDATE plans SET body = ?, plan_hash = ? WHERE plan_hash = ?", (body, name, *old))
+        connection.execute("UPDATE runs SET plan_hash = ? WHERE plan_hash = ?", (name, *old))
         connection.commit()
     with Journal.open(made) as journal:
+        with pytest.raises(CallsheetError, match="CFG001"):
+            journal.plan_of(name)
         told = {info.run_id: info.name for info, _ in listed_runs(journal, RunQuery())}
         assert told["good"] == "Goal of good"
-        assert told["bad"] == f"plan {plan[0][:12]}"
+        assert told["bad"] == f"plan {name[:12]}"
 
 
 @pytest.mark.parametrize("tokens", [3, 2**70])
