@@ -90,7 +90,16 @@ def import_runs(file: Path, journal: Path | None, as_json: bool) -> int:
 
 
 @click.command("backup")
-@_out
+@click.option(
+    "-o",
+    "--out",
+    "--output",
+    "out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    required=True,
+    help="The file to write; one that is there is replaced.",
+)
 @click.option("--without-keys", is_flag=True, help="Leave out the keys that open the secrets in the journal.")
 @journals.journal_path
 @options.as_json
@@ -107,6 +116,8 @@ def backup(out: Path, without_keys: bool, journal: Path | None, as_json: bool) -
     from callsheet.store.backup import back_up  # noqa: PLC0415 - imports the store
     from callsheet.store.journal_paths import default_journal_path  # noqa: PLC0415 - as above
 
+    if str(out) == "-":
+        raise click.BadParameter("a backup is written to a file", param_hint="'--output'")
     done = back_up(journal or default_journal_path(), out, with_keys=not without_keys)
     keys = "with the keys of its secrets" if done.has_keys else "without keys"
     _report(
