@@ -307,11 +307,24 @@ def test_imported_runs_are_found(made: Path, tmp_path: Path) -> None:
         assert found_runs(other, "failed", None)
 
 
-def test_tag_with_a_secret_is_refused(path: Path) -> None:
-    start = {"inputs": {}, "launch": {"tags": {"owner": "sup3r-secret-word"}}}
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("owner", "sup3r-secret-word"),
+        ("sup3r-secret-word", "x"),
+        ("key", f"AKIA{'Q7' * 8}"),
+        ("password", "hunter2-hunter2"),
+    ],
+)
+def test_tag_with_a_secret_is_refused(path: Path, name: str, text: str) -> None:
+    start = {"inputs": {}, "launch": {"tags": {name: text}}}
     known = Known.of(["sup3r-secret-word"], DECLARED)
-    with Journal.open(path) as journal, pytest.raises(JournalError, match="SEC003"):
-        journal.create_run("r", plan_of("S1: @RESPOND (1)"), "", start, known=known)
+    with Journal.open(path) as journal:
+        with pytest.raises(JournalError, match="SEC003") as told:
+            journal.create_run("r", plan_of("S1: @RESPOND (1)"), "", start, known=known)
+        assert "sup3r-secret-word" not in str(told.value)
+        fine = {"inputs": {}, "launch": {"tags": {"commit": "3bf26790" * 5, "env": "prod"}}}
+        journal.create_run("r2", plan_of("S1: @RESPOND (1)"), "", fine, known=known).close()
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ that were written otherwise: by an earlier version, by an import, by a fork.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from callsheet.ir import Plan
@@ -16,6 +16,7 @@ from callsheet.store.errors import JournalError
 from callsheet.store.pending import NO_FACTS, RunFacts, sayable
 
 if TYPE_CHECKING:
+    from callsheet.sealing.masking import Finder
     from callsheet.store.folded import Folded
 
 TAGS = "tags"
@@ -116,12 +117,17 @@ def check_tags(tags: Iterable[tuple[str, object]]) -> dict[str, str]:
     return checked
 
 
-def no_secret_in(tags: str | None, knows_in: Callable[[str], bool]) -> None:
+def no_secret_in(lines: str | None, finder: Finder) -> None:
     """Raise JournalError (SEC003) for tags with a secret: lists show them as they are."""
-    if tags is not None and knows_in(tags):
-        raise JournalError(
-            "SEC003", "a tag of the run contains a secret; tags are not encrypted", "name another tag"
-        )
+    if lines is None:
+        return
+    for name, text in tags_in(lines).items():
+        if finder.whole(name, text) is not None or finder.spans(f"{name}={text}"):
+            raise JournalError(
+                "SEC003",
+                "a tag of the run contains a secret; tags are not encrypted",
+                "leave it out: give secrets as inputs",
+            )
 
 
 def facts_of_end(body: Mapping[str, Any], ts: float) -> RunFacts:
