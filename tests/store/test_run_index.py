@@ -200,6 +200,22 @@ def test_filters_counts_and_pages_agree_with_a_look_at_every_run(made: Path) -> 
         agree()
 
 
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        RunFilter(**{name: text})
+        for name in ("text", "name", "goal", "plan", "failed_step", "waits_for")
+        for text in ("%", "__", "' OR 1=1 --", "\udcff")
+    ]
+    + [RunFilter(tags=("%",)), RunFilter(tags=("\udcff",)), RunFilter(least_tokens=10**30)],
+    ids=str,
+)
+def test_odd_conditions_find_nothing(made: Path, wanted: RunFilter) -> None:
+    with Journal.open_to_read(made) as journal:
+        assert [info.run_id for info, _ in listed_runs(journal, RunQuery(wanted=wanted))] == []
+        assert run_counts(journal, wanted) == {}
+
+
 def test_lists_are_sorted_by_what_was_asked_for(made: Path) -> None:
     with Journal.open_to_read(made) as journal:
         by_time = [info.created for info, _ in listed_runs(journal, RunQuery())]
