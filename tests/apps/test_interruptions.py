@@ -10,12 +10,15 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+import click
 import pytest
 from rich.console import Console
 
+from callsheet.apps.cli.main import main
 from callsheet.apps.cli.progress.live import Heading, LiveDisplay
 from callsheet.apps.cli.progress.progress import Progress
 from callsheet.frontends.ltp import parse
@@ -228,6 +231,7 @@ def test_closed_output_pipe_is_no_error(machine, line):
 # ---------------------------------------------------------------- journals that disappear
 
 REMOVER = """
+from collections.abc import Iterator
 from pathlib import Path
 from callsheet.ports.python_tools import tool
 
@@ -275,8 +279,44 @@ def test_reading_creates_no_journal(machine):
     assert "JRN008" in machine("runs", "--journal", "other").stderr
 
 
+BEGINS_ONE = {"call", "chat", "demo", "gate", "labels set", "mcp", "plan run", "run", "runs import"}
+BEGINS_ONE |= {"runs restore", "schedule run", "serve"}
+"""The commands that begin a journal where there is none."""
+NEEDS = {"policy propose": ("--from", "journal"), "fork": ("--at", "1")}
+NEEDS |= {"rerun": ("--from", "S1"), "search": ("text",)}
+
+
+def _commands_with_journal(group: click.Group, *before: str) -> Iterator[tuple[str, click.Command]]:
+    for name in group.list_commands(click.Context(group)):
+        command = group.get_command(click.Context(group), name)
+        assert command is not None
+        if any("--journal" in each.opts for each in command.params):
+            yield " ".join((*before, name)), command
+        if isinstance(command, click.Group):
+            yield from _commands_with_journal(command, *before, name)
+
+
+def test_commands_that_only_read_or_change_runs_create_no_journal(machine):
+    machine.write("note.txt", "x")
+    known = dict(_commands_with_journal(main))
+    assert known.keys() >= BEGINS_ONE
+    for name in known.keys() - BEGINS_ONE:
+        takes = [each for each in known[name].params if isinstance(each, click.Argument) and each.required]
+        line = ["note.txt" if each.name == "place" else "1" for each in takes]
+        if any("--output" in each.opts for each in known[name].params):
+            line += ["--output", "out"]
+        if name in {"runs cancel", "runs rerun", "runs delete"}:
+            line += ["--status", "failed", "--yes"]
+        result = machine(*name.split(), *line, *NEEDS.get(name, ()), "--journal", "absent/j.db", stdin="")
+        assert not (machine.folder / "absent").exists(), name
+        assert not machine.journal.exists(), name
+        assert isinstance(result.exception, SystemExit | None), name
+        assert "CFG010" not in result.stderr, f"{name} was not tried: {result.stderr}"
+
+
 LOOK = """
 import os, sys
+from collections.abc import Iterator
 from pathlib import Path
 from callsheet.store import Journal
 if os.getuid() == 0:

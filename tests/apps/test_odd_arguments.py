@@ -93,6 +93,19 @@ def test_pipe_or_device_is_no_journal_and_is_unchanged(machine, command):
     assert pipe.is_fifo()
 
 
+@pytest.mark.parametrize("command", ["export", "salvage", "backup"])
+def test_journal_is_not_replaced_by_its_own_export(machine, command):
+    machine.write("p.ltp", PLAN)
+    machine("run", "p.ltp")
+    before = machine.journal.read_bytes()
+    (machine.folder / "link").symlink_to(machine.journal)
+
+    for out in (str(machine.journal), "link"):
+        assert machine("runs", command, "-o", out).exit_code in (1, 2)
+    assert machine.journal.read_bytes() == before
+    assert machine("runs", "backup", "-o", "-").exit_code == Exit.WRONG
+
+
 @pytest.mark.parametrize("command", [("runs", "export"), ("runs", "salvage"), ("report", "last")])
 def test_output_can_be_pipe_or_device(machine, command):
     machine.write("p.ltp", PLAN)

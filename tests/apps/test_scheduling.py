@@ -29,7 +29,7 @@ from callsheet.apps.cli.main import main
 from callsheet.apps.projects import settings_in, trust
 from callsheet.apps.scheduling.notices import Notify
 from callsheet.apps.scheduling.scheduler import ScheduledProject, Scheduler
-from callsheet.apps.scheduling.schedules import Schedule, due, run_id, time_of
+from callsheet.apps.scheduling.schedules import Schedule, due, run_id, schedule_of
 
 NOON = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
 CRONS = ["* * * * *", "*/7 * * * *", "0 3 * * 1-5", "30 2 * * *", "15 */5 * * 7", "0 12 1 * *"]
@@ -64,7 +64,7 @@ def test_each_time_that_has_come_starts_or_passes(
         assert list(found.starts) == newest[-1:]
     else:
         assert all(now - time <= timedelta(minutes=1) for time in found.starts)
-    assert all(time_of("a-b", run_id("a-b", time)) == time for time in times[:5])
+    assert all(schedule_of(run_id("a-b", time)) == ("a-b", time) for time in times[:5])
 
 
 def test_times_follow_the_clocks_of_their_zone() -> None:
@@ -76,9 +76,10 @@ def test_times_follow_the_clocks_of_their_zone() -> None:
 
 
 def test_runs_of_others_are_no_runs_of_a_schedule() -> None:
-    assert time_of("report", "report-2026") is None
-    assert time_of("report", "monthly-report-20261129t120000z") is None
-    assert time_of("report", "report-20261399t120000z") is None
+    assert schedule_of("report-2026") is None
+    assert schedule_of("monthly-report-20261129t120000z") == ("monthly-report", NOON)
+    assert schedule_of("report-20261399t120000z") is None
+    assert schedule_of("Report-20261129t120000z") is None
 
 
 @pytest.mark.parametrize(
@@ -109,7 +110,7 @@ def test_project_without_schedules_says_how_to_add_one(project: Project) -> None
 
 
 TOOLS = """
-import os, signal
+import os, signal, subprocess, sys
 from pathlib import Path
 
 from callsheet import tool
@@ -127,8 +128,17 @@ def crash_once(who: str) -> str:
         mark.write_text("")
         os.kill(os.getpid(), signal.SIGKILL)
     return f"back, {who}"
+
+
+@tool(effect="read")
+def shout(who: str) -> str:
+    sys.stderr.write("x" * 200_000 + "\\n\\x1b]0;title\\x07heard\\n")
+    sys.stderr.flush()
+    subprocess.Popen(["sleep", "20"])
+    return who
 """
 PLANS = {
+    "shout.ltp": '# ltp: 2\nS1: @SHOUT (who="Ada") > $x\nS2: @RESPOND ($x)\n',
     "greet.ltp": "# ltp: 2\nINPUT $who: str\nS1: @GREET (who=$who) > $x\nS2: @RESPOND ($x)\n",
     "crash.ltp": '# ltp: 2\nS1: @CRASH_ONCE (who="Ada") > $x\nS2: @RESPOND ($x)\n',
     "ask.ltp": '# ltp: 2\nS1: @ASK_HUMAN (prompt="go on?") > $x\nS2: @RESPOND ($x)\n',
@@ -157,6 +167,14 @@ class Project:
     def run(self, *arguments: str) -> None:
         command = [sys.executable, "-m", "callsheet", *arguments, "--journal", str(self.journal)]
         subprocess.run(command, cwd=self.folder, check=False, capture_output=True)
+
+    def begin(self, *arguments: str) -> subprocess.Popen[bytes]:
+        """Start a command, and wait until its run is in the journal."""
+        command = [sys.executable, "-m", "callsheet", *arguments, "--journal", str(self.journal)]
+        process = subprocess.Popen(command, cwd=self.folder, stderr=subprocess.PIPE)
+        assert process.stderr is not None
+        process.stderr.readline()
+        return process
 
     def until(self, is_reached: Callable[[], bool], *, now: datetime) -> None:
         """Run the scheduler, whose clock begins at `now`, until something is so."""
@@ -274,6 +292,56 @@ def test_people_are_told_of_questions_and_overlaps_wait(
     assert not project.told(second, "starts")
 
 
+def test_noise_of_a_run_and_what_it_leaves_behind_do_not_stop_the_scheduler(project: Project) -> None:
+    project.configure('[schedules.s]\nplan = "shout.ltp"\ncron = "0 12 * * *"\n')
+    run = run_id("s", NOON)
+    project.until(lambda: project.told(run, "is done"), now=NOON - timedelta(seconds=0.3))
+    assert project.told("heard")
+    assert project.told("xxx", "…")
+    assert max(map(len, project.lines)) < 5_000
+    assert "\x1b" not in "".join(project.lines)
+
+
+def test_run_of_another_scheduler_is_left_to_it_and_taken_up_if_that_dies(project: Project) -> None:
+    project.configure('[schedules.ask]\nplan = "ask.ltp"\ncron = "0 12 * * *"\n')
+    run = run_id("ask", NOON)
+    other = project.begin("run", "ask.ltp", "--run-id", run, "--wait")
+
+    def is_taken_up() -> bool:
+        if project.told(run, "run by another process") and other.poll() is None:
+            other.kill()
+            other.communicate()
+            project.run("approve", run, "--answer", "yes")
+        return project.told(run, "is done")
+
+    project.until(is_taken_up, now=NOON - timedelta(seconds=0.3))
+    assert not project.told("callsheet blame")
+
+
+def test_clock_that_was_set_back_starts_nothing_twice(project: Project) -> None:
+    project.configure('[schedules.hourly]\nplan = "greet.ltp"\ncron = "0 * * * *"\ninputs = { who = "x" }\n')
+    run, later = run_id("hourly", NOON), run_id("hourly", NOON + timedelta(hours=5))
+    for each in (run, later):
+        project.run("run", "greet.ltp", "--who", "x", "--run-id", each)
+    project.until(
+        lambda: project.told(run, "is there already: it is done"), now=NOON - timedelta(seconds=0.3)
+    )
+    assert not project.told("starts")
+
+
+def test_all_missed_times_run_one_after_the_other(project: Project) -> None:
+    project.configure(
+        '[schedules.h]\nplan = "greet.ltp"\ncron = "0 * * * *"\nmissed = "all"\ninputs = { who = "x" }\n'
+    )
+    runs = [run_id("h", NOON + timedelta(hours=each)) for each in range(3)]
+    project.run("run", "greet.ltp", "--who", "x", "--run-id", runs[0])
+    project.run("run", "ask.ltp", "--run-id", run_id("gone", NOON))
+    project.until(lambda: project.told(runs[2], "is done"), now=NOON + timedelta(hours=2, minutes=5))
+    assert project.told(runs[1], "is done")
+    assert not project.told("skipped")
+    assert project.told(run_id("gone", NOON), "there is no schedule gone", "callsheet resume")
+
+
 def test_address_that_cannot_be_told_is_named_without_its_secret() -> None:
     from callsheet.apps.scheduling.notices import Notice, send
 
@@ -281,8 +349,9 @@ def test_address_that_cannot_be_told_is_named_without_its_secret() -> None:
     places = [
         ("x", Notify(url="env:NOT_SET", on=("done",))),
         ("y", Notify(url="http://127.0.0.1:1/s3cret", on=("done",))),
+        ("z", Notify(url="http://a:99999/s3cret", on=("done",), secret="\udcff")),
     ]
-    first, second = send(places, notice)
+    first, second, third = send(places, notice)
     assert "the variable NOT_SET is not set" in first
     assert "ConnectError" in second
-    assert "s3cret" not in second
+    assert "s3cret" not in second + third

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 import sqlite3
 import tempfile
@@ -42,7 +43,7 @@ from callsheet.store.listing import (
     shown_outcome,
 )
 from callsheet.store.run_filter import RunFilter, RunSort
-from callsheet.store.run_index import check_tags, tags_in
+from callsheet.store.run_index import check_tags, facts_of_end, tags_in
 from callsheet.store.runs import RunInfo, Unlisted
 
 LINES = (
@@ -199,6 +200,22 @@ def test_filters_counts_and_pages_agree_with_a_look_at_every_run(made: Path) -> 
         agree()
 
 
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        RunFilter(**{name: text})
+        for name in ("text", "name", "goal", "plan", "failed_step", "waits_for")
+        for text in ("%", "__", "' OR 1=1 --", "\udcff")
+    ]
+    + [RunFilter(tags=("%",)), RunFilter(tags=("\udcff",)), RunFilter(least_tokens=10**30)],
+    ids=str,
+)
+def test_odd_conditions_find_nothing(made: Path, wanted: RunFilter) -> None:
+    with Journal.open_to_read(made) as journal:
+        assert [info.run_id for info, _ in listed_runs(journal, RunQuery(wanted=wanted))] == []
+        assert run_counts(journal, wanted) == {}
+
+
 def test_lists_are_sorted_by_what_was_asked_for(made: Path) -> None:
     with Journal.open_to_read(made) as journal:
         by_time = [info.created for info, _ in listed_runs(journal, RunQuery())]
@@ -227,6 +244,69 @@ def test_journal_of_earlier_version_is_listed_as_if_written_today(
     assert ("indexed" in kept) is not is_readable_only
 
 
+def test_run_of_earlier_version_that_is_resumed_before_any_list_is_found(made: Path) -> None:
+    without_index(made)
+    with Journal.open(made) as journal:
+        _do(journal, "asks", "answer")
+        _do(journal, "doubtful", "decide")
+        team = RunFilter(tags=("team=a",), text="goal of asks")
+        assert [info.run_id for info, _ in listed_runs(journal, RunQuery(wanted=team))] == ["asks"]
+        assert {info.run_id for info, _ in listed_runs(journal, RunQuery(wanted=RunFilter(text="goal")))} == {
+            info.run_id for info in journal.runs()
+        }
+
+
+def test_journal_that_cannot_be_written_for_a_while_is_read_on_afterwards(made: Path) -> None:
+    with Journal.open(made, Durability.OFF) as journal:
+        journal.parts.ledger.maintain(lambda cursor: cursor.execute("UPDATE runs SET indexed = NULL"))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(os, "access", lambda *_: False)
+            everything = listed_runs(journal, RunQuery(wanted=RunFilter(tags=("env",))))
+            assert {info.run_id for info, _ in everything} == {"good", "bad"}
+        _start(journal, "later", [LINES[0]], {"env": "prod"})
+        later = listed_runs(journal, RunQuery(wanted=RunFilter(tags=("env=prod",))))
+        assert [info.run_id for info, _ in later] == ["later", "good"]
+        assert journal.find_run("later").events
+
+
+@pytest.mark.parametrize("change", ['"usage": 1', '"usage": {"input_tokens": 1e999}', '"failed_steps": 5'])
+def test_run_whose_end_makes_no_sense_is_listed(path: Path, change: str) -> None:
+    with Journal.open(path) as journal:
+        _start(journal, "odd", [LINES[0]], {})
+        number = journal.parts.reader.runs.base_of("odd")
+        body = f'{{"status": "failed", {change}}}'.encode()
+
+        def damage(cursor: sqlite3.Cursor) -> None:
+            cursor.execute("UPDATE events SET body = ? WHERE type = 'end' AND id > ?", (body, number))
+            cursor.execute("UPDATE runs SET indexed = NULL")
+
+        journal.parts.ledger.maintain(damage)
+        assert [info.run_id for info, _ in listed_runs(journal, RunQuery())] == ["odd"]
+
+
+def test_run_whose_plan_this_version_cannot_read_is_listed(made: Path) -> None:
+    without_index(made, "goal", "name")
+    body = b'{"steps":1}'
+    name = hashlib.sha256(body).hexdigest()
+    with closing(sqlite3.connect(made)) as connection:
+        old = connection.execute("SELECT plan_hash FROM runs WHERE run_id = 'bad'").fetchone()
+        connection.execute("UPDATE plans SET body = ?, plan_hash = ? WHERE plan_hash = ?", (body, name, *old))
+        connection.execute("UPDATE runs SET plan_hash = ? WHERE plan_hash = ?", (name, *old))
+        connection.commit()
+    with Journal.open(made) as journal:
+        with pytest.raises(CallsheetError, match="CFG001"):
+            journal.plan_of(name)
+        told = {info.run_id: info.name for info, _ in listed_runs(journal, RunQuery())}
+        assert told["good"] == "Goal of good"
+        assert told["bad"] == f"plan {name[:12]}"
+
+
+@pytest.mark.parametrize("tokens", [3, 2**70])
+def test_any_number_of_tokens_can_be_recorded(tokens: int) -> None:
+    end = {"status": "done", "usage": {"input_tokens": tokens, "output_tokens": 0}}
+    assert facts_of_end(end, 1.0).tokens == min(tokens, 2**63 - 1)
+
+
 def test_imported_runs_are_found(made: Path, tmp_path: Path) -> None:
     with Journal.open(made) as journal:
         before = {info.run_id: (info.tags, info.failed_step, info.waits_for) for info in journal.runs()}
@@ -243,11 +323,24 @@ def test_imported_runs_are_found(made: Path, tmp_path: Path) -> None:
         assert found_runs(other, "failed", None)
 
 
-def test_tag_with_a_secret_is_refused(path: Path) -> None:
-    start = {"inputs": {}, "launch": {"tags": {"owner": "sup3r-secret-word"}}}
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("owner", "sup3r-secret-word"),
+        ("sup3r-secret-word", "x"),
+        ("key", f"AKIA{'Q7' * 8}"),
+        ("password", "hunter2-hunter2"),
+    ],
+)
+def test_tag_with_a_secret_is_refused(path: Path, name: str, text: str) -> None:
+    start = {"inputs": {}, "launch": {"tags": {name: text}}}
     known = Known.of(["sup3r-secret-word"], DECLARED)
-    with Journal.open(path) as journal, pytest.raises(JournalError, match="SEC003"):
-        journal.create_run("r", plan_of("S1: @RESPOND (1)"), "", start, known=known)
+    with Journal.open(path) as journal:
+        with pytest.raises(JournalError, match="SEC003") as told:
+            journal.create_run("r", plan_of("S1: @RESPOND (1)"), "", start, known=known)
+        assert "sup3r-secret-word" not in str(told.value)
+        fine = {"inputs": {}, "launch": {"tags": {"commit": "3bf26790" * 5, "env": "prod"}}}
+        journal.create_run("r2", plan_of("S1: @RESPOND (1)"), "", fine, known=known).close()
 
 
 @pytest.mark.parametrize(

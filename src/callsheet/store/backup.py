@@ -13,19 +13,23 @@ import os
 import shutil
 import sqlite3
 import tarfile
+import zlib
 from collections.abc import Iterator
 from contextlib import closing, suppress
+from gzip import BadGzipFile
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, cast
 
+from callsheet.sealing.keys import read_key
 from callsheet.store.blobs import DROPPED, blob_path
 from callsheet.store.errors import JournalError
 from callsheet.store.inserts import insert_left
 from callsheet.store.journal import Journal
 from callsheet.store.journal_paths import JournalPaths, is_absent, place_of
 from callsheet.store.labels import LabelStore
+from callsheet.store.schema import APPLICATION_ID, SCHEMA_VERSION, other_format
 from callsheet.store.seal_keys import KeyStore
 from callsheet.store.tail import read_tails
 
@@ -49,9 +53,13 @@ def back_up(journal: Path, file: Path, keys: KeyStore | None = None, *, with_key
     """Write a backup of the journal at a path; the file appears complete or not at all.
 
     `keys` are those of the user by default. Raises JournalError: JRN010 if there is no journal, JRN012 if it
-    is damaged, JRN017 if the file cannot be written.
+    is damaged, JRN017 if the file cannot be written, or is one that is backed up.
     """
     ring = (keys or KeyStore()).path
+    for own in (place_of(journal).database, LabelStore.path_beside(journal), ring):
+        with suppress(OSError):
+            if file.samefile(own):
+                raise JournalError("JRN017", f"{file} is what is backed up, not written", "name another file")
     unfinished = Path(f"{file}.{os.getpid()}.new")
     try:
         with TemporaryDirectory(dir=file.absolute().parent, prefix=".backup-") as scratch:
@@ -67,7 +75,10 @@ def back_up(journal: Path, file: Path, keys: KeyStore | None = None, *, with_key
                         digests[_LABELS] = _add(tar, _LABELS, Path(scratch) / _LABELS)
                     for name in names:
                         member = f"{_VALUES}{name}"
-                        digests[member] = _add(tar, member, blob_path(place_of(journal).blobs, name))
+                        try:
+                            digests[member] = _add(tar, member, blob_path(place_of(journal).blobs, name))
+                        except FileNotFoundError as error:
+                            raise _missing(name) from error
                     if with_keys and ring.is_file():
                         digests[_KEYS] = _add(tar, _KEYS, ring)
                     told = json.dumps({"callsheet": "backup", "version": VERSION, "sha256": digests}).encode()
@@ -79,12 +90,20 @@ def back_up(journal: Path, file: Path, keys: KeyStore | None = None, *, with_key
             unfinished.replace(file)
     except (OSError, sqlite3.DatabaseError) as error:
         raise JournalError(
-            "JRN017", f"the backup {file} could not be written: {error}", "free space"
+            "JRN017", f"the backup {file} could not be written: {error}", "free space, or name another file"
         ) from error
     finally:
         with suppress(OSError):
             unfinished.unlink()
     return BackedUp(runs, len(names), _LABELS in digests, _KEYS in digests, file.stat().st_size)
+
+
+def _missing(name: str) -> JournalError:
+    return JournalError(
+        "JRN017",
+        f"the file of the large value {name[:12]} is gone: its run was deleted meanwhile, or it is lost",
+        "repeat the backup; `callsheet runs verify` names runs that lack a value",
+    )
 
 
 def _copy_database(journal: Path, copy: Path) -> None:
@@ -155,32 +174,47 @@ def restore(file: Path, journal: Path, keys: KeyStore | None = None) -> Restored
     or is damaged, JRN010 if there is a journal already or it cannot be written.
     """
     place = place_of(journal)
-    if not is_absent(place.database) or not is_absent(LabelStore.path_beside(journal)):
-        raise JournalError(
-            "JRN010",
-            f"there is a journal at {place.database} already; nothing was restored",
-            "name another place: --journal PATH, or move that one away",
-        )
+    labels, log = LabelStore.path_beside(journal), Path(f"{place.database}-wal")
+    if not (is_absent(place.database) and is_absent(labels)) or (not is_absent(log) and log.stat().st_size):
+        raise _occupied(place)
     place.database.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with TemporaryDirectory(dir=place.database.parent, prefix=".restore-") as scratch:
         folder = Path(scratch)
         try:
             names = list(_unpacked(file, folder))
-            with closing(sqlite3.connect(folder / _DATABASE)) as connection:
-                ((verdict,),) = connection.execute("PRAGMA quick_check(1)")
-                ((runs,),) = connection.execute("SELECT count(*) FROM runs")
-                if verdict != "ok":
-                    raise _no_backup(file, f"its database is damaged: {verdict}")
-                connection.execute("PRAGMA journal_mode = WAL").fetchone()
+            runs = _checked_runs(file, folder / _DATABASE)
             added = _add_keys(folder / _KEYS, keys or KeyStore()) if _KEYS in names else 0
-            _put_in_place(folder, place, journal, names)
-        except (tarfile.TarError, EOFError, sqlite3.DatabaseError, KeyError, ValueError) as error:
+            _put_in_place(folder, place, labels, names)
+        except FileExistsError as error:
+            raise _occupied(place) from error
+        except (*_DAMAGES, sqlite3.DatabaseError) as error:
             raise _no_backup(file, str(error)) from error
         except OSError as error:
             raise JournalError(
                 "JRN010", f"{error.filename or file}: {error.strerror}", "name another"
             ) from error
     return Restored(runs, sum(name.startswith(_VALUES) for name in names), added)
+
+
+_DAMAGES = (tarfile.TarError, EOFError, BadGzipFile, zlib.error, KeyError, ValueError, RecursionError)
+"""What reading a damaged file raises."""
+
+
+def _checked_runs(file: Path, database: Path) -> int:
+    """The number of runs in the database, which is ready to be used then; raises JournalError (JRN009)."""
+    with closing(sqlite3.connect(database)) as connection:
+        ((application,),) = connection.execute("PRAGMA application_id")
+        ((version,),) = connection.execute("PRAGMA user_version")
+        if application != APPLICATION_ID:
+            raise ValueError("its database is not that of a journal")
+        if version != SCHEMA_VERSION:
+            raise other_format(file, version)
+        ((verdict,),) = connection.execute("PRAGMA quick_check(1)")
+        if verdict != "ok":
+            raise ValueError(f"its database is damaged: {verdict}")
+        ((runs,),) = connection.execute("SELECT count(*) FROM runs")
+        connection.execute("PRAGMA journal_mode = WAL").fetchone()
+    return runs
 
 
 def _unpacked(file: Path, folder: Path) -> Iterator[str]:
@@ -190,13 +224,16 @@ def _unpacked(file: Path, folder: Path) -> Iterator[str]:
     with tarfile.open(file, "r:gz") as tar:
         for member in tar:
             source = tar.extractfile(member) if member.isfile() else None
-            if source is None or not _is_ours(member.name):
-                raise _no_backup(file, f"it has {member.name[:60]!r}")
+            if source is None or not _is_ours(member.name) or member.name in found:
+                raise ValueError(f"it has {member.name[:60]!r}, and no backup has that twice or at all")
             if member.name == _DIGESTS:
                 told = json.loads(source.read())
-                if told.get("callsheet") != "backup" or told.get("version") != VERSION:
-                    raise _no_backup(file, "another version of callsheet wrote it")
-                wanted = told["sha256"]
+                if not isinstance(told, dict):
+                    raise ValueError("it has no digests")
+                head = cast("dict[str, Any]", told)
+                if head.get("callsheet") != "backup" or head.get("version") != VERSION:
+                    raise ValueError("another version of callsheet wrote it")
+                wanted = head["sha256"]
                 continue
             path, digest = folder / member.name, sha256()
             path.parent.mkdir(mode=0o700, exist_ok=True)
@@ -208,7 +245,7 @@ def _unpacked(file: Path, folder: Path) -> Iterator[str]:
                 os.fsync(target.fileno())
             found[member.name] = digest.hexdigest()
     if wanted is None or wanted != found or _DATABASE not in found:
-        raise _no_backup(file, "it is cut off or was changed")
+        raise ValueError("it is cut off or was changed")
     yield from found
 
 
@@ -218,34 +255,50 @@ def _is_ours(name: str) -> bool:
     return is_value or name in (_DATABASE, _LABELS, _KEYS, _DIGESTS)
 
 
-def _put_in_place(folder: Path, place: JournalPaths, journal: Path, names: list[str]) -> None:
-    """Move all into place, the database last: until then there is no journal."""
+def _put_in_place(folder: Path, place: JournalPaths, labels: Path, names: list[str]) -> None:
+    """Move all into place, the database last: until then there is no journal.
+
+    Raises FileExistsError if there is one by now.
+    """
     for name in names:
         if name.startswith(_VALUES):
             target = blob_path(place.blobs, name.removeprefix(_VALUES))
             target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             shutil.move(folder / name, target)
     if _LABELS in names:
-        shutil.move(folder / _LABELS, LabelStore.path_beside(journal))
-    shutil.move(folder / _DATABASE, place.database)
+        os.link(folder / _LABELS, labels)  # unlike a move, it replaces nothing
+    os.link(folder / _DATABASE, place.database)
 
 
 def _add_keys(saved: Path, keys: KeyStore) -> int:
     """Append the keys that the user's file lacks; the first one, which seals, stays the first."""
-    lines = [
-        line for line in saved.read_text("utf-8").splitlines() if line.strip() and not line.startswith("#")
-    ]
     own = keys.path
-    known = own.read_text("utf-8").splitlines() if own.is_file() else []
-    lacking = [line for line in lines if line not in known]
+    text = own.read_text("utf-8") if own.is_file() else ""
+    known = {read_key(line).name for line in _lines_of_keys(text)}
+    lacking = {read_key(line).name: line for line in _lines_of_keys(saved.read_text("utf-8"))}
+    for name in known:
+        lacking.pop(name, None)
     if lacking:
         own.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
         with os.fdopen(os.open(own, flags, _PRIVATE), "w") as file:
-            file.write("".join(f"{line}\n" for line in lacking))
+            file.write("" if text.endswith("\n") or not text else "\n")
+            file.write("".join(f"{line}\n" for line in lacking.values()))
             file.flush()
             os.fsync(file.fileno())
     return len(lacking)
+
+
+def _lines_of_keys(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+
+
+def _occupied(place: JournalPaths) -> JournalError:
+    return JournalError(
+        "JRN010",
+        f"there is a journal at {place.database} already, or a part of one; nothing was restored",
+        "name another place: --journal PATH, or move that one away, with the files beside it",
+    )
 
 
 def _no_backup(file: Path, why: str) -> JournalError:

@@ -165,7 +165,8 @@ def _insert_run(cursor: sqlite3.Cursor, run_id: str, run: RunRow) -> int:
 
 def _update_run(cursor: sqlite3.Cursor, number: int, epoch: int, portion: Portion, now: float) -> bool:
     """Update the row of a run if it is in this epoch; whether it is."""
-    sets = "head_seq = ?, head_hash = ?, updated = ?, indexed = ?"
+    # a row that was written without its index stays without it, for the next list to find
+    sets = "head_seq = ?, head_hash = ?, updated = ?, indexed = CASE WHEN indexed = head_seq THEN ? END"
     values: list[object] = [portion.upto, bytearray(portion.hash), now, portion.upto]
     if portion.status is not None:
         _, status, wake_at, facts = portion.status

@@ -174,7 +174,7 @@ class Journal:
             pending.sealer.know(known)
         row = self._plan_row(plan, source)
         names = names_of(plan, start, row.plan_hash)
-        no_secret_in(names.tags, pending.sealer.knows_in)
+        no_secret_in(names.tags, pending.sealer.finder)
         pending.plans.append(row)
         pending.run = RunRow(
             row.plan_hash,

@@ -9,12 +9,13 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
+from callsheet.diagnostics import CallsheetError
 from callsheet.machine import Outcome
 from callsheet.store.errors import JournalError
 from callsheet.store.journal import Journal
@@ -22,7 +23,7 @@ from callsheet.store.journal_paths import is_owned, place_of
 from callsheet.store.pending import NO_FACTS, RunFacts
 from callsheet.store.run_filter import ALL_RUNS, INTERRUPTED, RunFilter, RunSort
 from callsheet.store.run_index import RunNames, facts_of_end, facts_of_rest, names_of
-from callsheet.store.runs import RunInfo, RunOutline, Unlisted
+from callsheet.store.runs import RunInfo, RunOutline, Runs, Unlisted
 from callsheet.store.start import Start
 from callsheet.store.writer import RunStatus
 
@@ -86,20 +87,20 @@ def listed_runs(journal: Journal, query: RunQuery, told: Told | None = None) -> 
 
     Raises JournalError if the journal cannot be read.
     """
-    refresh_index(journal)
     tell = told or partial(shown_status, journal)
-    runs, statuses = journal.parts.reader.runs, dict[str, str]()
+    statuses = dict[str, str]()
     at_once = 500 if query.limit is None else min(500, query.limit + 1)
-    outlines = runs.outlines(query.wanted, query.before, query.sort, rises=query.rises, at_once=at_once)
-    for run in outlines:
-        if query.limit is not None and len(statuses) >= query.limit:
-            break
-        status = tell(run)
-        if query.wanted.fits(status, shown_outcome(run, status), is_found=run.is_found):
-            statuses[run.run_id] = status
-    names = list(statuses)
-    portions = (names[at : at + _AT_ONCE] for at in range(0, len(names), _AT_ONCE))
-    return [(info, statuses[info.run_id]) for each in portions for info in runs.infos(each)]
+    with _indexed(journal) as runs:
+        outlines = runs.outlines(query.wanted, query.before, query.sort, rises=query.rises, at_once=at_once)
+        for run in outlines:
+            if query.limit is not None and len(statuses) >= query.limit:
+                break
+            status = tell(run)
+            if query.wanted.fits(status, shown_outcome(run, status), is_found=run.is_found):
+                statuses[run.run_id] = status
+        names = list(statuses)
+        portions = (names[at : at + _AT_ONCE] for at in range(0, len(names), _AT_ONCE))
+        return [(info, statuses[info.run_id]) for each in portions for info in runs.infos(each)]
 
 
 _AT_ONCE = 500
@@ -110,18 +111,18 @@ def run_counts(journal: Journal, wanted: RunFilter, told: Told | None = None) ->
 
     Raises JournalError if the journal cannot be read.
     """
-    refresh_index(journal)
     tell = told or partial(shown_status, journal)
-    runs, counts = journal.parts.reader.runs, Counter[str]()
-    found = runs.counts(wanted)
-    for status, has_failures, count in found:
-        if status.is_final:
-            counts[str(Outcome.DONE_WITH_FAILURES if has_failures else status)] += count
-    is_any_open = any(not status.is_final for status, *_ in found)
-    for run in runs.outlines(wanted, is_open=True) if is_any_open else ():
-        status = tell(run)
-        if wanted.fits(status, shown_outcome(run, status), is_found=run.is_found):
-            counts[shown_outcome(run, status)] += 1
+    counts = Counter[str]()
+    with _indexed(journal) as runs:
+        found = runs.counts(wanted)
+        for status, has_failures, count in found:
+            if status.is_final:
+                counts[str(Outcome.DONE_WITH_FAILURES if has_failures else status)] += count
+        is_any_open = any(not status.is_final for status, *_ in found)
+        for run in runs.outlines(wanted, is_open=True) if is_any_open else ():
+            status = tell(run)
+            if wanted.fits(status, shown_outcome(run, status), is_found=run.is_found):
+                counts[shown_outcome(run, status)] += 1
     return dict(counts.most_common())
 
 
@@ -142,49 +143,63 @@ def run_names(journal: Journal, run: RunInfo) -> RunNames:
     """The name of a run and the goal of its plan; the hash of the plan stands for what cannot be read."""
     try:
         return journal.names(run)
-    except JournalError:  # `show` reports the error
+    except CallsheetError:  # `show` reports the error
         return RunNames(f"plan {run.plan_hash[:12]}", None)
 
 
 _PORTION = 200
 
 
-def refresh_index(journal: Journal) -> None:
+def refresh_index(journal: Journal) -> bool:
     """Make the columns that lists are searched by, for the runs of which they are not up to date.
 
-    Those are runs of an older journal, imported ones, and some forks. The index of a journal that cannot be
-    written is made in memory. Raises JournalError if the journal cannot be read.
+    Those are runs of an older journal, imported ones, and some forks. Returns False, with some left, if the
+    journal cannot be written. Raises JournalError if it cannot be read.
     """
     parts = journal.parts
-    reader = parts.reader
-    if not reader.runs.has_index():
-        _add_index(journal)
-    last = 0
-    while stale := reader.runs.unlisted(_PORTION, last):
-        last = stale[-1].number
-        rows = [_row_of(journal, run) for run in stale]
-
-        def work(cursor: sqlite3.Cursor, rows: list[tuple[object, ...]] = rows) -> None:
-            cursor.executemany(_REINDEX, rows)
-
-        if not reader.is_copy and os.access(journal.path, os.W_OK):
-            try:
-                parts.ledger.maintain(work)
-                continue
-            except JournalError:
-                pass  # it may be locked, or its disk full: that is no reason to list nothing
-        if not reader.is_copy:
-            reader.copy_into_memory()
-        reader.change_copy(work)
-
-
-def _add_index(journal: Journal) -> None:
-    reader = journal.parts.reader
-    if os.access(journal.path, os.W_OK):
+    runs, can_write = parts.reader.runs, os.access(journal.path, os.W_OK)
+    if not runs.has_index() and can_write:
         with suppress(JournalError):
-            journal.parts.ledger.maintain(lambda _: None)  # the connection that writes adds it
-    if not reader.runs.has_index():
-        reader.copy_into_memory()
+            parts.ledger.maintain(lambda _: None)  # the connection that writes adds it
+    if not runs.has_index():
+        return False
+    for rows in _unlisted_rows(journal, runs):
+        if not can_write:
+            return False
+        try:
+            parts.ledger.maintain(partial(_reindex, rows))
+        except JournalError:
+            return False  # it may be locked, or its disk full: that is no reason to list nothing
+    return True
+
+
+@contextmanager
+def _indexed(journal: Journal) -> Generator[Runs]:
+    """The runs with their index up to date; of a journal that cannot be written, in a copy in memory.
+
+    The copy is for one list only, so that nobody goes on with what the journal was.
+    """
+    if refresh_index(journal):
+        yield journal.parts.reader.runs
+        return
+    with closing(journal.parts.reader.copied()) as copy:
+        runs = Runs(copy)
+        for rows in _unlisted_rows(journal, runs):
+            with copy.reading() as connection:
+                _reindex(rows, connection.cursor())
+        yield runs
+
+
+def _unlisted_rows(journal: Journal, runs: Runs) -> Iterator[list[tuple[object, ...]]]:
+    """In portions, the columns of the runs of which they are not up to date."""
+    last = 0
+    while stale := runs.unlisted(_PORTION, last):
+        last = stale[-1].number
+        yield [_row_of(journal, run) for run in stale]
+
+
+def _reindex(rows: list[tuple[object, ...]], cursor: sqlite3.Cursor) -> None:
+    cursor.executemany(_REINDEX, rows)
 
 
 _REINDEX = """
@@ -199,10 +214,14 @@ def _row_of(journal: Journal, run: Unlisted) -> tuple[object, ...]:
     return (*names, names.searched(run.run_id), *facts, run.number, run.head_seq, run.word)
 
 
+_MALFORMED = (AttributeError, KeyError, TypeError, ValueError, OverflowError)
+"""The errors of an event whose body is not as this version writes it, as an import may bring one."""
+
+
 def index_of(journal: Journal, run: Unlisted) -> tuple[RunNames, RunFacts]:
     """What the index says of a run, as a fold of its events gives it."""
     names, facts = RunNames(run.name or f"plan {run.plan_hash[:12]}", None), NO_FACTS
-    with suppress(JournalError):
+    with suppress(CallsheetError, *_MALFORMED):
         start = next(iter(journal.events(run.run_id, lenient=True)), None)
         plan = journal.plan_of(run.plan_hash)
         names = names_of(plan, None if start is None else start.body, run.plan_hash)

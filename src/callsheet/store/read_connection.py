@@ -50,8 +50,6 @@ class ReadConnection:
         self._connection = connection or connect_reading(place.database)
         self._connection.create_function(PART, 2, _has_part, deterministic=True)
         self._is_closed = False
-        self.is_copy = False
-        """Whether it reads a copy in memory, which it may change."""
 
     def close(self) -> None:
         """Close the connection."""
@@ -77,21 +75,14 @@ class ReadConnection:
                 connection.text_factory = lenient
             return connection.execute(query, values).fetchall()
 
-    def copy_into_memory(self) -> None:
-        """Go on with a copy in memory that has the index of runs, for a file that cannot be changed."""
+    def copied(self) -> ReadConnection:
+        """A copy in memory as of now, with the index of runs; its `reading` connection can be changed."""
         with self.reading() as connection:
             copy = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
             copy.text_factory = connection.text_factory
             connection.backup(copy)
             add_index(copy)
-            copy.create_function(PART, 2, _has_part, deterministic=True)
-            self._connection, self.is_copy = copy, True
-            connection.close()
-
-    def change_copy(self, work: Callable[[sqlite3.Cursor], None]) -> None:
-        """Change the copy in memory."""
-        with self.reading() as connection:
-            work(connection.cursor())
+        return ReadConnection(self._place, copy)
 
     @contextmanager
     def reading(self, *, settles: bool = True) -> Generator[sqlite3.Connection]:

@@ -39,6 +39,7 @@ KEPT: Mapping[RunStatus, float | None] = {
 _ORPHAN_SECONDS = 3_600.0
 """Age in seconds below which an unreferenced file may belong to a transaction in progress."""
 _FREE_SHARE = 4
+_NOT_ENDED = frozenset(str(status) for status in RunStatus if not status.is_final)
 _AT_ONCE = 100
 """The most runs that are deleted in one transaction; other processes write between two."""
 _INDEXES = (
@@ -173,7 +174,7 @@ def _index(cursor: sqlite3.Cursor) -> None:
 def _remove(
     parts: Parts, runs: Sequence[RunInfo], also: Callable[[sqlite3.Cursor, _Named], None] | None = None
 ) -> list[RunInfo]:
-    """Delete runs and their events in one transaction; returns them, without those claimed meanwhile.
+    """Delete runs and their events in one transaction; returns them, without those resumed meanwhile.
 
     `also` gets, in the same transaction, what the runs referred to.
     """
@@ -185,26 +186,28 @@ def _remove(
                 locks.callback(lock.close)
                 going.append(run)
 
-        def work(cursor: sqlite3.Cursor) -> None:
+        def work(cursor: sqlite3.Cursor) -> list[RunInfo]:
             named = _Named(set(), set())
-            for run in going:
-                _remove_rows(cursor, parts, run.run_id, named)
+            gone = [run for run in going if _remove_rows(cursor, parts, run.run_id, named)]
             if also is not None:
                 also(cursor, named)
+            return gone
 
-        parts.ledger.maintain(work)
-        for run in going:
+        gone = parts.ledger.maintain(work)
+        for run in gone:
             with suppress(OSError):
                 attempts_of(parts.place, run.run_id).unlink()
-    return going
+    return gone
 
 
-def _remove_rows(cursor: sqlite3.Cursor, parts: Parts, run_id: str, named: _Named) -> None:
-    """Delete the rows of a run, and add what they refer to."""
-    row = cursor.execute("SELECT number, plan_hash FROM runs WHERE run_id = ?", (run_id,)).fetchone()
+def _remove_rows(cursor: sqlite3.Cursor, parts: Parts, run_id: str, named: _Named) -> bool:
+    """Delete the rows of a run, and add what they refer to; False for one that has not ended."""
+    row = cursor.execute("SELECT number, plan_hash, status FROM runs WHERE run_id = ?", (run_id,)).fetchone()
     if row is None:
-        return
-    number, plan = row
+        return True
+    number, plan, status = row
+    if status in _NOT_ENDED:
+        return False
     own = number << SEQ_BITS, (number + 1) << SEQ_BITS
     named.plans.add(plan)
     named.plans.update(_plans_in(cursor, parts, " AND id > ? AND id < ?", own))
@@ -213,6 +216,7 @@ def _remove_rows(cursor: sqlite3.Cursor, parts: Parts, run_id: str, named: _Name
     cursor.execute("DELETE FROM events WHERE id > ? AND id < ?", own)
     cursor.execute("DELETE FROM inbox WHERE run_id = ?", (run_id,))
     cursor.execute("DELETE FROM runs WHERE number = ?", (number,))
+    return True
 
 
 def _plans_in(

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 
 from callsheet.machine import Outcome
+from callsheet.store.pending import sayable
 from callsheet.store.runs import recorded
 from callsheet.store.schema import PART
 from callsheet.store.writer import RunStatus
@@ -79,7 +80,7 @@ class RunFilter:
     @property
     def words(self) -> str:
         """The text to search for, as the index has it."""
-        return self.text.strip().lower()
+        return sayable(self.text.strip().lower()) or ""
 
     def conditions(self) -> list[tuple[str, tuple[object, ...]]]:
         """The conditions in SQL, with their parameters, which all have to hold."""
@@ -117,7 +118,7 @@ class RunFilter:
         ):
             if bound is not None:
                 found.append((condition, (bound,)))
-        return found
+        return [(condition, tuple(map(_storable, values))) for condition, values in found]
 
     def fits(self, told: str, outcome: str, *, is_found: bool) -> bool:
         """Whether a run that the conditions hold for is wanted, with this status and outcome as told.
@@ -129,6 +130,14 @@ class RunFilter:
         return is_found or not self.words or self.words in outcome or self.words in outcome.replace("_", " ")
 
 
+def _storable(value: object) -> object:
+    """A parameter as SQLite takes it: texts as the index has them, and no number above its largest one."""
+    if isinstance(value, str):
+        return sayable(value)
+    return min(value, _MOST_NUMBER) if isinstance(value, int) else value
+
+
+_MOST_NUMBER = 2**63 - 1
 ALL_RUNS = RunFilter()
 _AGE = r"(\d+)\s*([mhdwy]?)\Z"
 _SECONDS = {"m": 60.0, "h": 3_600.0, "d": 86_400.0, "": 86_400.0, "w": 604_800.0, "y": 31_557_600.0}

@@ -1,13 +1,13 @@
 """The index of runs: what lists show of a run, and are filtered and sorted by, as columns of its row.
 
 In: the events of a run, and the state of one that waits. Out: the columns. A writer sets them in the
-transaction of the events that they follow from. `Journal.refresh_index` makes them from the events for rows
+transaction of the events that they follow from. `listing.refresh_index` makes them from the events for rows
 that were written otherwise: by an earlier version, by an import, by a fork.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from callsheet.ir import Plan
@@ -16,6 +16,7 @@ from callsheet.store.errors import JournalError
 from callsheet.store.pending import NO_FACTS, RunFacts, sayable
 
 if TYPE_CHECKING:
+    from callsheet.sealing.masking import Finder
     from callsheet.store.folded import Folded
 
 TAGS = "tags"
@@ -26,6 +27,8 @@ _MOST_WAITS = 3
 _LONGEST_NAME = 200
 _LONGEST_GOAL = 1_000
 _OF_A_GOAL = 80
+_MOST_TOKENS = 2**63 - 1
+"""The largest number that SQLite takes; what a server says that it has used may be larger."""
 _UNNAMED = frozenset({"", "-", "plan", "<plan>", "<stdin>"})
 """The names of texts that come from no file, and that nobody has named."""
 
@@ -114,16 +117,24 @@ def check_tags(tags: Iterable[tuple[str, object]]) -> dict[str, str]:
     return checked
 
 
-def no_secret_in(tags: str | None, knows_in: Callable[[str], bool]) -> None:
+def no_secret_in(lines: str | None, finder: Finder) -> None:
     """Raise JournalError (SEC003) for tags with a secret: lists show them as they are."""
-    if tags is not None and knows_in(tags):
-        raise JournalError(
-            "SEC003", "a tag of the run contains a secret; tags are not encrypted", "name another tag"
-        )
+    if lines is None:
+        return
+    for name, text in tags_in(lines).items():
+        if finder.whole(name, text) is not None or finder.spans(f"{name}={text}"):
+            raise JournalError(
+                "SEC003",
+                "a tag of the run contains a secret; tags are not encrypted",
+                "leave it out: give secrets as inputs",
+            )
 
 
 def facts_of_end(body: Mapping[str, Any], ts: float) -> RunFacts:
-    """The facts of a run with this end, which is recorded at this time."""
+    """The facts of a run with this end, which is recorded at this time.
+
+    Raises AttributeError, TypeError, ValueError or OverflowError for a body that no version has written.
+    """
     usage = cast("Mapping[str, Any]", body.get("usage") or {})
     failed = cast("list[str]", body.get("failed_steps") or ())
     step = failed[0] if failed else None
@@ -131,7 +142,7 @@ def facts_of_end(body: Mapping[str, Any], ts: float) -> RunFacts:
         step = cast("str | None", body.get("ended_at"))
     tokens = int(usage.get("input_tokens", 0)) + int(usage.get("output_tokens", 0))
     cost = usage.get("cost")
-    return RunFacts(ts, step, None, None if cost is None else float(cost), tokens)
+    return RunFacts(ts, sayable(step), None, None if cost is None else float(cost), min(tokens, _MOST_TOKENS))
 
 
 def facts_of_rest(folded: Folded) -> RunFacts:
@@ -150,4 +161,6 @@ def facts_of_rest(folded: Folded) -> RunFacts:
     more = len(waits) - _MOST_WAITS
     text = ", ".join(waits[:_MOST_WAITS]) + (f" and {more} more" if more > 0 else "")
     cost = usage.to_json()["cost"]  # null where nothing is known of it
-    return NO_FACTS._replace(waits_for=sayable(text) or None, cost=cost, tokens=usage.tokens)
+    return NO_FACTS._replace(
+        waits_for=sayable(text) or None, cost=cost, tokens=min(usage.tokens, _MOST_TOKENS)
+    )

@@ -12,8 +12,10 @@ from tests.runtime.tools import plan_of
 from callsheet.apps.hosting.upkeep import keep_within
 from callsheet.apps.settings import RetentionSettings, Settings
 from callsheet.apps.setup import Setup
+from callsheet.ir.labels import UNKNOWN
 from callsheet.machine import Outcome
-from callsheet.store import Durability, EventType, Journal, RunStatus
+from callsheet.store import Durability, EventType, Journal, RunStatus, retention
+from callsheet.store.labels import LabelStore, notes_of
 from callsheet.store.retention import used_bytes
 
 DAY = 86_400.0
@@ -43,6 +45,32 @@ def test_runs_past_their_age_are_deleted(tmp_path):
         assert keep_within(journal, RetentionSettings(failed="1d")) == (0, 0, 0)
         assert keep_within(journal, RetentionSettings(done="2d")).expired == 5
         assert {run.run_id for run in journal.runs()} == {"r0", "r6", "r7", "r8", "r9"}
+
+
+def test_run_that_is_resumed_between_look_and_deletion_is_kept(tmp_path):
+    with written(tmp_path / "j.db", [1e9], 3, 10) as journal:
+        due = retention.Due((), retention.ended_runs(journal.parts))
+        assert [run.run_id for run in due.runs] == ["r1", "r2"]
+        with journal.claim("r1") as writer:
+            writer.append(EventType.REOPEN, body={})
+            writer.set_status(RunStatus.WAITING)
+            writer.commit()
+        assert retention.prune(journal.parts, due).runs == ("r2",)
+        assert not retention.delete(journal.parts, due.runs[0])
+        assert {run.run_id for run in journal.runs()} == {"r0", "r1"}
+
+
+def test_labels_of_files_are_left_alone_while_runs_go_on(tmp_path):
+    now = [1e9]
+    with written(tmp_path / "j.db", now, 10, 10) as journal:
+        with LabelStore.beside(journal.path) as labels:
+            labels.end(labels.begin(str(tmp_path), "not-yet-there.txt", UNKNOWN, "r0"), replaced=False)
+            labels.end(labels.begin(notes_of("r1"), "a", UNKNOWN, "r1"), replaced=False)
+            labels.end(labels.begin(notes_of("new"), "a", UNKNOWN, "new"), replaced=False)
+        assert keep_within(journal, RetentionSettings(done="2d")).expired == 5
+        with LabelStore.beside(journal.path) as labels:
+            left = {(noted.root, noted.name) for noted in labels.entries()}
+    assert left == {(str(tmp_path), "not-yet-there.txt"), (notes_of("new"), "a")}
 
 
 @pytest.mark.parametrize("size", [20_000, 400_000])

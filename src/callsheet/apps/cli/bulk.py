@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext, redirect_stdout
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,13 +31,14 @@ def _in_bulk(
     action: BulkAction,
     conditions: Conditions,
     journal: Path | None,
-    do: Callable[[Journal, Target], None],
+    do: Callable[[Journal, Target], str],
     *,
     assume_yes: bool,
     as_json: bool,
 ) -> int:
     """Show the runs that an action is for, ask, and do it to each. Returns the exit status.
 
+    `do` returns the id of a new run, else "", and raises CallsheetError if it could not be done.
     Raises click.UsageError without any condition: `--status` or another one has to say which runs are meant.
     """
     if conditions.is_empty:
@@ -46,18 +49,19 @@ def _in_bulk(
             _print_preview(action, chosen)
         if not chosen.targets or not _is_confirmed(action, chosen, assume_yes=assume_yes, as_json=as_json):
             if as_json:
-                _print_result(action, chosen, [], [], needs=bool(chosen.targets))
+                _print_result(action, chosen, [], [], [], needs=bool(chosen.targets))
             return Exit.OK if not chosen.targets else Exit.UNDECIDED
-        done, failed = list[Target](), list[Skipped]()
+        done, failed, new = list[Target](), list[Skipped](), list[str]()
         for target in chosen.targets:
             try:
-                do(opened, target)
+                made = do(opened, target)
             except CallsheetError as error:
                 failed.append(Skipped(target.run_id, reason_in(error)))
             else:
                 done.append(target)
+                new += [made] if made else []
     if as_json:
-        _print_result(action, chosen, done, failed, needs=False)
+        _print_result(action, chosen, done, failed, new, needs=False)
     else:
         for each in failed:
             to_stderr(f"{each.run_id}: {each.why}")
@@ -101,7 +105,13 @@ def _is_confirmed(action: BulkAction, chosen: Selection, *, assume_yes: bool, as
 
 
 def _print_result(
-    action: BulkAction, chosen: Selection, done: list[Target], failed: list[Skipped], *, needs: bool
+    action: BulkAction,
+    chosen: Selection,
+    done: list[Target],
+    failed: list[Skipped],
+    new: list[str],
+    *,
+    needs: bool,
 ) -> None:
     print_json(
         {
@@ -110,6 +120,7 @@ def _print_result(
             "skipped": [each._asdict() for each in (*chosen.skipped, *failed)],
             "more": chosen.more,
             "done": len(done),
+            "new_runs": new,
             **({"needs": "--yes"} if needs else {}),
         }
     )
@@ -133,9 +144,10 @@ def cancel_runs(
     from callsheet.api import run_service  # noqa: PLC0415 - imports the runtime
     from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - imports asyncio
 
-    def do(opened: Journal, target: Target) -> None:
+    def do(opened: Journal, target: Target) -> str:
         if run_async(run_service.cancel(opened, target.run_id, reason)) is None:
             raise CallsheetError.single("JRN004", "its process has not ended it yet; it still will")
+        return ""
 
     return _in_bulk(BulkAction.CANCEL, conditions, journal, do, assume_yes=assume_yes, as_json=as_json)
 
@@ -156,8 +168,9 @@ def delete_runs(conditions: Conditions, assume_yes: bool, journal: Path | None, 
     """
     from callsheet.apps.hosting.recorded import delete_run  # noqa: PLC0415 - imports the runtime
 
-    def do(opened: Journal, target: Target) -> None:
+    def do(opened: Journal, target: Target) -> str:
         delete_run(opened, opened.find_run(target.run_id))
+        return ""
 
     return _in_bulk(BulkAction.DELETE, conditions, journal, do, assume_yes=assume_yes, as_json=as_json)
 
@@ -178,12 +191,20 @@ def rerun_runs(conditions: Conditions, assume_yes: bool, journal: Path | None, a
       callsheet runs rerun --status failed --since 1d --failed-step S3
     """
     from callsheet.apps.cli.time_travel.branching import rerun  # noqa: PLC0415 - imports much
+    from callsheet.store.journal_paths import new_run_id  # noqa: PLC0415 - imports the store
 
-    def do(opened: Journal, target: Target) -> None:
-        line = [target.run_id, "--from", target.step, "--yes", "--journal", str(opened.path)]
-        line += ["--json"] if as_json else []
-        status = rerun.main(line, standalone_mode=False)
+    def do(opened: Journal, target: Target) -> str:
+        new = new_run_id()
+        line = [target.run_id, "--from", target.step, "--run-id", new, "--yes", "--journal", str(opened.path)]
+        try:
+            with (
+                redirect_stdout(TextIOWrapper(BytesIO())) if as_json else nullcontext()
+            ):  # one document for all
+                status = rerun.main([*line, *(["--json"] if as_json else [])], standalone_mode=False)
+        except click.ClickException as error:
+            raise CallsheetError.single("RUN022", error.format_message()) from error
         if status:
-            raise CallsheetError.single("RUN022", f"its new run ended with exit status {int(status)}")
+            raise CallsheetError.single("RUN022", f"its new run {new} ended with exit status {int(status)}")
+        return new
 
     return _in_bulk(BulkAction.RERUN, conditions, journal, do, assume_yes=assume_yes, as_json=as_json)

@@ -53,6 +53,7 @@ def export_runs(runs: tuple[str, ...], out: Path, journal: Path | None, as_json:
 
     with journals.open_to_read(journal) as opened:
         infos = selected_runs(opened, runs)
+        _refuse_own(out, opened.path)
         size = _write(out, (line for info in infos for line in export_run(opened.parts, info.run_id)))
     _report(
         {"file": str(out), "bytes": size, "runs": [info.run_id for info in infos]},
@@ -90,7 +91,16 @@ def import_runs(file: Path, journal: Path | None, as_json: bool) -> int:
 
 
 @click.command("backup")
-@_out
+@click.option(
+    "-o",
+    "--out",
+    "--output",
+    "out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    required=True,
+    help="The file to write; one that is there is replaced.",
+)
 @click.option("--without-keys", is_flag=True, help="Leave out the keys that open the secrets in the journal.")
 @journals.journal_path
 @options.as_json
@@ -107,6 +117,8 @@ def backup(out: Path, without_keys: bool, journal: Path | None, as_json: bool) -
     from callsheet.store.backup import back_up  # noqa: PLC0415 - imports the store
     from callsheet.store.journal_paths import default_journal_path  # noqa: PLC0415 - as above
 
+    if str(out) == "-":
+        raise click.BadParameter("a backup is written to a file", param_hint="'--output'")
     done = back_up(journal or default_journal_path(), out, with_keys=not without_keys)
     keys = "with the keys of its secrets" if done.has_keys else "without keys"
     _report(
@@ -153,7 +165,9 @@ def salvage(runs: tuple[str, ...], out: Path, journal: Path | None, as_json: boo
     from callsheet.store.salvage import lists_all, opened, run_ids  # noqa: PLC0415 - imports the store
     from callsheet.store.salvage import salvage as salvage_run  # noqa: PLC0415 - as above
 
-    with opened(journal or default_journal_path()) as damaged:
+    place = journal or default_journal_path()
+    with opened(place) as damaged:
+        _refuse_own(out, place)
         parts = damaged.parts
         saved = [salvage_run(parts, run) for run in (runs or run_ids(parts.reader))]
         is_all = bool(runs) or lists_all(parts.reader)
@@ -180,6 +194,15 @@ def _report(as_data: Any, text: str, *, as_json: bool) -> None:
         print_json(as_data)
     else:
         to_stderr(text)
+
+
+def _refuse_own(out: Path, journal: Path) -> None:
+    """Raise CallsheetError (CFG014) for the journal itself as the file to write."""
+    with suppress(OSError):
+        if out.samefile(journal):
+            raise CallsheetError.single(
+                "CFG014", f"{out} cannot be written: it is the journal that is read", help="name another file"
+            )
 
 
 def _write(out: Path, lines: Iterable[bytes]) -> int:

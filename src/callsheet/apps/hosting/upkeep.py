@@ -14,7 +14,7 @@ from callsheet.apps.rendering.values import format_bytes
 from callsheet.apps.settings import RetentionSettings
 from callsheet.diagnostics import CallsheetError
 from callsheet.store import Journal, retention
-from callsheet.store.label_transfer import forget_stale
+from callsheet.store.label_transfer import forget_notes
 from callsheet.store.writer import RunStatus
 
 _EVERY = 3_600.0
@@ -47,8 +47,8 @@ def keep_within(journal: Journal, rules: RetentionSettings) -> Deleted:
         if not gone:
             break
         for_room += gone
-    if for_room or (expired is not None and expired.runs):
-        forget_stale(journal.path, {info.run_id for info in journal.runs()}, dry_run=False)
+    for run_id in (*for_room, *(expired.runs if expired is not None else ())):
+        forget_notes(journal.path, run_id)  # no others: runs that go on may be labelling files right now
     if expired is None:
         return Deleted(0, len(for_room), 0)
     return Deleted(len(expired.runs), len(for_room), expired.blobs)

@@ -77,11 +77,15 @@ def selected_for(
         found = listed_runs(journal, RunQuery(which, limit=most + 1), told)
     targets, skipped = list[Target](), list[Skipped]()
     for info, status in found[:most]:
-        why = _why_not(action, info)
+        why, step = _why_not(action, info), ""
+        if not why and action is BulkAction.RERUN:
+            try:
+                step = _rerun_from(journal, info)
+            except CallsheetError as error:
+                why = reason_in(error)
         if why:
             skipped.append(Skipped(info.run_id, why))
         else:
-            step = _rerun_from(journal, info) if action is BulkAction.RERUN else ""
             targets.append(Target(info.run_id, shown_outcome(info, status), step))
     return Selection(tuple(targets), tuple(skipped), len(found) > most)
 
@@ -93,9 +97,27 @@ def _why_not(action: BulkAction, info: RunInfo) -> str:
 
 
 def _rerun_from(journal: Journal, info: RunInfo) -> str:
-    """The first step that failed, if it is one of the run's plan; else its first step."""
-    ids = [step.id for step in journal.plan_of(info.plan_hash).steps]
-    return info.failed_step if info.failed_step in ids else ids[0]
+    """The step or place that failed first, if it is one of the run's plan; else the plan's first step.
+
+    Raises CallsheetError (API030) for a plan without any, and if the plan cannot be read.
+    """
+    from callsheet.ir.tree import all_statements  # noqa: PLC0415 - only for this action
+    from callsheet.store.kept_calls import segments_of  # noqa: PLC0415 - as above
+
+    plan, failed = journal.plan_of(info.plan_hash), info.failed_step
+    if plan.tree is None:
+        first = [step.id for step in plan.steps]
+        known = failed in first
+    else:
+        first = [statement.id for statement in plan.tree.body]
+        ids = {statement.id for statement in all_statements(plan.tree)}
+        parts = segments_of(failed or "")
+        known = parts is not None and all(each.id in ids for each in parts)
+    if failed is not None and known:
+        return failed
+    if not first:
+        raise CallsheetError.single("API030", "its plan has no step to run again from")
+    return first[0]
 
 
 def reason_in(error: CallsheetError) -> str:

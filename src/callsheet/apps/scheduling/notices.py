@@ -82,7 +82,7 @@ def _post(place: Notify, notice: Notice) -> str | None:
     body = _body(place, notice)
     headers = {"content-type": "application/json"}
     if secret:
-        signature = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
+        signature = hmac.new(secret.encode("utf-8", "surrogateescape"), body, hashlib.sha256).hexdigest()
         headers["callsheet-signature"] = f"sha256={signature}"
     reason = ""
     for _ in range(ATTEMPTS):
@@ -91,6 +91,8 @@ def _post(place: Notify, notice: Notice) -> str | None:
         except httpx2.HTTPError as error:
             reason = type(error).__name__  # its text may have the address
             continue
+        except (httpx2.InvalidURL, ValueError) as error:
+            return type(error).__name__
         if answer.status_code < 300:
             return None
         reason = f"it answered {answer.status_code}"

@@ -3,13 +3,14 @@
 In: the schedules of a project and its journal. Out: a process `callsheet run` for each time that has come,
 and a line for each thing that happens, also for each time that passes without a run. What has run is known
 from the journal alone, so a scheduler that starts again goes on where the last one ended. Two schedulers of
-one journal start each time once, since the journal takes each run id once.
+one journal start each time once, since the journal takes each run id once: the other one waits for its end.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
@@ -19,17 +20,21 @@ from pathlib import Path
 from typing import NamedTuple
 
 from callsheet.apps.projects import ProjectSettings
+from callsheet.apps.rendering.values import without_controls
 from callsheet.apps.scheduling.notices import Notice, Notify, send
-from callsheet.apps.scheduling.schedules import Schedule, due, is_name, run_id, time_of
+from callsheet.apps.scheduling.schedules import IN_TIME, Schedule, due, is_name, run_id, schedule_of
 from callsheet.runtime.inbox import asks_of
 from callsheet.store.journal import Journal
-from callsheet.store.journal_paths import is_absent
+from callsheet.store.journal_paths import is_absent, is_owned, place_of
 from callsheet.store.listing import shown_status
 
 LOOK = 1.0
 """Seconds between looks at what the runs under way have come to."""
 LONGEST_SLEEP = 30.0
 """Seconds after which the clock is looked at again: it may have been set, or the machine was asleep."""
+_LONGEST_LINE = 4_000
+_LAST_LINES = 1.0
+"""Seconds that the last lines of a process are waited for."""
 _OPEN = ("running", "interrupted", "waiting", "in_doubt")
 
 
@@ -106,14 +111,21 @@ class Scheduler:
 
     def _take_up(self) -> None:
         """Go on where the journal ends: resume what has not ended, look at the times since the last run."""
-        for name, runs in recorded(self._journal, [course.name for course in self._courses]).items():
-            course = next(course for course in self._courses if course.name == name)
-            if runs and course.schedule.missed != "skip":
-                course.since = runs[0].time
-            for run in reversed(runs):
-                if run.status in _OPEN:
-                    self._tell(f"{run.id} is {run.status.replace('_', ' ')}: it is resumed")
-                    self._drive(course, run.id, ["resume", run.id])
+        courses = {course.name: course for course in self._courses}
+        for name, runs in recorded(self._journal, list(courses)).items():
+            course = courses.get(name)
+            opened = [run for run in reversed(runs) if run.status in _OPEN]
+            if course is None:
+                for run in opened:
+                    told = f"{run.id} is {run.status.replace('_', ' ')}, and there is no schedule {name}"
+                    self._tell(f"{told}: callsheet resume {run.id}{self._hint}")
+                continue
+            past = [run.time for run in runs if run.time <= course.since]  # the clock may have been ahead
+            if past and course.schedule.missed != "skip":
+                course.since = past[0]
+            for run in opened:
+                self._tell(f"{run.id} is {run.status.replace('_', ' ')}: it is resumed")
+                self._drive(course, run.id, ["resume", run.id])
 
     def _start_due(self, course: _Course) -> None:
         """Start, queue or pass the times of a schedule that have come."""
@@ -124,10 +136,13 @@ class Scheduler:
         if found.has_more:
             self._tell(f"{course.name}: earlier times have passed without a run, too")
         for time in (*course.queued, *found.starts):
+            if run_id(course.name, time) in course.under_way:  # the clock was set back
+                continue
+            is_missed = course.schedule.missed == "all" and now - time > IN_TIME
             if not course.under_way:
                 course.queued = [each for each in course.queued if each != time]
                 self._start(course, time)
-            elif course.schedule.overlap == "skip":
+            elif course.schedule.overlap == "skip" and not is_missed:
                 self._pass(course, time, f"{next(iter(course.under_way))} has not ended")
             elif time not in course.queued:
                 course.queued.append(time)
@@ -135,6 +150,12 @@ class Scheduler:
 
     def _start(self, course: _Course, time: datetime) -> None:
         run, schedule = run_id(course.name, time), course.schedule
+        state = _state(self._journal, run)
+        if state is not None:  # the clock was set back, or there is another scheduler
+            self._tell(f"{run} is there already: it is {state.replace('_', ' ')}")
+            if state in _OPEN:
+                self._drive(course, run, ["resume", run])
+            return
         policy = () if schedule.policy is None else ("--policy", schedule.policy)
         given = [f"--var={name}={_typed(value)}" for name, value in schedule.inputs.items()]
         self._tell(f"{run} starts: {schedule.plan}")
@@ -157,29 +178,77 @@ class Scheduler:
 
     async def _driven(self, course: _Course, run: str, arguments: list[str]) -> None:
         """Execute a command of a run, tell what it says and what the run asks, until it has ended."""
-        options = ["--journal", str(self._journal), "--wait", "--progress", "none"]
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "callsheet", *arguments, *options),
-            cwd=self._folder,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.DEVNULL,  # the answer: it is in the journal
-            stderr=asyncio.subprocess.PIPE,
-        )
         watching = asyncio.create_task(self._watch(course, run))
         watching.add_done_callback(self._note_failure)
         try:
-            assert process.stderr is not None
-            async for line in process.stderr:
-                self._tell(f"{run}: {line.decode(errors='replace').rstrip()}")
-            status = await process.wait()
+            status = await self._execute(run, arguments)
+            while await self._has_to_go_on(run):
+                status = await self._execute(run, ["resume", run])
             self._report_end(course, run, status)
         finally:
             watching.cancel()
+            course.under_way.pop(run, None)
+
+    async def _execute(self, run: str, arguments: list[str]) -> int:
+        """Execute a command of a run in a process, and tell what it says; returns its exit status."""
+        options = ["--journal", str(self._journal), "--wait", "--progress", "none"]
+        read, write = os.pipe()  # not one of the process: a process that it leaves behind may hold it open
+        stream = asyncio.StreamReader()
+        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(stream), os.fdopen(read, "rb", 0)
+        )
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "callsheet", *arguments, *options),
+                cwd=self._folder,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.DEVNULL,  # the answer: it is in the journal
+                stderr=write,
+            )
+        except BaseException:
+            transport.close()
+            raise
+        finally:
+            os.close(write)
+        telling = asyncio.create_task(self._tell_lines(run, stream))
+        try:
+            status = await process.wait()
+            await asyncio.wait([telling], timeout=_LAST_LINES)
+            return status
+        finally:
             if process.returncode is None:
                 with suppress(ProcessLookupError):
                     process.terminate()
                 await process.wait()
-            course.under_way.pop(run, None)
+            telling.cancel()
+            transport.close()
+
+    async def _tell_lines(self, run: str, stream: asyncio.StreamReader) -> None:
+        """Tell each line of a stream, without control characters and cut where it is too long for people."""
+
+        def tell(data: bytes) -> None:
+            line = without_controls(data.decode(errors="replace")).rstrip()
+            self._tell(f"{run}: {line[:_LONGEST_LINE]}{'…' if len(line) > _LONGEST_LINE else ''}")
+
+        left = b""
+        while data := await stream.read(1 << 16):
+            *lines, rest = data.split(b"\n")
+            for line in lines:
+                tell(left + line)
+                left = b""
+            left = (left + rest)[: 8 * _LONGEST_LINE]
+        if left:
+            tell(left)
+
+    async def _has_to_go_on(self, run: str) -> bool:
+        """Wait while another process has a run; whether it has then left the run before its end."""
+        place = place_of(self._journal)
+        if not is_owned(place, run):
+            return False
+        self._tell(f"{run} is run by another process")
+        while is_owned(place, run):  # noqa: ASYNC110 - a lock of another process has no event
+            await asyncio.sleep(LOOK)
+        return _state(self._journal, run) in _OPEN
 
     async def _watch(self, course: _Course, run: str) -> None:
         """Tell people of each question of a run, once."""
@@ -203,11 +272,11 @@ class Scheduler:
                 "in_doubt",
                 f"{run} ({plan}) does not know whether a call was made: {show}",
             )
+        elif outcome == "running":
+            self._tell(f"{run} goes on at its engine")
+            return
         elif outcome is None:
             event, text = "failed", f"{run} ({plan}) could not start (exit status {status})"
-        elif outcome == "running":
-            self._tell(f"{run} is run by another process")
-            return
         else:
             word = outcome.replace("_", " ")
             event, text = "failed", f"{run} ({plan}) is {word}: callsheet blame {run}{self._hint}"
@@ -250,15 +319,17 @@ class RecordedRun(NamedTuple):
 
 
 def recorded(journal: Path, names: Sequence[str]) -> dict[str, list[RecordedRun]]:
-    """The runs of these schedules in a journal, newest time first; none if there is no journal."""
+    """The runs of these schedules in a journal, newest time first, and of others that it has runs of.
+
+    None if there is no journal.
+    """
     found: dict[str, list[RecordedRun]] = {name: [] for name in names}
     if not is_absent(journal):
         with closing(Journal.open_to_read(journal)) as opened:
             for info in opened.runs_older():
-                for name in names:
-                    time = time_of(name, info.run_id)
-                    if time is not None:
-                        found[name].append(RecordedRun(info.run_id, time, shown_status(opened, info)))
+                if its := schedule_of(info.run_id):
+                    run = RecordedRun(info.run_id, its[1], shown_status(opened, info))
+                    found.setdefault(its[0], []).append(run)
     return {name: sorted(runs, key=lambda run: run.time, reverse=True) for name, runs in found.items()}
 
 

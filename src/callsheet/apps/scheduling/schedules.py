@@ -119,12 +119,12 @@ def run_id(name: str, time: datetime) -> str:
     return f"{name}-{time.astimezone(UTC).strftime(_STAMP)}"
 
 
-def time_of(name: str, run: str) -> datetime | None:
-    """The time that a run of this schedule is for; None for a run that is not its."""
+def schedule_of(run: str) -> tuple[str, datetime] | None:
+    """The schedule of a run and the time that it is for, from its id; None for a run of no schedule."""
     found = _STAMPED.fullmatch(run)
-    if found is None or found[1] != name:
+    if found is None or not is_name(found[1]):
         return None
     try:
-        return datetime.strptime(found[2], _STAMP).replace(tzinfo=UTC)
+        return found[1], datetime.strptime(found[2], _STAMP).replace(tzinfo=UTC)
     except ValueError:
         return None

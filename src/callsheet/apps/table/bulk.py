@@ -29,7 +29,8 @@ class BulkArguments(Arguments):
     where: FilterArguments | None = Field(None, description="The conditions, as for listing runs; {} is all.")
     expected: Annotated[int, Field(ge=0)] | None = Field(
         None,
-        description="The number of `runs` in the preview, which is the response without it.",
+        description="The number of `runs` in the preview, which is the response without it. With their "
+        "run_ids, it is done to exactly these: where may find others by now.",
     )
     effects: bool = Field(
         False, description="For rerun: whether calls that change something outside are allowed."
@@ -67,7 +68,7 @@ class BulkResult(TypedDict):
 async def in_bulk(context: Context, args: BulkArguments) -> BulkResult:
     """Do one thing to many runs; without `expected`, only say to which.
 
-    If the runs that fit are no longer as many as `expected`, nothing is done.
+    If the runs are no longer as many as `expected`, nothing is done.
     """
     host, action = context.host, BulkAction(args.action)
     if (args.run_ids is None) == (args.where is None):

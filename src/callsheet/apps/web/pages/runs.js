@@ -250,7 +250,8 @@ function Bulk({ action, isWhole, ids, where, onDone, onClose }) {
   const act = async () => {
     setBusy(true);
     try {
-      const done = await request("/v1/bulk", { body: { action, ...which, effects, expected: found.runs.length } });
+      const run_ids = found.runs.map((run) => run.run_id); // other runs may fit by now
+      const done = await request("/v1/bulk", { body: { action, run_ids, effects, expected: run_ids.length } });
       if (done.done === found.runs.length) return onDone();
       setFound(done);
     } catch (problem) {
