@@ -178,6 +178,12 @@ class LocalDriver:
             self._recorder.became_task(key, task)
             self._settle_beside()
 
+    def _is_left(self) -> bool:
+        """Whether the run is recorded, and interrupted rather than ended."""
+        driving = self._driving
+        interrupted = driving is not None and driving.cancelling() > 0 and self._ending is None
+        return interrupted and self._recorder is not None
+
     def _settle_beside(self) -> None:
         """Make durable what was recorded beside the calls, even if nothing else happens for long."""
         recorder = self._recorder
@@ -253,7 +259,7 @@ class LocalDriver:
         """
         self._driving = asyncio.current_task()
         self._gateway.on_late, self._gateway.on_server = self._note_late, self._answer_server
-        self._gateway.on_task = self._became_task
+        self._gateway.on_task, self._gateway.is_left = self._became_task, self._is_left
         self._watch_time()
         try:
             if self._ending is not None:
@@ -273,6 +279,7 @@ class LocalDriver:
             return await self._end_with(self._ending)
         finally:
             self._driving = self._gateway.on_late = self._gateway.on_server = self._gateway.on_task = None
+            self._gateway.is_left = None
             self._stop_time()
             if self._questions is not None and not self._questions.is_idle:
                 await self._questions.close()

@@ -20,7 +20,7 @@ from callsheet.ports.calls import TIMEOUT, ToolFailed
 from callsheet.ports.mcp.bounds import TOO_LONG, longer_than_taken, noted_in, repeated_keys_in_answer
 from callsheet.ports.mcp.declarations import no_two_alike, pin_of
 from callsheet.ports.mcp.failures import because, is_lost, is_unreadable, not_opened, troubles
-from callsheet.ports.mcp.front import Ask, Changed, Front, OpenCall, OpenCalls
+from callsheet.ports.mcp.front import Ask, Changed, Front, OpenCall, OpenCalls, TaskOfCall
 from callsheet.ports.mcp.late_answers import LateAnswers, observed
 from callsheet.ports.mcp.process import ServerProcess
 from callsheet.ports.mcp.servers import HttpServer, McpServerConfig
@@ -79,16 +79,6 @@ _HEADER_MISMATCH, _NO_METHOD = -32020, -32601
 
 class OtherHeaders(ToolFailed):
     """The server rejected a call for its headers, so its declaration of the tool may have changed."""
-
-
-class TaskOfCall(NamedTuple):
-    """The task that a call has become: its id if it is `known`; `began` is told of a new one.
-
-    A call that has become a task before is not made again.
-    """
-
-    known: str
-    began: Callable[[str], Awaitable[None]]
 
 
 class Beside(NamedTuple):
@@ -221,7 +211,7 @@ class Connection:
         try:
             async with scope:
                 trace = within_trace(meta.get(TRACEPARENT, ""))
-                call = OpenCall(owner, ask, scope, seconds, None if task is None else task.began)
+                call = OpenCall(owner, ask, scope, seconds, task)
                 with (
                     self._calls.during(call),
                     trace,

@@ -18,7 +18,7 @@ from callsheet.machine import Fact, Spent
 from callsheet.ports.answers import BlobSink, value_of
 from callsheet.ports.calls import CallContext, ServerQuestion, ToolFailed
 from callsheet.ports.mcp.bounds import repeated_keys_of
-from callsheet.ports.mcp.connection import TRACEPARENT, Beside, Connection, OtherHeaders, TaskOfCall
+from callsheet.ports.mcp.connection import TRACEPARENT, Beside, Connection, OtherHeaders
 from callsheet.ports.mcp.content import (
     check_declared,
     has_blobs,
@@ -32,7 +32,7 @@ from callsheet.ports.mcp.declarations import (
     spec_of,
     unused_settings,
 )
-from callsheet.ports.mcp.front import PASSAGE, Front
+from callsheet.ports.mcp.front import PASSAGE, Front, TaskOfCall
 from callsheet.ports.mcp.servers import HttpServer, McpServerConfig, ToolProbe, ToolRule
 from callsheet.ports.mcp.transport import IDEMPOTENCY_KEY
 from callsheet.ports.mcp.trust import (
@@ -361,7 +361,7 @@ class ManagedServer:
             on_progress = report if context.is_followed else None
             if passage is not None and passage.progress is not None:
                 on_progress = passage.progress
-            task = TaskOfCall(context.task, context.became_task)
+            task = TaskOfCall(context.task, context.became_task, lambda: context.may_go_on)
             beside = Beside(note_late, on_progress, ask, context.run_id, task)
             result = await connection.call(spec.executor, args, meta, seconds, beside)
         except OtherHeaders:
