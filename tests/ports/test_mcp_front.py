@@ -19,7 +19,7 @@ async def test_server_that_keeps_asking_cannot_hold_its_call() -> None:
         asked.append(method)
         return {}
 
-    with pytest.raises(TimeoutError):
+    async def keep_asking() -> None:
         async with asyncio.timeout(0.2) as scope:
             call = OpenCall("run", answer, scope, 0.2)
             for _ in range(100):
@@ -27,13 +27,22 @@ async def test_server_that_keeps_asking_cannot_hold_its_call() -> None:
             while True:
                 assert await call.answer("roots/list", {}) is None
                 await asyncio.sleep(0.01)
+
+    with pytest.raises(TimeoutError):
+        await keep_asking()
     assert len(asked) == 100
 
 
 @pytest.mark.parametrize(
     ("owners", "is_alone", "heard"),
-    [("aa", False, ["a", "a"]), ("ab", False, []), ("ab", True, ["a", "b"]), ("", False, []), ("", True, ["front"])],
-)  # fmt: skip
+    [
+        ("aa", False, ["a", "a"]),
+        ("ab", False, []),
+        ("ab", True, ["a", "b"]),
+        ("", False, []),
+        ("", True, ["front"]),
+    ],
+)
 async def test_log_line_reaches_no_other_client(owners: str, is_alone: bool, heard: list[str]) -> None:
     got: list[str] = []
     front = Front(logged=(lambda server, params: got.append("front")) if is_alone else None)

@@ -169,7 +169,9 @@ class LocalDriver:
             from callsheet.runtime.server_questions import ServerQuestions  # noqa: PLC0415 - few servers ask
 
             people = self._people or People("")
-            self._of_servers = ServerQuestions(people, self._recorder, self._settle_beside)
+            self._of_servers = ServerQuestions(
+                people, self._recorder, self._settle_beside, lambda: self._driving is not None
+            )
         return await self._of_servers.answer(key, question)
 
     async def _became_task(self, key: str, task: str) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import logging
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -100,9 +100,14 @@ class Connection:
     """A session with a server; `open` creates one, `ended` tells when it can no longer be used."""
 
     def __init__(
-        self, config: McpServerConfig, tokens: TokenSource | None = None, front: Front | None = None
+        self,
+        config: McpServerConfig,
+        tokens: TokenSource | None = None,
+        front: Front | None = None,
+        mask: Callable[[Any], Any] = lambda sent: sent,
     ) -> None:
         self.config = config
+        self._mask = mask
         self._calls = OpenCalls(config.name, front)
         self._tokens = tokens
         self._barred: CallsheetError | None = None
@@ -130,14 +135,15 @@ class Connection:
         within: float,
         tokens: TokenSource | None = None,
         front: Front | None = None,
+        mask: Callable[[Any], Any] = lambda sent: sent,
     ) -> Connection:
         """Start or contact the server, initialise the session and list its tools, within `within` seconds.
 
-        `tokens` provides access tokens for a server at a URL, `front` is the client for which it is opened.
-        Raises CallsheetError naming the server and a
+        `tokens` provides access tokens for a server at a URL, `front` is the client for which it is opened,
+        and `mask` takes tokens out of what that client hears. Raises CallsheetError naming the server and a
         way out; nothing is left running then.
         """
-        self = cls(config, tokens, front)
+        self = cls(config, tokens, front, mask)
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._task = asyncio.create_task(self._live(ready), name=f"mcp {config.name}")
         try:
@@ -404,7 +410,8 @@ class Connection:
 
     async def _log(self, params: LoggingMessageNotificationParams) -> None:
         self._logger.debug("%s: %s", params.level, params.data)
-        await self._calls.logged(params.model_dump(by_alias=True, mode="json", exclude_none=True))
+        sent = params.model_dump(by_alias=True, mode="json", exclude_none=True)
+        await self._calls.logged(self._mask(sent))
 
     def _refused(self, status: str) -> None:
         self.refusal = status
@@ -432,7 +439,7 @@ class Connection:
     async def request(self, method: str, params: dict[str, JSON], seconds: float) -> dict[str, Any]:
         """The result of any request of the protocol, as the server has sent it.
 
-        Raises MCPError as the server has sent it, or ToolFailed if there is no answer.
+        Raises MCPError as the server has sent it, ToolFailed if there is no answer of the protocol.
         """
         from mcp_types import Request  # noqa: PLC0415 - a session is open
         from pydantic import TypeAdapter  # noqa: PLC0415
@@ -447,6 +454,9 @@ class Connection:
                 return await client.session.send_request(asked, wire)
         except TimeoutError:
             raise ToolFailed(f"no answer within {seconds:g} s", kind=TIMEOUT) from None
+        except ValueError as error:
+            name = f"the MCP server {self.config.name!r}"
+            raise ToolFailed(f"{name} answered with an invalid result: {because(error)}") from None
 
     async def watch(self, uri: str) -> None:
         """Tell the front when a resource changes, until the session ends."""
@@ -455,7 +465,11 @@ class Connection:
             return
         self._watched.add(uri)
         if client.protocol_version < "2026":
-            await self.request("resources/subscribe", {"uri": uri}, _CLOSE)
+            try:
+                await self.request("resources/subscribe", {"uri": uri}, _CLOSE)
+            except BaseException:
+                self._watched.discard(uri)
+                raise
             return
 
         async def listen() -> None:
@@ -467,6 +481,7 @@ class Connection:
                 self._logger.debug("the server does not report changes of %s: %r", uri, error)
             self._watched.discard(uri)
 
+        self._watches = [task for task in self._watches if not task.done()]
         task = asyncio.create_task(listen(), name=f"mcp {self.config.name} resource")
         self._watches.append(task)
 

@@ -108,8 +108,9 @@ class OpenCall:
         self._ask = ask
         self._scope = scope
         self._seconds = seconds
-        self._asked = 0
         self._count = 0
+        self._is_over = False
+        self._asking: set[asyncio.Future[JSON]] = set()
 
     @property
     def may_go_on(self) -> bool:
@@ -118,7 +119,7 @@ class OpenCall:
 
     def lives(self) -> None:
         """The server works on it as a task: its time begins anew."""
-        if not self._asked and not self._scope.expired():
+        if not (self._asking or self._is_over or self._scope.expired()):
             self._scope.reschedule(asyncio.get_running_loop().time() + self._seconds)
 
     async def answer(self, method: str, params: dict[str, JSON]) -> JSON:
@@ -126,16 +127,25 @@ class OpenCall:
         self._count += 1
         if self._count == _MOST_ASKED + 1:
             _log.warning("a server asks more than %d times during a call: no longer answered", _MOST_ASKED)
-        if self._ask is None or self._count > _MOST_ASKED:
+        if self._ask is None or self._is_over or self._count > _MOST_ASKED:
             return None
-        self._asked += 1
+        asking = asyncio.ensure_future(self._ask(method, params))
+        self._asking.add(asking)
         if not self._scope.expired():
             self._scope.reschedule(None)
         try:
-            return await self._ask(method, params)
+            await asyncio.wait({asking})
+            return None if asking.cancelled() else asking.result()
         finally:
-            self._asked -= 1
+            asking.cancel()
+            self._asking.discard(asking)
             self.lives()
+
+    def end(self) -> None:
+        """The call is over, however: questions that are still open are taken back."""
+        self._is_over = True
+        for asking in self._asking:
+            asking.cancel()
 
 
 _CALL: ContextVar[OpenCall | None] = ContextVar("callsheet_mcp_call", default=None)
@@ -166,6 +176,7 @@ class OpenCalls:
         try:
             yield
         finally:
+            call.end()
             _CALL.reset(token)
             self._open.remove(call)
 
