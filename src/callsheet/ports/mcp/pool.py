@@ -321,9 +321,9 @@ class ManagedServer:
 
         return handler if self._slots is None else self._slots.sharing(handler)
 
-    def _masked(self, progress: ProgressFnT) -> ProgressFnT:
-        async def report(done: float, total: float | None, message: str | None) -> None:
-            await progress(done, total, self._without_tokens(message))
+    def _masked(self, hear: ProgressFnT) -> ProgressFnT:
+        async def report(progress: float, total: float | None, message: str | None) -> None:
+            await hear(progress, total, self._without_tokens(message))
 
         return report
 
