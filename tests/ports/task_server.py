@@ -56,6 +56,10 @@ async def get_task(ctx: Any, params: TaskParams) -> dict[str, Any]:
         form = {"message": "Which day?", "requestedSchema": {"type": "object", "properties": {}}}
         asked = {"method": "elicitation/create", "params": form}
         return {**state, "status": "input_required", "inputRequests": {"q": asked}}
+    if name == "odd":
+        return {**state, "status": "sleeping"}
+    if name == "begs":
+        return {**state, "status": "input_required", "inputRequests": {"q": {"method": "roots/list"}}}
     if name == "breaks":
         return {**state, "status": "failed", "error": {"code": -32603, "message": "no disk"}}
     if not (FOLDER / "go").exists():

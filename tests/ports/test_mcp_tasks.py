@@ -68,7 +68,8 @@ def test_failed_task_fails_its_call(folder: Path) -> None:
     assert "no disk" in out
 
 
-def test_task_goes_on_in_another_process_and_is_not_begun_again(folder: Path) -> None:
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_task_goes_on_in_another_process_and_is_not_begun_again(folder: Path, how: signal.Signals) -> None:
     run = start(folder)
     until(folder / "log", "began home")
     end = time.monotonic() + 20
@@ -81,7 +82,7 @@ def test_task_goes_on_in_another_process_and_is_not_begun_again(folder: Path) ->
                 if any(row.type is EventType.SERVER_TASK for row in rows):
                     break
         time.sleep(0.02)
-    os.kill(run.pid, signal.SIGKILL)
+    os.kill(run.pid, how)
     run.communicate()
     (folder / "go").touch()
     out, _ = start(folder, "resume", "last").communicate(timeout=60)
@@ -96,3 +97,13 @@ def test_task_that_its_server_has_forgotten_leaves_its_call_in_doubt(folder: Pat
     out, _ = run.communicate(timeout=60)
     assert "--in-doubt retry" in out
     assert "there is no such task" in out
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("odd", "a state of the task that there is not: 'sleeping'"), ("begs", "List roots not supported")],
+)
+def test_task_that_cannot_go_on_ends_its_call(folder: Path, name: str, said: str) -> None:
+    out, _ = start(folder, name=name).communicate(timeout=60)
+    assert said in out
+    assert ("cancelled begs" in (folder / "log").read_text()) == (name == "begs")

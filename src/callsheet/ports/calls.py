@@ -135,6 +135,11 @@ class Caller(Protocol):
         """Called when a call has become a task of its server."""
         ...
 
+    @property
+    def leaves(self) -> bool:
+        """Whether this process leaves the run to one that resumes it."""
+        ...
+
     def objection(self, command: CallTool) -> Objection | None:
         """The check of redirects for a call; None if any public address may be reached."""
         ...
@@ -292,6 +297,11 @@ class CallContext:
         """Report that the call has become a task of its server, whose result can be had after a crash too."""
         if self._caller is not None:
             await self._caller.became_task(self, task)
+
+    @property
+    def may_go_on(self) -> bool:
+        """Whether the call is cancelled only in this process: whoever resumes the run waits for its task."""
+        return self._caller is not None and self._caller.leaves
 
     def came_late(self, outcome: JSON | ToolFailed) -> None:
         """Report an outcome that arrived after the call was given up; call it in the event loop's thread.

@@ -161,6 +161,8 @@ class Gateway:
         """Answers what a server asks during the call with a key."""
         self.on_task: Callable[[str, str], Awaitable[None]] | None = None
         """Hears that the call with a key has become a task of its server."""
+        self.is_left: Callable[[], bool] | None = None
+        """Says whether this process leaves the run to one that resumes it."""
         self.tasks: Mapping[str, str] = {}
         """The tasks that calls have become before this process, by the calls' keys."""
         self.declared: Callable[[], Known] | None = None
@@ -192,6 +194,11 @@ class Gateway:
         """Report that a call has become a task of its server."""
         if self.on_task is not None:
             await self.on_task(context.key, task)
+
+    @property
+    def leaves(self) -> bool:
+        """Whether this process leaves the run to one that resumes it."""
+        return self.is_left is not None and self.is_left()
 
     def is_builtin(self, tool: str) -> bool:
         """Whether a tool is one of callsheet's own."""

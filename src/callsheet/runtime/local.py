@@ -169,7 +169,9 @@ class LocalDriver:
             from callsheet.runtime.server_questions import ServerQuestions  # noqa: PLC0415 - few servers ask
 
             people = self._people or People("")
-            self._of_servers = ServerQuestions(people, self._recorder, self._settle_beside)
+            self._of_servers = ServerQuestions(
+                people, self._recorder, self._settle_beside, lambda: self._driving is not None
+            )
         return await self._of_servers.answer(key, question)
 
     async def _became_task(self, key: str, task: str) -> None:
@@ -177,6 +179,12 @@ class LocalDriver:
         if self._recorder is not None and self._driving is not None and self._machine.result is None:
             self._recorder.became_task(key, task)
             self._settle_beside()
+
+    def _is_left(self) -> bool:
+        """Whether the run is recorded, and interrupted rather than ended."""
+        driving = self._driving
+        interrupted = driving is not None and driving.cancelling() > 0 and self._ending is None
+        return interrupted and self._recorder is not None
 
     def _settle_beside(self) -> None:
         """Make durable what was recorded beside the calls, even if nothing else happens for long."""
@@ -253,7 +261,7 @@ class LocalDriver:
         """
         self._driving = asyncio.current_task()
         self._gateway.on_late, self._gateway.on_server = self._note_late, self._answer_server
-        self._gateway.on_task = self._became_task
+        self._gateway.on_task, self._gateway.is_left = self._became_task, self._is_left
         self._watch_time()
         try:
             if self._ending is not None:
@@ -273,6 +281,7 @@ class LocalDriver:
             return await self._end_with(self._ending)
         finally:
             self._driving = self._gateway.on_late = self._gateway.on_server = self._gateway.on_task = None
+            self._gateway.is_left = None
             self._stop_time()
             if self._questions is not None and not self._questions.is_idle:
                 await self._questions.close()

@@ -42,6 +42,11 @@ class Notebook(Protocol):
         """Record something about a call that the machine does not take."""
 
 
+def said_by_server(asked: ServerQuestion) -> str:
+    """The message of an elicitation with the server's name, without which it could pose as callsheet."""
+    return f"the server {asked.server} asks: {asked.params.get('message', '')}"
+
+
 def question_of(asked: ServerQuestion) -> Question | None:
     """What a person is asked for a server; None for what no person can answer.
 
@@ -50,7 +55,7 @@ def question_of(asked: ServerQuestion) -> Question | None:
     """
     params, name = asked.params, asked.server
     if asked.method == ELICIT:
-        message = f"the server {name} asks: {params.get('message', '')}"
+        message = said_by_server(asked)
         if params.get("mode") == "url":
             return Question(f"{message}\nopen {params.get('url', '')} in a browser, and then agree")
         schema = params.get("requestedSchema")
@@ -88,12 +93,20 @@ class ServerQuestions:
     """Answers what servers ask during the calls of one run.
 
     `people` are those of the run, `notebook` its recorder, and `settle` makes durable what was recorded.
+    `goes_on` says whether anything may still be recorded: a question that is taken back may outlive the run.
     """
 
-    def __init__(self, people: People, notebook: Notebook | None, settle: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        people: People,
+        notebook: Notebook | None,
+        settle: Callable[[], None],
+        goes_on: Callable[[], bool],
+    ) -> None:
         self._people = people
         self._notebook = notebook
         self._settle = settle
+        self._goes_on = goes_on
         self._count = 0
 
     async def answer(self, key: str, asked: ServerQuestion) -> JSON:
@@ -120,7 +133,7 @@ class ServerQuestions:
         return result
 
     def _note(self, kind: EventType, key: str, body: dict[str, Any], msg_id: str = "") -> None:
-        if self._notebook is not None:
+        if self._notebook is not None and self._goes_on():
             self._notebook.beside(kind, key, body, msg_id)
             self._settle()
 

@@ -14,12 +14,17 @@ from mcp.server.runner import serve_loop
 from mcp.server.stdio import stdio_server
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
 from mcp.shared.exceptions import MCPError
+from mcp_types import methods
 
 LOG, OLDER = Path(sys.argv[1]), "older" in sys.argv[2:]
 FORM: dict[str, Any] = {"type": "object", "properties": {"day": {"type": "string"}}, "required": ["day"]}
 NAMES = ["ask_day", "ask_model", "count", "grow", "roots", "read"]
 GROWN = LOG.with_name("grown")
 NAMES += ["new_tool"] if GROWN.exists() else []
+ODD = LOG.with_name("odd").exists()
+"""Whether it sends what the protocol does not allow."""
+if ODD:
+    methods.serialize_server_result = lambda method, version, result: result
 BUS = InMemorySubscriptionBus()
 
 
@@ -92,7 +97,9 @@ async def call_tool(ctx: Any, params: types.CallToolRequestParams) -> Any:
 
 async def list_resources(ctx: Any, params: Any) -> types.ListResourcesResult:
     found = [types.Resource(name=name, uri=f"office://{name}") for name in ("notes", "logo")]
-    return types.ListResourcesResult(resources=found)
+    if ODD:
+        found[0] = types.Resource.model_construct(name=7, uri="office://notes")
+    return types.ListResourcesResult.model_construct(resources=found)
 
 
 async def list_templates(ctx: Any, params: Any) -> types.ListResourceTemplatesResult:
@@ -103,12 +110,19 @@ async def list_templates(ctx: Any, params: Any) -> types.ListResourceTemplatesRe
 async def read_resource(ctx: Any, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
     uri = str(params.uri)
     note(f"read {uri}")
+    if ODD:
+        return types.ReadResourceResult.model_construct(contents=["buy milk"])
     if uri == "office://logo":
         logo = types.BlobResourceContents(uri=uri, mime_type="image/png", blob="iVBORw0KGgo=")
         return types.ReadResourceResult(contents=[logo])
     if uri not in ("office://notes", "office://days/monday"):
         raise MCPError(code=types.INVALID_PARAMS, message="no such paper")
     return types.ReadResourceResult(contents=[types.TextResourceContents(uri=uri, text="buy milk")])
+
+
+async def subscribe(ctx: Any, params: types.SubscribeRequestParams) -> types.EmptyResult:
+    note(f"subscribe {params.uri}")
+    return types.EmptyResult()
 
 
 async def list_prompts(ctx: Any, params: Any) -> types.ListPromptsResult:
@@ -135,6 +149,7 @@ async def main() -> None:
         on_list_resources=list_resources,
         on_list_resource_templates=list_templates,
         on_read_resource=read_resource,
+        on_subscribe_resource=subscribe if OLDER else None,
         on_list_prompts=list_prompts,
         on_get_prompt=get_prompt,
         on_completion=complete,

@@ -25,6 +25,7 @@ from callsheet.apps.hosting import Host
 from callsheet.apps.mcp.server_context import ServerContext
 from callsheet.apps.setup import Setup
 from callsheet.runtime.answers import Answer
+from callsheet.runtime.cancelling import cancel_run
 from callsheet.runtime.inbox import answer_run, inbox
 from callsheet.store import EventType, Journal
 from callsheet.store.library import PlanLibrary
@@ -64,6 +65,7 @@ class Office:
         server: str = NEWER,
         *,
         forms: bool = True,
+        is_silent: bool = False,
         models: bool = True,
         policy: str = "",
     ) -> AsyncGenerator[Client]:
@@ -74,6 +76,8 @@ class Office:
 
         async def elicit(context: ClientRequestContext, params: types.ElicitRequestParams) -> Any:
             self.heard.append(params)
+            if is_silent:
+                await asyncio.sleep(3_600)
             return types.ElicitResult(action="accept", content={"day": "Monday"})
 
         async def sample(context: ClientRequestContext, params: types.CreateMessageRequestParams) -> Any:
@@ -183,6 +187,44 @@ returns = "T/pub"
     assert office.log == ["prompt greet {'who': 'ann'}", "read office://notes"]
 
 
+async def subscribe(client: Client, uri: str) -> None:
+    request = types.SubscribeRequest(params=types.SubscribeRequestParams(uri=uri))
+    await client.session.send_request(request, types.EmptyResult)
+
+
+async def test_address_of_a_subscription_carries_nothing_that_was_read(office: Office) -> None:
+    policy = """
+schema = 1
+extends = "workspace"
+[tools."@RESOURCE"]
+egress = false
+destructive = false
+returns = "U/priv"
+"""
+    async with office.client(OLDER, OLDER, policy=policy) as client:
+        await subscribe(client, "office://anything")
+        await client.read_resource("office://notes")
+        with pytest.raises(MCPError, match="no server lists the resource"):
+            await subscribe(client, "office://buy-milk")
+        await subscribe(client, "office://notes")
+    assert office.log == [
+        "subscribe office://anything",
+        "read office://notes",
+        "subscribe office://notes",
+    ]
+
+
+async def test_what_a_server_sends_against_the_protocol_is_named_and_spoils_nothing_else(
+    office: Office, caplog: pytest.LogCaptureFixture
+) -> None:
+    (office.folder / "odd").touch()
+    async with office.client(OLDER, OLDER) as client:
+        assert (await client.list_resources()).resources == []
+        assert "office: resources/list ends early: the MCP server 'office' answered" in caplog.text
+        with pytest.raises(MCPError, match="invalid result"):
+            await client.read_resource("office://notes")
+
+
 @pytest.mark.parametrize(("mode", "server"), [(OLDER, OLDER), (OLDER, NEWER), (NEWER, OLDER), (NEWER, NEWER)])
 async def test_questions_of_a_server_reach_its_client_and_the_journal(
     office: Office, mode: str, server: str
@@ -192,7 +234,10 @@ async def test_questions_of_a_server_reach_its_client_and_the_journal(
         assert text_of(await client.call_tool("ask_model")) == "the model says four"
         assert text_of(await client.call_tool("roots")) == "file:///home/ann"
     form, asks = office.heard[0], next(one for one in office.heard if hasattr(one, "max_tokens"))
-    assert (form.message, asks.include_context) == ("Which day?", "allServers")
+    assert (form.message, asks.include_context) == (
+        "the server office asks: Which day?",
+        "allServers",
+    )
     asked, told = office.rows(EventType.SERVER_ASKS), office.rows(EventType.SERVER_TOLD)
     assert [row.body["method"] for row in asked] == ["elicitation/create", "sampling/createMessage"]
     assert told[0].body["result"] == {"action": "accept", "content": {"day": "Monday"}}
@@ -225,6 +270,16 @@ async def test_question_that_the_client_cannot_show_waits_in_the_inbox(office: O
         assert text_of(await calling) == "accept {'day': 'Friday'}"
     (told,) = office.rows(EventType.SERVER_TOLD)
     assert told.body["by"] == "ann"
+
+
+async def test_call_ends_with_its_session_though_its_form_stays_open(office: Office) -> None:
+    async with office.client(OLDER, OLDER, is_silent=True) as client:
+        calling = asyncio.create_task(client.call_tool("ask_day"))
+        await until(lambda: bool(office.heard))
+        with Journal.open(office.folder / "journal.db") as journal:
+            await cancel_run(journal, journal.runs()[0].run_id, "enough", 5.0)
+        async with asyncio.timeout(5):
+            assert "has ended: enough" in text_of(await calling)
 
 
 async def test_model_that_the_client_does_not_have_is_not_asked(office: Office) -> None:

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import pytest
 
 from callsheet import Plan, arun
-from callsheet.authoring.distillation.explanations import Source, explain, lists_in
+from callsheet.authoring.distillation.explanations import Source, explain
 from callsheet.authoring.distillation.plan_text import DistilledPlan, distilled
 from callsheet.authoring.distillation.recorded_calls import RecordedCall, slice_of
 from callsheet.ir import JSON, Effect
@@ -222,13 +222,15 @@ def test_numbers_in_texts_and_written_sums_are_explained(
     assert (None if found is None else found.code) == code
 
 
-def test_items_that_one_field_tells_apart_are_a_part_of_a_list() -> None:
-    rows: list[JSON] = [{"id": number, "open": number % 2 == 0} for number in range(5)]
-    assert [*lists_in("it", rows, 3)] == [('[each for each in it if each["open"]]', rows[::2])]
-    assert [*lists_in("it", rows, 2)] == [('[each for each in it if not each["open"]]', rows[1::2])]
-    twice: list[JSON] = [{**row, "new": row["open"]} for row in rows if isinstance(row, dict)]
-    assert [*lists_in("it", twice, 3)] == []
-    assert [*lists_in("it", rows[:3], 2)] == []
+def test_items_that_a_field_happens_to_tell_apart_are_chosen_by_nobody_known() -> None:
+    rows: list[JSON] = [{"id": f"O-100{number}", "open": number % 2 == 0} for number in range(5)]
+    calls = [RecordedCall(0, "LIST_ORDERS", {"customer": "dora"}, rows)]
+    for number, row in enumerate(rows[::2], 1):
+        assert isinstance(row, dict)
+        calls.append(RecordedCall(number, "CLOSE", {"order": row["id"]}, "closed"))
+    plan = distilled(calls, "close what can be closed for dora", "")
+    assert plan.inputs == {"customer": "dora", "orders_2": ["O-1000", "O-1002", "O-1004"]}
+    assert plan.reasons["orders_2"] == "a model chose them"
 
 
 def test_call_for_the_result_of_the_one_before_is_no_round_of_a_loop() -> None:

@@ -118,6 +118,33 @@ def test_refusal_has_code_place_and_way_out(source: str) -> None:
 HOSTILE = read_programs("hostile.txt")
 
 
+SHARED = {
+    "an argument of dict": "a = []\nb = dict(k=a)\nX\na.append(1)\nX\nreturn b",
+    "the larger list": "a = [1]\nb = max(a, [0])\nX\na.append(1)\nX\nreturn b",
+    "an iterator": "a = [1]\nb = enumerate(a)\nX\na.append(1)\nX\nreturn list(b)",
+    "what next gives at the end": "a = []\nb = next(iter([]), a)\nX\na.append(1)\nreturn b",
+    "the start of a sum": "a = [1]\nb = sum([], a)\nX\na.append(1)\nX\nreturn b",
+    "a list in a field, extended": "d = {'a': [1]}\nb = d['a']\nX\nd['a'] += [2]\nX\nreturn b",
+    "a set that loses items": "a = {1, 2}\nb = a\nX\na -= {1}\nX\nreturn sorted(b)",
+    "a method of the class": "a = [2, 1]\nb = a\nX\nlist.sort(a)\nX\nreturn b",
+    "a default of a lambda": "a = [1]\nget = lambda v=a: v\nb = get()\nX\nb.append(2)\nX\nreturn a",
+    "a default that is changed": "def f(x, xs=[]):\n    xs.append(x)\n    return xs\n"
+    "a = f(1)\nX\nb = f(2)\nreturn [a, b]",
+    "a function with the name of a built-in one": "def sorted(x):\n    return [x]\n"
+    "a = [3]\nb = sorted(a)\nX\na.append(9)\nX\nreturn b",
+    "a variable that is read before it is set": "def more():\n    nonlocal n\n    n = 5\n"
+    "try:\n    x = n\nexcept Exception:\n    x = 'unset'\nn = 1\nmore()\nX\nreturn [x, n]",
+}
+"""What CPython would change through two names, of which a plan changes one; X is a call between."""
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_change_that_two_names_would_see_is_refused(name: str) -> None:
+    body = SHARED[name].replace("X", "await note_it('x')").replace("\n", "\n    ")
+    found = read_python(f"async def main():\n    {body}").diagnostics
+    assert [one.code for one in found if one.severity == "error"]
+
+
 def test_hostile_program_is_refused_in_each_disguise() -> None:
     for name, source in HOSTILE.items():
         result = read_python(source, tools=SIGNATURES)

@@ -153,10 +153,21 @@ class OffersBehind:
         return EmptyResult()
 
     async def _subscribe(self, method: str, context: _Context, uri: str) -> None:
-        server = await (await self._offers(context)).server_of(uri)
+        server = await self._to_subscribe(context, uri)
         if server is None:
             raise MCPError(code=INVALID_PARAMS, message=f"no server has the resource {uri[:200]!r}")
         await _sent(server.request(method, {"uri": uri}))
+
+    async def _to_subscribe(self, context: _Context, uri: str) -> ManagedServer | None:
+        """The server with a resource; once words of the client may not go to every server, one that lists it.
+
+        Raises MCPError for a URI that may not be told.
+        """
+        offers = await self._offers(context)
+        if not self._may_tell(context) and all(each.get("uri") != uri for each in await offers.resources()):
+            why = "no server lists the resource, and what the session has read could be in its URI"
+            raise MCPError(code=INVALID_PARAMS, message=f"the policy refuses to subscribe: {why}")
+        return await offers.server_of(uri)
 
     async def set_level(self, context: _Context, params: SetLevelRequestParams) -> EmptyResult:
         """Ask all servers that log to do so from this level on; newer ones are asked with each call."""
@@ -172,9 +183,13 @@ class OffersBehind:
         self, context: _Context, params: SubscriptionsListenRequestParams
     ) -> SubscriptionsListenResult:
         """Tell a client of changes, until it disconnects."""
-        offers = await self._offers(context)
+        self.audience.note(context)
         for uri in params.notifications.resource_subscriptions or ():
-            server = await offers.server_of(str(uri))
+            try:
+                server = await self._to_subscribe(context, str(uri))
+            except MCPError as error:
+                _log.warning("%s: %s", error.message, str(uri)[:200])
+                continue
             if server is not None:
                 await server.watch(str(uri))
         return await self.audience.listen(context, params)
@@ -240,7 +255,7 @@ class Audience:
             has_roots=has_roots,
             roots=roots if has_roots and can_ask else None,
             changed=self._changed,
-            logged=self._logged,
+            logged=self._logged if is_alone else None,
         )
 
     def _changed(self, server: str, what: Changed, uri: str) -> None:

@@ -66,7 +66,7 @@ from callsheet.ir import JSON
 from callsheet.ports.mcp.declarations import OFFERS
 from callsheet.ports.mcp.pool import ManagedServer
 from callsheet.ports.tools import Registry
-from callsheet.runtime.server_questions import ELICIT, ELICIT_URL, ROOTS, SAMPLE
+from callsheet.runtime.server_questions import ELICIT, ELICIT_URL, LONGEST, ROOTS, SAMPLE, said_by_server
 
 NAME = "callsheet-gate"
 SAID = "io.github.callsheet/said"
@@ -211,7 +211,7 @@ class Gate:
         session = await self._session(caller.client_name)
         if caller.state is not None:
             state = json.loads(caller.state)
-            call = session.waiting(str(state["call"]))
+            call = session.waiting(str(state["call"])) if state["run"] == session.run_id else None
             if call is None:
                 return _refused("the question is not open any more")
             given = next(iter((caller.params.input_responses or {}).values()), None)
@@ -229,15 +229,16 @@ class Gate:
             if isinstance(reply, ServerAsked):
                 request = _request_of(reply, is_guarded=self._context.host.config.policy is not None)
                 if caller.has_input_required:
-                    state = json.dumps({"call": call.key, "turn": reply.number})
+                    state = json.dumps({"run": session.run_id, "call": call.key, "turn": reply.number})
                     return InputRequiredResult(input_requests={"server": request}, request_state=state)
-                call.answer_turn(reply.number, await _ask_older(caller, reply, request))
+                call.answer_turn(reply.number, await _ask_older(caller, call, reply, request))
             elif not caller.supports_forms:
                 call.answer.set_result(None)
             elif caller.has_input_required:
                 requests: dict[str, Any] = {"approval": ask_form(reply.ask).request()}
                 return InputRequiredResult(
-                    input_requests=requests, request_state=json.dumps({"call": call.key})
+                    input_requests=requests,
+                    request_state=json.dumps({"run": session.run_id, "call": call.key}),
                 )
             else:
                 self._answer(call, await caller.elicit(ask_form(reply.ask)), caller)
@@ -440,27 +441,33 @@ _REQUESTS: Mapping[str, tuple[type[Any], type[Any]]] = {
 
 
 def _request_of(asked: ServerAsked, *, is_guarded: bool) -> Any:
-    """What a server asks, for the client.
+    """What a server asks, for the client; a person is told which server it is, since the gate asks too.
 
     Under a policy a language model is not given what else the client has read: the answer goes to the server.
     """
     method, params = asked.question.method, asked.question.params
     if method == SAMPLE and is_guarded and params.get("includeContext", "none") != "none":
         params = {**params, "includeContext": "none"}
+    if method == ELICIT:
+        params = {**params, "message": said_by_server(asked.question)}
     return _REQUESTS[method][0].model_validate({"method": method, "params": params})
 
 
-async def _ask_older(caller: ClientRequest, asked: ServerAsked, request: Any) -> JSON:
-    """The answer of an older client, while the call goes on; None if it gives none."""
+async def _ask_older(caller: ClientRequest, call: ClientCall, asked: ServerAsked, request: Any) -> JSON:
+    """The answer of an older client, while the call goes on; None if it gives none, or too late."""
     model = _REQUESTS[asked.question.method][1]
     if asked.question.params.get("tools") is not None and model is CreateMessageResult:
         model = CreateMessageResultWithTools
     beside = ServerMessageMetadata(related_request_id=caller.context.request_id)
+    asking = asyncio.ensure_future(caller.context.session.send_request(request, model, metadata=beside))
     try:
-        return _wire(await caller.context.session.send_request(request, model, metadata=beside))
-    except MCPError as error:
-        _log.info("the client does not answer %s: %s", asked.question.method, error.message)
+        await asyncio.wait({asking, call.ended}, timeout=LONGEST, return_when=asyncio.FIRST_COMPLETED)
+        return _wire(asking.result()) if asking.done() else None
+    except (MCPError, ValueError) as error:
+        _log.info("the client does not answer %s: %s", asked.question.method, error)
         return None
+    finally:
+        asking.cancel()
 
 
 def _wire(answer: BaseModel | None) -> JSON:

@@ -21,8 +21,6 @@ _LEAST_SUM = 10
 _SMALLEST = 100
 """From this number on two equal numbers are the same one, even if they are called otherwise."""
 _MOST_LINES = 500
-_LEAST_SPLIT = 4
-"""The items that a list has at least if a field is taken to say which of them are meant."""
 _FIRST_MARK, _MOST_MARKS = 0xE000, 6_000
 _MARK = re.compile("([\ue000-\uf8ff])")
 """Characters for private use, which stand for data in a template."""
@@ -99,8 +97,6 @@ def lists_in(code: str, value: JSON, length: int) -> Iterator[tuple[str, list[JS
     elif isinstance(value, list):
         if len(value) == length:
             yield code, value
-        elif 1 < length < len(value) >= _LEAST_SPLIT:
-            yield from _halves(code, value, length)
     elif isinstance(value, str) and "\n" in value:
         lines = [line for line in value.splitlines() if line.strip()]
         if len(lines) > _MOST_LINES:
@@ -113,26 +109,6 @@ def lists_in(code: str, value: JSON, length: int) -> Iterator[tuple[str, list[JS
                 quoted = json.dumps(prefix, ensure_ascii=False)
                 kept = f"for each in {code}.splitlines() if each.startswith({quoted})"
                 yield f"[each.removeprefix({quoted}) {kept}]", cast("list[JSON]", rest)
-
-
-def _halves(code: str, items: list[JSON], length: int) -> Iterator[tuple[str, list[JSON]]]:
-    """The items of a list for which a field is true, or those for which it is not.
-
-    Only if a single field splits the list into a part of this length: of several none is known to be meant.
-    """
-    rows = [cast("dict[str, JSON]", item) for item in items if isinstance(item, dict)]
-    if len(rows) < len(items):
-        return
-    found: list[tuple[str, list[JSON]]] = []
-    for name in rows[0]:
-        if all(isinstance(row.get(name), bool) for row in rows):
-            field = f"each[{json.dumps(name, ensure_ascii=False)}]"
-            for test, wanted in ((field, True), (f"not {field}", False)):
-                part: list[JSON] = [row for row in rows if row[name] is wanted]
-                if len(part) == length:
-                    found.append((f"[each for each in {code} if {test}]", part))
-    if len(found) == 1:
-        yield found[0]
 
 
 def _leaves(source: Source) -> Iterator[_Leaf]:

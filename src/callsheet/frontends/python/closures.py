@@ -55,7 +55,7 @@ def box_nonlocals(nodes: Sequence[ast.AST]) -> bool:
         own = names_bound(*function.body) | {one.arg for one in parameters_of(function.args)}
         for name in sorted(names & own):
             box = _fresh(f"{name}_box", taken)
-            if _may_be_boxed(function, name):
+            if _is_set_first(function, name) and _may_be_boxed(function, name):
                 _box(function, name, box)
                 changed = True
     return changed
@@ -85,6 +85,30 @@ def _sees(function: _Function, name: str) -> bool:
     if any(isinstance(one, ast.Nonlocal) and name in one.names for one in body):
         return True
     return name not in names_bound(*function.body)
+
+
+def _is_set_first(function: ast.AsyncFunctionDef, name: str) -> bool:
+    """Whether the variable has a value before anything reads it: a box has one from the start."""
+    if any(one.arg == name for one in parameters_of(function.args)):
+        return True
+    inner = {one.name for one in _scopes(function)}
+    for one in function.body:
+        if isinstance(one, ast.FunctionDef):
+            continue
+        named = {each.id for each in walk(one) if isinstance(each, ast.Name)}
+        match one:
+            case ast.Assign(targets=targets, value=value):
+                is_set = name in names_bound(*targets)
+            case ast.AnnAssign(target=target, value=ast.expr() as value):
+                is_set = name in names_bound(target)
+            case _:
+                is_set, value = False, None
+        if is_set and value is not None:
+            read = {each.id for each in walk(value) if isinstance(each, ast.Name)}
+            return read.isdisjoint({name, *inner})
+        if not named.isdisjoint({name, *inner}):
+            return False
+    return False
 
 
 def _may_be_boxed(function: _Function, name: str) -> bool:

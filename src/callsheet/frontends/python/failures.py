@@ -37,6 +37,13 @@ def _given(node: ast.Call) -> list[ast.expr]:
     return [*node.args, *(word.value for word in node.keywords)]
 
 
+def _key_in(message: ast.expr) -> ast.expr:
+    """The key, a text or a whole number, whose literal a message is."""
+    m = ast.unparse(message)
+    key = f"""{m}[1:-1] if {m}[:1] in ("'", '"') else int({m}) if {m}.lstrip("-").isdigit() else {m}"""
+    return ast.parse(key, mode="eval").body
+
+
 class Failures(ast.NodeTransformer):
     """What is said of caught and kept errors, as fields of their failures."""
 
@@ -115,8 +122,8 @@ class Failures(ast.NodeTransformer):
         made: ast.expr = ast.Call(ast.Name("Exception", ast.Load()), [message], [])
         for number, one in enumerate(reversed(kinds)):
             words = message
-            if exception_name(one) == "KeyError":  # its text is that of its key with quotes
-                words = ast.Call(ast.Attribute(message, "strip", ast.Load()), [ast.Constant("'")], [])
+            if exception_name(one) == "KeyError":  # its text is that of its key as a literal
+                words = _key_in(message)
             error = ast.Call(ast.Name(exception_name(one), ast.Load()), [words], [])
             is_only = not number and caught
             test = ast.Compare(kind, [ast.Eq()], [ast.Constant(one)])

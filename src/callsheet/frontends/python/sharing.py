@@ -7,13 +7,13 @@ Variables, and what is inside them, are nodes that are merged wherever an assign
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple, cast
 
 from callsheet.frontends.python import core
 from callsheet.frontends.python.kinds import FLAT, Kinds
 from callsheet.frontends.python.objects import Node, chain, find, holds, inside, merge, named_part, put
-from callsheet.frontends.python.source import dotted, names_bound, own_nodes, parameters_of, walk
+from callsheet.frontends.python.source import Refused, dotted, names_bound, own_nodes, parameters_of, walk
 
 MUTATORS: Final = frozenset(
     {
@@ -305,6 +305,13 @@ class Sharing:
                     return made
         name = self.resolved(node.func) or dotted(node.func) or ""
         last = name.split(".")[-1]
+        if name in self.definitions:  # which may have the name of a built-in function
+            return self._unknown(node, given)
+        if last == "sum" and len(given) > 1:
+            made = Node()
+            merge(made, self.value(given[1]))
+            merge(inside(made), inside(inside(self.value(given[0]))))
+            return find(made)
         if last in _FRESH_TEXTS or name.startswith(
             ("re.", "math.", "json.", "datetime.", "statistics.", "hashlib.")
         ):
@@ -314,19 +321,29 @@ class Sharing:
         if last == "fromkeys" and len(given) == 2:
             made = Node()
             merge(inside(made), self.value(given[1]))
-            self.doubled += chain(inside(made))
+            if not isinstance(given[1], ast.Constant):
+                self.doubled += chain(inside(made))
             return made
         if last in _SHALLOW:
             made = Node()
-            for one in given:
+            for one in node.args:
                 if not isinstance(one, ast.Lambda):
                     merge(inside(made), inside(self.value(one)))
+            for word in node.keywords:
+                if word.arg is None:
+                    merge(inside(made), inside(self.value(word.value)))
+                elif word.arg != "key":
+                    put(made, self.value(word.value))
             return made
         if last in {"max", "min", "next"}:
             made = Node()
-            for one in node.args:
+            for number, one in enumerate(node.args):
                 held = self.value(one)
-                merge(made, inside(held) if len(node.args) == 1 or last == "next" else held)
+                is_source = len(node.args) == 1 or (last == "next" and not number)
+                merge(made, inside(held) if is_source else held)
+            for word in node.keywords:
+                if word.arg == "default":
+                    merge(made, self.value(word.value))
             return find(made)
         if name.startswith("heapq.") and node.args:
             held = inside(self.value(node.args[0 if last.startswith("heap") else -1]))
@@ -356,6 +373,7 @@ class Sharing:
             if found is not None:
                 summary = self._summary(found)
                 outer = [each for one in sorted(summary.gives) for each in chain(self.node(one))]
+                given = [*given, *_defaults(found)]
                 if summary.is_new and not outer:
                     return Node()
         made = Node()
@@ -443,6 +461,8 @@ class Sharing:
                         self.bind(one, self.value(each))
                 case ast.Assign(targets=targets, value=value):
                     made = self.value(value)
+                    for one in _looked_through(value):
+                        merge(made, self.value(one))
                     for one in targets:
                         self.bind(one, made)
                 case ast.AnnAssign(target=target, value=ast.expr() as value):
@@ -488,9 +508,8 @@ class Sharing:
             known = self.changes[id(root)] = root, self._changed(root)
         return [find(one) for one in known[1]]
 
-    def _changed(self, root: ast.AST) -> list[Node]:
+    def _changed(self, root: ast.AST) -> list[Node]:  # noqa: PLR0912 - a case for each change
         found: list[Node] = []
-        frames = 0
         for node in own_nodes(root):
             match node:
                 case ast.Subscript(value=holder, ctx=ast.Store() | ast.Del()):
@@ -500,6 +519,14 @@ class Sharing:
                 case ast.AugAssign(target=ast.Name(id=name), op=ast.Add() | ast.BitOr()):
                     if _may_be_container(node.value):
                         found.append(find(self.node(name)))
+                case ast.AugAssign(target=target, op=op, value=value):
+                    if self._changes_in_place(target, op, value):  # the list in x[k] is changed itself
+                        found.append(find(self.value(target)))
+                case ast.Call(
+                    func=ast.Attribute(value=ast.Name(id="list" | "dict" | "set"), attr=method),
+                    args=[one, *_],
+                ) if method in MUTATORS:
+                    found.append(find(self.value(one)))
                 case ast.Call(func=ast.Attribute(attr=method, value=holder)):
                     if self.resolved(node.func) is None and self._changes_holder(method):
                         is_flat = method in MUTATORS or self._changes_itself(method)
@@ -516,8 +543,14 @@ class Sharing:
                     pass
             if isinstance(node, ast.Call):
                 found += self._changed_by_arguments(node)
-        del frames
         return found
+
+    def _changes_in_place(self, target: ast.expr, op: ast.operator, value: ast.expr) -> bool:
+        """Whether `target op= value` may change the container itself."""
+        kinds = self.kinds
+        is_flat = kinds is not None and FLAT.intersection((kinds.of(value), kinds.of(target)))
+        in_place = isinstance(op, ast.Add | ast.BitOr | ast.Sub | ast.BitAnd | ast.BitXor)
+        return in_place and not is_flat and _may_be_container(value)
 
     def _changed_around(self, name: str) -> list[Node]:
         """What a function changes of the variables around it, wherever it is called that names it."""
@@ -575,7 +608,7 @@ class Sharing:
         found = _function_of(name, self.definitions.get(name))
         if found is not None and self._summary(found).changes:
             made: list[Node] = []
-            for one in (*node.args, *(word.value for word in node.keywords)):
+            for one in (*node.args, *(word.value for word in node.keywords), *_defaults(found)):
                 made += chain(self.value(one))
             return made
         return []
@@ -597,6 +630,14 @@ class Sharing:
         touched = [node for one in function.body for node in inner.changed(one)]
         outer = [name for name in inner.nodes if name in parameters]
         changes = any(inner.reaches(name, touched) for name in outer)
+        for name, default in _given_by_default(function):
+            if inner.reaches(name, touched) and not isinstance(default, ast.Constant):
+                raise Refused(
+                    "PYT015",
+                    default,
+                    f"the default of {name} is one object for all calls of {function.name}, which changes it",
+                    f"write {name}=None, and make the object in the function",
+                )
         returns = [
             one.value for part in function.body for one in own_nodes(part) if isinstance(one, ast.Return)
         ]
@@ -622,6 +663,34 @@ def _function_of(name: str, node: ast.AST | None) -> ast.FunctionDef | None:
             return ast.copy_location(made, node)
         case _:
             return None
+
+
+def _given_by_default(function: ast.FunctionDef) -> Iterator[tuple[str, ast.expr]]:
+    """The parameters that a call need not give, with their values."""
+    of = function.args
+    names = [one.arg for one in (*of.posonlyargs, *of.args)]
+    yield from zip(names[len(names) - len(of.defaults) :], of.defaults, strict=True)
+    for one, default in zip(of.kwonlyargs, of.kw_defaults, strict=True):
+        if default is not None:
+            yield one.arg, default
+
+
+def _defaults(function: ast.FunctionDef) -> list[ast.expr]:
+    """The values of parameters that a call need not give, unless they are constants."""
+    return [one for _, one in _given_by_default(function) if not isinstance(one, ast.Constant)]
+
+
+def _looked_through(node: ast.expr) -> list[ast.expr]:
+    """The containers that an iterator or a view looks at, whose later changes it shows."""
+    match node:
+        case ast.Call(
+            func=ast.Name(id="zip" | "enumerate" | "map" | "filter" | "iter" | "reversed"), args=args
+        ):
+            return [one for one in args if isinstance(one, ast.Name)]
+        case ast.Call(func=ast.Attribute(attr="items" | "keys" | "values", value=value), args=[]):
+            return [value]
+        case _:
+            return []
 
 
 def _may_be_container(node: ast.expr) -> bool:

@@ -21,16 +21,20 @@ _MAKERS: Final = frozenset(
 _READERS: Final = frozenset(
     {
         *("len", "str", "repr", "sorted", "sum", "min", "max", "any", "all", "bool", "print", "isinstance"),
-        *("list", "dict", "set", "tuple", "frozenset", "enumerate", "zip", "range", "json.dumps", "join"),
+        *("list", "dict", "set", "tuple", "frozenset", "range", "json.dumps", "join"),
     }
 )
-"""Functions that keep no container that they are given."""
+"""Functions that keep no container that they are given first, and return none."""
+_ITERATORS: Final = frozenset({"enumerate", "zip", "reversed", "iter"})
+"""Functions whose result looks at the containers that they are given, until it is used up."""
 
 Names = frozenset[str]
 
 
 def unshared(function: core.Function, definitions: Mapping[str, ast.stmt]) -> dict[int, Names]:
     """The variables with a container of their own before each pure statement."""
+    if not (_MAKERS | _READERS).isdisjoint(definitions):
+        return {}  # a function of the program has the name of one of these
     captured = {name for one in definitions.values() for name in names_read(one)}
     flow = _Flow(captured)
     flow.block(function.body, frozenset())
@@ -61,7 +65,11 @@ def changes_own(stmt: ast.stmt, names: Names) -> str | None:
         for one in walk(stmt)
         if (isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr in MUTATORS)
         or isinstance(one, (ast.NamedExpr, ast.Lambda))
-        or (isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.func.id not in _READERS)
+        or (
+            isinstance(one, ast.Call)
+            and isinstance(one.func, ast.Name)
+            and one.func.id not in _READERS | _ITERATORS
+        )
     )
     own = 1 if isinstance(stmt, ast.Expr) else 0
     is_alone = name in names and inner == own and name not in _given_away(stmt)
@@ -183,15 +191,18 @@ def _leaks(node: ast.AST) -> Iterator[str]:  # noqa: PLR0911, PLR0912 - a case f
         case ast.Attribute(value=ast.Name()):
             return
         case ast.Call(func=func, args=args, keywords=words):
-            is_reader = (dotted(func) or "").removeprefix("builtins.") in _READERS or (
-                isinstance(func, ast.Attribute) and func.attr == "join"
-            )
+            name = (dotted(func) or "").removeprefix("builtins.")
+            is_reader = name in _READERS or (isinstance(func, ast.Attribute) and func.attr == "join")
+            is_reader = is_reader and (len(args) == 1 or name not in {"min", "max", "sum"})
             yield from _leaks(func) if not isinstance(func, ast.Name) else ()
-            for one in (*args, *(word.value for word in words)):
+            for one in args:
                 inner = one.value if isinstance(one, ast.Starred) else one
-                if isinstance(inner, ast.Name) and (is_reader or inner is not one):
-                    continue
-                yield from _leaks(inner)
+                if inner is not one or is_reader:
+                    yield from _leaks_of_read(inner)
+                else:
+                    yield from _leaks(inner)
+            for word in words:  # as in dict(items=xs)
+                yield from _leaks_of_read(word.value) if word.arg is None else _leaks(word.value)
             return
         case ast.Compare(left=left, comparators=others):
             for one in (left, *others):
@@ -210,14 +221,28 @@ def _leaks(node: ast.AST) -> Iterator[str]:  # noqa: PLR0911, PLR0912 - a case f
                 if key is not None:
                     yield from _leaks(key)
             return
-        case ast.comprehension(iter=ast.Name(), ifs=ifs):
+        case ast.comprehension(iter=source, ifs=ifs):
+            yield from _leaks_of_read(source)
             for one in ifs:
                 yield from _leaks(one)
             return
-        case ast.For(iter=ast.Name(), body=body, orelse=orelse):
+        case ast.For(iter=source, body=body, orelse=orelse):
+            yield from _leaks_of_read(source)
             for one in (*body, *orelse):
                 yield from _leaks(one)
             return
         case _:
             for one in children(node):
                 yield from _leaks(one)
+
+
+def _leaks_of_read(node: ast.expr) -> Iterator[str]:
+    """The same where the value is read to its end and then forgotten."""
+    match node:
+        case ast.Name():
+            return
+        case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in _ITERATORS:
+            for one in args:
+                yield from _leaks_of_read(one.value if isinstance(one, ast.Starred) else one)
+        case _:
+            yield from _leaks(node)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import logging
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -20,7 +20,7 @@ from callsheet.ports.calls import TIMEOUT, ToolFailed
 from callsheet.ports.mcp.bounds import TOO_LONG, longer_than_taken, noted_in, repeated_keys_in_answer
 from callsheet.ports.mcp.declarations import no_two_alike, pin_of
 from callsheet.ports.mcp.failures import because, is_lost, is_unreadable, not_opened, troubles
-from callsheet.ports.mcp.front import Ask, Changed, Front, OpenCall, OpenCalls
+from callsheet.ports.mcp.front import Ask, Changed, Front, OpenCall, OpenCalls, TaskOfCall
 from callsheet.ports.mcp.late_answers import LateAnswers, observed
 from callsheet.ports.mcp.process import ServerProcess
 from callsheet.ports.mcp.servers import HttpServer, McpServerConfig
@@ -81,16 +81,6 @@ class OtherHeaders(ToolFailed):
     """The server rejected a call for its headers, so its declaration of the tool may have changed."""
 
 
-class TaskOfCall(NamedTuple):
-    """The task that a call has become: its id if it is `known`; `began` is told of a new one.
-
-    A call that has become a task before is not made again.
-    """
-
-    known: str
-    began: Callable[[str], Awaitable[None]]
-
-
 class Beside(NamedTuple):
     """What goes on beside a call.
 
@@ -110,9 +100,14 @@ class Connection:
     """A session with a server; `open` creates one, `ended` tells when it can no longer be used."""
 
     def __init__(
-        self, config: McpServerConfig, tokens: TokenSource | None = None, front: Front | None = None
+        self,
+        config: McpServerConfig,
+        tokens: TokenSource | None = None,
+        front: Front | None = None,
+        mask: Callable[[Any], Any] = lambda sent: sent,
     ) -> None:
         self.config = config
+        self._mask = mask
         self._calls = OpenCalls(config.name, front)
         self._tokens = tokens
         self._barred: CallsheetError | None = None
@@ -140,14 +135,15 @@ class Connection:
         within: float,
         tokens: TokenSource | None = None,
         front: Front | None = None,
+        mask: Callable[[Any], Any] = lambda sent: sent,
     ) -> Connection:
         """Start or contact the server, initialise the session and list its tools, within `within` seconds.
 
-        `tokens` provides access tokens for a server at a URL, `front` is the client for which it is opened.
-        Raises CallsheetError naming the server and a
+        `tokens` provides access tokens for a server at a URL, `front` is the client for which it is opened,
+        and `mask` takes tokens out of what that client hears. Raises CallsheetError naming the server and a
         way out; nothing is left running then.
         """
-        self = cls(config, tokens, front)
+        self = cls(config, tokens, front, mask)
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._task = asyncio.create_task(self._live(ready), name=f"mcp {config.name}")
         try:
@@ -221,7 +217,7 @@ class Connection:
         try:
             async with scope:
                 trace = within_trace(meta.get(TRACEPARENT, ""))
-                call = OpenCall(owner, ask, scope, seconds, None if task is None else task.began)
+                call = OpenCall(owner, ask, scope, seconds, task)
                 with (
                     self._calls.during(call),
                     trace,
@@ -414,7 +410,8 @@ class Connection:
 
     async def _log(self, params: LoggingMessageNotificationParams) -> None:
         self._logger.debug("%s: %s", params.level, params.data)
-        await self._calls.logged(params.model_dump(by_alias=True, mode="json", exclude_none=True))
+        sent = params.model_dump(by_alias=True, mode="json", exclude_none=True)
+        await self._calls.logged(self._mask(sent))
 
     def _refused(self, status: str) -> None:
         self.refusal = status
@@ -442,7 +439,7 @@ class Connection:
     async def request(self, method: str, params: dict[str, JSON], seconds: float) -> dict[str, Any]:
         """The result of any request of the protocol, as the server has sent it.
 
-        Raises MCPError as the server has sent it, or ToolFailed if there is no answer.
+        Raises MCPError as the server has sent it, ToolFailed if there is no answer of the protocol.
         """
         from mcp_types import Request  # noqa: PLC0415 - a session is open
         from pydantic import TypeAdapter  # noqa: PLC0415
@@ -457,6 +454,9 @@ class Connection:
                 return await client.session.send_request(asked, wire)
         except TimeoutError:
             raise ToolFailed(f"no answer within {seconds:g} s", kind=TIMEOUT) from None
+        except ValueError as error:
+            name = f"the MCP server {self.config.name!r}"
+            raise ToolFailed(f"{name} answered with an invalid result: {because(error)}") from None
 
     async def watch(self, uri: str) -> None:
         """Tell the front when a resource changes, until the session ends."""
@@ -465,7 +465,11 @@ class Connection:
             return
         self._watched.add(uri)
         if client.protocol_version < "2026":
-            await self.request("resources/subscribe", {"uri": uri}, _CLOSE)
+            try:
+                await self.request("resources/subscribe", {"uri": uri}, _CLOSE)
+            except BaseException:
+                self._watched.discard(uri)
+                raise
             return
 
         async def listen() -> None:
@@ -477,6 +481,7 @@ class Connection:
                 self._logger.debug("the server does not report changes of %s: %r", uri, error)
             self._watched.discard(uri)
 
+        self._watches = [task for task in self._watches if not task.done()]
         task = asyncio.create_task(listen(), name=f"mcp {self.config.name} resource")
         self._watches.append(task)
 

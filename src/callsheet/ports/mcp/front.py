@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from callsheet.ir import JSON
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     _Model = TypeVar("_Model", bound=BaseModel)
 
 _NOBODY = -32600
+_MOST_ASKED = 100
+"""The most that a server may ask during one call: further requests are not answered, and stop no clock."""
 _log = logging.getLogger("callsheet.mcp")
 
 Ask: TypeAlias = "Callable[[str, dict[str, JSON]], Awaitable[JSON]]"
@@ -46,7 +48,7 @@ class Front:
 
     `samples` says whether it can ask a language model, `has_roots` whether it has roots; `roots` gives them
     if they can be asked for outside of a call. `changed` is told of the lists of servers (with the URI of a
-    resource), `logged` of their log lines.
+    resource), `logged` of their log lines, if it is the only client.
     """
 
     samples: bool = False
@@ -74,8 +76,23 @@ PASSAGE: ContextVar[Passage | None] = ContextVar("callsheet_mcp_passage", defaul
 """The passage that a call of a tool is part of."""
 
 
+class TaskOfCall(NamedTuple):
+    """The task that a call has become: its id if it is `known`; `began` is told of a new one.
+
+    A call that has become a task before is not made again. `may_go_on` says whether the task is left to go on
+    when the call is cancelled.
+    """
+
+    known: str
+    began: Callable[[str], Awaitable[None]]
+    may_go_on: Callable[[], bool]
+
+
 class OpenCall:
-    """A call that a server works on; while a question is open, its time does not run."""
+    """A call that a server works on; while a question is open, its time does not run.
+
+    A server may ask so often only, since it could hold a call for ever otherwise.
+    """
 
     def __init__(
         self,
@@ -83,33 +100,52 @@ class OpenCall:
         ask: Ask | None,
         scope: asyncio.Timeout,
         seconds: float,
-        on_task: Callable[[str], Awaitable[None]] | None = None,
+        task: TaskOfCall | None = None,
     ) -> None:
         self.owner = owner
-        self.on_task = on_task
+        self.task = task
         self.passage = PASSAGE.get()
         self._ask = ask
         self._scope = scope
         self._seconds = seconds
-        self._asked = 0
+        self._count = 0
+        self._is_over = False
+        self._asking: set[asyncio.Future[JSON]] = set()
+
+    @property
+    def may_go_on(self) -> bool:
+        """Whether a task that the call has become is left to go on although the call is cancelled."""
+        return self.task is not None and self.task.may_go_on() and not self._scope.expired()
 
     def lives(self) -> None:
         """The server works on it as a task: its time begins anew."""
-        if not self._asked and not self._scope.expired():
+        if not (self._asking or self._is_over or self._scope.expired()):
             self._scope.reschedule(asyncio.get_running_loop().time() + self._seconds)
 
     async def answer(self, method: str, params: dict[str, JSON]) -> JSON:
         """The answer to a request of the server; None if nobody can answer."""
-        if self._ask is None:
+        self._count += 1
+        if self._count == _MOST_ASKED + 1:
+            _log.warning("a server asks more than %d times during a call: no longer answered", _MOST_ASKED)
+        if self._ask is None or self._is_over or self._count > _MOST_ASKED:
             return None
-        self._asked += 1
+        asking = asyncio.ensure_future(self._ask(method, params))
+        self._asking.add(asking)
         if not self._scope.expired():
             self._scope.reschedule(None)
         try:
-            return await self._ask(method, params)
+            await asyncio.wait({asking})
+            return None if asking.cancelled() else asking.result()
         finally:
-            self._asked -= 1
+            asking.cancel()
+            self._asking.discard(asking)
             self.lives()
+
+    def end(self) -> None:
+        """The call is over, however: questions that are still open are taken back."""
+        self._is_over = True
+        for asking in self._asking:
+            asking.cancel()
 
 
 _CALL: ContextVar[OpenCall | None] = ContextVar("callsheet_mcp_call", default=None)
@@ -140,6 +176,7 @@ class OpenCalls:
         try:
             yield
         finally:
+            call.end()
             _CALL.reset(token)
             self._open.remove(call)
 
@@ -174,7 +211,12 @@ class OpenCalls:
             return ErrorData(code=_NOBODY, message=f"the answer to {method} is not one of the protocol")
 
     async def logged(self, params: dict[str, JSON]) -> None:
-        """Pass a log line on: to the clients whose calls are open, or else to the one in front."""
+        """Pass a log line on: to the client whose calls are open, or else to the one in front.
+
+        It does not say which call it belongs to: among the calls of several clients nobody gets it.
+        """
+        if self.front.logged is None and len({call.owner for call in self._open}) > 1:
+            return
         heard = False
         for call in [*self._open]:
             if call.passage is not None and call.passage.logged is not None:

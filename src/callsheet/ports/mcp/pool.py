@@ -18,7 +18,7 @@ from callsheet.machine import Fact, Spent
 from callsheet.ports.answers import BlobSink, value_of
 from callsheet.ports.calls import CallContext, ServerQuestion, ToolFailed
 from callsheet.ports.mcp.bounds import repeated_keys_of
-from callsheet.ports.mcp.connection import TRACEPARENT, Beside, Connection, OtherHeaders, TaskOfCall
+from callsheet.ports.mcp.connection import TRACEPARENT, Beside, Connection, OtherHeaders
 from callsheet.ports.mcp.content import (
     check_declared,
     has_blobs,
@@ -32,7 +32,7 @@ from callsheet.ports.mcp.declarations import (
     spec_of,
     unused_settings,
 )
-from callsheet.ports.mcp.front import PASSAGE, Front
+from callsheet.ports.mcp.front import PASSAGE, Front, TaskOfCall
 from callsheet.ports.mcp.servers import HttpServer, McpServerConfig, ToolProbe, ToolRule
 from callsheet.ports.mcp.transport import IDEMPOTENCY_KEY
 from callsheet.ports.mcp.trust import (
@@ -56,6 +56,7 @@ from callsheet.sealing.configured import configured
 from callsheet.sealing.masking import Finder, mask_value
 
 if TYPE_CHECKING:
+    from mcp.shared.dispatcher import ProgressFnT
     from mcp_types import CallToolResult, ServerCapabilities
 
     from callsheet.ports.mcp.oauth.file import LoginFile
@@ -128,7 +129,7 @@ class ManagedServer:
                 if connection is not None:
                     await connection.close()
                 connection = await Connection.open(
-                    self.config, self._start_timeout, self._source(), self._front
+                    self.config, self._start_timeout, self._source(), self._front, self._without_tokens
                 )
                 is_first = self._connection is None
                 self._connection = connection
@@ -206,11 +207,16 @@ class ManagedServer:
     async def request(self, method: str, params: dict[str, JSON]) -> dict[str, Any]:
         """The result of a request of the protocol, with tokens masked.
 
-        Raises MCPError as the server sent it, ToolFailed if there is no answer, CallsheetError if the server
-        cannot be opened.
+        Raises MCPError as the server sent it, tokens masked, ToolFailed if there is no answer, CallsheetError
+        if the server cannot be opened.
         """
+        from mcp.shared.exceptions import MCPError  # noqa: PLC0415 - a session is open
+
         connection = await self.open()
-        return self._without_tokens(await connection.request(method, params, self.config.timeout))
+        try:
+            return self._without_tokens(await connection.request(method, params, self.config.timeout))
+        except MCPError as error:
+            raise MCPError(error.error.code, self._without_tokens(error.error.message)) from None
 
     async def close(self) -> None:
         """End the connection for good: later calls fail."""
@@ -315,6 +321,12 @@ class ManagedServer:
 
         return handler if self._slots is None else self._slots.sharing(handler)
 
+    def _masked(self, hear: ProgressFnT) -> ProgressFnT:
+        async def report(progress: float, total: float | None, message: str | None) -> None:
+            await hear(progress, total, self._without_tokens(message))
+
+        return report
+
     def _without_tokens(self, value: Any) -> Any:
         """The server's answer with its tokens masked, including renewed ones that no run knows of."""
         secrets = tuple(self.secrets())
@@ -360,8 +372,8 @@ class ManagedServer:
             seconds = spec.timeout or self.config.timeout
             on_progress = report if context.is_followed else None
             if passage is not None and passage.progress is not None:
-                on_progress = passage.progress
-            task = TaskOfCall(context.task, context.became_task)
+                on_progress = self._masked(passage.progress)
+            task = TaskOfCall(context.task, context.became_task, lambda: context.may_go_on)
             beside = Beside(note_late, on_progress, ask, context.run_id, task)
             result = await connection.call(spec.executor, args, meta, seconds, beside)
         except OtherHeaders:

@@ -8,10 +8,12 @@ tools.
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
+from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON
 from callsheet.machine import Spent
 from callsheet.ports.answers import BlobSink, value_of
@@ -21,6 +23,7 @@ from callsheet.ports.mcp.front import PASSAGE
 from callsheet.ports.mcp.pool import ManagedServer
 from callsheet.ports.tools import Handler, Tool
 
+_log = logging.getLogger("callsheet.mcp")
 _MOST_PAGES = 100
 _HOLE = re.compile(r"\{[^{}]*\}")
 
@@ -91,20 +94,27 @@ class Offers:
 
 
 async def _all_pages(server: ManagedServer, method: str, field: str) -> list[dict[str, Any]]:
-    """A list of a server, page by page; empty if it does not have that list after all."""
+    """A list of a server, page by page; a list that cannot be had, or ends early, is named in the log."""
     from mcp.shared.exceptions import MCPError  # noqa: PLC0415 - a session is open
+    from mcp_types import METHOD_NOT_FOUND  # noqa: PLC0415
 
     found: list[dict[str, Any]] = []
     cursor: str | None = None
     for _ in range(_MOST_PAGES):
         try:
             page = await server.request(method, {} if cursor is None else {"cursor": cursor})
-        except (MCPError, ToolFailed):
+        except (MCPError, ToolFailed, CallsheetError) as error:
+            if not (isinstance(error, MCPError) and error.error.code == METHOD_NOT_FOUND):
+                _log.warning("%s: %s ends early: %s", server.config.name, method, error)
             break
-        found += cast("list[dict[str, Any]]", page.get(field) or [])
+        parts = page.get(field)
+        entries = cast("list[Any]", parts) if isinstance(parts, list) else []
+        found += (each for each in entries if isinstance(each, dict))
         cursor = page.get("nextCursor")
-        if cursor is None:
+        if not isinstance(cursor, str):
             break
+    else:
+        _log.warning("%s: %s ends after %d pages", server.config.name, method, _MOST_PAGES)
     return found
 
 
@@ -165,7 +175,7 @@ async def _answer(server: ManagedServer, method: str, params: dict[str, JSON]) -
 
 
 def _parts(server: ManagedServer, parts: object) -> list[dict[str, Any]]:
-    if not isinstance(parts, list):
+    if not isinstance(parts, list) or not all(isinstance(each, dict) for each in cast("list[Any]", parts)):
         raise ToolFailed(f"the MCP server {server.config.name!r} answered with an invalid result")
     return cast("list[dict[str, Any]]", parts)
 
@@ -174,7 +184,8 @@ async def _value(blocks: list[Any], sink: BlobSink | None, context: CallContext)
     """The value of content blocks: a single text is itself, anything else as in a tool's result."""
     if len(blocks) == 1 and isinstance(blocks[0], dict):
         block = cast("dict[str, Any]", blocks[0])
-        text = block.get("resource", block).get("text")
+        holder = block.get("resource", block)
+        text = cast("dict[str, Any]", holder).get("text") if isinstance(holder, dict) else None
         if isinstance(text, str):
             return text
     sizes: list[int] = []

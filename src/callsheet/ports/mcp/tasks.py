@@ -57,8 +57,8 @@ class TaskExtension(ClientExtension):
 
 async def _resolve(task: ServerTask, context: ClaimContext) -> CallToolResult:
     call = open_call()
-    if call is not None and call.on_task is not None:
-        await call.on_task(task.task_id)
+    if call is not None and call.task is not None:
+        await call.task.began(task.task_id)
     return await result_of_task(context.session, task.task_id, task.poll_interval_ms, call)
 
 
@@ -67,8 +67,9 @@ async def result_of_task(
 ) -> CallToolResult:
     """Wait for a task; the time of its call does not run while its server knows of it.
 
-    A call that is cancelled cancels its task, unless it goes on in another process. Raises MCPError as the
-    server has sent it or if the task was cancelled, TaskLost if its state cannot be had.
+    A call that is cancelled cancels its task, unless the run is resumed by another process, which waits for
+    it. Raises MCPError as the server has sent it, if the task was cancelled, or if it asks what nobody can
+    answer (then it is cancelled); TaskLost if its state cannot be had.
     """
     answered: set[str] = set()
     try:
@@ -92,10 +93,13 @@ async def result_of_task(
                     raise MCPError(code=_INTERNAL, message=str(why))
                 case "input_required":
                     await _give_input(session, task_id, state.get("inputRequests") or {}, answered)
-                case _:
+                case "working":
                     pass
+                case other:
+                    raise TaskLost(f"its server tells a state of the task that there is not: {other!r:.80}")
     except asyncio.CancelledError:
-        await asyncio.shield(_cancel(session, task_id))
+        if call is None or not call.may_go_on:
+            await asyncio.shield(_cancel(session, task_id))
         raise
 
 
@@ -111,7 +115,10 @@ async def _cancel(session: ClientSession, task_id: str) -> None:
 async def _give_input(
     session: ClientSession, task_id: str, requests: dict[str, Any], answered: set[str]
 ) -> None:
-    """Answer what a task asks and has not been answered yet; what nobody can answer is left open."""
+    """Answer what a task asks and has not been answered yet.
+
+    Raises MCPError for what nobody can answer; the task is cancelled, since it would wait for ever.
+    """
     for key, asked in requests.items():
         if key in answered:
             continue
@@ -120,6 +127,7 @@ async def _give_input(
         context = ClientRequestContext(session=session, request_id=key)
         answer = await session.dispatch_input_request(context, request)
         if isinstance(answer, ErrorData):
+            await _cancel(session, task_id)
             raise MCPError.from_error_data(answer)
         given = answer.model_dump(by_alias=True, mode="json", exclude_none=True)
         await _sent(session, "tasks/update", {"taskId": task_id, "inputResponses": {key: given}})
