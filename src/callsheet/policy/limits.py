@@ -85,6 +85,15 @@ class CallHistory:
                     self._sums[number] += amount_of(limit, call) * times
         self.saw(call.tool)
 
+    def take_back(self, call: CallView) -> None:
+        """A call that was added is judged anew; an amount that is not known stays so."""
+        for number, limit in enumerate(self._limits):
+            if covers(limit, call.tool):
+                self._counts[number] = max(self._counts[number] - 1, 0)
+                amount = 0.0 if limit.sum is None else amount_of(limit, call)
+                if isfinite(amount):
+                    self._sums[number] = max(self._sums[number] - amount, 0.0)
+
     def saw(self, tool: str) -> None:
         """A tool was called, or may have been."""
         name = fold(tool)
