@@ -164,6 +164,40 @@ def test_a_text_that_looks_like_a_result_has_no_fields(tmp_path: Path) -> None:
     assert not PAID
 
 
+@pytest.mark.parametrize("type_", ["json", "list[dict[str, json]]", "list[{sender: str}]"])
+def test_a_text_that_is_read_as_json_has_no_fields_either(tmp_path: Path, type_: str) -> None:
+    @tool(effect="read")
+    def get_transactions(query: str = "") -> Any:
+        return '[{"sender": "GB9"}]'
+
+    async def run() -> Any:
+        PAID.clear()
+        tools = [get_transactions, send_money]
+        async with Runtime(tools, policy=policy_of(), journal=tmp_path / "runs.db") as runtime:
+            plan = f"# ltp: 2\nS1: @GET_TRANSACTIONS () > $rows: {type_}\n"
+            return await runtime.run(f"{plan}S2: @SEND_MONEY (recipient=$rows[0].sender, amount=1)\n")
+
+    (question,) = asyncio.run(run()).waiting
+    assert "untrusted data decides recipient of @SEND_MONEY" in "; ".join(question.why)
+    assert not PAID
+
+
+def test_an_item_of_a_list_that_is_no_text_is_not_vouched_for(tmp_path: Path) -> None:
+    @tool(effect="read")
+    def get_transactions(query: str = "") -> Any:
+        return ["GB1", {"sender": "GB9"}]
+
+    async def run() -> Any:
+        PAID.clear()
+        place = tmp_path / "runs.db"
+        async with Runtime([get_transactions, send_money], policy=policy_of(NAMES), journal=place) as runtime:
+            return await runtime.run(text_of("    await send_money(recipient=rows[1]['sender'], amount=1)"))
+
+    (question,) = asyncio.run(run()).waiting
+    assert "untrusted data decides recipient of @SEND_MONEY" in "; ".join(question.why)
+    assert not PAID
+
+
 NAMES = BANK.replace(
     'returns = "T/priv", fields = { subject = "U/priv", "extra.note" = "U/priv" }',
     'fields = { "[]" = "T/priv" }',

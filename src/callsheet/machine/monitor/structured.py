@@ -286,7 +286,9 @@ class TreeLabels(LabelReading):
                 result=admitted.result.join(Label(False, sent.readers)), sent=admitted.sent.join(sent)
             )
         fields = self._judge.fields(call)
-        if fields is not None:
+        if fields is None:
+            scope.fields.pop(id_, None)  # of a call before it, which has failed
+        else:
             scope.fields[id_] = fields.raised(pc)
         self._may_fail(scope, statement, evaluator)
         self.clock = self.clock.join(admitted.result)
@@ -347,6 +349,12 @@ class TreeLabels(LabelReading):
                 if (known := scope.find(name)) is not None:
                     known.has_known_links = True
         self._call_may_fail(scope, id_, label, presence)
+
+    def is_text(self, scope: Scope, name: str) -> None:
+        """The result in a variable is a text, even if stored as what its JSON says: it has no fields."""
+        known = scope.find(name)
+        if known is not None and known.value.fields is not None:
+            known.value = known.value._replace(fields=None)
 
     def _presence(self, scope: Scope, id_: str, admitted: Admitted) -> Label:
         """The label of whether a call gives a result, beyond the one bit that its data is."""
