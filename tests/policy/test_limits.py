@@ -251,6 +251,8 @@ def test_the_store_counts_what_is_in_its_window() -> None:
     said = [store.admit_within("x", now, 10.0, 5.0, objection) for now in (0.0, 1.0, 2.0, 11.5)]
     assert said == [None, None, "enough", None]
     assert seen == [(0, 0.0), (1, 5.0), (2, 10.0), (0, 0.0)]
+    assert store.admit_within("x", 11.4, 10.0, 5.0, objection) is None, "the clock of another process"
+    assert store.admit_within("x", 11.3, 10.0, 5.0, objection) == "enough"
 
 
 def test_an_alias_of_a_tool_counts_too() -> None:
