@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from callsheet import Answer, Runtime, tool
+from callsheet import Answer, OperationModel, Runtime, tool
 from callsheet.api.policies import policies_beside
 from callsheet.api.policy_entries import bind_policy
 from callsheet.api.proving import Assumptions, PolicyRefused, Proof, prove
@@ -238,6 +238,25 @@ def test_calls_are_counted_across_runs_and_hours_are_kept(tmp_path: Path) -> Non
     said = asyncio.run(outcome(tmp_path, text, closed.format(other)))
     assert f"the policy allows it from {other}" in said
     assert not DONE
+
+
+def test_limits_across_runs_count_models_too_and_a_call_once_for_all_of_them(tmp_path: Path) -> None:
+    async def said(limits: str, plan: str) -> str:
+        DONE.clear()
+        model = OperationModel(lambda request: "x")
+        place = tmp_path / f"{len(limits)}.db"
+        async with Runtime(TOOLS, model=model, policy=policy_of(limits), journal=place) as runtime:
+            result = await runtime.run(plan)
+        return f"{result.status.value} {result.error or result.objection or ''}"
+
+    asks = '[[limit]]\ntools = ["llm_*"]\ncalls = 1\nper = "hour"\n'
+    texts = 'S1: @LLM_GENERATE ("x") > $a\nS2: @LLM_GENERATE ("y") > $b\n'
+    assert "would be call 2 of @LLM_*, and the policy allows 1 an hour" in asyncio.run(said(asks, texts))
+    sends = '[[limit]]\ntools = ["send_*"]\ncalls = {}\nper = "hour"\n'
+    thrice = "".join(f'S{n}: @SEND_MAIL (to="{n}") > $a\n' for n in (1, 2, 3))
+    both = asyncio.run(said(sends.format(3) + sends.format(2), thrice))
+    assert "would be call 3 of @SEND_*, and the policy allows 2 an hour" in both
+    assert DONE == ["1", "2"]
 
 
 def test_the_store_counts_what_is_in_its_window() -> None:
