@@ -25,6 +25,7 @@ OWN = Policy(
     name="own",
     tools={
         "DIARY": replace(QUIET, returns=PRIVATE),
+        "MAIL": replace(QUIET, returns=PRIVATE),
         "MENU": QUIET,
         "POST": replace(QUIET, egress=True),
         "KEEP": QUIET,
@@ -69,8 +70,12 @@ class World:
             self.done.append(f"keep {text}")
             return "kept"
 
+        @tool(effect="read")
+        def mail(day: str = "") -> Any:
+            return {"day": "mon", "text": "psst"}
+
         return Runtime(
-            [diary, menu, post, keep],
+            [diary, menu, post, keep, mail],
             journal=self.folder / "runs.db",
             policy=policy,
             builtins=True,
@@ -460,6 +465,23 @@ async def test_a_call_that_waits_counts_once_when_it_is_judged_again(world: Worl
     again = replace(asks, name="again", max_calls=9)
     result = await world.runtime().resume("r", policy=again, accept_changed_policy=True)
     assert [ask.why for ask in result.waiting] == [("the policy requires approval for @KEEP",)]
+
+
+@pytest.mark.parametrize("head", ["", "# ltp: 2\n"], ids=["steps", "blocks"])
+async def test_what_a_limit_needs_may_have_been_called_before(world: World, head: str) -> None:
+    needs = limited(needs=("MENU",), then="refuse")
+    plan = 'S1: @MENU () > $m\nS2: @ASK_HUMAN ("go?") > $a\nS3: @KEEP (text="b") > $l\n@RESPOND ("ok")\n'
+    await world.waits(head + plan, replace(needs, name="before"))
+    assert (await world.resume(needs)).response == "ok"
+
+
+async def test_fields_that_the_other_policy_knows_do_not_lower_what_the_run_has_found(world: World) -> None:
+    plan = '# ltp: 2\nS1: @MAIL () > $d\nS2: @ASK_HUMAN ("go?") > $a\nS3: @KEEP (text=$d.day) > $k\n'
+    await world.waits(f'{plan}@RESPOND ("ok")\n')
+    told = replace(OWN.tools["MAIL"], fields={"day": PUBLIC})
+    with pytest.raises(PolicyRefused) as caught:
+        await world.resume(other(tools={**OWN.tools, "MAIL": told, "KEEP": replace(QUIET, egress=True)}))
+    assert "POL103 S3" in {f"{d.code} {d.step}" for d in caught.value.diagnostics}
 
 
 async def test_a_pause_goes_on_under_another_policy(world: World) -> None:

@@ -240,6 +240,10 @@ class PlannedCalls:
         """Whether there is anything to say."""
         return self._sure.is_needed
 
+    def saw(self, tool: str) -> None:
+        """A run in progress may have called a tool."""
+        self._may.saw(tool)
+
     def note(self, call: CallView, notes: Notes, *, is_sure: bool, again: bool) -> None:
         """Record what limits say against the next call of the plan; `again`: it is made in a loop."""
         sure = self._sure.breaches(_known_amounts(call)) if is_sure else []
