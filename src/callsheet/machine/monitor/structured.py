@@ -309,7 +309,7 @@ class TreeLabels(LabelReading):
             if argument.name != name or argument.label.is_public or argument.label.is_secret:
                 continue
             text = argument.text
-            if text is None or text not in self.known_links(scope, values, most=MOST_LINKS):
+            if text is None or text not in self.known_links(scope, values):
                 return call
             self.known_links_opened += 1
             label = Label(argument.label.untrusted, None)
@@ -317,15 +317,19 @@ class TreeLabels(LabelReading):
             return call._replace(arguments=(*call.arguments[:number], known, *call.arguments[number + 1 :]))
         return call
 
-    def known_links(self, scope: Scope, values: Values, *, most: int | None = None) -> frozenset[str]:
-        """The addresses in results whose links are known to their authors, where there are not more."""
+    def known_links(self, scope: Scope, values: Values) -> frozenset[str]:
+        """The addresses in results whose links are known to their authors, where there are not too many."""
         found: set[str] = set()
         around: Scope | None = scope
         while around is not None:
             for name, known in around.variables.items():
-                if known.has_known_links and (value := values(name)) is not ABSENT:
+                if (
+                    known.has_known_links
+                    and known is scope.find(name)
+                    and (value := values(name)) is not ABSENT
+                ):
                     links = addresses_within(value)
-                    found |= links if most is None or len(links) <= most else set()
+                    found |= links if len(links) <= MOST_LINKS else set()
             around = around.parent
         return frozenset(found)
 
