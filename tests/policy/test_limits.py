@@ -210,6 +210,13 @@ def test_what_was_counted_is_kept_when_a_run_goes_on(tmp_path: Path) -> None:
         again.restore([[1, 2], [0.0], []])
 
 
+def test_a_sum_of_tenths_is_no_more_than_it_says(tmp_path: Path) -> None:
+    text = 'S1: @PAY (recipient="a", amount=0.1) > $a\nS2: @PAY (recipient="b", amount={}) > $b\n'
+    limit = PAYS.replace("100", "0.3")
+    assert asyncio.run(outcome(tmp_path, text.format(0.2), limit)) == "done "
+    assert "would come to 0.301" in asyncio.run(outcome(tmp_path, text.format(0.201), limit))
+
+
 def test_an_amount_that_is_not_said_is_asked_about(tmp_path: Path) -> None:
     text = "async def main():\n    await pay(recipient='a', amount=1)\n    return 'Done.'\n"
     said = asyncio.run(outcome(tmp_path, text, PAYS.replace('"amount"', '"fee"')))

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from fnmatch import fnmatchcase
-from math import inf, isfinite
+from math import inf, isclose, isfinite
 from typing import Any, NamedTuple
 
 from callsheet.ir import JSON
@@ -192,7 +192,7 @@ def over_count(limit: Limit, tool: str, before: int) -> str:
 def over_sum(limit: Limit, call: CallView, before: float) -> str | None:
     """The words against a call that would take a sum over its limit; None if it does not."""
     amount, most = amount_of(limit, call), limit.most or 0.0
-    if before + amount <= most:
+    if before + amount <= most or isclose(before + amount, most, rel_tol=1e-12):  # 0.1 + 0.2 is 0.3
         return None
     span = {Per.RUN: "in this run", Per.HOUR: "within an hour", Per.DAY: "within a day"}[limit.per]
     if inf in (amount, before):
