@@ -323,11 +323,7 @@ class TreeLabels(LabelReading):
         around: Scope | None = scope
         while around is not None:
             for name, known in around.variables.items():
-                if (
-                    known.has_known_links
-                    and known is scope.find(name)
-                    and (value := values(name)) is not ABSENT
-                ):
+                if known.has_known_links and (value := values(name)) is not ABSENT:
                     links = addresses_within(value)
                     found |= links if len(links) <= MOST_LINKS else set()
             around = around.parent
