@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from callsheet import Answer, CallsheetError, RunResult, RunStatus, Runtime, too
 from callsheet.api.proving import PolicyRefused
 from callsheet.ir.labels import read_label
 from callsheet.policy.canon import policy_hash
-from callsheet.policy.model import AgentRule, Implicit, Policy, SourceRule, ToolRule, When
+from callsheet.policy.model import AgentRule, Implicit, Limit, Policy, SourceRule, ToolRule, When
 from callsheet.policy.rules.base import Verdicts
 from callsheet.store import EventType, Journal
 
@@ -24,6 +25,7 @@ OWN = Policy(
     name="own",
     tools={
         "DIARY": replace(QUIET, returns=PRIVATE),
+        "MAIL": replace(QUIET, returns=PRIVATE),
         "MENU": QUIET,
         "POST": replace(QUIET, egress=True),
         "KEEP": QUIET,
@@ -68,8 +70,12 @@ class World:
             self.done.append(f"keep {text}")
             return "kept"
 
+        @tool(effect="read")
+        def mail(day: str = "") -> Any:
+            return {"day": "mon", "text": "psst"}
+
         return Runtime(
-            [diary, menu, post, keep],
+            [diary, menu, post, keep, mail],
             journal=self.folder / "runs.db",
             policy=policy,
             builtins=True,
@@ -422,3 +428,67 @@ async def test_call_of_a_block_in_flight_that_other_policy_forbids_causes_refusa
             "r", policy=other(denied_tools=frozenset({"KEEP"})), accept_changed_policy=True
         )
     assert caught.value.diagnostics[0].step == "S1"
+
+
+# ---------------------------------------------------------------- limits over several calls
+
+TWICE = 'S1: @KEEP (text="a") > $k\nS2: @ASK_HUMAN ("go?") > $a\nS3: @KEEP (text="b") > $l\n@RESPOND ("ok")\n'
+
+
+def limited(**changes: Any) -> Policy:
+    return other(limits=(Limit(tools=("KEEP",), **changes),))
+
+
+@pytest.mark.parametrize("head", ["", "# ltp: 2\n"], ids=["steps", "blocks"])
+async def test_limits_of_the_other_policy_hold_from_then_on(world: World, head: str) -> None:
+    plan = TWICE.replace("@RESPOND", 'S4: @KEEP (text="c") > $m\n@RESPOND')
+    await world.waits(head + plan)
+    result = await world.resume(limited(calls=1))
+    assert [ask.why for ask in result.waiting] == [
+        ("@KEEP would be call 2 of @KEEP, and the policy allows 1 a run",)
+    ]
+    assert world.done == ["keep a", "keep b"]
+
+
+@pytest.mark.parametrize("head", ["", "# ltp: 2\n"], ids=["steps", "blocks"])
+async def test_a_limit_of_both_policies_goes_on_where_it_was(world: World, head: str) -> None:
+    await world.waits(head + TWICE, replace(limited(calls=1), name="before"))
+    result = await world.resume(limited(calls=1))
+    assert [ask.step for ask in result.waiting] == ["S3"]
+    assert world.done == ["keep a"]
+
+
+@pytest.mark.parametrize("head", ["", "# ltp: 2\n"], ids=["steps", "blocks"])
+async def test_a_call_that_waits_counts_once_when_it_is_judged_again(world: World, head: str) -> None:
+    asks = replace(ASKING, limits=limited(calls=1).limits)
+    await world.waits(f'{head}S1: @KEEP (text="a") > $k\n@RESPOND ("ok")\n', asks)
+    again = replace(asks, name="again", max_calls=9)
+    result = await world.runtime().resume("r", policy=again, accept_changed_policy=True)
+    assert [ask.why for ask in result.waiting] == [("the policy requires approval for @KEEP",)]
+
+
+@pytest.mark.parametrize("head", ["", "# ltp: 2\n"], ids=["steps", "blocks"])
+async def test_what_a_limit_needs_may_have_been_called_before(world: World, head: str) -> None:
+    needs = limited(needs=("MENU",), then="refuse")
+    plan = 'S1: @MENU () > $m\nS2: @ASK_HUMAN ("go?") > $a\nS3: @KEEP (text="b") > $l\n@RESPOND ("ok")\n'
+    await world.waits(head + plan, replace(needs, name="before"))
+    assert (await world.resume(needs)).response == "ok"
+
+
+async def test_fields_that_the_other_policy_knows_do_not_lower_what_the_run_has_found(world: World) -> None:
+    plan = '# ltp: 2\nS1: @MAIL () > $d\nS2: @ASK_HUMAN ("go?") > $a\nS3: @KEEP (text=$d.day) > $k\n'
+    await world.waits(f'{plan}@RESPOND ("ok")\n')
+    told = replace(OWN.tools["MAIL"], fields={"day": PUBLIC})
+    with pytest.raises(PolicyRefused) as caught:
+        await world.resume(other(tools={**OWN.tools, "MAIL": told, "KEEP": replace(QUIET, egress=True)}))
+    assert "POL103 S3" in {f"{d.code} {d.step}" for d in caught.value.diagnostics}
+
+
+async def test_a_pause_goes_on_under_another_policy(world: World) -> None:
+    plan = '# ltp: 2\nS1: @MENU () > $m\nWAIT 1\nS2: @KEEP (text="a") > $k\n@RESPOND ("ok")\n'
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.5):
+            await world.runtime().run(plan, run_id="r")
+    assert world.done == ["menu"]
+    result = await world.runtime().resume("r", policy=limited(calls=1), accept_changed_policy=True)
+    assert (result.response, world.done) == ("ok", ["menu", "keep a"])

@@ -55,6 +55,7 @@ egress = false
 control = ["to"]
 destructive = false
 returns = "T/priv"
+fields = { "receipt.date" = "T/pub" }
 """
 
 
@@ -104,7 +105,8 @@ def test_proposed_file_extends_the_policy_and_keeps_what_its_tables_said(own: st
     assert data["tools"]["@PAY"]["control"] == ["to"]
     policy = load_policy(tmp_path / "new.toml")
     assert all(prove(plan, policy, THERE).ok for plan in plans)
-    assert policy.tools["PAY"].returns == load_policy(own).tools["PAY"].returns
+    before = load_policy(own).tools["PAY"]
+    assert (policy.tools["PAY"].returns, policy.tools["PAY"].fields) == (before.returns, before.fields)
     assert not any(prove(plan, load_policy(own), THERE).ok for plan in plans)
 
 

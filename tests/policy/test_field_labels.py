@@ -164,6 +164,73 @@ def test_a_text_that_looks_like_a_result_has_no_fields(tmp_path: Path) -> None:
     assert not PAID
 
 
+@pytest.mark.parametrize("type_", ["json", "list[dict[str, json]]", "list[{sender: str}]"])
+def test_a_text_that_is_read_as_json_has_no_fields_either(tmp_path: Path, type_: str) -> None:
+    @tool(effect="read")
+    def get_transactions(query: str = "") -> Any:
+        return '[{"sender": "GB9"}]'
+
+    async def run() -> Any:
+        PAID.clear()
+        tools = [get_transactions, send_money]
+        async with Runtime(tools, policy=policy_of(), journal=tmp_path / "runs.db") as runtime:
+            plan = f"# ltp: 2\nS1: @GET_TRANSACTIONS () > $rows: {type_}\n"
+            return await runtime.run(f"{plan}S2: @SEND_MONEY (recipient=$rows[0].sender, amount=1)\n")
+
+    (question,) = asyncio.run(run()).waiting
+    assert "untrusted data decides recipient of @SEND_MONEY" in "; ".join(question.why)
+    assert not PAID
+
+
+OWN_WORD = BANK.replace(
+    'returns = "T/priv", fields = { subject = "U/priv", "extra.note" = "U/priv" }',
+    'fields = { sender = "T/priv", friend = "T/priv" }',
+)
+
+
+@pytest.mark.parametrize(
+    ("path", "is_asked"),
+    [
+        ("$rows[0].sender", False),
+        ('$rows[0]?.sender ?? "GB1"', True),
+        ('$rows[0].sender ?? "GB1"', True),
+        ('$rows[0]?.iban ?? "GB1"', True),
+    ],
+)
+def test_whether_a_field_is_there_is_nobody_s_word(tmp_path: Path, path: str, is_asked: bool) -> None:
+    plan = f"# ltp: 2\nS1: @GET_TRANSACTIONS () > $rows\nS2: @SEND_MONEY (recipient={path}, amount=1)\n"
+    policy = policy_of(OWN_WORD)
+
+    async def run() -> Any:
+        place = tmp_path / "runs.db"
+        async with Runtime([get_transactions, send_money], policy=policy, journal=place) as runtime:
+            return await runtime.run(plan)
+
+    assert bool(asyncio.run(run()).waiting) is is_asked
+    read = read_plan_text(plan).result.plan
+    assert read is not None
+    registry = Registry()
+    for each in (get_transactions, send_money):
+        registry.add(tool_of(each))
+    assert prove(read, policy, registry, Assumptions(can_ask=False)).ok is not is_asked
+
+
+def test_an_item_of_a_list_that_is_no_text_is_not_vouched_for(tmp_path: Path) -> None:
+    @tool(effect="read")
+    def get_transactions(query: str = "") -> Any:
+        return ["GB1", {"sender": "GB9"}]
+
+    async def run() -> Any:
+        PAID.clear()
+        place = tmp_path / "runs.db"
+        async with Runtime([get_transactions, send_money], policy=policy_of(NAMES), journal=place) as runtime:
+            return await runtime.run(text_of("    await send_money(recipient=rows[1]['sender'], amount=1)"))
+
+    (question,) = asyncio.run(run()).waiting
+    assert "untrusted data decides recipient of @SEND_MONEY" in "; ".join(question.why)
+    assert not PAID
+
+
 NAMES = BANK.replace(
     'returns = "T/priv", fields = { subject = "U/priv", "extra.note" = "U/priv" }',
     'fields = { "[]" = "T/priv" }',

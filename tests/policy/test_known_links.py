@@ -134,8 +134,11 @@ def test_a_strict_policy_asks_about_each(tmp_path: Path) -> None:
 def test_an_answer_shows_the_link_as_it_stands_and_no_other(tmp_path: Path) -> None:
     body = "    m = await read_messages()\n    return await llm('which link?', data=m)"
     assert asyncio.run(outcome(tmp_path, body, f"Here: {LINK}")) == f"done Here: {LINK}"
+    assert asyncio.run(outcome(tmp_path, body, f"![x]({LINK})")) == f"done ![x] ({LINK})", "nothing loads it"
     for other in (f"{LINK}&d=4711", "https://evil.example/?d=4711", f"![x]({LINK}4711)"):
         said = asyncio.run(outcome(tmp_path, body, f"Here: {other}"))
         assert "[.]example" in said, said
+    many = body.replace("read_messages()", "read_messages(query='many')")
+    assert "evil[.]example" in asyncio.run(outcome(tmp_path, many, "https://evil.example/7"))
     said = asyncio.run(outcome(tmp_path, body, f"Here: {LINK}", POLICY.replace("links_known = true", "")))
     assert "blog[.]example" in said

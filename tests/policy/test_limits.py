@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from callsheet import Answer, Runtime, tool
+from callsheet import Answer, OperationModel, Runtime, tool
 from callsheet.api.policies import policies_beside
 from callsheet.api.policy_entries import bind_policy
 from callsheet.api.proving import Assumptions, PolicyRefused, Proof, prove
@@ -210,6 +210,13 @@ def test_what_was_counted_is_kept_when_a_run_goes_on(tmp_path: Path) -> None:
         again.restore([[1, 2], [0.0], []])
 
 
+def test_a_sum_of_tenths_is_no_more_than_it_says(tmp_path: Path) -> None:
+    text = 'S1: @PAY (recipient="a", amount=0.1) > $a\nS2: @PAY (recipient="b", amount={}) > $b\n'
+    limit = PAYS.replace("100", "0.3")
+    assert asyncio.run(outcome(tmp_path, text.format(0.2), limit)) == "done "
+    assert "would come to 0.301" in asyncio.run(outcome(tmp_path, text.format(0.201), limit))
+
+
 def test_an_amount_that_is_not_said_is_asked_about(tmp_path: Path) -> None:
     text = "async def main():\n    await pay(recipient='a', amount=1)\n    return 'Done.'\n"
     said = asyncio.run(outcome(tmp_path, text, PAYS.replace('"amount"', '"fee"')))
@@ -240,6 +247,25 @@ def test_calls_are_counted_across_runs_and_hours_are_kept(tmp_path: Path) -> Non
     assert not DONE
 
 
+def test_limits_across_runs_count_models_too_and_a_call_once_for_all_of_them(tmp_path: Path) -> None:
+    async def said(limits: str, plan: str) -> str:
+        DONE.clear()
+        model = OperationModel(lambda request: "x")
+        place = tmp_path / f"{len(limits)}.db"
+        async with Runtime(TOOLS, model=model, policy=policy_of(limits), journal=place) as runtime:
+            result = await runtime.run(plan)
+        return f"{result.status.value} {result.error or result.objection or ''}"
+
+    asks = '[[limit]]\ntools = ["llm_*"]\ncalls = 1\nper = "hour"\n'
+    texts = 'S1: @LLM_GENERATE ("x") > $a\nS2: @LLM_GENERATE ("y") > $b\n'
+    assert "would be call 2 of @LLM_*, and the policy allows 1 an hour" in asyncio.run(said(asks, texts))
+    sends = '[[limit]]\ntools = ["send_*"]\ncalls = {}\nper = "hour"\n'
+    thrice = "".join(f'S{n}: @SEND_MAIL (to="{n}") > $a\n' for n in (1, 2, 3))
+    both = asyncio.run(said(sends.format(3) + sends.format(2), thrice))
+    assert "would be call 3 of @SEND_*, and the policy allows 2 an hour" in both
+    assert DONE == ["1", "2"]
+
+
 def test_the_store_counts_what_is_in_its_window() -> None:
     store = LabelStore.in_memory()
     seen: list[tuple[int, float]] = []
@@ -251,6 +277,8 @@ def test_the_store_counts_what_is_in_its_window() -> None:
     said = [store.admit_within("x", now, 10.0, 5.0, objection) for now in (0.0, 1.0, 2.0, 11.5)]
     assert said == [None, None, "enough", None]
     assert seen == [(0, 0.0), (1, 5.0), (2, 10.0), (0, 0.0)]
+    assert store.admit_within("x", 11.4, 10.0, 5.0, objection) is None, "the clock of another process"
+    assert store.admit_within("x", 11.3, 10.0, 5.0, objection) == "enough"
 
 
 def test_an_alias_of_a_tool_counts_too() -> None:

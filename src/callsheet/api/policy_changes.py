@@ -285,6 +285,8 @@ def _settings(rule: ToolRule) -> dict[str, Any]:
 def _plain(value: Any) -> object:
     if isinstance(value, Label | When):
         return str(value)
+    if isinstance(value, Mapping):
+        return {name: _plain(each) for name, each in cast("Mapping[str, object]", value).items()}
     return list(cast("tuple[object, ...]", value)) if isinstance(value, tuple) else value
 
 

@@ -20,7 +20,7 @@ from callsheet.machine.events import (
     TookPlace,
     Verdict,
 )
-from callsheet.machine.frames import Attempt, Frame, Group, HeldResult, Plain, TreeFrame
+from callsheet.machine.frames import Attempt, Frame, Group, HeldResult, Plain, TreeFrame, Wait
 from callsheet.machine.notes import NoteKind
 from callsheet.machine.order import (
     advance,
@@ -368,16 +368,19 @@ def _deliver_again(run: Run, attempt: Attempt, out: list[Command]) -> None:
 def judge_again(run: Run, monitor: Monitor, out: list[Command]) -> None:
     """Judge all open, waiting and asked-about calls; raises RefusedByPolicy."""
     asked = [attempt for attempt, _ in run.asking.open()]
-    every = [*run.calls(), *run.inner.values(), *run.asleep.values(), *run.compiling.values()]
+    retried = [attempt for attempt in run.asleep.values() if not isinstance(attempt, Wait)]
+    every = [*run.calls(), *run.inner.values(), *retried, *run.compiling.values()]
     under_way = [*every, *asked]
     talks = {a.talk.key: a.talk for a in under_way if isinstance(a, InnerCall)}
     outer = [a for a in under_way if not isinstance(a, InnerCall) and a.key not in talks]
-    for attempt in (*talks.values(), *outer):
-        if attempt.code.kind is not Kind.ASK:
-            _judge(run, monitor, attempt)
-    for attempt in under_way:
-        if isinstance(attempt, InnerCall) and attempt.place != QUESTION:
-            monitor.admit_inner(attempt, is_asked=attempt.code.number in run.gated)
+    inner = [a for a in under_way if isinstance(a, InnerCall) and a.place != QUESTION]
+    again = [a for a in (*talks.values(), *outer) if a.code.kind is not Kind.ASK]
+    for attempt in (*again, *inner):
+        monitor.take_back(attempt)
+    for attempt in again:
+        _judge(run, monitor, attempt)
+    for attempt in inner:
+        monitor.admit_inner(attempt, is_asked=attempt.code.number in run.gated)
     for attempt in under_way:
         if attempt.code.kind is not Kind.ASK and attempt.key not in run.asleep:
             _ask_again(run, monitor, attempt, out)

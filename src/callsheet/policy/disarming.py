@@ -45,10 +45,14 @@ _MOST_CLOSING = 12
 
 
 class Allowed(NamedTuple):
-    """What may stay a link: addresses of hosts that may read the data, and addresses written in the plan."""
+    """What may stay a link: addresses of hosts that may read the data, and addresses written in the plan.
+
+    `known` are addresses that may stay where a person follows them, and not where a program may load them.
+    """
 
     may_know: Callable[[str], bool]
     own: Collection[str] = ()
+    known: Collection[str] = ()
 
 
 def disarmed(text: str, allowed: Allowed) -> str:
@@ -138,7 +142,8 @@ def _may_stay(match: re.Match[str], allowed: Allowed) -> bool:
         return False  # the rest may belong to the host
     if _is_known(address, allowed):
         return True
-    return address.rstrip(_CLOSING) in allowed.own and not _says_something(rest)
+    bare = address.rstrip(_CLOSING)
+    return (bare in allowed.own or bare in allowed.known) and not _says_something(rest)
 
 
 def _says_something(rest: str) -> bool:

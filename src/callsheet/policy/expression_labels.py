@@ -527,6 +527,12 @@ class ExpressionLabels:
     def _path(self, target: Expression, key: str | int, *, is_optional: bool) -> Labelled:
         """A path with a literal key, which narrows to what the plan put there."""
         value = self._of(target)
+        part = self._part(value, key, is_optional=is_optional)
+        if is_optional and value.fields is not None:  # whether the part is there is said by the rest
+            return raised(part, value.fields.rest)
+        return part
+
+    def _part(self, value: Labelled, key: str | int, *, is_optional: bool) -> Labelled:
         if key in FAILURE_FIELDS and is_failure(value):
             return value._replace(shapes=())
         members: list[Argument] = []

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from fnmatch import fnmatchcase
-from math import inf, isfinite
+from math import inf, isclose, isfinite
 from typing import Any, NamedTuple
 
 from callsheet.ir import JSON
@@ -84,6 +84,15 @@ class CallHistory:
                 if limit.sum is not None:
                     self._sums[number] += amount_of(limit, call) * times
         self.saw(call.tool)
+
+    def take_back(self, call: CallView) -> None:
+        """A call that was added is judged anew; an amount that is not known stays so."""
+        for number, limit in enumerate(self._limits):
+            if covers(limit, call.tool):
+                self._counts[number] = max(self._counts[number] - 1, 0)
+                amount = 0.0 if limit.sum is None else amount_of(limit, call)
+                if isfinite(amount):
+                    self._sums[number] = max(self._sums[number] - amount, 0.0)
 
     def saw(self, tool: str) -> None:
         """A tool was called, or may have been."""
@@ -183,7 +192,7 @@ def over_count(limit: Limit, tool: str, before: int) -> str:
 def over_sum(limit: Limit, call: CallView, before: float) -> str | None:
     """The words against a call that would take a sum over its limit; None if it does not."""
     amount, most = amount_of(limit, call), limit.most or 0.0
-    if before + amount <= most:
+    if before + amount <= most or isclose(before + amount, most, rel_tol=1e-12):  # 0.1 + 0.2 is 0.3
         return None
     span = {Per.RUN: "in this run", Per.HOUR: "within an hour", Per.DAY: "within a day"}[limit.per]
     if inf in (amount, before):
@@ -230,6 +239,10 @@ class PlannedCalls:
     def is_needed(self) -> bool:
         """Whether there is anything to say."""
         return self._sure.is_needed
+
+    def saw(self, tool: str) -> None:
+        """A run in progress may have called a tool."""
+        self._may.saw(tool)
 
     def note(self, call: CallView, notes: Notes, *, is_sure: bool, again: bool) -> None:
         """Record what limits say against the next call of the plan; `again`: it is made in a loop."""

@@ -7,15 +7,17 @@ come after the machine's own, which know nothing about the outside.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TypeAlias
 
 from callsheet.diagnostics import CallsheetError
+from callsheet.ir import JSON
 from callsheet.ir.labels import LITERAL, Label, join
 from callsheet.machine import (
     AgentTurn,
+    CallModel,
     CallTool,
     Compile,
     Failed,
@@ -62,10 +64,24 @@ what runs have left in files, facts and notes. Returns the refusal, or None.
 _MOST_TOLD = 10
 
 
-def _beyond(limit: Limit, call: CallView, count: int, total: float) -> str | None:
-    if limit.calls is not None:
-        return over_count(limit, call.tool, count) if count >= limit.calls else None
-    return over_sum(limit, call, total)
+def _beyond(limits: Iterable[Limit], call: CallView, count: int, total: float) -> str | None:
+    """The first objection to a call of which these limits count the same calls."""
+    for limit in limits:
+        if limit.calls is None:
+            why = over_sum(limit, call, total)
+        else:
+            why = over_count(limit, call.tool, count) if count >= limit.calls else None
+        if why is not None:
+            return why
+    return None
+
+
+def _with_observed(outcome: Outcome, observed: Iterable[str]) -> Outcome:
+    """The outcome with remarks on what a policy that only observes would have refused."""
+    told = tuple(Fact("policy", f"would be refused: {why}") for why in observed)
+    if not told or not isinstance(outcome, Succeeded | Failed):
+        return outcome
+    return outcome._replace(remarks=(*outcome.remarks, *told))
 
 
 def by_proof(
@@ -143,7 +159,11 @@ class GuardedGateway(Gateway):
                     self._begin_turn(command)
                 except TokenRefused as refused:
                     return Failed(command.key, f"the agent's token is not valid: {refused}")
-                return await super().carry_out(command)
+                if command.turns or command.allowed.is_session:
+                    return await super().carry_out(command)
+                return await self._asked(command)
+            case CallModel():
+                return await self._asked(command)
             case RunAgent():
                 return Failed(
                     command.key, "under a policy an agent needs a runtime that checks each of its calls"
@@ -225,7 +245,15 @@ class GuardedGateway(Gateway):
         call = Call(command.tool, command.args, command.key)
         used.call(self._tokens.read(token), self._run_id, talk, call, self._guard.clock())
 
-    # ------------------------------------------------------------ what is left behind
+    # ------------------------------------------------------------ calls
+
+    async def _asked(self, command: CallModel | AgentTurn) -> Outcome:
+        """Carry out a call of a model within the policy's limits."""
+        observed: list[str] = []
+        refused = self._beyond_limits(command, observed)
+        if refused is not None:
+            return refused
+        return _with_observed(await super().carry_out(command), observed)
 
     async def _call(self, command: CallTool) -> Outcome:
         try:
@@ -238,14 +266,9 @@ class GuardedGateway(Gateway):
             if not self._guard.policy.observes:
                 return Failed(command.key, why, forbidden=Rule.PATH)
             observed.append(why)
-        try:
-            why = self._beyond_limits(command)
-        except UNAVAILABLE as error:
-            return Failed(command.key, f"the calls of other runs cannot be counted: {error}")
-        if why is not None:
-            if not self._guard.policy.observes:
-                return Failed(command.key, why, forbidden=Rule.PREDICATE)
-            observed.append(why)
+        beyond_limits = self._beyond_limits(command, observed)
+        if beyond_limits is not None:
+            return beyond_limits
         try:
             why = withheld(self._judge, self._guard.labels, self._root, command.tool, command.args)
         except UNAVAILABLE as error:
@@ -260,26 +283,44 @@ class GuardedGateway(Gateway):
             return Failed(command.key, f"the label of what it writes cannot be stored: {error}")
         outcome = await super().carry_out(command)
         self._tracker.end(writings, outcome)
-        if observed and isinstance(outcome, Succeeded | Failed):
-            told = tuple(Fact("policy", f"would be refused: {why}") for why in observed)
-            outcome = outcome._replace(remarks=(*outcome.remarks, *told))
+        outcome = _with_observed(outcome, observed)
         try:
             return self._tracker.labelled(command, outcome) if isinstance(outcome, Succeeded) else outcome
         except UNAVAILABLE as error:
             return Failed(command.key, f"the label of what it has read cannot be read: {error}")
 
-    def _beyond_limits(self, command: CallTool) -> str | None:
-        """Why a call is not made now, by the policy's limits on the hours and on the calls of all runs."""
+    def _beyond_limits(self, command: CallTool | CallModel | AgentTurn, observed: list[str]) -> Failed | None:
+        """The refusal of a call by the policy's limits on the hours and on the calls of all runs.
+
+        A policy that only observes refuses nothing: why it would goes into `observed`.
+        """
         if not self._guard.policy.limits:
             return None
-        now, call = self._guard.clock(), view_of_call(command.tool, command.args)
-        for limit in clock_limits(self._guard.policy, command.tool):
-            why = outside_hours(limit, command.tool, now)
+        try:
+            why = self._why_beyond(command.tool, command.args)
+        except UNAVAILABLE as error:
+            return Failed(command.key, f"the calls of other runs cannot be counted: {error}")
+        if why is None:
+            return None
+        if not self._guard.policy.observes:
+            return Failed(command.key, why, forbidden=Rule.PREDICATE)
+        observed.append(why)
+        return None
+
+    def _why_beyond(self, tool: str, args: Mapping[str, JSON]) -> str | None:
+        """Why a call is not made now; else it is counted, once for all limits that count the same calls."""
+        now, call = self._guard.clock(), view_of_call(tool, args)
+        counted: dict[str, list[Limit]] = {}
+        for limit in clock_limits(self._guard.policy, tool):
+            why = outside_hours(limit, tool, now)
+            if why is not None:
+                return why
             if limit.hours is None:
-                amount = 0.0 if limit.sum is None else amount_of(limit, call)
-                why = self._guard.labels.admit_within(
-                    limit_name(limit), now, seconds_of(limit.per), amount, partial(_beyond, limit, call)
-                )
+                counted.setdefault(limit_name(limit), []).append(limit)
+        for name, (limit, *others) in counted.items():
+            amount = 0.0 if limit.sum is None else amount_of(limit, call)
+            objection = partial(_beyond, (limit, *others), call)
+            why = self._guard.labels.admit_within(name, now, seconds_of(limit.per), amount, objection)
             if why is not None:
                 return why
         return None

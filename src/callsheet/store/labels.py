@@ -250,10 +250,12 @@ class LabelStore:
         """Count a call under a name, unless there is an objection to it, which is returned.
 
         `objection` is given how many calls of the last `seconds` there are, and what their amounts come to.
+        A call that another process has counted a moment later is among them.
         """
         with self._changing("limited", name):
             self._database.execute(
-                "DELETE FROM limited WHERE name = ? AND (made <= ? OR made > ?)", (name, now - seconds, now)
+                "DELETE FROM limited WHERE name = ? AND (made <= ? OR made > ?)",
+                (name, now - seconds, now + seconds),
             )
             row = self._database.execute(
                 "SELECT COUNT(*), COALESCE(SUM(amount), 0) FROM limited WHERE name = ?", (name,)

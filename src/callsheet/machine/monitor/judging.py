@@ -91,6 +91,13 @@ class Judging:
         """The calls so far; None if the policy has no limits over them."""
         self._approved = approved
 
+    def apply(
+        self, judge: Callable[[CallView], Judgement], history: CallHistory, approved: frozenset[str]
+    ) -> None:
+        """Judge by another policy from now on, whose limits go on with the calls of this history."""
+        self.judge, self._approved = judge, approved
+        self.history = history if history.is_needed else None
+
     def refuse(self, refused: RefusedByPolicy) -> None:
         """Raise a refusal, or tell of it if nothing is refused."""
         if self.observe is None:

@@ -58,7 +58,9 @@ _NO_TEXT = frozenset({int, float, bool, type(None)})
 
 def _has_fields(value: JSON, fields: FieldLabels) -> bool:
     """Whether a value is of the form of which a policy says the labels of its parts."""
-    return isinstance(value, list) or (isinstance(value, dict) and not fields.is_of_items)
+    if isinstance(value, list):
+        return not (fields.is_of_items and any(isinstance(item, list | dict) for item in value))
+    return isinstance(value, dict) and not fields.is_of_items
 
 
 class LabelReading:
@@ -68,11 +70,10 @@ class LabelReading:
         rules = enforcement.rules or judge_of(enforcement.policy)
         self._judge = rules
         self._enforcement = enforcement
+        self.history = CallHistory(rules.policy)
+        """The calls so far, as far as the policy's limits are about them."""
         self.judging = Judging(
-            enforcement.judge,
-            VariableLabels(),
-            history=CallHistory(rules.policy),
-            approved=rules.policy.approved,
+            enforcement.judge, VariableLabels(), history=self.history, approved=rules.policy.approved
         )
         self._strict = rules.policy.implicit is Implicit.STRICT
         self._literal = rules.policy.planner if literal is None else literal
@@ -96,7 +97,8 @@ class LabelReading:
         rules = enforcement.rules or judge_of(enforcement.policy)
         self._judge, self._enforcement, self._literal = rules, enforcement, literal
         self._strict = rules.policy.implicit is Implicit.STRICT
-        self.judging.judge = enforcement.judge
+        self.history = self.history.taken_over(rules.policy)
+        self.judging.apply(enforcement.judge, self.history, rules.policy.approved)
 
     # ------------------------------------------------------------ scopes
 

@@ -29,7 +29,7 @@ from callsheet.machine.result import RefusedByPolicy
 from callsheet.policy.builtins import fold
 from callsheet.policy.calls import Argument, CallView, Objection, Rule, bare
 from callsheet.policy.judge import Judge, judge_of
-from callsheet.policy.limits import CallHistory
+from callsheet.policy.limits import CallHistory, view_of_call
 from callsheet.policy.model import AgentRule, Implicit, Policy
 from callsheet.policy.overwriting import HINT
 
@@ -152,6 +152,12 @@ class Monitor:
         self.literal = self.literal.join(policy.planner)
         self._take_program(self.program)
         self.implicit_flows.resume(noted)
+
+    def take_back(self, attempt: Attempt) -> None:
+        """An open call is about to be judged again: it counts once."""
+        is_of_client = isinstance(attempt, Talk) and attempt.allowed.is_session
+        if self.history.is_needed and attempt.key in self.open_calls.calls and not is_of_client:
+            self.history.take_back(view_of_call(attempt.code.tool or REPLAN, attempt.args))
 
     def label_inputs(self, names: Iterable[str]) -> None:
         """The run begins with these variables."""

@@ -38,7 +38,8 @@ def sanitized_text(
     """A text as it may be shown: if links may carry private data, those to hosts not allowed it are disabled.
 
     Addresses written in the plan itself stay, and `known_links`, which tell nothing that their authors do not
-    know. Markup that data has brought, and that could take up private data from elsewhere, is disabled too.
+    know; but no image of them, since which ones are loaded tells something. Markup that data has brought, and
+    that could take up private data from elsewhere, is disabled too.
     """
     arguments = tuple(arguments)
     text = _without_foreign_markup(text, arguments, audiences)
@@ -47,7 +48,7 @@ def sanitized_text(
     if label is LITERAL:
         return text
     own = frozenset(address for part in parts if isinstance(part, str) for address in addresses_in(part))
-    return disarmed(text, _allowed(label, audiences, own | known_links))
+    return disarmed(text, _allowed(label, audiences, own, known_links))
 
 
 def _without_foreign_markup(text: str, arguments: tuple[Argument, ...], audiences: Audiences) -> str:
@@ -158,11 +159,13 @@ def failure(
     return disarmed(error, _allowed(label, audiences, frozenset()))
 
 
-def _allowed(label: Label, audiences: Audiences, own: frozenset[str]) -> Allowed:
+def _allowed(
+    label: Label, audiences: Audiences, own: frozenset[str], known: frozenset[str] = frozenset()
+) -> Allowed:
     def may_know(host: str) -> bool:
         return label.may_reach(audiences.of_host(host))
 
-    return Allowed(may_know, own)
+    return Allowed(may_know, own, known)
 
 
 RESPOND, TERMINATE, REPLAN = "RESPOND", "TERMINATE", "RE-PLAN"

@@ -286,7 +286,9 @@ class TreeLabels(LabelReading):
                 result=admitted.result.join(Label(False, sent.readers)), sent=admitted.sent.join(sent)
             )
         fields = self._judge.fields(call)
-        if fields is not None:
+        if fields is None:
+            scope.fields.pop(id_, None)  # of a call before it, which has failed
+        else:
             scope.fields[id_] = fields.raised(pc)
         self._may_fail(scope, statement, evaluator)
         self.clock = self.clock.join(admitted.result)
@@ -307,7 +309,7 @@ class TreeLabels(LabelReading):
             if argument.name != name or argument.label.is_public or argument.label.is_secret:
                 continue
             text = argument.text
-            if text is None or text not in self.known_links(scope, values, most=MOST_LINKS):
+            if text is None or text not in self.known_links(scope, values):
                 return call
             self.known_links_opened += 1
             label = Label(argument.label.untrusted, None)
@@ -315,15 +317,15 @@ class TreeLabels(LabelReading):
             return call._replace(arguments=(*call.arguments[:number], known, *call.arguments[number + 1 :]))
         return call
 
-    def known_links(self, scope: Scope, values: Values, *, most: int | None = None) -> frozenset[str]:
-        """The addresses in results whose links are known to their authors, where there are not more."""
+    def known_links(self, scope: Scope, values: Values) -> frozenset[str]:
+        """The addresses in results whose links are known to their authors, where there are not too many."""
         found: set[str] = set()
         around: Scope | None = scope
         while around is not None:
             for name, known in around.variables.items():
                 if known.has_known_links and (value := values(name)) is not ABSENT:
                     links = addresses_within(value)
-                    found |= links if most is None or len(links) <= most else set()
+                    found |= links if len(links) <= MOST_LINKS else set()
             around = around.parent
         return frozenset(found)
 
@@ -347,6 +349,12 @@ class TreeLabels(LabelReading):
                 if (known := scope.find(name)) is not None:
                     known.has_known_links = True
         self._call_may_fail(scope, id_, label, presence)
+
+    def is_text(self, scope: Scope, name: str) -> None:
+        """The result in a variable is a text, even if stored as what its JSON says: it has no fields."""
+        known = scope.find(name)
+        if known is not None and known.value.fields is not None:
+            known.value = known.value._replace(fields=None)
 
     def _presence(self, scope: Scope, id_: str, admitted: Admitted) -> Label:
         """The label of whether a call gives a result, beyond the one bit that its data is."""

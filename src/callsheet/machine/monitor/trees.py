@@ -73,8 +73,14 @@ class TreeMonitor(Monitor):
 
     def _take_rules(self) -> None:
         policy, rules = self.enforcement.policy, self.enforcement.rules
+        self.history = self.labels.history
         self._judging.observe = self._observe if policy.observes else None
         self._audiences = Audiences(policy.audiences) if rules is None else rules.setting.audiences
+
+    def take_back(self, attempt: Attempt) -> None:
+        """As in Monitor; pure code is not counted."""
+        if attempt.code.tool != COMPUTE:
+            super().take_back(attempt)
 
     # ------------------------------------------------------------ variables
 

@@ -34,6 +34,7 @@ from callsheet.machine.tree.program import (
     RequireOp,
     RoundOp,
     SayOp,
+    Store,
     TreeProgram,
     UntilOp,
     YieldOp,
@@ -127,6 +128,14 @@ class MonitoredTreeRun(TreeRun):
     def computed(self, act: Activation, op: ComputeOp, made: Mapping[str, Any]) -> None:
         """A COMPUTE has given these values."""
         self.labels.computed(_scope(act), op.code.id, made)
+
+    def store(
+        self, run: Run, act: Activation, into: Store, value: Any, step: str, *, of_tool: bool = False
+    ) -> Any:
+        """Store a result; of one that is a text, anybody may have written what it says under a key."""
+        if of_tool and isinstance(value, str):
+            self.labels.is_text(_scope(act), into.name)
+        return super().store(run, act, into, value, step, of_tool=of_tool)
 
     # -------------------------------------------------------------- texts
 

@@ -156,6 +156,10 @@ def verify(
             if step.call is not None and subject.control.in_cycle[number]
         )
         collected = _Collected(can_ask, PlannedCalls(judge.policy, looped))
+        if collected.planned.is_needed and at_step is not AT_THE_START:
+            for step in plan.steps:
+                if step.call is not None:
+                    collected.planned.saw(step.call.tool)
         numbers = _left(subject)
         while some := tuple(islice(numbers, _AT_ONCE)):
             _judge(labels, some, collected)

@@ -104,6 +104,9 @@ def verify_tree(
         if bits > MOST_BITS:
             made = _interpreted(tree, judge, *known, left, position, every_bit=True)
         collected = _Collected(judge, can_ask, tree)
+        for record in made.records.values() if collected.planned.is_needed else ():
+            if _is_done(record, position):
+                collected.planned.saw(record.tool)
         records = (record for record in made.records.values() if not _is_done(record, position))
         while some := tuple(islice(records, _AT_ONCE)):
             collected.take(some)

@@ -214,7 +214,8 @@ class Walk:
         pc = self._pc(statement)
         if self._least and not self._frame.path and name in self._least:
             least = self._least[name]
-            value = value._replace(label=value.label.join(least), presence=value.presence.join(least))
+            label, presence = value.label.join(least), value.presence.join(least)
+            value = value._replace(label=label, presence=presence, fields=None)
         origin = self.origins.add(
             self._site(statement), f"{statement.id} ${name}", value.label, value.origins
         )

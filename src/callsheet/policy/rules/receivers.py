@@ -212,7 +212,8 @@ def _recipients(setting: Setting, traits: Traits, call: CallView) -> Iterator[Re
                 continue
             is_place = _WEB_ADDRESS.fullmatch(name) is not None or _leads_to_web(leaf)
             if is_place and leaf.text is not None and _BARE_ADDRESS.fullmatch(leaf.text):
-                yield _by_web(setting, traits, leaf._replace(parts=("https://", *leaf.parts)))
+                _, readers = _by_web(setting, traits, leaf._replace(parts=("https://", *leaf.parts)))
+                yield _recipient_text(leaf.text), readers
                 continue
             is_chosen = traits.private_to_named and not leaf.label.untrusted and not is_place
             if leaf.text is None:
