@@ -74,8 +74,7 @@ def test_a_link_that_stands_in_a_result_is_opened_without_a_question(tmp_path: P
     assert asyncio.run(outcome(tmp_path, OPENS, link)) == "done Done."
     assert [link] == OPENED
     said = asyncio.run(outcome(tmp_path, OPENS, link, POLICY.replace("links_known = true", "")))
-    shown = link if "://" in link else f"https://{link}"
-    assert said == f"@GET_PAGE sends private data to {shown}"
+    assert said == f"@GET_PAGE sends private data to {link}"
 
 
 _LOOP = "    m = await read_messages()\n    for one in m:\n        u = await llm_extract('u', data=m)\n"

@@ -35,7 +35,7 @@ from callsheet.store import Journal, JournalError
 from callsheet.trace.replay import state_at_event
 
 LIMITS = Limits(max_steps=500, window=3, retry_delay=0.0)
-SAME = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+SAME = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def ran(journal: Journal, plan: Plan, world: int) -> tuple[str, Result]:
