@@ -68,8 +68,8 @@ def by_library(text: str, seed: int) -> tuple[Any, ...]:
     world = World(seed)
 
     def tool_called(name: str) -> Callable[..., Any]:
-        def called(arg0: Any = _ABSENT, arg1: Any = _ABSENT, x: Any = _ABSENT) -> Any:
-            """Answers."""
+        async def called(arg0: Any = _ABSENT, arg1: Any = _ABSENT, x: Any = _ABSENT) -> Any:
+            """Answers, in the order of the calls: threads would count equal ones in any."""
             args = {"arg0": arg0, "arg1": arg1, "x": x}
             return world.answer(name, {key: value for key, value in args.items() if value != _ABSENT})
 

@@ -257,7 +257,7 @@ PIECES = [
 AROUND = ["{}", "search {}", 'f_x "{}', 'f_x """{}', "?if {}", "@PARALLEL {{\n{}", "```\n{}"]
 
 
-@pytest.mark.parametrize("around", AROUND)
-def test_parsing_takes_linear_time(around: str) -> None:
-    for piece in PIECES:
+@pytest.mark.parametrize(("number", "around"), list(enumerate(AROUND)))
+def test_parsing_takes_linear_time(number: int, around: str) -> None:
+    for piece in PIECES[number % 2 :: 2]:
         assert takes_linear_time(parse_micro, around, piece), repr(piece)

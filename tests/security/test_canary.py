@@ -257,10 +257,10 @@ def test_no_canary_set_in_fork_is_written_or_shown(leaky: Machine) -> None:
             ("--args", f"S3.text={json.dumps(CANARIES[name])}"),
             ("--replace", f'S3=@CHAIN ("{CANARIES[name]}")'),
         ):
-            refused = leaky.shell("fork", "r", "--at", "1", *edit, "--yes")
-            assert refused.returncode == 2, refused.stderr
-            assert "SEC009" in refused.stderr
-            assert hits((refused.stdout + refused.stderr).encode()) == []
+            refused = leaky("fork", "r", "--at", "1", *edit, "--yes")
+            assert refused.exit_code == 2, refused.output
+            assert "SEC009" in refused.output
+            assert hits(refused.output.encode()) == []
     assert hits_below(leaky.folder, leaky.folder / "given") == {}
 
 
