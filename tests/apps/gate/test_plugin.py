@@ -15,7 +15,6 @@ from callsheet.apps.cli.main import main
 from callsheet.apps.gate.spoken_words import SpokenWords, note_words, words_file
 from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.python import read_python
-from callsheet.version import VERSION
 
 ROOT = Path(__file__).resolve().parents[3]
 PLUGIN = ROOT / "plugins" / "claude-code"
@@ -83,9 +82,6 @@ def test_files_for_agents_are_what_they_name() -> None:
     arguments = [one["value"] for one in registry["packages"][0]["packageArguments"]]
     for words in (server["args"], arguments):
         assert CliRunner().invoke(main, [*words, "--help"]).exit_code == 0
-    plugin = json.loads((PLUGIN / ".claude-plugin" / "plugin.json").read_text())
-    released = VERSION.partition(".dev")[0]
-    assert {registry["version"], registry["packages"][0]["version"], plugin["version"]} == {released}
     assert len(registry["description"]) <= 100
 
 
