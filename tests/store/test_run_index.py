@@ -151,7 +151,7 @@ _FILTERS = st.builds(
     status=st.none()
     | st.sampled_from(["done", "done_with_failures", "failed", "waiting", "in_doubt", "running"]),
     text=st.sampled_from(["", "", "GOAL", "bad", "wait", "env=prod", "nothing", "done with"]),
-    name=st.sampled_from(["", "", "of g", "zz"]),
+    plan=st.sampled_from(["", "", "of g", "zz"]),
     goal=st.sampled_from(["", "", "PARTLY"]),
     failed_step=st.sampled_from(["", "", "S1", "S9"]),
     waits_for=st.sampled_from(["", "", "answer", "@lose"]),
@@ -168,7 +168,7 @@ def _fits(info: RunInfo, shown: str, wanted: RunFilter) -> bool:
     return (
         (wanted.status is None or wanted.status in (shown, outcome))
         and (not wanted.text or any(wanted.text.lower() in (part or "").lower() for part in parts))
-        and wanted.name.lower() in (info.name or "").lower()
+        and wanted.plan.lower() in (info.name or "").lower()
         and wanted.goal.lower() in (info.goal or "").lower()
         and (not wanted.failed_step or info.failed_step == wanted.failed_step)
         and wanted.waits_for.lower() in (info.waits_for or "").lower()
@@ -204,7 +204,7 @@ def test_filters_counts_and_pages_agree_with_a_look_at_every_run(made: Path) -> 
     "wanted",
     [
         RunFilter(**{name: text})
-        for name in ("text", "name", "goal", "plan", "failed_step", "waits_for")
+        for name in ("text", "plan", "goal", "plan_hash", "failed_step", "waits_for")
         for text in ("%", "__", "' OR 1=1 --", "\udcff")
     ]
     + [RunFilter(tags=("%",)), RunFilter(tags=("\udcff",)), RunFilter(least_tokens=10**30)],

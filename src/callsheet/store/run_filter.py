@@ -55,16 +55,17 @@ class RunFilter:
     """Conditions on runs, all of which have to hold; one that is not set always does.
 
     `status` is one as people are told it, or the outcome `done_with_failures`. `text` is a part of the run's
-    id, name, goal, tags or status, `name` and `goal` parts of those, `waits_for` of what it waits for; upper
-    and lower case are the same. `plan` begins the hash of the plan. `tags` are names, or `name=value`. Times
-    are in seconds since 1970, and a run that has not ended has no time of its end.
+    id, the name and goal of its plan, its tags or status; `plan` and `goal` are parts of those of the plan,
+    `waits_for` of what it waits for; upper and lower case are the same. `plan_hash` begins the hash of the
+    plan. `tags` are names, or `name=value`. Times are in seconds since 1970, and a run that has not ended has
+    no time of its end.
     """
 
     status: str | None = None
     text: str = ""
-    name: str = ""
-    goal: str = ""
     plan: str = ""
+    goal: str = ""
+    plan_hash: str = ""
     failed_step: str = ""
     waits_for: str = ""
     tags: tuple[str, ...] = ()
@@ -91,7 +92,7 @@ class RunFilter:
         if self.words:
             by_word, values = _one_of(_STATUS, _stored_by_word(self.words))
             found.append((f"(instr(search, ?) > 0 OR {by_word})", (self.words, *values)))
-        if name := " ".join(self.name.split()).lower():
+        if name := " ".join(self.plan.split()).lower():
             found.append(("instr(search, ?) BETWEEN 1 AND instr(search, char(10)) - 1", (name,)))
         if goal := " ".join(self.goal.split()).lower():
             found.append((f"instr(search, ?) > 0 AND {PART}(goal, ?)", (goal, goal)))
@@ -99,8 +100,8 @@ class RunFilter:
             line = f"\n{tag}\n" if "=" in tag else f"\n{tag}="
             found.append(("instr(search, ?) > 0", (line.lower(),)))
             found.append(("instr(tags, ?) > 0", (line,)))
-        if self.plan:
-            found.append(("plan_hash >= ? AND plan_hash < ?", (self.plan, f"{self.plan}g")))
+        if self.plan_hash:
+            found.append(("plan_hash >= ? AND plan_hash < ?", (self.plan_hash, f"{self.plan_hash}g")))
         if self.failed_step:
             found.append(("failed_step = ?", (self.failed_step,)))
         if self.waits_for.strip():

@@ -5,13 +5,16 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 from tests.apps.http.conftest import running
 from tests.store.conftest import without_index
 
+from callsheet.apps.cli.runs import runs as runs_command
 from callsheet.apps.operations.reading import plan_text
+from callsheet.apps.table.runs import FilterArguments
 from callsheet.runtime.launch import Launch
 from callsheet.runtime.runs import enlist_run
 from callsheet.sealing.known import Known
@@ -33,6 +36,13 @@ async def recorded(folder: Path, count: int, first: int = 0) -> None:
                     plan, Known(), Launch(note={"plan": f"file{n:03}.ltp"}), journal, f"run{n:03}"
                 )
             ).close()
+
+
+def test_every_condition_is_an_option_and_a_parameter():
+    known = {field.name for field in fields(RunFilter)}
+    options = {option.name for option in runs_command.params}
+    assert options - {"sort", "rises", "after", "counts", "limit", "journal", "as_json"} == known
+    assert {"tags" if name == "tag" else name for name in FilterArguments.model_fields} == known
 
 
 class Reads:
@@ -96,7 +106,7 @@ async def test_older_journal_is_searched_and_its_first_events_are_read_once(own_
     with Journal.open(path) as journal:
         for firsts in (30, 0):
             with counted(monkeypatch) as reads:
-                found = listed_runs(journal, RunQuery(wanted=RunFilter(name="file003")))
+                found = listed_runs(journal, RunQuery(wanted=RunFilter(plan="file003")))
                 assert [run.run_id for run, _ in found] == ["run003"]
                 assert plan_name(journal, journal.find_run("run004")) == "file004.ltp"
                 assert firsts <= reads.of("events") <= 2 * firsts + 4, reads.queries

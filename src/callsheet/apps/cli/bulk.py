@@ -15,13 +15,14 @@ import click
 from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.output import ignoring_broken_pipe, print_json, to_stderr
-from callsheet.apps.cli.runs import Conditions, conditions
+from callsheet.apps.cli.runs import conditions
 from callsheet.apps.cli.terminal import is_terminal
 from callsheet.apps.operations.bulk import BulkAction, Selection, Skipped, Target, reason_in, selected_for
 from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
     from callsheet.store.journal import Journal
+    from callsheet.store.run_filter import RunFilter
 
 _SHOWN = 10
 _assume_yes = click.option("--yes", "assume_yes", is_flag=True, help="Do not ask for confirmation.")
@@ -29,7 +30,7 @@ _assume_yes = click.option("--yes", "assume_yes", is_flag=True, help="Do not ask
 
 def _in_bulk(
     action: BulkAction,
-    conditions: Conditions,
+    wanted: RunFilter,
     journal: Path | None,
     do: Callable[[Journal, Target], str],
     *,
@@ -41,10 +42,12 @@ def _in_bulk(
     `do` returns the id of a new run, else "", and raises CallsheetError if it could not be done.
     Raises click.UsageError without any condition: `--status` or another one has to say which runs are meant.
     """
-    if conditions.is_empty:
+    from callsheet.store.run_filter import ALL_RUNS  # noqa: PLC0415 - imports the store
+
+    if wanted == ALL_RUNS:
         raise click.UsageError(f"say which runs to {action}: --status, --since, --tag or another condition")
     with journals.open_recorded(journal) as opened, ignoring_broken_pipe():
-        chosen = selected_for(opened, action, conditions.wanted())
+        chosen = selected_for(opened, action, wanted)
         if not as_json:
             _print_preview(action, chosen)
         if not chosen.targets or not _is_confirmed(action, chosen, assume_yes=assume_yes, as_json=as_json):
@@ -132,9 +135,7 @@ def _print_result(
 @_assume_yes
 @journals.journal_path
 @options.as_json
-def cancel_runs(
-    conditions: Conditions, reason: str, assume_yes: bool, journal: Path | None, as_json: bool
-) -> int:
+def cancel_runs(wanted: RunFilter, reason: str, assume_yes: bool, journal: Path | None, as_json: bool) -> int:
     """Cancel all runs that fit the conditions, after a preview and a confirmation.
 
     \b
@@ -149,7 +150,7 @@ def cancel_runs(
             raise CallsheetError.single("JRN004", "its process has not ended it yet; it still will")
         return ""
 
-    return _in_bulk(BulkAction.CANCEL, conditions, journal, do, assume_yes=assume_yes, as_json=as_json)
+    return _in_bulk(BulkAction.CANCEL, wanted, journal, do, assume_yes=assume_yes, as_json=as_json)
 
 
 @click.command("delete")
@@ -157,7 +158,7 @@ def cancel_runs(
 @_assume_yes
 @journals.journal_path
 @options.as_json
-def delete_runs(conditions: Conditions, assume_yes: bool, journal: Path | None, as_json: bool) -> int:
+def delete_runs(wanted: RunFilter, assume_yes: bool, journal: Path | None, as_json: bool) -> int:
     """Delete all runs that fit the conditions and have ended, after a preview and a confirmation.
 
     `callsheet runs prune` deletes what has expired instead.
@@ -172,7 +173,7 @@ def delete_runs(conditions: Conditions, assume_yes: bool, journal: Path | None, 
         delete_run(opened, opened.find_run(target.run_id))
         return ""
 
-    return _in_bulk(BulkAction.DELETE, conditions, journal, do, assume_yes=assume_yes, as_json=as_json)
+    return _in_bulk(BulkAction.DELETE, wanted, journal, do, assume_yes=assume_yes, as_json=as_json)
 
 
 @click.command("rerun")
@@ -180,7 +181,7 @@ def delete_runs(conditions: Conditions, assume_yes: bool, journal: Path | None, 
 @_assume_yes
 @journals.journal_path
 @options.as_json
-def rerun_runs(conditions: Conditions, assume_yes: bool, journal: Path | None, as_json: bool) -> int:
+def rerun_runs(wanted: RunFilter, assume_yes: bool, journal: Path | None, as_json: bool) -> int:
     """Run all runs that fit the conditions and have ended again, one after the other, as new runs.
 
     Each begins with the first step that failed and keeps the results before it, else with its first step. The
@@ -207,4 +208,4 @@ def rerun_runs(conditions: Conditions, assume_yes: bool, journal: Path | None, a
             raise CallsheetError.single("RUN022", f"its new run {new} ended with exit status {int(status)}")
         return new
 
-    return _in_bulk(BulkAction.RERUN, conditions, journal, do, assume_yes=assume_yes, as_json=as_json)
+    return _in_bulk(BulkAction.RERUN, wanted, journal, do, assume_yes=assume_yes, as_json=as_json)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from time import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -52,76 +52,38 @@ _COMMANDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Conditions:
-    """The options that say which runs are meant."""
+class _Moment(click.ParamType[float]):
+    """A time: a date, or an age before now. Its value is in seconds since 1970."""
 
-    status: str | None
-    text: str
-    plan: str
-    goal: str
-    plan_hash: str
-    failed_step: str
-    waits_for: str
-    tags: tuple[str, ...]
-    since: str | None
-    until: str | None
-    ended_since: str | None
-    ended_until: str | None
-    least_cost: float | None
-    most_cost: float | None
-    least_tokens: int | None
-    most_tokens: int | None
+    name = "time"
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether nothing is given, so that all runs are meant."""
-        return self == Conditions(None, "", "", "", "", "", "", (), *[None] * 8)
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The time; fails for a text that is none."""
+        from callsheet.store.run_filter import moment_of  # noqa: PLC0415 - imports the store
 
-    def wanted(self) -> RunFilter:
-        """The filter of the options; raises click.BadParameter for a time that is none."""
-        from callsheet.store.run_filter import RunFilter, moment_of  # noqa: PLC0415 - imports the store
+        try:
+            return moment_of(value, time())
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
 
-        now, times = time(), list[float | None]()
-        for name in ("since", "until", "ended_since", "ended_until"):
-            given: str | None = getattr(self, name)
-            try:
-                times.append(None if given is None else moment_of(given, now))
-            except ValueError as error:
-                raise click.BadParameter(str(error), param_hint=f"'--{name.replace('_', '-')}'") from None
-        return RunFilter(
-            status=self.status,
-            text=self.text,
-            name=self.plan,
-            goal=self.goal,
-            plan=self.plan_hash,
-            failed_step=self.failed_step,
-            waits_for=self.waits_for,
-            tags=self.tags,
-            since=times[0],
-            until=times[1],
-            ended_since=times[2],
-            ended_until=times[3],
-            least_cost=self.least_cost,
-            most_cost=self.most_cost,
-            least_tokens=self.least_tokens,
-            most_tokens=self.most_tokens,
-        )
+
+def _filter(**given: Any) -> RunFilter:
+    from callsheet.store.run_filter import RunFilter  # noqa: PLC0415 - imports the store
+
+    return RunFilter(**given)
 
 
 def _time(name: str, what: str) -> options.Decorator:
-    return click.option(name, metavar="TIME", help=what)
+    return click.option(name, type=_Moment(), metavar="TIME", help=what)
 
 
 def _text(name: str, parameter: str, metavar: str, what: str) -> options.Decorator:
     return click.option(name, parameter, default="", metavar=metavar, help=what)
 
 
-_COUNT = click.IntRange(0)
-
 conditions = options.grouped(
-    "conditions",
-    Conditions,
+    "wanted",
+    _filter,
     status=click.option("--status", type=click.Choice(STATUSES), help="Only runs with this status."),
     text=_text("--text", "text", "TEXT", "A part of the id, the plan's name or goal, a tag or the status."),
     plan=_text("--plan", "plan", "TEXT", "A part of the plan's name."),
@@ -149,7 +111,7 @@ conditions = options.grouped(
     ),
     most_tokens=click.option("--most-tokens", type=click.IntRange(0), metavar="N", help="The most tokens."),
 )
-"""The options that say which runs are meant, as `conditions`."""
+"""The options that say which runs are meant, each of them a field of `RunFilter`, as `wanted`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +151,7 @@ _listing = options.grouped(
 @_listing
 @journals.journal_path
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list of objects.")
-def runs(conditions: Conditions, listing: Listing, journal: Path | None, as_json: bool) -> None:
+def runs(wanted: RunFilter, listing: Listing, journal: Path | None, as_json: bool) -> None:
     """List runs, newest first. A run whose process has ended is shown as interrupted.
 
     Subcommands cancel, rerun and delete all runs that fit, and verify, compare, prune, export, import,
@@ -201,24 +163,24 @@ def runs(conditions: Conditions, listing: Listing, journal: Path | None, as_json
       callsheet runs --tag env=prod --sort cost
       callsheet runs --waits-for SEND --count
     """
+    from callsheet.store.run_filter import ALL_RUNS, RunSort  # noqa: PLC0415 - the store
+
     subcommand = click.get_current_context().invoked_subcommand
     if subcommand is not None:
-        if not conditions.is_empty:  # it has its own, and would not know these
+        if wanted != ALL_RUNS:  # it has its own, and would not know these
             raise click.UsageError(f"write the conditions after it: callsheet runs {subcommand} --status …")
         return
     from callsheet.apps.cli.engines.temporal_runs import refresh_copies  # noqa: PLC0415 - not for --help
-    from callsheet.store.journal_paths import default_journal_path, is_absent  # noqa: PLC0415 - the store
+    from callsheet.store.journal_paths import default_journal_path, is_absent  # noqa: PLC0415 - as above
 
     refresh_copies(journal)
-    wanted = conditions.wanted()
     if journal is None and is_absent(default_journal_path()):
         if listing.counts:
             _print_counts({}, as_json=as_json)
         else:
-            _print([], conditions, "", as_json=as_json)
+            _print([], wanted, "", as_json=as_json)
         return
     from callsheet.store.listing import RunQuery, listed_runs, run_counts  # noqa: PLC0415 - as above
-    from callsheet.store.run_filter import RunSort  # noqa: PLC0415 - as above
 
     with journals.open_to_read(journal) as opened, ignoring_broken_pipe():
         if listing.counts:
@@ -233,7 +195,7 @@ def runs(conditions: Conditions, listing: Listing, journal: Path | None, as_json
         )
         found = listed_runs(opened, query)
         rows = [run_row(opened, info, shown) for info, shown in found[: listing.limit]]
-        _print(rows, conditions, journals.journal_hint(journal), as_json=as_json)
+        _print(rows, wanted, journals.journal_hint(journal), as_json=as_json)
         if len(found) > listing.limit and not as_json:
             to_stderr(f"there are more: add --after {rows[-1]['run_id']}, or --limit N")
 
@@ -247,21 +209,23 @@ def _print_counts(counts: dict[str, int], *, as_json: bool) -> None:
     click.echo(f"{sum(counts.values()):>8,} in all")
 
 
-def _print(rows: list[RunRow], conditions: Conditions, hint: str, *, as_json: bool) -> None:
+def _print(rows: list[RunRow], wanted: RunFilter, hint: str, *, as_json: bool) -> None:
     if as_json:
         print_json(rows)
     elif not rows:
-        click.echo(f"no runs{_which(conditions)} in this journal")
+        click.echo(f"no runs{_which(wanted)} in this journal")
     else:
         for row in rows:
             _print_row(row, hint)
 
 
-def _which(conditions: Conditions) -> str:
-    if conditions.is_empty:
+def _which(wanted: RunFilter) -> str:
+    from callsheet.store.run_filter import ALL_RUNS  # noqa: PLC0415 - as above
+
+    if wanted == ALL_RUNS:
         return ""
-    only_status = conditions.status and Conditions(conditions.status, "", "", "", "", "", "", (), *[None] * 8)
-    return f" with status {conditions.status}" if only_status == conditions else " that fit"
+    by_status = replace(ALL_RUNS, status=wanted.status)
+    return f" with status {wanted.status}" if wanted == by_status else " that fit"
 
 
 def _print_row(row: RunRow, hint: str) -> None:

@@ -53,7 +53,7 @@ Words = Annotated[str, Field(max_length=200)]
 
 
 class FilterArguments(Arguments):
-    """Which runs are meant: those that fit all that is given."""
+    """Which runs are meant: those that fit all that is given. The names are those of `RunFilter`."""
 
     status: Annotated[Status | None, in_mcp(unset="", description="Only runs with this status.")] = Field(
         None,
@@ -91,28 +91,16 @@ class FilterArguments(Arguments):
 
     def wanted(self, context: Context) -> RunFilter:
         """The filter; raises CallsheetError for a time that is none."""
-        now, times = time.time(), dict[str, float | None]()
+        now, names = time.time(), FilterArguments.model_fields
+        given = {name: value for name in names if (value := getattr(self, name)) is not None}
         for name in ("since", "until", "ended_since", "ended_until"):
-            given: str | None = getattr(self, name)
-            try:
-                times[name] = None if given is None else moment_of(given, now)
-            except ValueError as error:
-                raise context.wrong(f"{name}: {error}") from None
-        return RunFilter(
-            status=self.status,
-            text=self.text or "",
-            name=self.plan or "",
-            goal=self.goal or "",
-            plan=self.plan_hash or "",
-            failed_step=self.failed_step or "",
-            waits_for=self.waits_for or "",
-            tags=tuple(tag for each in (self.tag or "").split(",") if (tag := each.strip())),
-            least_cost=self.least_cost,
-            most_cost=self.most_cost,
-            least_tokens=self.least_tokens,
-            most_tokens=self.most_tokens,
-            **times,
-        )
+            if name in given:
+                try:
+                    given[name] = moment_of(given[name], now)
+                except ValueError as error:
+                    raise context.wrong(f"{name}: {error}") from None
+        tags = str(given.pop("tag", "")).split(",")
+        return RunFilter(**given, tags=tuple(tag for each in tags if (tag := each.strip())))
 
 
 class ListArguments(FilterArguments):
