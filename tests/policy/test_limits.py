@@ -322,7 +322,10 @@ def test_limits_are_in_the_canonical_form() -> None:
     ("limit", "said"),
     [
         ("calls = 1", "limit 1 lacks tools"),
+        ("tools = []\ncalls = 1", "limit 1 lacks tools"),
         ('tools = ["a"]', "limit 1 says nothing"),
+        ('tools = ["a"]\nafter = []', "limit 1 names no tools in after"),
+        ('tools = ["a"]\nneeds = []', "limit 1 names no tools in needs"),
         ('tools = ["a"]\ncalls = 1\nneeds = ["b"]', "limit 1 has calls and needs"),
         ('tools = ["a"]\nsum = "x"', "limit 1 needs both sum and most"),
         ('tools = ["a"]\nneeds = ["b"]\nper = "hour"', "limit 1 has per, which is for calls and sum"),
@@ -331,6 +334,7 @@ def test_limits_are_in_the_canonical_form() -> None:
         ('tools = ["a"]\nhours = "8-18"', 'limit 1: hours must be hours such as "08:00-18:00"'),
         ('tools = ["a"]\nhours = "08:00-18:00"\nzone = "Mars/One"', "limit 1: zone must be a time zone"),
         ('tools = ["a"]\nsum = "x"\nmost = -1', "limit 1: most must be a number of at least 0"),
+        (f'tools = ["a"]\nsum = "x"\nmost = 1{"0" * 400}', "limit 1: most must be a number of at least 0"),
         ('tools = ["a"]\ncalls = 1\nevery = 2', "a policy has no key"),
     ],
 )

@@ -6,6 +6,7 @@ In: parsed TOML, its path in the file. Out: limits; what is wrong with one is re
 from __future__ import annotations
 
 from collections.abc import Mapping
+from sys import float_info
 from typing import cast
 
 from callsheet.policy.file_values import (
@@ -56,11 +57,13 @@ def _then_of(values: Table) -> str:
 def _fault_of_limit(values: Table) -> tuple[str, str | None] | None:
     """What is wrong with a limit, and how to write it."""
     kinds = [kind for kind in _KINDS if kind in values]
-    if "tools" not in values:
+    if not values.get("tools"):
         return "lacks tools", 'say whose calls it limits: tools = ["send_*"]'
     if len(kinds) != 1:
         says = f"has {' and '.join(kinds)}" if kinds else "says nothing"
         return says, "a limit has one of calls, sum (with most), after, needs, hours"
+    if values[kinds[0]] == ():
+        return f"names no tools in {kinds[0]}", f'say which: {kinds[0]} = ["get_*"]'
     if ("sum" in values) != ("most" in values):
         return "needs both sum and most", 'write sum = "amount" and most = 500'
     if "per" in values and kinds[0] not in ("calls", "sum"):
@@ -93,7 +96,7 @@ def _zone(value: object, path: Path, faults: Faults) -> str:
 
 
 def _amount(value: object, path: Path, faults: Faults) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < float("inf"):
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= float_info.max:
         raise ValueError("a number of at least 0")
     return float(value)
 
