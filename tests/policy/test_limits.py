@@ -170,6 +170,19 @@ def test_a_plan_beyond_a_limit_asks_and_its_proof_says_so(tmp_path: Path, name: 
     assert not DONE, "nothing of a plan that is surely beyond a limit is run"
 
 
+@pytest.mark.parametrize(
+    ("limit", "call"), [(SENDS, "send_mail(to=who)"), (PAYS, "pay(recipient=who, amount=40)")]
+)
+def test_a_call_that_is_made_in_one_of_two_ways_counts_once(tmp_path: Path, limit: str, call: str) -> None:
+    begin = "async def main():\n    rows = await get_list()\n    who = 'a' if rows[0] > 3 else 'b'\n"
+    line = f"    await {call}\n"
+    twice, thrice = (f"{begin}{line * times}    return 'Done.'\n" for times in (2, 3))
+    policy = f'{limit}then = "refuse"\n[tools]\nget_list = {{ returns = "T/pub" }}\n'
+    assert proof_of(twice, policy).ok
+    assert asyncio.run(outcome(tmp_path, twice, policy)) == "done "
+    assert not proof_of(thrice, policy).ok
+
+
 LOOPS = {
     "sends": (SENDS, "send_mail(to='x')", "@SEND_MAIL would be call 3 of @SEND_*", 2),
     "payments": (PAYS, "pay(recipient='x', amount=n)", "amount of @PAY would come to 150 in this run", 2),
@@ -309,7 +322,10 @@ def test_limits_are_in_the_canonical_form() -> None:
     ("limit", "said"),
     [
         ("calls = 1", "limit 1 lacks tools"),
+        ("tools = []\ncalls = 1", "limit 1 lacks tools"),
         ('tools = ["a"]', "limit 1 says nothing"),
+        ('tools = ["a"]\nafter = []', "limit 1 names no tools in after"),
+        ('tools = ["a"]\nneeds = []', "limit 1 names no tools in needs"),
         ('tools = ["a"]\ncalls = 1\nneeds = ["b"]', "limit 1 has calls and needs"),
         ('tools = ["a"]\nsum = "x"', "limit 1 needs both sum and most"),
         ('tools = ["a"]\nneeds = ["b"]\nper = "hour"', "limit 1 has per, which is for calls and sum"),
@@ -318,6 +334,7 @@ def test_limits_are_in_the_canonical_form() -> None:
         ('tools = ["a"]\nhours = "8-18"', 'limit 1: hours must be hours such as "08:00-18:00"'),
         ('tools = ["a"]\nhours = "08:00-18:00"\nzone = "Mars/One"', "limit 1: zone must be a time zone"),
         ('tools = ["a"]\nsum = "x"\nmost = -1', "limit 1: most must be a number of at least 0"),
+        (f'tools = ["a"]\nsum = "x"\nmost = 1{"0" * 400}', "limit 1: most must be a number of at least 0"),
         ('tools = ["a"]\ncalls = 1\nevery = 2', "a policy has no key"),
     ],
 )

@@ -14,6 +14,7 @@ from callsheet import lazy
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, Span, did_you_mean
 from callsheet.ir.labels import Label, read_label
 from callsheet.ir.operations import canonical_tool_name, pattern_fault
+from callsheet.policy.classes import pattern_of
 
 Path: TypeAlias = "tuple[str | int, ...]"
 
@@ -131,10 +132,8 @@ def read_table(data: object, keys: Mapping[str, Reader], path: Path, faults: Fau
 
 def dotted(path: Path) -> str:
     """A path as it is shown in a message."""
-    if path[:1] == ("rule",) and len(path) > 1 and isinstance(path[1], int):  # people count from one
-        return ": ".join((f"rule {path[1] + 1}", *filter(None, [dotted(path[2:])])))
-    if path[:1] == ("limit",) and len(path) > 1 and isinstance(path[1], int):
-        return ": ".join((f"limit {path[1] + 1}", *filter(None, [dotted(path[2:])])))
+    if len(path) > 1 and isinstance(path[1], int):  # of a list of tables; people count from one
+        return ": ".join((f"{path[0]} {path[1] + 1}", *filter(None, [dotted(path[2:])])))
     return ".".join(f'"{part}"' if set(str(part)) - _PLAIN else str(part) for part in path)
 
 
@@ -276,6 +275,11 @@ def tool_pattern(name: str) -> str:
             f'a name of tools, in which * stands for anything, such as "get_*"; {name!a} is not one'
         )
     return name
+
+
+def tool_patterns(value: object, path: Path, faults: Faults) -> tuple[str, ...]:
+    """A list of patterns of tool names, as policies hold them."""
+    return tuple(pattern_of(tool_pattern(name)) for name in text_values(value, path, faults))
 
 
 def tool_key(name: str) -> str:

@@ -7,7 +7,7 @@ What depends on the clock is said by `outside_hours`, or of the calls of all run
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from fnmatch import fnmatchcase
 from math import inf, isclose, isfinite
@@ -78,12 +78,19 @@ class CallHistory:
 
     def add(self, call: CallView, times: int = 1) -> None:
         """A call was admitted, or may be so often."""
+        self.add_one_of((call,), max, times)
+
+    def add_one_of(
+        self, ways: Sequence[CallView], amount: Callable[[Iterable[float]], float], times: int = 1
+    ) -> None:
+        """A call was made in one of these ways; `amount` says which of their amounts counts."""
+        tool = ways[0].tool
         for number, limit in enumerate(self._limits):
-            if covers(limit, call.tool):
+            if covers(limit, tool):
                 self._counts[number] += times
                 if limit.sum is not None:
-                    self._sums[number] += amount_of(limit, call) * times
-        self.saw(call.tool)
+                    self._sums[number] += amount(amount_of(limit, call) for call in ways) * times
+        self.saw(tool)
 
     def take_back(self, call: CallView) -> None:
         """A call that was added is judged anew; an amount that is not known stays so."""
@@ -245,7 +252,10 @@ class PlannedCalls:
         self._may.saw(tool)
 
     def note(self, call: CallView, notes: Notes, *, is_sure: bool, again: bool) -> None:
-        """Record what limits say against the next call of the plan; `again`: it is made in a loop."""
+        """Record what limits say against a way in which the next call of the plan may be made.
+
+        `again`: it is made in a loop. Once all its ways are noted, `add` counts it.
+        """
         sure = self._sure.breaches(_known_amounts(call)) if is_sure else []
         sure = [one for one in sure if not one.limit.needs or _is_in(one, self._may.breaches(call))]
         if again:
@@ -265,9 +275,12 @@ class PlannedCalls:
         known = {id(one.limit) for one in sure}
         rest = {id(one.limit): one for one in may if id(one.limit) not in known}
         note_breaches(rest.values(), call, notes, is_approved=is_approved, is_surely=False)
+
+    def add(self, ways: Sequence[CallView], *, is_sure: bool) -> None:
+        """The plan goes on after a call that is made in one of these ways."""
         if is_sure:
-            self._sure.add(_known_amounts(call))
-        self._may.add(call)
+            self._sure.add_one_of([_known_amounts(call) for call in ways], min)
+        self._may.add_one_of(ways, max)
 
 
 def _is_in(breach: Breach, others: Iterable[Breach]) -> bool:

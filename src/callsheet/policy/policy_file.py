@@ -41,17 +41,17 @@ from callsheet.policy.file_values import (
     tool_key,
     tool_named,
     tool_pattern,
+    tool_patterns,
     tool_set,
     tool_values,
     word,
 )
+from callsheet.policy.limit_tables import limit_values
 from callsheet.policy.model import (
     AgentRule,
     Audience,
     CallRule,
     Implicit,
-    Limit,
-    Per,
     Policy,
     ReplanRule,
     SourceRule,
@@ -125,10 +125,6 @@ def _or(words: Sequence[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
 
 
-def _patterns(value: object, path: Path, faults: Faults) -> tuple[str, ...]:
-    return tuple(pattern_of(tool_pattern(name)) for name in text_values(value, path, faults))
-
-
 def _sources(value: object, path: Path, faults: Faults) -> tuple[SourceRule, ...]:
     if not isinstance(value, Mapping):
         raise ValueError("a table")
@@ -200,79 +196,6 @@ def _rules(value: object, path: Path, faults: Faults) -> tuple[CallRule, ...]:
             continue
         rules.append(CallRule(tool=values["tool"], when=values["when"], then=values["then"]))
     return tuple(rules)
-
-
-def _limits(value: object, path: Path, faults: Faults) -> tuple[Limit, ...]:
-    if not isinstance(value, list):
-        raise ValueError("a list of tables, each [[limit]]")
-    limits: list[Limit] = []
-    for number, table in enumerate(cast("list[object]", value)):
-        key_path = (*path, number)
-        try:
-            values = read_table(table, _LIMIT, key_path, faults)
-        except ValueError as error:
-            faults.add("POL003", f"{dotted(key_path)} must be {error}", key_path)
-            continue
-        wrong = (
-            _fault_of_limit(values) if values.keys() == cast("Mapping[str, object]", table).keys() else None
-        )
-        if wrong is not None:
-            faults.add("POL003", f"limit {number + 1} {wrong[0]}", key_path, wrong[1])
-        elif values.keys() == cast("Mapping[str, object]", table).keys():
-            limits.append(Limit(**{**values, "then": values.get("then", _then_of(values))}))
-    return tuple(limits)
-
-
-_KINDS = ("calls", "sum", "after", "needs", "hours")
-
-
-def _then_of(values: Table) -> str:
-    return "refuse" if "hours" in values or values.get("per", Per.RUN) is not Per.RUN else "ask"
-
-
-def _fault_of_limit(values: Table) -> tuple[str, str | None] | None:
-    """What is wrong with a limit, and how to write it."""
-    kinds = [kind for kind in _KINDS if kind in values]
-    if "tools" not in values:
-        return "lacks tools", 'say whose calls it limits: tools = ["send_*"]'
-    if len(kinds) != 1:
-        says = f"has {' and '.join(kinds)}" if kinds else "says nothing"
-        return says, "a limit has one of calls, sum (with most), after, needs, hours"
-    if ("sum" in values) != ("most" in values):
-        return "needs both sum and most", 'write sum = "amount" and most = 500'
-    if "per" in values and kinds[0] not in ("calls", "sum"):
-        return "has per, which is for calls and sum", None
-    if "zone" in values and kinds[0] != "hours":
-        return "has zone, which is for hours", None
-    if values.get("then") == "ask" and _then_of(values) == "refuse":
-        hint = "leave out `then`: what depends on the clock or on other runs is refused"
-        return "cannot ask", hint
-    return None
-
-
-def _hours(value: object, path: Path, faults: Faults) -> str:
-    from callsheet.policy.limits import hours_of  # noqa: PLC0415 - loads time zones only if needed
-
-    text = text_value(value, path, faults)
-    hours_of(text)
-    return text
-
-
-def _zone(value: object, path: Path, faults: Faults) -> str:
-    from zoneinfo import ZoneInfo  # noqa: PLC0415 - loads time zones only if needed
-
-    name = text_value(value, path, faults)
-    try:
-        ZoneInfo(name)
-    except (ValueError, OSError, LookupError):
-        raise ValueError('a time zone such as "Europe/Berlin"') from None
-    return name
-
-
-def _amount(value: object, path: Path, faults: Faults) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < float("inf"):
-        raise ValueError("a number of at least 0")
-    return float(value)
 
 
 def _agent(value: object, path: Path, faults: Faults) -> AgentRule:
@@ -364,7 +287,7 @@ _TOOL: dict[str, Reader] = {
 _OF_ONE = ("pin", "annotations", "class", "reads", "fields")
 """The settings of single tools."""
 _CLASS: dict[str, Reader] = {
-    "tools": _patterns,
+    "tools": tool_patterns,
     **{key: reader for key, reader in _TOOL.items() if key not in _OF_ONE},
 }
 _CLASS_NAMES = [str(each) for each in ToolClass]
@@ -374,18 +297,6 @@ _RULE: dict[str, Reader] = {
     "tool": lambda value, path, faults: tool_named(text_value(value, path, faults)),
     "when": text_value,
     "then": word({"approve": "approve", "refuse": "refuse"}),
-}
-_LIMIT: dict[str, Reader] = {
-    "tools": _patterns,
-    "calls": count_value,
-    "sum": text_value,
-    "most": _amount,
-    "after": _patterns,
-    "needs": _patterns,
-    "hours": _hours,
-    "zone": _zone,
-    "per": one_of(Per),
-    "then": word({"ask": "ask", "refuse": "refuse"}),
 }
 _AGENT: dict[str, Reader] = {
     "tools": tool_values,
@@ -423,7 +334,7 @@ KEYS: dict[str, Reader] = {
     "secrets": section({"patterns": pattern_values}),
     "budgets": section({"max_steps": count_value, "max_calls": count_value, "max_retries": count_value}),
     "rule": _rules,
-    "limit": _limits,
+    "limit": limit_values,
 }
 """The top-level keys of a policy file."""
 

@@ -239,16 +239,19 @@ def _judge_step(
     """
     subject = labels.subject
     step, judge = subject.plan.steps[number], subject.judge
+    is_limited = collected.planned.is_needed and step.call is not None
+    again = bool(subject.control.in_cycle[number]) or step.foreach is not None
+    is_sure = not again and step.condition is None
     for call in calls:
         notes = judge.notes(call, is_clear=call.tool in clear)
-        if collected.planned.is_needed and step.call is not None:
+        if is_limited:
             notes = Notes() if notes is None else notes
-            again = bool(subject.control.in_cycle[number]) or step.foreach is not None
-            is_sure = not again and step.condition is None
             collected.planned.note(call, notes, is_sure=is_sure, again=again)
             notes = None if notes.is_empty else notes
         if notes is not None:
             collected.take(number, bare(_Judged, (call, notes, step.values, step.action.span)))
+    if is_limited and calls:
+        collected.planned.add(calls, is_sure=is_sure)
     leads = step.after_failure.leaves
     if leads:
         around = subject.surroundings(_reader(labels, number))

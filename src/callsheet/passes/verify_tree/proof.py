@@ -182,23 +182,23 @@ class _Collected:
             if record.tool == "NOTE":
                 self._note(record)
                 continue
+            is_limited = self.planned.is_needed and isinstance(record.statement, Act)
+            again = record.again or not self._looped.isdisjoint((*record.site[0], record.statement.id))
+            is_sure = not again and not record.site[0] and record.statement.id in self._sure
             for call in record.calls:
                 notes = self.judge.notes(call, is_clear=call.tool in clear)
-                if self.planned.is_needed and isinstance(record.statement, Act):
-                    notes = self._with_limits(record, call, Notes() if notes is None else notes)
+                if is_limited:
+                    notes = Notes() if notes is None else notes
+                    self.planned.note(call, notes, is_sure=is_sure, again=again)
+                    notes = None if notes.is_empty else notes
                 if notes is not None:
                     self._take(record, call, notes)
+            if is_limited and record.calls:
+                self.planned.add(record.calls, is_sure=is_sure)
             if record.prepared.tool in ANSWERS:
                 self.found += (_Found(record, one) for one in _images(self.judge, record))
             if record.failure is not None:
                 self._withhold(record, record.failure)
-
-    def _with_limits(self, record: Record, call: CallView, notes: Notes) -> Notes | None:
-        """What is said of a call, with what the policy's limits say of it among those before it."""
-        is_sure = not record.again and not record.site[0] and record.statement.id in self._sure
-        again = record.again or not self._looped.isdisjoint((*record.site[0], record.statement.id))
-        self.planned.note(call, notes, is_sure=is_sure and not again, again=again)
-        return None if notes.is_empty else notes
 
     def _take(self, record: Record, call: CallView, notes: Notes) -> None:
         for objection in notes.objections:
