@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from callsheet.diagnostics import Source
 from callsheet.frontends.expressions.printer import format_expression
 from callsheet.frontends.spelling import is_python
-from callsheet.ir import Effect, Literal, Plan
+from callsheet.ir import Literal, Plan
 from callsheet.ir.expression import (
     Compared,
     Comparison,
@@ -56,7 +56,6 @@ from callsheet.views.dry_run import shown
 MOST_CONDITIONS = 6
 """The most conditions that are varied together: each one more doubles the cases."""
 _LONGEST = 160
-_CHANGES_NOTHING = (None, Effect.PURE, Effect.READ, Effect.LLM)
 _OPPOSITE = {
     Comparison.NE: Comparison.EQ,
     Comparison.GE: Comparison.LT,
@@ -289,7 +288,7 @@ class _Conditions:
         """Whether a call that may change something stands in a branch of this condition."""
         inner = (one for block in self._branches.get(key, ()) for one in statements(block))
         called = (facts.get(one.tool) for one in inner if isinstance(one, Act))
-        return any(known is not None and known.effect not in _CHANGES_NOTHING for known in called)
+        return any(known is not None and not known.effect.only_reads for known in called)
 
     def assuming(self, tree: Tree, holds: Mapping[_Key, bool]) -> Tree:
         """The tree with these conditions replaced by whether they hold."""
@@ -348,7 +347,7 @@ def _with_operands(
 def _changes(forecast: Forecast) -> Iterator[str]:
     """What a dry run would change, a text for each call, in order."""
     for step in forecast.steps:
-        if not step.is_call or step.effect in _CHANGES_NOTHING:
+        if not step.is_call or step.effect is None or step.effect.only_reads:
             continue
         around = "".join(_around(step, forecast.blocks))
         for visit in step.visits:

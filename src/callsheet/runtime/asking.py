@@ -83,6 +83,20 @@ class People:
         return find_answer(ask, self.pose(ask), messages, time.time())
 
 
+async def reply_of(on_ask: OnAsk, shown: PendingAsk) -> Any:
+    """What a callback replies, True and False as answers; any error in it counts as a denial."""
+    try:
+        reply: Any = on_ask(shown)
+        if inspect.isawaitable(reply):
+            reply = await reply
+    except Exception as error:
+        _log.exception("the function that answers in place of a person failed")
+        return Answer.deny(note=f"the function that answers failed: {type(error).__name__}: {error}")
+    if isinstance(reply, bool):
+        return Answer.approve() if reply else Answer.deny()
+    return reply
+
+
 def _posed_now(timeout: float | None) -> AskTimes:
     now = time.time()
     return AskTimes(now, None if timeout is None else now + timeout)
@@ -186,15 +200,8 @@ class OpenQuestions:
     async def _call(self, ask: Ask, on_ask: OnAsk) -> None:
         """Ask the callback; any error in it counts as a denial."""
         people = self._people
-        try:
-            reply: Any = on_ask(pending(people.run_id, ask.key, ask.step, ask.asked, people.pose(ask)))
-            if inspect.isawaitable(reply):
-                reply = await reply
-        except Exception as error:
-            _log.exception("the function that answers in place of a person failed")
-            reply = Answer.deny(note=f"the function that answers failed: {type(error).__name__}: {error}")
-        if isinstance(reply, bool):
-            reply = Answer.approve() if reply else Answer.deny()
+        shown = pending(people.run_id, ask.key, ask.step, ask.asked, people.pose(ask))
+        reply = await reply_of(on_ask, shown)
         if reply is None:
             if people.messages is not None:
                 return

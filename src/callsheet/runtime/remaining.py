@@ -17,6 +17,7 @@ from urllib.parse import unquote
 from callsheet.ir.labels import LITERAL, Label, join
 from callsheet.ir.tree import Tree, statements
 from callsheet.machine import Machine
+from callsheet.machine.tree.program import statement_of
 from callsheet.passes.verify import NOTHING_LEFT, PersistedLabels, RunPosition, TreePosition, Verdict, verify
 from callsheet.policy.builtins import Traits
 from callsheet.policy.calls import CallView
@@ -144,8 +145,7 @@ def _done_in(tree: Tree, machine: Machine) -> frozenset[str]:
     main = machine.tree.main
     places = {one.id: place for place, top in enumerate(tree.body) for one in statements((top,))}
     for operation in reversed(main.body.operations[: main.pc + 1]):
-        code = getattr(operation, "code", operation)
-        place = places.get(getattr(code, "id", ""))
+        place = places.get(statement_of(operation))
         if place is not None:
             return frozenset(id_ for id_, its in places.items() if its < place)
     return frozenset()

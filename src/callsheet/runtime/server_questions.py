@@ -21,6 +21,7 @@ from callsheet.machine import Answered, Question, Verdict
 from callsheet.machine.questions import asked_to_json
 from callsheet.ports.calls import ServerQuestion
 from callsheet.runtime.answers import Answer, answered, answers, misfit, pending
+from callsheet.runtime.asking import reply_of
 from callsheet.store.events import EventType
 from callsheet.store.snapshots import AskTimes
 
@@ -142,10 +143,7 @@ class ServerQuestions:
         people = self._people
         shown = pending(people.run_id, key, key.partition(".")[0], question, posed)
         if people.present.on_ask is not None and people.present.on_server is None:
-            reply: Any = people.present.on_ask(shown)
-            reply = await reply if asyncio.iscoroutine(reply) else reply
-            if isinstance(reply, bool):
-                reply = Answer.approve() if reply else Answer.deny()
+            reply = await reply_of(people.present.on_ask, shown)
             if isinstance(reply, Answer) and misfit(question, reply) is None:
                 return answered(key, question, reply)
         elif people.present.shows is not None and people.messages is not None:

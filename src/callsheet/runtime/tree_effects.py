@@ -43,7 +43,7 @@ from callsheet.machine.forecasting.partial_values import is_same, list_of
 from callsheet.machine.forecasting.tree_calls import arguments_of
 from callsheet.machine.keys import segment
 from callsheet.machine.tree.activations import Activation, Loop, Members
-from callsheet.machine.tree.program import CatchOp, ClockOp, UntilOp
+from callsheet.machine.tree.program import CatchOp, ClockOp, UntilOp, statement_of
 from callsheet.machine.tree.variables import activations_under_way, names_in, place_of
 from callsheet.machine.tree.wire import plain
 from callsheet.runtime.effects import REPLAN, AheadCall, EarlierCall, EffectAhead, same_arguments
@@ -344,10 +344,7 @@ class _Preview:
 
 def _current(act: Activation) -> str:
     """The id of the statement that an activation is at."""
-    operation = act.body.operations[act.pc]
-    code = getattr(operation, "code", None)
-    id_ = str(getattr(operation, "id", "") if code is None else code.id)
-    return id_.removesuffix(":clock")
+    return statement_of(act.body.operations[act.pc])
 
 
 def _of_scope(block: Block) -> Iterator[Statement]:

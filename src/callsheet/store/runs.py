@@ -200,9 +200,7 @@ class Runs:
     def counts(self, wanted: RunFilter | None = None) -> list[RunCount]:
         """How many runs that the conditions of `wanted` hold for have each status."""
         conditions, fixed = _where(wanted)
-        by = (
-            "+status" if conditions else "status"
-        )  # with conditions, the index that has all columns is better
+        by = "+status" if conditions else "status"  # with conditions, the index with all columns is better
         query = f"SELECT status, count(*) FROM runs {_all_of(conditions)} GROUP BY {by}"
         rows = self._connection.select(query, fixed)
         return [RunCount(_status(word), word == Outcome.DONE_WITH_FAILURES, number) for word, number in rows]

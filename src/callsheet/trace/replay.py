@@ -6,7 +6,7 @@ In: a plan and the events of its journal. Out: moments, in order. Nothing is exe
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from callsheet.ir import Plan
 from callsheet.machine import Program
@@ -19,7 +19,10 @@ from callsheet.store.records import PlanOf
 from callsheet.store.replay import fold
 from callsheet.store.runs import RunInfo
 from callsheet.store.snapshots import UnusableSnapshot
-from callsheet.trace.visits import Veil, Visits, veil_of
+from callsheet.trace.visits import Visits, veil_of
+
+if TYPE_CHECKING:
+    from callsheet.trace.lineage.withheld import NameVeil
 
 
 class PlayedNote(NamedTuple):
@@ -43,7 +46,7 @@ def play(plan: Plan, events: Iterable[Event], plan_of: PlanOf, show: Callable[[M
     """
     visits = Visits()
     notes: list[PlayedNote] = []
-    veil: Veil | None = None
+    veil: NameVeil | None = None
 
     def note(note: Note) -> None:
         took = visits.timed(note)

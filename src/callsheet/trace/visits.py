@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from callsheet.ir import JSON, Action, Plan, Step
 from callsheet.machine.keys import place_in_tree
@@ -20,21 +20,16 @@ from callsheet.store.folded import Folded
 from callsheet.store.records import PlanOf
 from callsheet.store.replay import fold
 
+if TYPE_CHECKING:
+    from callsheet.trace.lineage.withheld import NameVeil
+
 NO_STEP = -1
 """The number of a visit that no step of the plan made: a new plan, an edit."""
 _TOLERANCE = 1.0
 """Seconds by which events may be recorded out of order without a correction of the clock."""
 
 
-class Veil(Protocol):
-    """What the notes of a machine that runs over placeholders of sealed values may tell."""
-
-    def over(self, note: Note) -> Note:
-        """A note without what was computed from a placeholder."""
-        ...
-
-
-def veil_of(plan: Plan, first: Event) -> Veil | None:
+def veil_of(plan: Plan, first: Event) -> NameVeil | None:
     """The veil over the notes of a run with this first event; None if none is needed."""
     body = first.body or {}
     if plan.tree is None or first.type is not EventType.START or SEALED not in body:
@@ -166,7 +161,7 @@ class Visits:
         self._is_tree = False
         """Whether the plan in force is a tree: a visit is then named by its path, as `S2[4]/S5`."""
         self._counts: dict[str, int] = {}
-        self._veil: Veil | None = None
+        self._veil: NameVeil | None = None
         """Of a run of a plan with blocks over placeholders of sealed values: what its notes may tell."""
         if plan is not None:
             self._number_steps(plan)

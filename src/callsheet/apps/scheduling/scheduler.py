@@ -321,7 +321,7 @@ class RecordedRun(NamedTuple):
 def recorded(journal: Path, names: Sequence[str]) -> dict[str, list[RecordedRun]]:
     """The runs of these schedules in a journal, newest time first, and of others that it has runs of.
 
-    None if there is no journal.
+    There are none if there is no journal.
     """
     found: dict[str, list[RecordedRun]] = {name: [] for name in names}
     if not is_absent(journal):

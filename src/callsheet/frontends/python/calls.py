@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Final, cast
 
@@ -38,32 +39,32 @@ FORMS: Final = (
 )
 
 
-class Calls(Scope):
+class Calls(Scope, ABC):
     """The part of a translator that takes calls apart."""
 
+    @abstractmethod
     def value(self, node: ast.expr, out: core.Block) -> ast.expr:
         """The expression without its awaits, which go into `out` before it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def spilled(self, node: ast.expr, out: core.Block) -> ast.expr:
         """The value of an expression as a name or a constant."""
-        raise NotImplementedError
 
+    @abstractmethod
     def ordered(self, node: ast.expr, out: core.Block) -> ast.expr:
         """An expression whose parts are all evaluated, in order: those before the last await are kept."""
-        raise NotImplementedError
 
+    @abstractmethod
     def statement(self, node: ast.stmt, out: core.Block) -> None:
         """Take one statement apart."""
-        raise NotImplementedError
 
+    @abstractmethod
     def block(self, body: Sequence[ast.stmt]) -> core.Block:
         """The statements of a block."""
-        raise NotImplementedError
 
+    @abstractmethod
     def gather(self, call: ast.Call, node: ast.AST, out: core.Block, into: str | None) -> ast.expr:
         """Calls side by side."""
-        raise NotImplementedError
 
     def is_chosen(self, func: ast.expr) -> bool:
         """Whether what is called is looked up in a table, or is a variable."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Final, cast
 
@@ -66,13 +67,13 @@ class Tasks(HeldCalls):
         out.append(one)
         return ast.copy_location(ast.Name(name or "None", ast.Load()), node) if name else none(node)
 
+    @abstractmethod
     def start(self, call: ast.Call, node: ast.AST, out: core.Block) -> ast.expr:
         """Run a task where it is started."""
-        raise NotImplementedError
 
+    @abstractmethod
     def of_tasks(self, node: ast.Await, out: core.Block, into: str | None) -> ast.expr | None:
         """What an await of tasks gives; None if it awaits a call."""
-        raise NotImplementedError
 
     def _wanted(self, into: str | None, call: ast.Call) -> str | None:
         if into is None:

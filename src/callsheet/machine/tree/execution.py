@@ -34,6 +34,7 @@ from callsheet.machine.tree.program import (
     Store,
     TreeProgram,
     UntilOp,
+    statement_of,
 )
 from callsheet.machine.tree.typing import conformed
 from callsheet.machine.tree.wire import plain
@@ -80,8 +81,7 @@ class Execution:
 
         def told(execute: CarryOut, *given: Any) -> int:
             _, _, act, operation, _ = given
-            code = getattr(operation, "code", None)
-            id_ = str(getattr(operation, "id", "") if code is None else code.id).removesuffix(":clock")
+            id_ = statement_of(operation)
             if id_ and not isinstance(operation, RoundOp | UntilOp | CatchOp):
                 hears(act.path + segment(id_), id_)
             return execute(*given)
@@ -130,9 +130,7 @@ class Execution:
 
     @staticmethod
     def _place(act: Activation) -> str:
-        operation = act.body.operations[act.pc]
-        code = getattr(operation, "code", None)
-        return act.path + str(getattr(operation, "id", "") if code is None else code.id)
+        return act.path + statement_of(act.body.operations[act.pc])
 
     # -------------------------------------------------------------- under a policy
 

@@ -38,6 +38,7 @@ from callsheet.machine.tree.program import (
     TreeProgram,
     UntilOp,
     YieldOp,
+    statement_of,
 )
 from callsheet.machine.tree.wire import plain
 
@@ -88,7 +89,7 @@ class MonitoredTreeRun(TreeRun):
         operation = act.body.operations[act.pc]
         if isinstance(operation, ClockOp):
             return failure._replace(label=failure.label or LITERAL)
-        id_ = _id_of(operation)
+        id_ = statement_of(operation)
         label = self.labels.failed(_scope(act), id_)
         label = label if failure.label is None else label.join(failure.label)
         _scope(act).failure = label
@@ -253,12 +254,6 @@ class MonitoredTreeRun(TreeRun):
             self.labels.returned(_scope(act), op.id, scope)
             self.monitor.note_secret(inner.path.removesuffix("/"), scope.result.label)
         return super()._returned(run, act, op, inner)
-
-
-def _id_of(operation: object) -> str:
-    if isinstance(operation, CallOp | ComputeOp):
-        return operation.code.id
-    return cast("SayOp", operation).id
 
 
 _MONITORED: Mapping[type, CarryOut] = {

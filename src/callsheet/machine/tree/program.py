@@ -309,6 +309,19 @@ Operation: TypeAlias = (
 )
 
 
+def statement_of(operation: Operation) -> str:
+    """The id of the statement that an operation belongs to; "" for one that only leads on."""
+    match operation:
+        case CallOp() | ComputeOp():
+            return operation.code.id
+        case ClockOp():
+            return operation.code.id.removesuffix(":clock")
+        case JumpOp() | LeaveRoundsOp() | UnguardOp() | EndFinalOp():
+            return ""
+        case _:
+            return operation.id
+
+
 class RemedyCode(NamedTuple):
     """CONTINUE (no values), USE (one value) or TERMINATE."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 
@@ -33,12 +34,12 @@ _MOST_ROUNDS = 8
 """After this many rounds of a loop all that it carries is joined, so that long chains end at once."""
 
 
-class Blocks(Walk):
+class Blocks(Walk, ABC):
     """The statements that have blocks inside; `block` walks the statements of one."""
 
+    @abstractmethod
     def block(self, block: Block) -> None:
         """Walk the statements of a block."""
-        raise NotImplementedError
 
     def _handlers(
         self, statement: Statement, recovery: Recovery, protected: Protected, succeed: Callable[[], None]

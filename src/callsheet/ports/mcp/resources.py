@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
@@ -46,11 +47,11 @@ class Offers:
     async def prompts(self) -> dict[str, tuple[ManagedServer, dict[str, Any]]]:
         """All prompts by the names that a client uses: the own one, or `server__name` if several have it."""
         listed = await self._listed("prompts/list", "prompts")
-        names = [str(each.get("name")) for _, each in listed]
+        counts = Counter(str(each.get("name")) for _, each in listed)
         found: dict[str, tuple[ManagedServer, dict[str, Any]]] = {}
         for server, each in listed:
             own = str(each.get("name"))
-            name = own if names.count(own) == 1 else f"{server.config.name}__{own}"
+            name = own if counts[own] == 1 else f"{server.config.name}__{own}"
             found[name] = server, each
         return found
 

@@ -1,4 +1,5 @@
-// The list of runs, newest first, and the open questions to people. It is refreshed while the page is visible.
+// The list of runs, filtered, sorted and counted, actions on many of them, and the open questions to people. It is
+// refreshed while the page is visible.
 import { useEffect, useState } from "preact/hooks";
 import { Dialog, Moment, Status, counted, html } from "../../viewer/ui.js";
 import { into } from "../../viewer/actions.js";
