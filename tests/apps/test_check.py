@@ -84,8 +84,8 @@ def test_unknown_tool_is_warning_without_asked_configuration(machine):
     )
     assert result.exit_code == 0
     assert ".mcp.json was not asked" in result.stdout
-    assert "help: `callsheet check --mcp-config FILE` asks the servers" in result.stdout
-    assert "help: did you mean @FETCH_PAGE? `callsheet check --mcp-config FILE` asks" in result.stdout
+    assert "help: `callsheet lock` asks the servers" in result.stdout
+    assert "help: did you mean @FETCH_PAGE? `callsheet lock` asks" in result.stdout
 
 
 def test_named_configuration_is_asked(with_server):

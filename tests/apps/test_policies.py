@@ -274,7 +274,7 @@ def test_refusal_of_what_no_line_allows_says_so(machine: Machine) -> None:
     assert result.stdout.strip().endswith("no line of a policy allows all of it")
     proposed = machine("policy", "propose", "--from", plan, "--policy", "workspace")
     assert proposed.exit_code == 3
-    assert "no line allows this: S2: untrusted data decides code of @EXEC_CODE" in proposed.stderr
+    assert "no line allows this: S2: untrusted data decides 'code' of @EXEC_CODE" in proposed.stderr
 
 
 def test_policy_is_proposed_for_the_plan_of_a_run(machine: Machine) -> None:

@@ -43,7 +43,7 @@ def test_approval_for_plan_covers_other_content_for_the_same_recipients() -> Non
         ({"plan": "a new plan"}, "S2"),
         ({"labels": {"body": {"label": "U/priv", "from": ["S1", "S9"]}}}, "S2"),
         ({"labels": {**LABELS, "to": {"label": "U/pub", "from": ["S1"]}}}, "S2"),
-        ({"why": ("untrusted data decides to of @MAIL",)}, "S2"),
+        ({"why": ("untrusted data decides 'to' of @MAIL",)}, "S2"),
         ({"why": ()}, "S2"),
         ({"answer": ("made",)}, "S2"),
         ({}, "S3"),

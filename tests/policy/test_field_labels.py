@@ -141,7 +141,7 @@ def test_what_the_server_says_of_a_result_decides_without_a_question(tmp_path: P
 @pytest.mark.parametrize("body", ASKED)
 def test_what_a_stranger_wrote_into_a_field_is_asked_about(tmp_path: Path, body: str) -> None:
     said = asyncio.run(outcome(tmp_path, body))
-    assert "untrusted data decides recipient of @SEND_MONEY" in said
+    assert "untrusted data decides 'recipient' of @SEND_MONEY" in said
     assert not PAID
     assert not is_proved_without_questions(body, policy_of())
 
@@ -178,7 +178,7 @@ def test_a_text_that_is_read_as_json_has_no_fields_either(tmp_path: Path, type_:
             return await runtime.run(f"{plan}S2: @SEND_MONEY (recipient=$rows[0].sender, amount=1)\n")
 
     (question,) = asyncio.run(run()).waiting
-    assert "untrusted data decides recipient of @SEND_MONEY" in "; ".join(question.why)
+    assert "untrusted data decides 'recipient' of @SEND_MONEY" in "; ".join(question.why)
     assert not PAID
 
 
@@ -227,7 +227,7 @@ def test_an_item_of_a_list_that_is_no_text_is_not_vouched_for(tmp_path: Path) ->
             return await runtime.run(text_of("    await send_money(recipient=rows[1]['sender'], amount=1)"))
 
     (question,) = asyncio.run(run()).waiting
-    assert "untrusted data decides recipient of @SEND_MONEY" in "; ".join(question.why)
+    assert "untrusted data decides 'recipient' of @SEND_MONEY" in "; ".join(question.why)
     assert not PAID
 
 

@@ -125,7 +125,7 @@ async def test_tool_that_always_asks_asks_about_untrusted_arguments_too() -> Non
     status, (question,) = await run('S1: @GET_MAIL (query="spam") > $m\nS2: @LOG_IN (user=$m, note=$m)')
     assert status == "done"
     assert done == [("log_in", "delete 7", "delete 7")]
-    assert "because untrusted data decides user of @LOG_IN" in question
+    assert "because untrusted data decides 'user' of @LOG_IN" in question
     assert "user comes from S1" in question
 
 

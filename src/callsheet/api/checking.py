@@ -218,7 +218,7 @@ def _explained(
     near = (
         diagnostic.help if diagnostic.help is not None and diagnostic.help.startswith("did you mean") else ""
     )
-    hint = f"{near} `callsheet check --mcp-config FILE` asks the servers".lstrip()
+    hint = f"{near} `callsheet lock` asks the servers".lstrip()
     return replace(diagnostic, severity=Severity.WARNING, message=message, help=hint)
 
 

@@ -331,7 +331,7 @@ def _totals(totals: Totals, price: float | None) -> dict[str, Any]:
     }
 
 
-_MOST_ID = 12
+_MOST_ID = 24
 _LEAST = 40
 _MOST_VISITS = 5
 _MOST_READS = 4

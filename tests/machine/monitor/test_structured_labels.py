@@ -40,6 +40,7 @@ from callsheet.machine.events import Verdict
 from callsheet.machine.monitor.enforcement import Enforcement
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.machine.program import ToolFacts
+from callsheet.machine.questions import Approval
 from callsheet.machine.tree.compiling import OWN_FACTS
 from callsheet.machine.tree.wire import PRINTED
 from callsheet.passes.verify import verify
@@ -240,6 +241,16 @@ def test_refusal_names_where_the_data_came_from() -> None:
     objection = _World("S1: @SECRET () > $a\nLET $b = [$a]\nS2: @SEND (x=$b)").result.objection
     assert objection is not None
     assert (objection.rule, objection.flow) == ("flow", ("S1", "let1", "S2"))
+
+
+def test_question_names_the_calls_that_each_argument_comes_from() -> None:
+    rule = _tool("T/priv", egress=False)
+    policy = Policy(tools={**POLICY.tools, SEEN: replace(rule, approval=When.ALWAYS)})
+    text = "S1: @SECRET () > $a\nS2: @SECRET () > $b\nLET $c = [$b]\nLET $d = [$c]\n"
+    run = _World(f"{text}S3: @SEND (x=$a, y=$d, z=1)", policy=policy)
+    assert [ask.asked.labels for ask in run.asked if isinstance(ask.asked, Approval)] == [
+        {"x": {"label": "T/priv", "from": ["S1"]}, "y": {"label": "T/priv", "from": ["S2"]}}
+    ]
 
 
 def test_call_is_asked_about_with_its_arguments_in_the_place_of_its_item() -> None:

@@ -104,8 +104,18 @@ class Judging:
             raise refused
         self.observe(refused.refusal.step, f"{REFUSED}{refused.refusal.reason()}")
 
-    def admitted(self, call: CallView, origins: Origins, *, is_asked: bool) -> Admitted:
-        """Judge a call; `is_asked` says that a person is asked before it anyway. Raises RefusedByPolicy."""
+    def admitted(
+        self,
+        call: CallView,
+        origins: Origins,
+        *,
+        is_asked: bool,
+        origins_of: Callable[[str], Origins] | None = None,
+    ) -> Admitted:
+        """Judge a call; `is_asked` says that a person is asked before it anyway. Raises RefusedByPolicy.
+
+        `origins_of` tells the origins of an argument by its name, where its variables do not tell them.
+        """
         pc, arguments = call.pc, call.arguments
         judgement = self.judge(call)
         if self.history is not None:
@@ -133,7 +143,9 @@ class Judging:
         made_by = self.extended.extend(origins, call.step)
         if not (is_asked or judgement.approvals):
             return bare(Admitted, (result, sent, made_by, (), NOTHING_SHOWN))
-        return Admitted(result, sent, made_by, judgement.approvals, self._shown(arguments, origins))
+        return Admitted(
+            result, sent, made_by, judgement.approvals, self._shown(arguments, origins, origins_of)
+        )
 
     def _within_limits(self, call: CallView, judgement: Judgement, history: CallHistory) -> Judgement:
         """The judgement with what the policy's limits say against one more call."""
@@ -154,13 +166,20 @@ class Judging:
             self.refuse(objected(call, objection, origins))
             return
 
-    def _shown(self, arguments: tuple[Argument, ...], origins: Origins) -> dict[str, JSON]:
+    def _shown(
+        self,
+        arguments: tuple[Argument, ...],
+        origins: Origins,
+        origins_of: Callable[[str], Origins] | None,
+    ) -> dict[str, JSON]:
         """What a person who approves is told of the arguments with labels."""
         labels: dict[str, JSON] = {}
         for argument in arguments:
             if argument.label != LITERAL:
-                steps: JSON = [*self._origins_of(argument, origins)]
-                labels[argument.name] = {"label": str(argument.label), "from": steps}
+                name = argument.name
+                known = self._origins_of(argument, origins) if origins_of is None else origins_of(name)
+                steps: JSON = [*known]
+                labels[name] = {"label": str(argument.label), "from": steps}
         return labels
 
     def _origins_of(self, argument: Argument, origins: Origins) -> Origins:

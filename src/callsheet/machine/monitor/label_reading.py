@@ -13,6 +13,7 @@ from callsheet.ir import JSON
 from callsheet.ir.expression import Expression, nodes, variables_in
 from callsheet.ir.labels import LITERAL, Label
 from callsheet.ir.tree import (
+    Assign,
     Block,
     Foreach,
     Let,
@@ -219,8 +220,15 @@ class LabelReading:
         return self._strict or scope.in_loop or self._governed(scope, id_).in_loop
 
     def _steps(self, values: Iterable[Labelled]) -> Origins:
+        """The ids of the statements that these values come from."""
         places = dict.fromkeys(one for value in values for one in value.origins)
         return tuple(self._ids[place] for place in places)[-MOST_ORIGINS:]
+
+    def _sources(self, value: Labelled) -> Origins:
+        """What a person is told that a value comes from: LET and SET only if there is nothing else."""
+        ids = self._steps((value,))
+        made = tuple(id_ for id_ in ids if not isinstance(self._statements[id_], Let | Assign))
+        return made or ids
 
     def listed(self, scope: Scope, id_: str) -> Label:
         """The label of a loop's list so far, with the words of the failures of its items."""

@@ -279,7 +279,9 @@ class TreeLabels(LabelReading):
         steps = self._steps(known.values())
         scope.told.pop(id_, None)
         shown = self._with_known_link(scope, call, values)
-        admitted = self.judging.admitted(shown, steps, is_asked=is_asked)
+        admitted = self.judging.admitted(
+            shown, steps, is_asked=is_asked, origins_of=lambda name: self._sources(known[name])
+        )
         if shown is not call:  # which of the addresses it is tells as much as before
             sent = join(argument.label for argument in arguments)
             admitted = admitted._replace(

@@ -40,12 +40,12 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
             if not argument.label.untrusted or setting.is_approved(call):
                 continue
             if known_traits.approval is not When.NEVER:
-                why = f"untrusted data decides {argument.name} of @{tool}"
+                why = f"untrusted data decides '{argument.name}' of @{tool}"
                 notes.ask(why, Rule.CONTROL, argument.name)
                 continue
             notes.object(
                 Rule.CONTROL,
-                f"untrusted data decides {argument.name} of @{tool}",
+                f"untrusted data decides '{argument.name}' of @{tool}",
                 argument.name,
                 help="pass data to a program on stdin, not in its code"
                 if known_traits.runs_code
