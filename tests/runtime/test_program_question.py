@@ -11,7 +11,7 @@ import pytest
 
 from callsheet import Answer, CallsheetError, Journal, PendingAsk, RunResult, Runtime, tool
 from callsheet.apps.mcp.elicitation import forms_of
-from callsheet.apps.rendering.runs import partial_json, program_lines
+from callsheet.apps.rendering.runs import partial_json, program_lines, questions_lines
 from callsheet.machine.forecasting import Items, Text, Unknown
 from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.inbox import programs_of
@@ -208,6 +208,26 @@ async def main():
     assert [dict(call.arguments)["mail_id"] for call in program.calls] == ["3", "4"]
     assert world.approve(waiting[0], program.digest).status.value == "done"
     assert sorted(world.calls) == [f"delete {n}" for n in (1, 2, 3, 4)]
+
+
+def test_questions_of_one_program_are_shown_once(tmp_path: Path) -> None:
+    text = """
+import asyncio
+async def send(one):
+    return await send_mail(recipients=[one["mail"]], body=one["task"])
+async def main():
+    return await asyncio.gather(*[send(one) for one in await get_team(name="x")])
+"""
+    team = [{"mail": f"p{number}@other.example", "task": f"t{number}"} for number in range(8)]
+    world = World(tmp_path, team)
+    asks = world.run(text).waiting
+    assert len(asks) == 8
+    with Journal.open(world.path) as journal:
+        programs = programs_of(journal, asks)
+    shown = [lines for _, lines in questions_lines(asks, programs=programs)]
+    assert sum("p7@other.example" in line for line in shown[0]) == 2, "its address, and the reason to ask"
+    assert [len(lines) for lines in shown[1:]] == [2] * 7
+    assert "shown above with +" in shown[7][0]
 
 
 def test_placeholders_differ_from_texts_that_imitate_them() -> None:

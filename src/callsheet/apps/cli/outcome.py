@@ -129,16 +129,17 @@ def question_printer(masker: Masker, hint: str) -> Callable[[PendingAsk], None]:
 
     def show(ask: PendingAsk) -> None:
         to_stderr("the run waits for an answer:")
-        _print_ask(masker.ask(ask), hint)
+        _print_questions((masker.ask(ask),), hint, {})
 
     return show
 
 
-def _print_ask(ask: PendingAsk, hint: str, program: ProgramQuestion | None = None) -> None:
-    from callsheet.apps.rendering.runs import question_lines  # noqa: PLC0415 - only where people are asked
+def _print_questions(asks: Sequence[PendingAsk], hint: str, programs: Mapping[str, ProgramQuestion]) -> None:
+    from callsheet.apps.rendering.runs import questions_lines  # noqa: PLC0415 - only where people are asked
 
-    for line in question_lines(ask, hint, program=program):
-        to_stderr(f"  {line}")
+    for _, lines in questions_lines(asks, hint, programs=programs):
+        for line in lines:
+            to_stderr(f"  {line}")
 
 
 def _programs(outcome: RunOutcome, journal: Path | None) -> Mapping[str, ProgramQuestion]:
@@ -159,8 +160,6 @@ def _programs(outcome: RunOutcome, journal: Path | None) -> Mapping[str, Program
 def _print_asks(outcome: RunOutcome, hint: str, journal: Path | None) -> None:
     if outcome.waiting:
         to_stderr("the run waits for people:")
-    programs = _programs(outcome, journal)
-    for ask in outcome.waiting:
-        _print_ask(ask, hint, programs.get(ask.digest))
+    _print_questions(outcome.waiting, hint, _programs(outcome, journal))
     if outcome.waiting:
         to_stderr(f"after the answers, continue with: callsheet resume {outcome.run_id}{hint}")

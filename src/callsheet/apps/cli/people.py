@@ -313,11 +313,8 @@ def inbox(journal: Path | None, as_json: bool) -> None:
             return
         hint = journals.journal_hint(journal)
         blocks: list[Iterable[str]] = [
-            [
-                *runs.question_lines(ask, hint, precedents.get(ask.digest), programs.get(ask.digest)),
-                *_together(ask, pending, hint),
-            ]
-            for ask in pending
+            [*lines, *_together(ask, pending, hint)]
+            for ask, lines in runs.questions_lines(pending, hint, precedents, programs)
         ]
         blocks += [[f"run {run_id}", *doubt_lines(calls, run_id, hint)] for run_id, calls in doubts.items()]
         if not blocks:

@@ -252,6 +252,34 @@ def question_lines(
     yield f"  {_command(ask, hint)}"
 
 
+def questions_lines(
+    asks: Sequence[PendingAsk],
+    hint: str = "",
+    precedents: Mapping[str, str] | None = None,
+    programs: Mapping[str, ProgramQuestion] | None = None,
+) -> Iterator[tuple[PendingAsk, list[str]]]:
+    """Each question with its lines; what is common to several of a run is shown with its first one only.
+
+    `precedents` and `programs` are by digest of a question, as in `question_lines`. A question about a call
+    that stands in the list of an earlier one, marked +, has two lines: that list shows all of the call.
+    """
+    shown: dict[str, frozenset[str]] = {}
+    for ask in asks:
+        program = None if programs is None else programs.get(ask.digest)
+        precedent = None if precedents is None else precedents.get(ask.digest)
+        covered = shown.get(ask.run_id)
+        if covered is None and program is not None:
+            shown[ask.run_id] = frozenset(call.key for call in program.covered)
+        elif covered is not None:
+            program = None
+        if covered is not None and ask.kind == "approval" and ask.key in covered and not ask.is_answered:
+            head = f"{ask.run_id}  {ask.key}  since {iso(ask.since)}, shown above with +"
+            notes = () if precedent is None else (f"  note: {without_controls(precedent)}",)
+            yield ask, [head, *notes, f"  {_command(ask, hint)}"]
+        else:
+            yield ask, [*question_lines(ask, hint, precedent, program)]
+
+
 def _program_lines(ask: PendingAsk, program: ProgramQuestion, hint: str) -> Iterator[str]:
     yield from program_lines(program)
     yield f"  callsheet approve {ask.run_id} {ask.key}{hint} --program {program.digest}"
