@@ -14,7 +14,7 @@ from callsheet.apps.mcp.elicitation import forms_of
 from callsheet.apps.rendering.runs import partial_json, program_lines, questions_lines
 from callsheet.machine.forecasting import Items, Text, Unknown
 from callsheet.runtime.doubt import RunOutcome
-from callsheet.runtime.inbox import programs_of
+from callsheet.runtime.inbox import Programs, programs_of
 from callsheet.runtime.program_question import MOST_LISTED, ProgramQuestion
 
 PLAN = """
@@ -208,6 +208,17 @@ async def main():
     assert [dict(call.arguments)["mail_id"] for call in program.calls] == ["3", "4"]
     assert world.approve(waiting[0], program.digest).status.value == "done"
     assert sorted(world.calls) == [f"delete {n}" for n in (1, 2, 3, 4)]
+
+
+def test_program_is_worked_out_again_only_when_its_run_goes_on(tmp_path: Path) -> None:
+    world, programs = World(tmp_path), Programs()
+    ask = asked(world.run())
+    with Journal.open(world.path) as journal:
+        (first,) = programs.of(journal, [ask]).values()
+        assert programs.of(journal, [ask])[ask.digest] is first
+    waits = asked(world.approve(ask, first.digest))
+    with Journal.open(world.path) as journal:
+        assert ask.digest not in programs.of(journal, [waits])
 
 
 def test_questions_of_one_program_are_shown_once(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from html import unescape
-from itertools import islice
 
 from callsheet import lazy
 from callsheet.ir.labels import LITERAL
@@ -220,7 +219,6 @@ _MARKDOWN = lazy.pattern(
     rf"\]\(\s*(?:<(?:\\.|[^>\n\\])*|[^)\n]*)\Z|{_NAMED}\s*(?:<(?:\\.|[^>\n\\])*|[^ \t\n\r]*)\Z", re.M
 )
 """The target of a link or a definition; between angle brackets it may contain blanks."""
-_BRACKET = lazy.pattern(r"\[[^\]]*\Z")
 _WHOLE_TAG = lazy.pattern(
     r"<[a-z][a-z0-9-]*(?:\s+[a-z_:][\w.:-]*(?:\s*=\s*(?:[^\s\"'=<>`]+|'[^']*'|\"[^\"]*\"))?)*\s*/?>", re.I
 )
@@ -301,7 +299,7 @@ def carries_data(
             text += known
             own.feed(known if part.label == LITERAL else MARK)
             continue
-        if "[" in text and _BRACKET.search(text, max(len(text) - _LONGEST_LABEL, 0)):
+        if text.rfind("[", max(len(text) - _LONGEST_LABEL, 0)) > text.rfind("]"):
             if defines is None:
                 defines = _DEFINED.search("".join(map(_known, parts))) is not None
             if defines and not may_have(None, part):
@@ -347,10 +345,10 @@ def _known(part: Part) -> str:
 def _text_after(parts: list[Part], number: int) -> str:
     """The beginning of the text after a part, with marks for unknown data."""
     text = ""
-    for part in islice(parts, number + 1, None):
-        text += _known(part)
-        if len(text) >= _MOST_AFTER:
-            break
+    at = number + 1
+    while at < len(parts) and len(text) < _MOST_AFTER:
+        text += _known(parts[at])
+        at += 1
     return text[:_MOST_AFTER]
 
 
@@ -384,13 +382,24 @@ def _ends_in_address(tail: str, after: str, *, is_own: bool) -> bool:
     last = tail[-1:]
     if last and last not in _CLOSERS:  # an address may extend to the end of the text before
         bare = _WHOLE_TAG.sub("<", tail) if ">" in tail else tail
+        bare = bare[_last_closer(bare) :]
         if _BARE.search(bare) or _DOMAIN.search(bare):
             return True
-    if "]" in tail and _MARKDOWN.search(tail):
+    if ("](" in tail or "]:" in tail) and _MARKDOWN.search(tail):
         return True
     if ("<" in tail or "(" in tail) and _TAG.search(tail):
         return True
-    return (not is_own and _GLUED.search(tail) is not None) or _AFTER.match(after) is not None
+    if not is_own and _GLUED.search(tail, _last_closer(tail)) is not None:
+        return True
+    return _AFTER.match(after) is not None
+
+
+def _last_closer(text: str) -> int:
+    """Where what can be part of one address begins at the end of a text: at the last character that ends any.
+
+    None of the patterns that read an address to the end of a text matches such a character.
+    """
+    return max(0, *map(text.rfind, _CLOSERS))
 
 
 def _hosts_before(text: str) -> list[str | None]:

@@ -232,18 +232,46 @@ def precedents_of(journal: Journal, asks: Sequence[PendingAsk]) -> dict[str, str
     return found
 
 
-def programs_of(journal: Journal, asks: Sequence[PendingAsk]) -> dict[str, ProgramQuestion]:
-    """For each call that waits, by its digest: the further calls of its plan that will ask, if any."""
-    from callsheet.runtime.program_question import program_questions  # noqa: PLC0415 - brings the proof
+class Programs:
+    """The questions about the further calls of runs, each worked out again only when its run has gone on.
 
-    found: dict[str, ProgramQuestion] = {}
-    open_calls: dict[str, list[tuple[str, str]]] = {}
+    For a process that is asked for them again and again, such as a server with a page of open questions.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[object, dict[str, ProgramQuestion]]] = {}
+
+    def of(self, journal: Journal, asks: Sequence[PendingAsk]) -> dict[str, ProgramQuestion]:
+        """For each call that waits, by its digest: the further calls of its plan that will ask, if any."""
+        from callsheet.runtime.program_question import program_questions  # noqa: PLC0415 - brings the proof
+
+        found: dict[str, ProgramQuestion] = {}
+        before, self._known = self._known, {}
+        for run_id, asked in _open_calls(asks).items():
+            try:
+                state = journal.find_run(run_id).head_hash, tuple(asked)
+            except JournalError:
+                continue  # it was deleted meanwhile
+            known = before.get(run_id)
+            if known is None or known[0] != state:
+                known = state, program_questions(journal, run_id, asked)
+            self._known[run_id] = known
+            found |= known[1]
+        return found
+
+
+def programs_of(journal: Journal, asks: Sequence[PendingAsk]) -> dict[str, ProgramQuestion]:
+    """As `Programs.of`, once."""
+    return Programs().of(journal, asks)
+
+
+def _open_calls(asks: Sequence[PendingAsk]) -> dict[str, list[tuple[str, str]]]:
+    """The keys and digests of the calls that wait, by run."""
+    calls: dict[str, list[tuple[str, str]]] = {}
     for ask in asks:
         if ask.kind == "approval" and not ask.answer and not ask.is_answered:
-            open_calls.setdefault(ask.run_id, []).append((ask.key, ask.digest))
-    for run_id, asked in open_calls.items():
-        found |= program_questions(journal, run_id, asked)
-    return found
+            calls.setdefault(ask.run_id, []).append((ask.key, ask.digest))
+    return calls
 
 
 def policy_of_run(journal: Journal, run_id: str) -> Policy | None:

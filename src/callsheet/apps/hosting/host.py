@@ -34,7 +34,7 @@ from callsheet.ports.tools import Tool
 from callsheet.runtime.answers import Answer, PendingAsk
 from callsheet.runtime.cancelling import PATIENCE
 from callsheet.runtime.doubt import Resolution, RunOutcome
-from callsheet.runtime.inbox import answer_run, asks_of
+from callsheet.runtime.inbox import Programs, answer_run, asks_of
 from callsheet.runtime.offloading import at_once
 from callsheet.store import Journal, JournalError
 from callsheet.store.errors import run_exists
@@ -79,6 +79,7 @@ class Host:
         self.journal = journal
         self.tools = SharedTools(setup, more_tools)
         self.masker = Masker(setup.settings.secrets.shapes)
+        self.programs = Programs()
         bounds = limits or setup.settings.limits
         self.config = HostConfig(self.tools, bounds, policy, say, self.beside, journal.path, name)
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="callsheet-host")

@@ -37,7 +37,7 @@ from callsheet.apps.table.runs import details_of
 from callsheet.machine import Decision, TookPlace, Verdict
 from callsheet.runtime.answers import Answer, PendingAsk
 from callsheet.runtime.doubt import Resolution, RunOutcome, unfinished
-from callsheet.runtime.inbox import calls_in_doubt, inbox, programs_of
+from callsheet.runtime.inbox import calls_in_doubt, inbox
 
 
 class CancelArguments(RunArguments):
@@ -197,7 +197,7 @@ async def list_asks(context: Context, args: NoArguments) -> Inbox:
     """The unanswered questions and the calls in doubt of all runs, oldest first."""
     host = context.host
     asks = await host.beside(lambda: inbox(host.journal))
-    programs = await host.beside(lambda: programs_of(host.journal, asks))
+    programs = await host.beside(lambda: host.programs.of(host.journal, asks))
     doubts = await host.beside(lambda: calls_in_doubt(host.journal, context.doubts))
     return {
         "asks": [ask_json(ask, programs.get(ask.digest)) for ask in asks if not ask.is_answered],

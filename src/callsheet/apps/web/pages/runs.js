@@ -30,7 +30,25 @@ const WORDS = { done_with_failures: "done with failures", in_doubt: "in doubt", 
 const statusText = (status) => WORDS[status] || status;
 
 // The conditions of the list are in the address, so that a view can be saved, sent and gone back to.
-const FILTERS = ["status", "text", "plan", "tag", "since", "failed_step", "waits_for", "sort"];
+const FIELDS = {
+  plan: ["plan", "part of its name"],
+  goal: ["goal", "part of its text"],
+  plan_hash: ["version", "hash of the plan"],
+  tag: ["tag", "env=prod"],
+  failed_step: ["first failed step", "S3"],
+  waits_for: ["waits for", "SEND"],
+  until: ["started before", "2026-01-31 or 2d"],
+  ended_since: ["ended since", "2026-01-31 or 2d"],
+  ended_until: ["ended before", "2026-01-31 or 2d"],
+};
+const NUMBERS = {
+  least_cost: "least cost",
+  most_cost: "highest cost",
+  least_tokens: "least tokens",
+  most_tokens: "most tokens",
+};
+const MORE = [...Object.keys(FIELDS), ...Object.keys(NUMBERS), "since", "sort"];
+const FILTERS = ["status", "text", ...MORE];
 const AGES = { "1h": "the last hour", "1d": "the last day", "7d": "the last week", "30d": "the last 30 days" };
 const SORTS = { ended: "end", duration: "duration", cost: "cost", tokens: "tokens" };
 
@@ -189,25 +207,22 @@ function merged(before, runs, isMore) {
 }
 
 function Filters({ view, change }) {
-  const field = (name, label, hint) => html`<label>${label} <input value=${view[name]} placeholder=${hint}
+  const field = (name, label, more) => html`<label key=${name}>${label} <input value=${view[name]} ...${more}
     onChange=${into((value) => change({ [name]: value.trim() }))} /></label>`;
   const choice = (name, label, all, options) => html`<label>${label} <select value=${view[name]}
     onChange=${into((value) => change({ [name]: value }))}>
     <option value="">${all}</option>
     ${Object.entries(options).map(([value, text]) => html`<option key=${value} value=${value}>${text}</option>`)}
   </select></label>`;
-  const names = ["plan", "tag", "since", "failed_step", "waits_for", "sort"];
-  const given = names.filter((name) => view[name]).length;
+  const given = MORE.filter((name) => view[name]).length;
   return html`<details class="filters" open=${given > 0}>
     <summary>More filters${given ? ` (${given})` : ""}</summary>
     <div class="filter-fields">
-      ${field("plan", "plan", "part of its name")}
-      ${field("tag", "tag", "env=prod")}
-      ${field("failed_step", "first failed step", "S3")}
-      ${field("waits_for", "waits for", "SEND")}
+      ${Object.entries(FIELDS).map(([name, [label, placeholder]]) => field(name, label, { placeholder }))}
+      ${Object.entries(NUMBERS).map(([name, label]) => field(name, label, { type: "number", min: 0, step: "any" }))}
       ${choice("since", "started in", "all time", AGES)}
       ${choice("sort", "sorted by", "start", SORTS)}
-      ${given ? html`<button class="plain" onClick=${() => change(Object.fromEntries(names.map((name) => [name, ""])))}>Clear</button>` : ""}
+      ${given ? html`<button class="plain" onClick=${() => change(Object.fromEntries(MORE.map((name) => [name, ""])))}>Clear</button>` : ""}
     </div>
   </details>`;
 }
