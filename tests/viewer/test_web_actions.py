@@ -113,6 +113,25 @@ async def test_approval_page_shows_labels_of_arguments(browser: Browser, folder:
         await web.page.context.close()
 
 
+async def test_one_answer_is_given_for_the_further_calls_of_a_plan(browser: Browser, folder: Path):
+    with running(folder) as api:
+        web = await browse(browser, api)
+        await web.sign_in()
+        loop = '?FOREACH ($n IN ["a", "b", "c"]) TOGETHER {\n  S1: @NOTE (line=$n)\n}'
+        text = f'# ltp: 2\n{loop}\n@RESPOND ("noted")'
+        run = api("POST", "/v1/runs", {"plan": text, "approve": ["NOTE"]}).json["run_id"]
+        api.until(run, "waiting")
+        await web.page.evaluate("(run) => { location.hash = `run=${run}&below=waits`; }", run)
+        await web.page.locator(".program").wait_for()
+        assert '+ @NOTE foreach1[1]/S1.1 line = "b"' in await web.text(".program")
+        assert await web.page.locator(".waits details").count() == 2, "the other two are folded"
+        await web.page.click("text=Approve this call and the 2 marked +")
+        await web.page.locator("h1 .words", has_text="Done").wait_for()
+        assert sorted((folder / "notes.txt").read_text().split()) == ["a", "b", "c"]
+        assert web.said == []
+        await web.page.context.close()
+
+
 async def test_call_in_doubt_is_decided(browser: Browser, folder: Path):
     with running(folder) as api:
         run = api.start('S1: @WRITE (name="gate") > $a', 'S2: @RESPOND ("it gave $a")')

@@ -308,7 +308,7 @@ def ask_json(ask: PendingAsk, program: ProgramQuestion | None = None) -> AskRow:
 
 def _further_json(call: FurtherCall) -> dict[str, Any]:
     """A further call as data; what is not known completely is a text with ‹ ›, under `unknown`."""
-    from callsheet.apps.rendering.runs import partial_json  # noqa: PLC0415 - only where a plan asks
+    from callsheet.apps.rendering.runs import misleading_in, partial_json  # noqa: PLC0415 - only where a plan asks
     from callsheet.runtime.program_question import is_whole  # noqa: PLC0415 - as above
 
     return {
@@ -318,6 +318,7 @@ def _further_json(call: FurtherCall) -> dict[str, Any]:
         "args": {name: value for name, value in call.arguments if is_whole(value)},
         "unknown": {name: partial_json(value) for name, value in call.arguments if not is_whole(value)},
         "why": list(call.why),
+        "letters": list(misleading_in(call)),
         "sure": call.is_sure,
         "alone": call.alone,
     }

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from callsheet.machine.forecasting import Foreseen
     from callsheet.runtime.answers import PendingAsk
     from callsheet.runtime.doubt import DoubtfulCall
-    from callsheet.runtime.program_question import ProgramQuestion
+    from callsheet.runtime.program_question import FurtherCall, ProgramQuestion
     from callsheet.store.events import Event
 
 
@@ -292,8 +292,6 @@ def program_lines(program: ProgramQuestion) -> Iterator[str]:
     A value is JSON, so what a text contains is always between quotes; what is not known yet is in ‹ ›,
     outside of them.
     """
-    from callsheet.views.lookalikes import lookalikes  # noqa: PLC0415 - only where a plan asks
-
     count = len(program.calls) + program.more
     calls = "1 further call that asks" if count == 1 else f"{count} further calls that ask"
     yield f"  after it, this plan makes {calls}:"
@@ -304,15 +302,23 @@ def program_lines(program: ProgramQuestion) -> Iterator[str]:
         yield f"  {mark} {without_controls(where)} @{call.tool}{sure}"
         for name, value in call.arguments:
             yield f"      {exact_json(name)[1:-1]} = {partial_json(value)}"
-            if words := lookalikes(_known_parts(value)):
-                letters = without_controls(", ".join(words))
-                yield f"      {name} has letters that look like Latin ones: {letters}"
+        for line in misleading_in(call):
+            yield f"      {line}"
         for why in call.why:
             yield f"      because {_on_one_line(why)}"
         if call.alone is not None:
             yield f"      asks by itself: {_on_one_line(call.alone)}"
     if program.more:
         yield f"  and {program.more} more, which ask by themselves"
+
+
+def misleading_in(call: FurtherCall) -> Iterator[str]:
+    """A line for each argument of a further call with words that read as others than they are."""
+    from callsheet.views.lookalikes import lookalikes  # noqa: PLC0415 - only where a plan asks
+
+    for name, value in call.arguments:
+        if words := lookalikes(_known_parts(value)):
+            yield without_controls(f"{name} has letters that look like Latin ones: {', '.join(words)}")
 
 
 def _known_parts(value: Foreseen) -> JSON:

@@ -1,6 +1,6 @@
 // What the run waits for: answers of people, and decisions about calls in doubt.
-import { useState } from "preact/hooks";
-import { CopyButton, Moment, html } from "./ui.js";
+import { useEffect, useState } from "preact/hooks";
+import { CopyButton, Moment, counted, html } from "./ui.js";
 import { ValueBox } from "./value.js";
 import { ErrorMessage, into, typed, useAction } from "./actions.js";
 import { actions, model } from "./state.js";
@@ -8,11 +8,64 @@ import { actions, model } from "./state.js";
 export function Pending() {
   const data = model.value;
   const { asks, doubts } = data.doc;
+  const first = usePrograms(asks)[0];
+  const covered = new Set(first ? first.program.calls.filter((call) => !call.alone).map((call) => call.key) : []);
+  const question = (ask) => html`<${Question} key=${`${ask.key} ${ask.digest}`} ask=${ask}
+    program=${first && ask.digest === first.digest ? first.program : null} />`;
   return html`<div class="waits pad">
-    ${asks.map((ask) => html`<${Question} key=${`${ask.key} ${ask.digest}`} ask=${ask} />`)}
+    ${asks.filter((ask) => !covered.has(ask.key)).map(question)}
+    ${asks.filter((ask) => covered.has(ask.key)).map(
+      (ask) => html`<details key=${ask.digest}><summary>${asksFor(ask)} <code>${ask.key}</code>, shown above with +</summary>
+        ${question(ask)}</details>`,
+    )}
     ${doubts.map((call) => html`<${Doubt} key=${call.key} call=${call} />`)}
     ${asks.length + doubts.length ? "" : html`<p class="quiet">The run is not waiting for anyone.</p>`}
   </div>`;
+}
+
+// The open questions of a served run beside which further calls of the plan are known, the first one first.
+function usePrograms(asks) {
+  const [programs, setPrograms] = useState([]);
+  const open = asks.filter((ask) => ask.kind === "approval" && !ask.answered).map((ask) => ask.digest);
+  useEffect(() => {
+    let isGone = false;
+    if (!actions.value || !open.length) return setPrograms([]);
+    const take = (found) => !isGone && setPrograms(found.filter((ask) => open.includes(ask.digest)));
+    actions.value.programs().then(take, () => take([])); // without it each call is answered by itself
+    return () => {
+      isGone = true;
+    };
+  }, [open.join()]);
+  return programs;
+}
+
+// The further calls of the plan that will ask, and one answer for those that are marked +.
+function Program({ ask, program }) {
+  const [problem, isBusy, act] = useAction();
+  const covered = program.calls.filter((call) => !call.alone).length;
+  const count = program.calls.length + program.more;
+  const approve = () => act(() => actions.value.approve({ key: ask.key, digest: ask.digest, program: program.hash }));
+  return html`<div class="program">
+    <p>After it, this plan makes ${counted(count, "further call that asks", "further calls that ask")}:</p>
+    <ul>${program.calls.map((call) => html`<${FurtherCall} key=${call.key || call.step} call=${call} />`)}</ul>
+    ${program.more ? html`<p class="quiet">and ${program.more} more, which ask by themselves</p>` : ""}
+    <p><button type="button" class="plain strong" disabled=${isBusy} onClick=${approve}>
+      Approve this call and the ${covered} marked + as they are shown, each once</button></p>
+    <${ErrorMessage} text=${problem} />
+  </div>`;
+}
+
+function FurtherCall({ call }) {
+  const given = [
+    ...Object.entries(call.args).map(([name, value]) => [name, JSON.stringify(value)]),
+    ...Object.entries(call.unknown),
+  ];
+  return html`<li>
+    <b>${call.alone ? "?" : "+"}</b> @${call.tool} <code>${call.key || call.step}</code>${call.sure ? "" : ", if it comes to that"}
+    ${given.map(([name, text]) => html`<p key=${name}>${name} = <code>${text}</code></p>`)}
+    ${[...call.letters, ...call.why.map((why) => `reason: ${why}`)].map((line) => html`<p key=${line}>${line}</p>`)}
+    ${call.alone ? html`<p>asks by itself: ${call.alone}</p>` : ""}
+  </li>`;
 }
 
 // Why an open visit does not continue after the last event: empty while its calls are under way.
@@ -43,7 +96,7 @@ function isWhole(data, number) {
 const asksFor = (ask) =>
   ask.result >= 0 ? `May the result of @${ask.tool} be used?` : `May @${ask.tool} be called with exactly this?`;
 
-function Question({ ask }) {
+function Question({ ask, program }) {
   const data = model.value;
   const isApproval = ask.kind === "approval";
   const isShown = [ask.text, ask.given, ask.result].every((n) => isWhole(data, n));
@@ -58,6 +111,7 @@ function Question({ ask }) {
     ${ask.why.map((reason) => html`<p key=${reason}>reason: ${data.textOf(reason)}</p>`)}
     ${ask.answered ? html`<p><b>Answered.</b> <span class="quiet">The run has not continued yet.</span></p>` : ""}
     ${!ask.answered && actions.value ? html`<${Answer} ask=${ask} isApproval=${isApproval} isShown=${isShown} />` : ""}
+    ${program && isShown && !ask.answered ? html`<${Program} ask=${ask} program=${program} />` : ""}
     ${isShown || !actions.value ? "" : html`<p>It is too long to be shown here as a whole.</p>`}
     ${actions.value && isShown ? "" : html`<${Command} text=${`callsheet approve ${data.run.id} ${ask.key}`} />`}
   </section>`;

@@ -40,6 +40,8 @@ function actionsOf(id, run, source, other) {
     rerun: (body) => branch(`${run}/rerun`, body),
     fork: (body) => branch(`${run}/fork`, body),
     compare: (other) => go(`run=${id}${other ? `&other=${other}&below=diff` : "&below=diff"}`),
+    // the open questions of this run with the further calls of the plan that one answer may cover
+    programs: async () => (await request("/v1/inbox")).asks.filter((ask) => ask.run_id === id && ask.program),
     others: async () => (await request("/v1/runs?limit=100")).runs,
     report: `${run}/report`,
     journal: `${run}/journal`,
