@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from callsheet import Policy, PolicyRefused, RunStatus, Runtime
+from callsheet import Policy, PolicyRefused, RunResult, RunStatus, Runtime
 from callsheet.api.branching import ForkOptions, RerunOptions, UndoOptions
 
 LEAKS = 'S1: @READ_FILE (path="notes.txt") > $a\nS2: @WEB_SEARCH (query=$a) > $b'
@@ -66,3 +66,13 @@ def test_runs_are_listed_and_forked_without_event_loop(tmp_path: Path) -> None:
 async def test_method_without_event_loop_is_refused_within_one() -> None:
     with pytest.raises(RuntimeError, match="await"):
         Runtime(policy=Policy()).verify_sync(DOUBLES)
+
+
+def test_no_text_is_made_of_a_result_that_nobody_prints(monkeypatch: pytest.MonkeyPatch) -> None:
+    printed: list[RunResult] = []
+    monkeypatch.setattr(RunResult, "__repr__", lambda result: printed.append(result) or "a result")
+    text = '# ltp: 2\n@RESPOND ("x")'
+    assert Runtime().run_sync(text).response == "x"
+    with Runtime() as runtime:
+        assert [runtime.run_sync(text).response for _ in range(2)] == ["x", "x"]
+    assert printed == []

@@ -14,7 +14,7 @@ from typing import Any, Self, TypeVar
 from callsheet.api.configuration import Configuration
 from callsheet.api.handle import RunHandle
 from callsheet.api.session import Session
-from callsheet.api.threads import end_tasks, run_before_close, with_own_threads
+from callsheet.api.threads import end_tasks, result_of, run_before_close, with_own_threads
 from callsheet.store import Journal, JournalError
 from callsheet.store.errors import run_exists
 
@@ -128,8 +128,8 @@ class Opening:
             work.close()
             raise
         if self._runner is None:
-            return asyncio.run(run_before_close(work))
-        return self._runner.run(with_own_threads(work))
+            return result_of(run_before_close(work), asyncio.run)
+        return result_of(with_own_threads(work), self._runner.run)
 
 
 def require_loop(name: str, instead: str) -> None:

@@ -7,7 +7,7 @@ time-out or Ctrl-C nobody needs their results, so the caller must not be blocked
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -35,6 +35,21 @@ async def run_before_close(work: Coroutine[Any, Any, _T]) -> _T:
         return await with_own_threads(work)
     finally:
         await end_tasks()
+
+
+def result_of(work: Coroutine[Any, Any, _T], run: Callable[[Coroutine[Any, Any, None]], None]) -> _T:
+    """What a coroutine gives that `run` runs in an event loop, such as `asyncio.run`.
+
+    It does not become the result of the loop's own task: when asyncio gives SIGINT back, it makes a text of
+    that task and its result twice, which takes longer than many a run.
+    """
+    results: list[_T] = []
+
+    async def keep() -> None:
+        results.append(await work)
+
+    run(keep())
+    return results[0]
 
 
 async def end_tasks() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -113,18 +113,43 @@ def mask_value(value: Any, finder: Finder) -> Any:
     """The value with every text in it masked, including the keys of objects."""
     if isinstance(value, str):
         return mask_text(value, finder)
-    if isinstance(value, list):
-        return [mask_value(item, finder) for item in cast("list[Any]", value)]
-    if isinstance(value, dict):
-        entries = cast("dict[str, Any]", value).items()
-        return {mask_text(name, finder): _entry(name, item, finder) for name, item in entries}
-    return value
+    if not isinstance(value, list | dict) or finder.is_idle:
+        return value
+    part = cast("list[Any] | dict[str, Any]", value)
+    return _masked_part(part, finder, has_spans=finder.sees_in_any(texts_in(part)))
 
 
-def _entry(name: str, value: Any, finder: Finder) -> Any:
-    if isinstance(value, str) and finder.whole(name, value) is not None:
-        return MASK
-    return mask_value(value, finder)
+def _masked_part(part: list[Any] | dict[str, Any], finder: Finder, *, has_spans: bool) -> Any:
+    """A list or an object without its secrets; without `has_spans`, only names tell of any."""
+    if isinstance(part, list):
+        return [_masked(None, item, finder, has_spans=has_spans) for item in part]
+    return {
+        mask_text(name, finder) if has_spans else name: _masked(name, item, finder, has_spans=has_spans)
+        for name, item in part.items()
+    }
+
+
+def _masked(name: str | None, value: Any, finder: Finder, *, has_spans: bool) -> Any:
+    if isinstance(value, str):
+        if name is not None and finder.whole(name, value) is not None:
+            return MASK
+        return mask_text(value, finder) if has_spans else value
+    return _masked_part(value, finder, has_spans=has_spans) if isinstance(value, list | dict) else value
+
+
+def texts_in(body: Any) -> Iterator[str]:
+    """All texts of a JSON value, names among them."""
+    stack: list[Any] = [body]
+    while stack:
+        part = stack.pop()
+        if isinstance(part, str):
+            yield part
+        elif isinstance(part, dict):
+            named = cast("dict[str, Any]", part)
+            yield from named
+            stack += named.values()
+        elif isinstance(part, list):
+            stack += cast("list[Any]", part)
 
 
 def hidden(value: Any) -> Any:

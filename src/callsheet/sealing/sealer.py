@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, cast
 from callsheet import lazy
 from callsheet.sealing.keys import KeyRing, Keys, NotOpened, SealKey
 from callsheet.sealing.known import Known
-from callsheet.sealing.masking import Finder, Span, known_by_name
+from callsheet.sealing.masking import Finder, Span, known_by_name, texts_in
 from callsheet.sealing.placeholders import bytes_of, is_nothing, kind_of, placeholder, veiled
 
 Path: TypeAlias = "tuple[str | int, ...]"
@@ -182,7 +182,7 @@ class _Search:
     def through(self, body: dict[str, Any]) -> list[str]:
         """Seal every secret in the body; returns the texts that only their field name made secret."""
         named = list[str]()
-        self._has_spans = self._finder.sees_in_any(_texts_in(body))
+        self._has_spans = self._finder.sees_in_any(texts_in(body))
         stack: list[tuple[Any, Path]] = [(body, ())]
         while stack:
             part, path = stack.pop()
@@ -210,21 +210,6 @@ class _Search:
 
     def _is_named_by_secrets(self, value: Mapping[str, Any]) -> bool:
         return self._has_spans and any(self._finder.spans(name) for name in value)
-
-
-def _texts_in(body: Any) -> Iterator[str]:
-    """All texts of a JSON value, names among them."""
-    stack: list[Any] = [body]
-    while stack:
-        part = stack.pop()
-        if isinstance(part, str):
-            yield part
-        elif isinstance(part, dict):
-            named = cast("dict[str, Any]", part)
-            yield from named
-            stack += named.values()
-        elif isinstance(part, list):
-            stack += cast("list[Any]", part)
 
 
 def _entries(part: Any) -> Iterable[tuple[str | int, Any]]:
