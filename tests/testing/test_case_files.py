@@ -153,6 +153,7 @@ def test_a_wrong_file_is_an_error_with_its_place(folder: Path, change: tuple[str
         ("[1", "is not JSON"),
         ("[1]", "is no cassette"),
         ('{"kind": "callsheet.cassette", "version": 9}', "has the version 9"),
+        (TAPE.replace('"calls"', '"policy": 3, "calls"') % "[]", "has a policy that cannot be read"),
         (TAPE % "3", "calls must be a list of tables"),
         (TAPE % "[3]", "each of calls in the case 'an empty inbox': the cassette tape.json must be a table"),
         (TAPE % '[{"too": 1}]', "call 1 has an unknown key 'too'"),
@@ -350,6 +351,25 @@ def test_a_recorded_case_runs_with_the_declarations_of_tools(folder: Path) -> No
     unknown = callsheet("record", "last", "--name", "unknown", *journal)
     assert unknown.exit_code == 1
     assert "with --tools, as to callsheet test" in unknown.output
+
+
+def test_a_case_of_a_run_under_a_policy_is_under_it_too_until_the_file_names_another(folder: Path) -> None:
+    journal, tools = ("--journal", str(folder / "runs.db")), ("--tools", "send.py")
+    write(
+        folder, "from callsheet import tool\n@tool(does='sends')\ndef send(to: str): return to\n", "send.py"
+    )
+    write(folder, 'schema = 1\nextends = "workspace"\n', "mail.toml")
+    loop = '?FOREACH ($to IN ["a@x.example", "b@x.example"]) TOGETHER {\n  @SEND (to=$to)\n}'
+    write(folder, f"# ltp: 2\nINPUT $who: str\n{loop}\n@RESPOND ($who)\n", "send.ltp")
+    run = ("send.ltp", "--policy", "mail.toml", "--approve", "send", "--var", "who=Ada", "--progress", "none")
+    assert callsheet("run", *run, *tools, *journal).exit_code == 4
+    assert callsheet("approve", "last", "--all", *journal).exit_code == 0
+    assert callsheet("resume", "last", "--progress", "none", *tools, *journal).exit_code == 0
+    made = callsheet("record", "last", *tools, *journal)
+    assert made.exit_code == 0, made.output
+    file = folder / "send.test.toml"
+    file.write_text(f'policy = "open"\n{file.read_text()}')
+    assert "nobody was asked 'send'" in callsheet("test", *tools).output
 
 
 def test_a_run_that_has_not_ended_is_no_case(folder: Path) -> None:

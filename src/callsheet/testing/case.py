@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time
 from enum import Enum
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, Span, did_you_mean
 from callsheet.ir import JSON, canonical_tool_name
@@ -23,6 +23,9 @@ from callsheet.machine import Outcome
 from callsheet.runtime.answers import Answer
 from callsheet.testing.fakes import Fake
 from callsheet.testing.rehearsal import START, Reply
+
+if TYPE_CHECKING:
+    from callsheet.policy.model import Policy
 
 ENDING = ".test.toml"
 """How the name of a file of cases ends."""
@@ -51,13 +54,21 @@ class ExpectedCall:
         object.__setattr__(self, "tool", canonical_tool_name(self.tool))
 
 
+class Rules(NamedTuple):
+    """The policy that a recorded run was under, and the tools each call of which a person had to approve."""
+
+    policy: Policy | None
+    approve: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
     """One test of a plan: what it is given, and what it is expected to do.
 
     What is None or unsaid is not compared. `message` is a part of the answer as text, `error` one of the
-    error. `order` says whether `calls` are all calls in this order (`exact`), all in any order (`any`), or
-    some of them in this order (`some`). `line` is where the case begins in its file.
+    error. `rules` are those of the run that it was made of, for a file that names none. `order` says whether
+    `calls` are all calls in this order (`exact`), all in any order (`any`), or some of them in this order
+    (`some`). `line` is where the case begins in its file.
     """
 
     name: str
@@ -68,6 +79,7 @@ class Case:
     secrets: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
     fakes: tuple[Fake, ...] = ()
     replies: tuple[Reply, ...] = ()
+    rules: Rules | None = None
     outcome: str = "done"
     answer: JSON | Unsaid = UNSAID
     message: str | None = None
@@ -153,13 +165,14 @@ class _Reader:
     def file(self, table: dict[str, Any]) -> CaseFile:
         """The whole file."""
         self._known("the file", table, _FILE_KEYS)
-        cassette = self._cassette("the file", table)
-        shared = (*self._fakes("the file", table), *cassette)
+        recorded, rules = self._cassette("the file", table)
+        shared = (*self._fakes("the file", table), *recorded)
         given = table.get("cases", [])
         if not isinstance(given, list) or not given:
             raise self._wrong("there are no cases", "write each as [[cases]] with a name")
         now = self._now(table, START)
-        cases = [self._case(number, one, shared, now) for number, one in enumerate(cast("list[Any]", given))]
+        numbered = enumerate(cast("list[Any]", given))
+        cases = [self._case(number, one, shared, rules, now) for number, one in numbered]
         self._span = None
         names = [case.name for case in cases]
         twice = next((name for name in names if names.count(name) > 1), None)
@@ -202,7 +215,9 @@ class _Reader:
             raise self._wrong("now must be a time such as 2026-03-01T09:00:00Z")
         return now if now.tzinfo is not None else now.replace(tzinfo=UTC)
 
-    def _case(self, number: int, given: object, shared: tuple[Fake, ...], now: datetime) -> Case:
+    def _case(
+        self, number: int, given: object, shared: tuple[Fake, ...], rules: Rules | None, now: datetime
+    ) -> Case:
         self._span = self._headers[number] if number < len(self._headers) else None
         table = self._table(f"case {number + 1}", given)
         name = self._text(f"case {number + 1}", table, "name")
@@ -217,14 +232,16 @@ class _Reader:
         if outcome not in _OUTCOMES:
             raise self._wrong(f"{where}: outcome must be one of {', '.join(_OUTCOMES)}")
         calls = [self._call(where, one) for one in self._tables(where, table, "calls")]
+        recorded, own_rules = self._cassette(where, table)
         return Case(
             name=name,
             line=self._source.position(0 if self._span is None else self._span.start).line,
             now=self._now(table, now),
             inputs=self._values(where, table, "inputs"),
             secrets=self._values(where, table, "secrets"),
-            fakes=(*self._fakes(where, table), *self._cassette(where, table), *shared),
+            fakes=(*self._fakes(where, table), *recorded, *shared),
             replies=tuple(self._reply(where, one) for one in self._tables(where, table, "replies")),
+            rules=own_rules or rules,
             outcome=outcome,
             answer=self._json(where, table["answer"]) if "answer" in table else UNSAID,
             message=self._text(where, table, "message"),
@@ -290,10 +307,11 @@ class _Reader:
             raise self._wrong(f"a call of {where} does not name its tool")
         return ExpectedCall(tool, self._values(where, table, "args") if "args" in table else None)
 
-    def _cassette(self, where: str, table: dict[str, Any]) -> tuple[Fake, ...]:
+    def _cassette(self, where: str, table: dict[str, Any]) -> tuple[tuple[Fake, ...], Rules | None]:
+        """The recorded answers, and the rules that the run was under; None if it was under none."""
         named = self._text(where, table, "cassette")
         if named is None:
-            return ()
+            return (), None
         where = f"{where}: the cassette {named}"
         try:
             data: Any = read_json((self._path.parent / named).read_text(encoding="utf-8"))
@@ -308,8 +326,20 @@ class _Reader:
         recorded = cast("dict[str, Any]", data)
         if recorded.get("version") != 1:
             raise self._wrong(f"{where} has the version {recorded.get('version')!r}, which is not known here")
-        calls = self._tables(where, recorded, "calls")
-        return tuple(self._recorded(f"{where}, call {number}", one) for number, one in enumerate(calls, 1))
+        calls = enumerate(self._tables(where, recorded, "calls"), 1)
+        fakes = tuple(self._recorded(f"{where}, call {number}", one) for number, one in calls)
+        return fakes, self._rules(where, recorded)
+
+    def _rules(self, where: str, recorded: dict[str, Any]) -> Rules | None:
+        approve = self._texts(where, recorded, "approve")
+        if "policy" not in recorded:
+            return Rules(None, approve) if approve else None
+        from callsheet.policy.canon import policy_from_json  # noqa: PLC0415 - only for runs under one
+
+        try:
+            return Rules(policy_from_json(recorded["policy"]), approve)
+        except (ValueError, TypeError, LookupError, AttributeError) as error:
+            raise self._wrong(f"{where} has a policy that cannot be read: {error}") from error
 
     def _recorded(self, where: str, call: dict[str, Any]) -> Fake:
         """The fake that answers one recorded call, once."""

@@ -62,6 +62,8 @@ class RecordedCase:
     calls: list[dict[str, JSON]] = field(default_factory=list[dict[str, JSON]])
     left_out: list[str] = field(default_factory=list[str])
     fields: dict[str, JSON] = field(default_factory=dict[str, JSON])
+    rules: dict[str, JSON] = field(default_factory=dict[str, JSON])
+    """The policy of the run and what had to be approved, as in the event with which it began."""
 
     @property
     def suffix(self) -> str:
@@ -74,7 +76,10 @@ class RecordedCase:
     def cassette(self) -> str:
         """The cassette as JSON text."""
         calls = ",\n    ".join(json.dumps(call, ensure_ascii=False) for call in self.calls)
-        return f'{{\n  "kind": "{CASSETTE}",\n  "version": 1,\n  "calls": [\n    {calls}\n  ]\n}}\n'
+        rules = "".join(
+            f'  "{name}": {json.dumps(value, ensure_ascii=False)},\n' for name, value in self.rules.items()
+        )
+        return f'{{\n  "kind": "{CASSETTE}",\n  "version": 1,\n{rules}  "calls": [\n    {calls}\n  ]\n}}\n'
 
     def case(self, name: str, cassette: str) -> str:
         """The case as TOML text; `cassette` is the name of that file."""
@@ -116,6 +121,7 @@ def recorded_case(journal: Journal, run_id: str, most_bytes: int = MOST_BYTES) -
     secret = {name: value for name, value in start.inputs.items() if name in start.secret}
     plain = {name: value for name, value in start.inputs.items() if name not in start.secret}
     outcome = Outcome.of(cast("Any", str(result.status)), has_failures=bool(result.failed_steps))
+    made.rules = {name: value for name in ("policy", "approve") if (value := (first.body or {}).get(name))}
     fields: dict[str, JSON] = {"now": datetime.fromtimestamp(info.created, UTC).isoformat()}
     fields |= {"inputs": plain} if plain else {}
     fields |= {"secrets": secret} if secret else {}
@@ -129,6 +135,7 @@ def recorded_case(journal: Journal, run_id: str, most_bytes: int = MOST_BYTES) -
         else:
             made.left_out.append(f"the answer ({_size(value):,} bytes)")
     fields |= {"replies": cast("JSON", reader.replies)} if reader.replies else {}
+    fields |= {"order": "any"} if reader.has_overlap else {}
     fields["calls"] = cast("JSON", reader.expected)
     made.fields = fields
     if _PLACEHOLDER in json.dumps([made.calls, fields], ensure_ascii=False):
@@ -169,6 +176,8 @@ class _Reader:
         """The tool of each step that a model drove turn by turn."""
         self._loops = {step.id for step in made.plan.steps if step.foreach is not None}
         self.expected: list[dict[str, JSON]] = []
+        self.has_overlap = False
+        """Whether several calls or questions were open at once, so that their order was a matter of time."""
         self.replies: list[dict[str, JSON]] = []
 
     def row(self, row: Row, waiting: Mapping[str, Any], journal: Journal) -> None:
@@ -176,6 +185,7 @@ class _Reader:
         if row.key is None or not row.type.answers:
             return
         command = cast("Command | None", waiting.get(row.key))
+        self.has_overlap = self.has_overlap or len(waiting) > 1
         event = recorded_event(row, journal.plan_of)
         match command, event:
             case AgentTurn(step=step, tool=tool), _:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from callsheet.api.arguments import with_secrets
@@ -93,10 +94,18 @@ def run_file(
         policy=policy_of(file.policy),
         approve=file.approve,
     )
-    with Rehearsals(stage) as rehearsals:
+    has_rules = stage.policy is not None or bool(stage.approve)
+    with ExitStack() as opened:
+        stages: dict[int, Rehearsals] = {}
         for case in file.cases:
             if only is None or only in case.name:
-                result = _run(rehearsals, plan, case)
+                rules = None if has_rules else case.rules
+                if id(rules) not in stages:
+                    its = (
+                        stage if rules is None else replace(stage, policy=rules.policy, approve=rules.approve)
+                    )
+                    stages[id(rules)] = opened.enter_context(Rehearsals(its))
+                result = _run(stages[id(rules)], plan, case)
                 done.results.append(result)
                 tell(result)
     return done
