@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from datetime import datetime
+from pathlib import Path
 
 import pytest
 
@@ -75,12 +76,15 @@ def test_cap_for_uncalled_tool_is_warning(machine):
 
 def test_resuming_ended_run_reports_no_calls(machine):
     line = ("--tools", machine.tools, "--run-id", "r", "--max-calls", "1")
-    assert machine("run", machine.plan(FOUR), *line).exit_code == 1
+    plan = machine.plan(FOUR)
+    assert machine("run", plan, *line).exit_code == 1
     again = machine("resume", "r", "--max-calls", "10")
     assert again.exit_code == 1
     assert "its limit is 1" in again.stdout
     assert "run r had already ended: no call was made" in again.stderr
     assert "as a new run: callsheet rerun r --from STEP" in again.stderr
+    Path(plan).write_text(FOUR.replace("S3: ", "S30: "))
+    assert f"as a new run: callsheet rerun r --plan {Path(plan).resolve()}" in machine("resume", "r").stderr
 
 
 def test_run_that_limit_ended_is_rerun_with_higher_limit(machine):

@@ -168,7 +168,7 @@ def test_failed_plan_exits_with_1_and_names_step(machine):
     result = machine("run", plan, "--tools", machine.tools)
     assert result.exit_code == 1
     assert "S1    failed   RuntimeError: no luck" in result.stderr
-    assert "the plan failed at S1" in result.stderr
+    assert "the plan failed at S1, plan.ltp:3:1" in result.stderr
     assert machine.json("runs")[0]["status"] == "failed"
 
 

@@ -45,16 +45,13 @@ def check_file(journal: Journal, run_id: str) -> None:
     Edits that leave the plan the same do not count, nor does a file, plan or library that is no longer there.
     A run that ended for good is not checked by `resume`, since nothing of its plan is executed any more.
     """
-    first = next(iter(journal.events(run_id, lenient=True)), None)
-    if first is None or first.body is None:
-        return
-    launch: dict[str, Any] = dict(first.body.get("launch") or {})
-    edited = _edited_file(launch.get("file") or {}) or _edited_in_library(launch.get("library") or {})
+    body = _start_of(journal, run_id)
+    edited = _edited(body)
     if edited is None:
         return
     original = journal.plan_of(journal.find_run(run_id).plan_hash)
     try:
-        now = edited.read(inputs=[*(first.body.get("inputs") or {})]).ir
+        now = edited.read(inputs=[*(body.get("inputs") or {})]).ir
         changes = list(_differences(diff_plans(original, now), details=True))
     except CallsheetError:
         changes = ["it has errors now"]
@@ -65,6 +62,22 @@ def check_file(journal: Journal, run_id: str) -> None:
             hint="to continue with the plan as it was: --as-recorded (as_recorded); to run it as it is "
             f"now, from the beginning: callsheet run {edited.argument}",
         )
+
+
+def edited_file(journal: Journal, run_id: str) -> str | None:
+    """The file or the id in the library of a run's plan, if its text has changed since the run began."""
+    edited = _edited(_start_of(journal, run_id))
+    return None if edited is None else edited.argument
+
+
+def _start_of(journal: Journal, run_id: str) -> Mapping[str, Any]:
+    first = next(iter(journal.events(run_id, lenient=True)), None)
+    return {} if first is None or first.body is None else first.body
+
+
+def _edited(start: Mapping[str, Any]) -> _Edited | None:
+    launch: dict[str, Any] = dict(start.get("launch") or {})
+    return _edited_file(launch.get("file") or {}) or _edited_in_library(launch.get("library") or {})
 
 
 class _Edited(NamedTuple):

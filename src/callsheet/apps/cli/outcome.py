@@ -20,6 +20,8 @@ from callsheet.store.errors import JournalWriteFailed
 
 if TYPE_CHECKING:
     from callsheet.apps.masking import Masker
+    from callsheet.diagnostics import Source
+    from callsheet.ir import Plan
     from callsheet.runtime.answers import PendingAsk
     from callsheet.runtime.program_question import ProgramQuestion
 
@@ -39,13 +41,14 @@ def report(
     diagnostics: Sequence[Mapping[str, object]] = (),
     reopens: bool = False,
     is_strict: bool = False,
+    locate: Callable[[str], str] = lambda _: "",
 ) -> Exit:
     """Print the outcome of a run and return the exit status.
 
     `journal` is None if nothing was recorded. `hint` is the option that a further command needs to find the
     journal (` --journal PATH`). `diagnostics` are the warnings as JSON objects. `reopens` states that the
     plan is a graph, which can be resumed after a failure. `is_strict` makes a run that is done with failures
-    one that failed.
+    one that failed. `locate` tells where a step stands in the plan's text, "" if that is not known.
     """
     result = outcome.result
     has_failures = result is not None and result.outcome is Outcome.DONE_WITH_FAILURES
@@ -59,7 +62,7 @@ def report(
             if outcome.unanswered:
                 to_stderr("\n".join(unanswered_lines(outcome.unanswered, outcome.run_id, hint)))
         else:
-            _print_result(result)
+            _print_result(result, (lambda _: "") if outcome.usage.replans else locate)
             if has_failures:
                 to_stderr(failures_line(result.failed_steps))
             for line in pending_call_lines(outcome.in_doubt):
@@ -88,14 +91,30 @@ def with_recovery_help(error: JournalWriteFailed, run_id: str | None, hint: str)
     return CallsheetError([replace(d, help=fix) for d in error.diagnostics])
 
 
-def _print_result(result: Result) -> None:
+def place_in(plan: Plan, source: Source | None, path: str) -> str:
+    """Where the step of a visit such as `S2[4]/S5` stands in the text of its plan: `FILE:LINE:COLUMN`.
+
+    Empty for a step of another plan, and for a plan without a text.
+    """
+    from callsheet.ir.tree import all_statements  # noqa: PLC0415 - only where a run has failed
+
+    id_ = path.rpartition("/")[2].partition("[")[0]
+    steps = plan.steps if plan.tree is None else all_statements(plan.tree)
+    span = next((one.span for one in steps if one.id == id_), None)
+    if span is None or source is None:
+        return ""
+    return "{}:{}:{}".format(source.name, *source.position(span.start))
+
+
+def _print_result(result: Result, locate: Callable[[str], str]) -> None:
     if result.status is Status.DONE:
         if result.terminated:
             to_stderr(f"ended by TERMINATE at {result.ended_at}")
         if result.response:
             print_text(result.response)
         return
-    where = f" at {result.ended_at}" if result.ended_at else ""
+    line = locate(result.ended_at) if result.ended_at else ""
+    where = f" at {result.ended_at}{line and f', {line}'}" if result.ended_at else ""
     if result.response:
         print_text(result.response)
     has_news = result.error and result.error not in (result.response, str(result.status))

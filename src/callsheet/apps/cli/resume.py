@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -18,7 +19,7 @@ from callsheet.apps.cli.options import DECISIONS, ProgressMode
 from callsheet.apps.cli.output import print_diagnostics, to_stderr
 from callsheet.apps.cli.progress import Progress, choose_progress
 from callsheet.apps.rendering.values import without_controls
-from callsheet.diagnostics import CallsheetError
+from callsheet.diagnostics import CallsheetError, Source
 from callsheet.ir import Order
 
 if TYPE_CHECKING:
@@ -334,10 +335,18 @@ def execute_resume(  # noqa: PLR0913 - an argument for each option
     if info.status.is_final and not as_json and not (reopens and info.status == "failed"):
         to_stderr(f"run {info.run_id} had already ended: no call was made and nothing was changed")
         if info.status == "failed":
-            to_stderr(
-                f"run it again from a step, as a new run: callsheet rerun {info.run_id} --from STEP{hint}"
-            )
+            again = f"callsheet rerun {info.run_id} {_from_where(journal, info)}"
+            to_stderr(f"run it again, as a new run: {again}{hint}")
     return status
+
+
+def _from_where(journal: Path | None, info: RunInfo) -> str:
+    """The option with which `rerun` goes on: the plan as it was edited meanwhile, otherwise a step."""
+    from callsheet.api.plan_changes import edited_file  # noqa: PLC0415 - reads plans
+
+    with journals.open_to_read(journal) as opened:
+        edited = edited_file(opened, info.run_id)
+    return "--from STEP" if edited is None else f"--plan {shlex.quote(edited)}"
 
 
 def _collector_of(journal: Journal, run_id: str, url: str) -> OtelSettings:
@@ -361,8 +370,16 @@ def _policy_named(option: str) -> Policy | None:
 
 def _execute(job: ResumeJob, *, hint: str, as_json: bool, reopens: bool, is_strict: bool) -> Exit:
     from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - imports asyncio, as all below
-    from callsheet.apps.cli.outcome import report, with_recovery_help  # noqa: PLC0415
+    from callsheet.apps.cli.outcome import place_in, report, with_recovery_help  # noqa: PLC0415
     from callsheet.store.errors import JournalWriteFailed  # noqa: PLC0415
+
+    def locate(step: str) -> str:
+        from callsheet.frontends.spelling import read_plan_text  # noqa: PLC0415 - only where a run has failed
+
+        info = job.journal.find_run(job.run_id)
+        source = Source(info.name or "plan", job.journal.plan(info.plan_hash)[1])
+        plan = read_plan_text(source.text).result.plan
+        return "" if plan is None else place_in(plan, source, step)
 
     try:
         with job.masker.masking_output(), job.progress:
@@ -374,7 +391,15 @@ def _execute(job: ResumeJob, *, hint: str, as_json: bool, reopens: bool, is_stri
     except CallsheetError as error:
         raise job.masker.error(with_hint(error)) from None
     outcome = job.masker.outcome(outcome)
-    return report(outcome, job.journal.path, as_json=as_json, hint=hint, reopens=reopens, is_strict=is_strict)
+    return report(
+        outcome,
+        job.journal.path,
+        as_json=as_json,
+        hint=hint,
+        reopens=reopens,
+        is_strict=is_strict,
+        locate=locate,
+    )
 
 
 async def _resume(job: ResumeJob, hint: str) -> RunOutcome:

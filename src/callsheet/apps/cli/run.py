@@ -81,7 +81,7 @@ class Job:
 def execute_job(job: Job, *, hint: str, as_json: bool, is_strict: bool) -> Exit:
     """Check the plan against the tools, run it, and print the outcome. Returns the exit status."""
     from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - imports asyncio, as all below
-    from callsheet.apps.cli.outcome import report, with_recovery_help  # noqa: PLC0415
+    from callsheet.apps.cli.outcome import place_in, report, with_recovery_help  # noqa: PLC0415
     from callsheet.store.errors import JournalWriteFailed  # noqa: PLC0415
 
     try:
@@ -110,6 +110,7 @@ def execute_job(job: Job, *, hint: str, as_json: bool, is_strict: bool) -> Exit:
         diagnostics=warnings,
         reopens=reopens,
         is_strict=is_strict,
+        locate=lambda step: place_in(job.plan, job.text.source, step),
     )
 
 
