@@ -467,9 +467,14 @@ class Scope:
                 raise Refused(
                     "PYT008", node, f"nothing here is called {name}", "define it, or import it at the top"
                 )
+            what = (
+                f"{name} is not defined in this file, and a tool cannot be used as a value"
+                if known is None and self.helper(name) is None
+                else f"{name} calls tools, and is used as a value here"
+            )
             raise Refused(
                 "PYT011",
                 node,
-                f"{name} calls tools, and is used as a value here",
+                what,
                 f"call it where it is needed: await {name}(…); to choose one of several, write an if",
             )
