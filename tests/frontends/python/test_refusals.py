@@ -89,11 +89,6 @@ REFUSED = {
         "PYT015",
         5,
     ),
-    "async def f(xs, n):\n    xs.append(n)\n    await score(n)\nasync def main():\n    import_ = []\n"
-    "    try:\n        await f(import_, 1)\n    except ToolError:\n        pass\n    return import_": (
-        "PYT015",
-        7,
-    ),
     "async def main():\n    while True:\n        await score(1)": ("PYT012", 2),
     "async def a():\n    await b()\nasync def b():\n    await a()\nasync def main():\n    await a()": (
         "PYT014",

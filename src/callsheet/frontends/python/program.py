@@ -15,7 +15,7 @@ from typing import Final
 from callsheet.diagnostics import did_you_mean
 from callsheet.frontends.python.definitions import name_factories
 from callsheet.frontends.python.error_values import error_fields, uses_errors
-from callsheet.frontends.python.exceptions import DENIED, TOOL_ERROR, Exceptions
+from callsheet.frontends.python.exceptions import DENIED, TOOL_ERROR, Exceptions, kind_of
 from callsheet.frontends.python.source import Refused, dotted, names_bound, names_read, waits, walk
 
 PURE_MODULES: Final = frozenset(
@@ -181,6 +181,9 @@ class Program:
     """The statements that are left to the interpreter of pure code."""
     computed_definitions: dict[str, ast.stmt] = field(default_factory=dict[str, ast.stmt])
     """The imports and definitions that these need."""
+
+    named_kinds: tuple[str, ...] = ()
+    """The kinds of failure that `except Exception` does not catch, and that the program names."""
 
     def own_errors(self) -> tuple[str, ...]:
         """The program's own exceptions, if they carry more than their words."""
@@ -463,6 +466,7 @@ class _Reader:
             about,
             keeps_errors=uses_errors(nodes),
             error_fields=error_fields(nodes, exceptions),
+            named_kinds=(kind_of(DENIED),) if any(_names_denial(one) for one in nodes) else (),
         )
 
     def _main(self, tree: ast.Module) -> ast.AsyncFunctionDef:
@@ -506,6 +510,10 @@ def says_look_alone(call: ast.Call) -> bool:
         word.arg in _LOOK_OF_LOGS and isinstance(word.value, (ast.Constant, ast.Attribute))
         for word in call.keywords
     )
+
+
+def _names_denial(node: ast.AST) -> bool:
+    return isinstance(node, ast.Name) and node.id == DENIED
 
 
 def _is_main_guard(one: ast.If) -> bool:

@@ -717,7 +717,7 @@ def _take(one: core.Core, made: Sharing, is_fresh: Callable[[core.Call], bool]) 
         made.take(part)
     match one:
         case core.Call(into=str() as into, changes=[_, *_] as names):
-            merge(made.node(into), Node([Node(), *(made.node(name) for name in names)]))
+            merge(made.node(into), Node([Node(), *(made.node(name) for name in names), Node()]))
         case core.Call(into=str() as into, helper=ast.AsyncFunctionDef(), arguments=arguments):
             if not is_fresh(one):
                 for each in arguments:
