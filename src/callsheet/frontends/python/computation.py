@@ -20,6 +20,7 @@ from callsheet.frontends.python.definitions import has_functions, is_built_in
 from callsheet.frontends.python.exceptions import DENIED, TOOL_ERROR
 from callsheet.frontends.python.expressions import Lowering, NotSimple, made_span
 from callsheet.frontends.python.kinds import ANY, FLAT, NUMBERS, OPAQUE, Kinds
+from callsheet.frontends.python.products import guarded, is_product
 from callsheet.frontends.python.program import Program
 from callsheet.frontends.python.sharing import Node, Sharing, chain, find, sharing_of
 from callsheet.frontends.python.source import Refused, Text, names_bound, names_read, walk
@@ -166,6 +167,8 @@ class Computation:
         `needed` are the variables that are needed after them, `before` those that have a value before them,
         `caught` those that handlers need if one of them fails.
         """
+        for one in group:
+            self._guard_product(one)
         first = id(group[0])
         before = self.variables.before.get(first, before or frozenset())
         caught = self.variables.caught.get(first, caught or frozenset()) & self.names
@@ -174,6 +177,20 @@ class Computation:
             later = self._reads_first([one.stmt for one in rest])
             self._part(part, frozenset(needed) | later | caught, path, out, before, caught)
             before = frozenset(before) | {name for one in part for name in core.bound_by(one)}
+
+    def _guard_product(self, one: core.Pure) -> None:
+        """Let `x *= n` fail for a list that something else may hold, where its kind is not known."""
+        stmt = one.stmt
+        if not isinstance(stmt, ast.AugAssign) or not is_product(stmt):
+            return
+        if self.kinds.of(stmt.target) in {*FLAT, "list", "tuple"} or self.kinds.of(stmt.value) == "float":
+            return
+        node = find(self.sharing.value(stmt.target))
+        others = {name for name in self.names if self.sharing.reaches(name, (node,)) and not self._is_flat(name)}
+        given = set[str]() if self.is_main else {*self.function.parameters, *self.function.captured}
+        is_name = isinstance(stmt.target, ast.Name)
+        if len(others) > 1 or (is_name and others & given):
+            one.stmt = ast.copy_location(ast.If(ast.Constant(True), guarded(stmt), []), stmt)
 
     def _parts(
         self, group: Sequence[core.Pure], caught: frozenset[str], before: frozenset[str] | set[str]

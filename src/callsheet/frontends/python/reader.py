@@ -25,9 +25,11 @@ from callsheet.frontends.python.changes import (
 )
 from callsheet.frontends.python.closures import box_nonlocals
 from callsheet.frontends.python.computation import Ids, Result
+from callsheet.frontends.python.definitions import with_constants
 from callsheet.frontends.python.exceptions import suppress_as_try
 from callsheet.frontends.python.module import Within, needed_part
 from callsheet.frontends.python.parameters import settle_parameters
+from callsheet.frontends.python.products import guard_parameters
 from callsheet.frontends.python.program import BINDINGS, Binding, Program, Signature, read_program
 from callsheet.frontends.python.recursion import Copies
 from callsheet.frontends.python.scope import Names, Scope
@@ -90,6 +92,8 @@ def _compiled(
     if suppress_as_try(module, nodes):
         nodes = list(walk(module))
     if box_nonlocals(nodes):
+        nodes = list(walk(module))
+    if guard_parameters(nodes):
         nodes = list(walk(module))
     if settle_parameters(module, nodes):
         nodes = list(walk(module))
@@ -287,15 +291,17 @@ class _Compiler:
             return tree.Input(name, kind, span=span)
         default = main.defaults[name]
         try:
-            value: Any = ast.literal_eval(default)
+            value: Any = ast.literal_eval(with_constants(default, self.program.definitions))
         except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
             value = ...
         if not _is_json(value):
             raise Refused(
                 "PYT019",
                 default,
-                f"the default of {name} is no constant of JSON",
-                "write None, and compute the value in the function if it is None",
+                f"the default of {name} is no plain value: a number, text, list or dict of JSON",
+                "write a list: a plan is given JSON, which has no tuples"
+                if isinstance(value, tuple)
+                else f"write {name}=None, and compute the value in the function if it is None",
             )
         if value is None and not isinstance(kind, types.Maybe) and kind is not types.Basic.JSON:
             kind = types.Maybe(kind)

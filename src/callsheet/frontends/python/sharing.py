@@ -548,6 +548,8 @@ class Sharing:
     def _changes_in_place(self, target: ast.expr, op: ast.operator, value: ast.expr) -> bool:
         """Whether `target op= value` may change the container itself."""
         kinds = self.kinds
+        if isinstance(op, ast.Mult):
+            return kinds is not None and kinds.of(target) == "list"
         is_flat = kinds is not None and FLAT.intersection((kinds.of(value), kinds.of(target)))
         in_place = isinstance(op, ast.Add | ast.BitOr | ast.Sub | ast.BitAnd | ast.BitXor)
         return in_place and not is_flat and _may_be_container(value)
