@@ -71,7 +71,9 @@ class ExpressionLowering(ast.NodeTransformer):
         self.has_errors = "statistics" in self.used_modules or any(
             one.kind is ClassKind.ERROR for one in self.classes.values()
         )
-        self.has_objects = inputs.has_kept or not self.used_modules.isdisjoint(("collections", "typing"))
+        self.has_objects = inputs.has_kept or not self.used_modules.isdisjoint(
+            ("collections", "typing", "random")
+        )
         self.generators = {
             node.name
             for node in self.scopes.nodes

@@ -255,7 +255,7 @@ class _Lowering(ExpressionLowering):
 _NATIVE_ERRORS: Final = (("json", "JSONDecodeError"), ("re", "error"), ("decimal", "InvalidOperation"))
 _NATIVE_MODULES: Final = (
     "asyncio", "base64", "bisect", "collections", "copy", "csv", "datetime", "decimal", "functools",
-    "hashlib", "itertools", "json", "math", "re", "typing", "unicodedata",
+    "hashlib", "itertools", "json", "math", "random", "re", "typing", "unicodedata",
 )  # fmt: skip
 
 

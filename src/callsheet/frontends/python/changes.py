@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from callsheet.frontends.python import core
 from callsheet.frontends.python.atomicity import may_end_half_done, methods_of
@@ -35,7 +35,8 @@ def changes_of(
     sharing = Sharing(names, definitions, resolved)
     sharing_of(function, sharing, lambda _: True)
     pure = _pure(function.body)
-    changed = [node for one in pure for node in sharing.changed(one.stmt)]
+    parts = [part for one in core.all_of(function.body) for part in core.parts_of(one)]
+    changed = [node for part in parts for node in sharing.changed(part)]
     taken_back = {one.takes_back for one in pure if one.takes_back is not None}
     taken_back -= {name for one in core.all_of(function.body) if _is_own(one) for name in core.bound_by(one)}
     found = [name for name in function.captured if name in bound]
@@ -62,17 +63,29 @@ def _is_own(one: core.Core) -> bool:
     return not (isinstance(one, core.Pure) and one.takes_back is not None)
 
 
-def half_done_in(
+class Effects(NamedTuple):
+    """What is known of the parts of a function: whether one changes something, and then may fail."""
+
+    changes: Callable[[ast.AST], bool]
+    half_done: Callable[[ast.stmt], bool]
+
+
+def effects_in(
     function: core.Function, definitions: Mapping[str, ast.stmt], resolved: Callable[[ast.AST], str | None]
-) -> Callable[[ast.stmt], bool]:
-    """The test whether a statement of a function may fail after it has changed something."""
+) -> Effects:
+    """What the parts of a function do to what is shared."""
     names = bound_names(function.body) | set(function.parameters) | set(function.captured)
     sharing = Sharing(names, definitions, resolved)
     sharing_of(function, sharing, lambda _: True)
     methods = methods_of(definitions.values())
-    return lambda stmt: may_end_half_done(
-        stmt, lambda node: bool(sharing.changed(node)), lambda _: ANY, methods
-    )
+
+    def changes(node: ast.AST) -> bool:
+        return bool(sharing.changed(node))
+
+    def half_done(stmt: ast.stmt) -> bool:
+        return may_end_half_done(stmt, changes, lambda _: ANY, methods)
+
+    return Effects(changes, half_done)
 
 
 def _pure(block: core.Block) -> list[core.Pure]:
@@ -82,19 +95,16 @@ def _pure(block: core.Block) -> list[core.Pure]:
 def give_back(
     function: core.Function,
     changes: tuple[str, ...],
-    half_done: Callable[[ast.stmt], bool],
+    effects: Effects,
     functions: Mapping[int, core.Function],
 ) -> None:
-    """Let a function return what it changes behind its result, and behind that None for a failure.
-
-    `half_done` says of a statement that it may fail after it has changed something.
-    """
+    """Let a function return what it changes behind its result, and behind that None for a failure."""
     function.changes = changes
     place = function.node.body[-1]
     for one in core.all_of(function.body):
         if isinstance(one, core.Return):
             one.value = _given_back(one.value or ast.copy_location(ast.Constant(None), one.node), changes)
-    late = _Late(frozenset(changes), half_done, functions)
+    late = _Late(frozenset(changes), effects, functions)
     function.is_late = late.is_late(function.body, ends=True)
     last = ast.copy_location(ast.Constant(None), place)
     if not (function.body and isinstance(function.body[-1], (core.Return, core.Fail))):
@@ -146,14 +156,14 @@ def guarded_names(nodes: Iterable[ast.AST], helpers: Mapping[str, ast.AST]) -> f
     return frozenset(found)
 
 
-def _touches(one: core.Core, changes: frozenset[str]) -> bool:
-    if core.bound_by(one) & changes:
+def _touches(one: core.Core, names: frozenset[str], changes: Callable[[ast.AST], bool]) -> bool:
+    if core.bound_by(one) & names:
         return True
     return any(
-        isinstance(each, ast.Name) and each.id in changes
+        isinstance(each, ast.Name) and each.id in names and (isinstance(one, core.Pure) or changes(part))
         for part in core.parts_of(one)
         for each in ast.walk(part)
-    ) and isinstance(one, core.Pure)
+    )
 
 
 def _cannot_fail(one: core.Core) -> bool:
@@ -175,10 +185,10 @@ class _Late:
     def __init__(
         self,
         changes: frozenset[str],
-        half_done: Callable[[ast.stmt], bool],
+        effects: Effects,
         functions: Mapping[int, core.Function],
     ) -> None:
-        self.changes, self.half_done, self.functions = changes, half_done, functions
+        self.changes, self.effects, self.functions = changes, effects, functions
 
     def is_late(self, block: core.Block, *, ends: bool) -> bool:
         for number, one in enumerate(block):
@@ -193,13 +203,15 @@ class _Late:
         return True
 
     def _touched(self, one: core.Core) -> bool:
-        return _touches(one, self.changes) or (
+        return _touches(one, self.changes, self.effects.changes) or (
             isinstance(one, core.Call) and bool(set(one.changes) & self.changes)
         )
 
     def _is_whole(self, one: core.Core) -> bool:
         if isinstance(one, core.Pure):
-            return not self.half_done(one.stmt)
+            return not self.effects.half_done(one.stmt)
+        if any(map(self.effects.changes, core.parts_of(one))):
+            return False
         called = self.functions.get(id(one.helper)) if isinstance(one, core.Call) else None
         return called is None or called.is_late
 

@@ -186,7 +186,9 @@ class Computation:
         if self.kinds.of(stmt.target) in {*FLAT, "list", "tuple"} or self.kinds.of(stmt.value) == "float":
             return
         node = find(self.sharing.value(stmt.target))
-        others = {name for name in self.names if self.sharing.reaches(name, (node,)) and not self._is_flat(name)}
+        others = {
+            name for name in self.names if self.sharing.reaches(name, (node,)) and not self._is_flat(name)
+        }
         given = set[str]() if self.is_main else {*self.function.parameters, *self.function.captured}
         is_name = isinstance(stmt.target, ast.Name)
         if len(others) > 1 or (is_name and others & given):
@@ -507,6 +509,17 @@ class Computation:
         for one in body:
             if not (isinstance(one, ast.Assign) and names_bound(one) & needed):
                 continue
+            if isinstance(one.value, ast.Call) and (self.program.resolved(one.value.func) or "").startswith(
+                "hashlib."
+            ):
+                raise Refused(
+                    "PYT019",
+                    one.value,
+                    "a hash that is not yet made is kept in a variable, and a plan keeps values alone between"
+                    " its calls",
+                    "collect what goes into it in a list, and make it at once:"
+                    ' hashlib.sha256(b"".join(parts)).hexdigest()',
+                )
             if has_functions(
                 one.value, self._is_pure_function, self.program.resolved, self.all_definitions.get
             ):

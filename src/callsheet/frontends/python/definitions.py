@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import builtins
 import copy
-import operator
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
@@ -208,10 +207,10 @@ class _Constants(ast.NodeTransformer):
             return ast.BinOp(left, node.op, right)
 
 
-_OPERATIONS: Final[Mapping[type[ast.operator], Callable[..., Any]]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
+_OPERATIONS: Final[Mapping[type[ast.operator], Callable[[Any, Any], Any]]] = {
+    ast.Add: lambda left, right: left + right,
+    ast.Sub: lambda left, right: left - right,
+    ast.Mult: lambda left, right: left * right,
+    ast.Div: lambda left, right: left / right,
+    ast.FloorDiv: lambda left, right: left // right,
 }

@@ -1,4 +1,4 @@
-"""`x *= n` where x may be a list that something else holds: Python changes that list, a plan makes a new value.
+"""`x *= n` where x may be a list that something else holds: Python changes it, a plan makes a new value.
 
 For numbers and texts, which they are nearly always, both are one. So the kind is asked for when the statement
 runs, wherever it is not known before and the difference could be seen: a list raises NotImplementedError.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import copy
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, cast
 
 from callsheet.frontends.python.source import own_nodes, parameters_of
 
@@ -19,9 +19,9 @@ _FLAT_NAMES: Final = frozenset({"int", "float", "str", "bool", "Decimal", "timed
 def guarded(stmt: ast.AugAssign) -> list[ast.stmt]:
     """A statement `x *= n` behind the test that x is no list.
 
-    >>> print(ast.unparse(guarded(ast.parse("x *= 2").body[0])[0]))
+    >>> print(ast.unparse(guarded(ast.parse("x *= 2").body[0])[0]).partition(" would")[0])
     if isinstance(x, list):
-        raise NotImplementedError('x *= 2 would change a list that something else may hold: write x = x * 2 or x.extend(…)')
+        raise NotImplementedError('x *= 2
     """
     target = copy.deepcopy(stmt.target)
     for one in ast.walk(target):
@@ -62,16 +62,18 @@ def guard_parameters(nodes: Iterable[ast.AST]) -> bool:
         }
         for part in own_nodes(function):
             for field in ("body", "orelse", "finalbody"):
-                block = getattr(part, field, None)
+                block = cast("list[ast.stmt] | None", getattr(part, field, None))
                 if isinstance(block, list) and any(_is_of(one, names) for one in block):
                     found = True
-                    block[:] = [
-                        each for one in block for each in (guarded(one) if _is_of(one, names) else [one])
-                    ]
+                    block[:] = [each for one in block for each in _guarded_if(one, names)]
     return found
 
 
-def _is_of(stmt: object, names: set[str]) -> bool:
+def _guarded_if(stmt: ast.stmt, names: set[str]) -> list[ast.stmt]:
+    return guarded(stmt) if isinstance(stmt, ast.AugAssign) and _is_of(stmt, names) else [stmt]
+
+
+def _is_of(stmt: ast.stmt, names: set[str]) -> bool:
     return (
         isinstance(stmt, ast.AugAssign)
         and is_product(stmt)

@@ -35,13 +35,16 @@ PURE_MODULES: Final = frozenset(
             "__future__",
             "time",
             "contextlib",
+            "base64",
+            "hashlib",
+            "random",
+            "unicodedata",
         ),
     }
 )
-"""The modules that a plan may import. Of `time`, `logging` and `contextlib` only parts are understood."""
+"""The modules that a plan may import. Of `time`, `logging`, `random`, `contextlib` a part is understood."""
 
 _WITHOUT: Final[Mapping[str, str]] = {
-    "random": "random numbers would differ when the run is resumed; choose by what the data says",
     "uuid": "random ids would differ when the run is resumed; make the id of the data",
     "secrets": "random values would differ when the run is resumed",
     "requests": "a plan reaches the network by tools only: await fetch_page(url=…)",
@@ -59,13 +62,10 @@ _WITHOUT: Final[Mapping[str, str]] = {
     "urllib": "give the parts of an address to the tool; take one apart with split, partition or re",
     "html": 'write text.replace("&", "&amp;").replace("<", "&lt;")',
     "fractions": "write decimal.Decimal, or whole numbers",
-    "unicodedata": "compare texts by casefold()",
     "difflib": "compare the words: set(a.split()) & set(b.split())",
     "numbers": "write isinstance(x, (int, float))",
     "types": "write a @dataclass, or a dict",
     "pprint": "write json.dumps(value, indent=2)",
-    "hashlib": "a tool has to compute it; to tell records apart, compare them or json.dumps(record)",
-    "base64": "a tool has to encode it",
     "binascii": "a tool has to encode it",
     "zlib": "a tool has to compute it",
 }

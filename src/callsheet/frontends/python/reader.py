@@ -18,9 +18,9 @@ from callsheet.frontends.python.blocks import Blocks
 from callsheet.frontends.python.changes import (
     Taking,
     changes_of,
+    effects_in,
     give_back,
     guarded_names,
-    half_done_in,
     keep_failure,
 )
 from callsheet.frontends.python.closures import box_nonlocals
@@ -220,8 +220,8 @@ class _Compiler:
             definitions = {**self.program.definitions, **translator.definitions()}
             changes = changes_of(made, definitions, self.program.resolved)
             if changes:
-                half_done = half_done_in(made, definitions, self.program.resolved)
-                give_back(made, changes, half_done, functions)
+                effects = effects_in(made, definitions, self.program.resolved)
+                give_back(made, changes, effects, functions)
                 if not made.is_late and node.name in self.guarded:
                     own = self.program.own_errors()
                     keep_failure(made, self.names.fresh, own, self.program.named_kinds)

@@ -15,8 +15,17 @@ from callsheet.frontends.python.kinds import FLAT, Kinds
 from callsheet.frontends.python.objects import Node, chain, find, holds, inside, merge, named_part, put
 from callsheet.frontends.python.source import Refused, dotted, names_bound, own_nodes, parameters_of, walk
 
+_NUMBER_DRAWS: Final = frozenset(
+    {
+        *("random", "randint", "randrange", "uniform", "gauss", "normalvariate", "expovariate"),
+        *("triangular", "betavariate", "getrandbits"),
+    }
+)
+_ITEM_DRAWS: Final = frozenset({"choice", "choices", "sample", "shuffle"})
 MUTATORS: Final = frozenset(
     {
+        *_NUMBER_DRAWS,
+        *_ITEM_DRAWS,
         *("append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse", "update", "setdefault"),
         *("popitem", "add", "discard", "difference_update", "intersection_update", "appendleft", "popleft"),
         *("symmetric_difference_update", "extendleft", "rotate", "subtract", "move_to_end", "writerow"),
@@ -98,6 +107,7 @@ _FRESH_METHODS: Final = frozenset(
         ),
         *("capitalize", "removeprefix", "removesuffix", "partition", "rpartition", "zfill", "ljust", "rjust"),
         *("center", "isalpha", "weekday", "timestamp", "sub", "findall", "isupper", "islower", "swapcase"),
+        *("hexdigest", "digest"),
     }
 )
 _SHALLOW: Final = frozenset(
@@ -281,14 +291,19 @@ class Sharing:
             return Node()
         return inside(held)
 
-    def _call(self, node: ast.Call) -> Node:  # noqa: PLR0911, PLR0912 - a case for each function
+    def _call(self, node: ast.Call) -> Node:  # noqa: PLR0911, PLR0912, PLR0915 - a case for each function
         given = [*node.args, *(word.value for word in node.keywords)]
         if isinstance(node.func, ast.Attribute):
             method = node.func.attr
             holder = self.value(node.func.value)
             if self.resolved(node.func) is None:
-                if method in _FRESH_METHODS:
+                if method in _FRESH_METHODS or method in _NUMBER_DRAWS:
                     return Node()
+                if method in _ITEM_DRAWS and given:
+                    items = inside(self.value(given[0]))
+                    made = Node()
+                    put(made, items)
+                    return items if method == "choice" else made
                 if method in {"get", "pop", "setdefault", "popleft", "popitem"}:
                     key = getattr(given[0], "value", None) if given else None
                     made = (
@@ -313,7 +328,7 @@ class Sharing:
             merge(inside(made), inside(inside(self.value(given[0]))))
             return find(made)
         if last in _FRESH_TEXTS or name.startswith(
-            ("re.", "math.", "json.", "datetime.", "statistics.", "hashlib.")
+            ("re.", "math.", "json.", "datetime.", "statistics.", "hashlib.", "base64.", "random.")
         ):
             return Node()
         if last == "deepcopy":
@@ -531,6 +546,8 @@ class Sharing:
                     if self.resolved(node.func) is None and self._changes_holder(method):
                         is_flat = method in MUTATORS or self._changes_itself(method)
                         found += [find(self.value(holder))] if is_flat else chain(self.value(holder))
+                        if method == "shuffle" and node.args:
+                            found.append(find(self.value(node.args[0])))
                     elif self.resolved(node.func) in _FUNCTION_MUTATORS and node.args:
                         found.append(find(self.value(node.args[0])))
                 case ast.Call(func=ast.Name(id=name)):
