@@ -19,8 +19,8 @@ from callsheet.ports.python_code import Kept, LimitReached, NotUnderstood, Outpu
 
 FOLDER = Path(__file__).parent
 HEAD = """\
-import bisect, calendar, collections, copy, csv, decimal, functools, heapq, io, itertools, json, math
-import operator, re, statistics, string, textwrap, typing
+import base64, bisect, calendar, collections, copy, csv, decimal, functools, hashlib, heapq, io, itertools
+import json, math, operator, random, re, statistics, string, textwrap, typing, unicodedata
 import datetime as datetime_module
 from collections import Counter, defaultdict, deque
 from datetime import date, datetime, time, timedelta, timezone

@@ -26,9 +26,9 @@ from callsheet.frontends.pure_code.table import understood
         ("import os", RefusalKind.MODULE, 1, "the module `os` may not be used here: it touches the system"),
         (
             "from random import choice",
-            RefusalKind.MODULE,
+            RefusalKind.MEMBER,
             1,
-            "the module `random` may not be used here: its results differ in each run",
+            "`random.choice` differs in each run, also when one is resumed",
         ),
         ("import math\nr = math.nope(1)", RefusalKind.MEMBER, 2, "`math.nope` is not understood"),
         ("from re import template", RefusalKind.MEMBER, 1, "`re.template` is not understood"),

@@ -293,3 +293,123 @@ class SharingGenerator:
             self.lines.append(f'{blank}    i["n"] = {self.pick.choice(["1", "len(d)", "await score(1)"])}')
         elif form.startswith("for"):
             self.statement(indent + 1)
+
+
+class FailingGenerator:
+    """Writes programs whose pieces change containers and then fail, with handlers that go on after that."""
+
+    def __init__(self, pick: Random) -> None:
+        self.pick = pick
+        self.lines: list[str] = []
+        self.left = 22
+        self.names = 0
+
+    def program(self) -> str:
+        """The text of a program."""
+        head = [
+            "class Odd(ValueError):",
+            "    pass",
+            "class Box:",
+            "    def __init__(self):",
+            "        self.items = []",
+            "        self.count = 0",
+            "    def put(self, x):",
+            "        self.items.append(x)",
+            "        if x % 3 == 1:",
+            "            raise Odd(f'odd {x}')",
+            "        self.count += 1",
+            "def move(a, b):",
+            "    x = a.pop(0)",
+            "    b.append(10 // x)",
+            "    return x",
+            "def parts(texts):",
+            "    for t in texts:",
+            "        yield int(t)",
+            "async def fill(a, n):",
+            "    a.append(n)",
+            "    a.append(await score(n))",
+            "    a.append(6 // (n - 2))",
+            "    return n + 1",
+            "async def count(d, key):",
+            "    d[key] = d.get(key, 0) + 1",
+            "    await note_it(key)",
+            "    d[key] += len(d['q'])",
+            "async def main():",
+            "    xs, q, s, d, box = [1, 2], [3, 0, 2, 1], {1}, {'a': 1}, Box()",
+            "    texts, n, m = ['1', '2', 'x', '3'], 1, 0",
+            "    await note_it('start')",
+        ]
+        while self.left > 0:
+            self.block(1, 2)
+        return "\n".join([*head, *self.lines, "    return [xs, q, sorted(s), d, box.items, box.count, n, m]"])
+
+    def line(self, depth: int, text: str) -> None:
+        """Write a line."""
+        self.left -= 1
+        self.lines.append("    " * depth + text)
+
+    def value(self) -> str:
+        """A number, or what fails."""
+        return self.pick.choice(
+            ["n", "m", "2", "3", "len(xs)", "int(xs[0])", "int(q[-1])", "int(xs[n])", "6 // m",
+             "int(texts[n])", "int(d['a'])", "int(d['b'])", "int(q.pop())", "int(q.pop(0))",
+             "int(d.pop('a'))", "int(box.count)", "int(move(q, xs))", "int(xs.pop())"]
+        )  # fmt: skip
+
+    def change(self) -> str:
+        """A statement that changes something, and may fail before, within or after that."""
+        v, w = self.value(), self.value()
+        return self.pick.choice(
+            [f"xs.append({v})", f"d['k'] = {v}", f"d[str({v})] = {w}", f"s.add({v})", f"n = {v}", f"m = {v}",
+             f"xs.append({v} + {w})", f"n, m = {v}, {w}", f"xs.extend([{v}, {w}])", f"box.put({v})",
+             "xs.extend(int(t) for t in texts)", "xs.extend(parts(texts))", "s.update(map(int, texts))",
+             "xs += (int(t) for t in texts)", "n += 1", "m += n", f"xs[{v}] = {w}", f"d['a'] += {v}",
+             "move(q, xs)", "n = int(move(q, xs))", "del d['a']", "del xs[0], xs[5]", f"del xs[{v}]",
+             "xs.sort()", f"d.update(a={v}, b={w})", f"box.items.append({v})", "box.count += 1",
+             f"xs.insert(0, {v})", f"n, (m, k) = {v}, ({w}, {v})", "texts.pop()",
+             "q.remove(n)", f"assert {v} > 1",
+             "raise Odd(f'n {n}')", f"if {v} > 1: xs.append({w})", f"n = (m := {v}) + {w}",
+             "for t in texts: xs.append(int(t))", "for x in q: box.put(x)", "xs.append(n)", "s.discard(n)"]
+        )  # fmt: skip
+
+    def call(self) -> str:
+        """A statement that awaits."""
+        v = self.value()
+        return self.pick.choice(
+            ["await note_it(str(xs))", f"n = await score({v})", f"xs.append(await score({v}))",
+             "await fill(xs, n)", f"n = int(await fill(q, {v}))", "await count(d, 'a')",
+             "await count(d, 'q')", f"if await score({v}) > 3: xs.append({v})", f"await note_it(str({v}))"]
+        )  # fmt: skip
+
+    def block(self, depth: int, most: int) -> None:
+        """Some statements."""
+        for _ in range(self.pick.randint(1, most)):
+            roll = self.pick.randint(0, 9)
+            if roll <= 4 or depth > 4 or self.left < 0:
+                self.line(depth, self.change())
+            elif roll <= 6:
+                self.line(depth, self.call())
+            elif roll == 7:
+                self.names += 1
+                self.line(depth, f"for i{self.names} in [2, 0, 1]:")
+                self.block(depth + 1, 2)
+            else:
+                self.attempt(depth)
+
+    def attempt(self, depth: int) -> None:
+        """A try with handlers, and a `finally` at times."""
+        self.line(depth, "try:")
+        self.block(depth + 1, 4)
+        has_handler = False
+        for kinds in self.pick.choice(
+            [["Exception"], ["ToolError", "(ValueError, KeyError)"], ["LookupError", "Exception"], ["Odd"],
+             ["ZeroDivisionError", "TypeError", "IndexError"], []]
+        ):  # fmt: skip
+            self.line(depth, f"except {kinds}:")
+            self.line(
+                depth + 1, self.pick.choice(["xs.append(-1)", "await note_it(str(xs))", "m += 1", "pass"])
+            )
+            has_handler = True
+        if not has_handler or self.pick.randint(0, 2) == 0:
+            self.line(depth, "finally:")
+            self.line(depth + 1, self.pick.choice(["n += 1", "await note_it(f'{xs} {q}')", "xs.append(-2)"]))

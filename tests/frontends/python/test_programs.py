@@ -58,6 +58,20 @@ def test_plan_does_on_machine_what_cpython_does(name: str) -> None:
         assert made == calls
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        "async def main():\n    d = {'k': [1]}\n    e = d['k']\n    await score(1)\n    d['k'] *= 2\n"
+        "    return e",
+        "def twice(xs):\n    xs *= 2\nasync def main():\n    a = [1]\n    twice(a)\n    return a",
+    ],
+)
+def test_list_that_something_else_may_hold_is_never_multiplied_for_one_name_alone(source: str) -> None:
+    ended, _ = on_machine(source)
+    assert ended[0] == "raised"
+    assert "write xs = xs * 2" in ended[1] or "write d['k'] = d['k'] * 2" in ended[1]
+
+
 def test_check_refuses_no_program_that_runs() -> None:
     told = {
         (name, found.code, found.message)

@@ -5,8 +5,8 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.frontends.python.generator import Generator, SharingGenerator
-from tests.frontends.python.office import cpython, interpreted
+from tests.frontends.python.generator import FailingGenerator, Generator, SharingGenerator
+from tests.frontends.python.office import cpython, interpreted, on_machine
 
 
 def _sorted(calls: list[Any]) -> list[str]:
@@ -39,6 +39,26 @@ def test_change_of_shared_object_is_that_of_cpython_or_refused(seed: int) -> Non
         return
     assert ended == wanted
     assert made == calls
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32))
+def test_what_failing_pieces_have_changed_is_that_of_cpython_or_refused(seed: int) -> None:
+    source = FailingGenerator(Random(seed)).program()
+    ended, made = on_machine(source)
+    if ended[0] == "refused":
+        return
+    wanted, calls = cpython(source, {})
+    assert ended[0] == wanted[0]
+    assert made == calls
+    if wanted[0] == "returned":
+        assert ended == wanted
+
+
+def test_enough_failing_programs_are_understood() -> None:
+    seeds = range(20)
+    ends = [interpreted(FailingGenerator(Random(seed)).program(), {})[0][0] for seed in seeds]
+    assert sum(end != "refused" for end in ends) > 12
 
 
 def test_enough_programs_with_shared_objects_are_understood() -> None:

@@ -76,7 +76,7 @@ REFUSED = {
     "async def main():\n    return list(map(eval, await get('a')))": ("PYT006", 2),
     "import os\nasync def main():\n    return await get('a')": ("PYT005", 1),
     "async def main(x):\n    return '{0.__class__}'.format(x)": ("PYT025", 2),
-    "import random\nasync def main():\n    return random.random()": ("PYT005", 1),
+    "import secrets\nasync def main():\n    return secrets.token_hex(8)": ("PYT005", 1),
     "from time import sleep\nasync def main():\n    sleep(1)": ("PYT023", 3),
     "async def main():\n    def f():\n        return await score(1)\n    return f()": ("PYT013", 3),
     "async def main():\n    return sum(await score(n) for n in [1])": ("PYT013", 2),
@@ -89,12 +89,13 @@ REFUSED = {
         "PYT015",
         5,
     ),
-    "async def f(xs, n):\n    xs.append(n)\n    await score(n)\nasync def main():\n    import_ = []\n"
-    "    try:\n        await f(import_, 1)\n    except ToolError:\n        pass\n    return import_": (
-        "PYT015",
-        7,
-    ),
     "async def main():\n    while True:\n        await score(1)": ("PYT012", 2),
+    "async def main():\n    a = [1]\n    b = a\n    await score(1)\n    a *= 2\n    return b": ("PYT015", 5),
+    "import random\nasync def main():\n    return random.choice([await score(1)])": ("PYT026", 3),
+    "import random\nasync def main():\n    return random.Random().random()": ("PYT026", 3),
+    "import hashlib\nasync def main():\n    h = hashlib.md5()\n    h.update((await word('a')).encode())\n"
+    "    return h.hexdigest()": ("PYT019", 3),
+    "async def main(names=('a', 'b')):\n    return await score(1)": ("PYT019", 1),
     "async def a():\n    await b()\nasync def b():\n    await a()\nasync def main():\n    await a()": (
         "PYT014",
         1,
@@ -217,6 +218,6 @@ TRANSLATED = {"asyncio", "dataclasses", "enum", "contextlib", "logging", "time",
 
 def test_modules_that_a_plan_may_import_are_those_that_pure_code_has() -> None:
     assert {*understood().modules, *TRANSLATED, "collections.abc"} == PURE_MODULES
-    for module in ("zoneinfo", "urllib.parse", "hashlib"):
+    for module in ("zoneinfo", "urllib.parse", "uuid"):
         done = read_python(f"import {module}\nasync def main():\n    return 1\n")
         assert [(one.code, bool(one.help)) for one in done.diagnostics] == [("PYT005", True)]

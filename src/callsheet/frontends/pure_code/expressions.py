@@ -71,12 +71,16 @@ class ExpressionLowering(ast.NodeTransformer):
         self.has_errors = "statistics" in self.used_modules or any(
             one.kind is ClassKind.ERROR for one in self.classes.values()
         )
-        self.has_objects = inputs.has_kept or not self.used_modules.isdisjoint(("collections", "typing"))
+        self.has_objects = inputs.has_kept or not self.used_modules.isdisjoint(
+            ("collections", "typing", "random")
+        )
         self.generators = {
             node.name
             for node in self.scopes.nodes
             if isinstance(node, ast.FunctionDef) and is_generator(node)
         }
+        self.has_attempts = any(isinstance(node, ast.Try) for node in self.scopes.nodes)
+        """Whether a failure can be seen from where it left things, as by a handler."""
         self.selves: list[str] = []
         self._number = 0
 
@@ -383,6 +387,9 @@ class ExpressionLowering(ast.NodeTransformer):
         if isinstance(func.value, ast.Constant) and func.attr == "format":
             self._check_formatted(node, func.value)
         takes_all = func.attr in _EAGER_METHODS and member is None
+        one_by_one = self._one_by_one(node, func) if takes_all and self.has_attempts else None
+        if one_by_one is not None:
+            return one_by_one
         if member is not None and member[0] == "statistics":
             takes_all = True
         node.args = self._arguments(node.args, takes_all)
@@ -401,6 +408,20 @@ class ExpressionLowering(ast.NodeTransformer):
             made = ast.Call(self.helper(helper, node), [func.value, *node.args], node.keywords)
             return ast.copy_location(made, node)
         return node
+
+    def _one_by_one(self, node: ast.Call, func: ast.Attribute) -> ast.expr | None:
+        """`extend` and `update` of what may fail in its middle: what came before that is taken in."""
+        if func.attr not in ("extend", "update") or len(node.args) != 1 or node.keywords:
+            return None
+        given = node.args[0]
+        if isinstance(given, (ast.Starred, *_ALL_THERE)) or any(
+            func.attr in one.methods for one in self.classes.values()
+        ):
+            return None
+        items = self.visit(given)
+        if self.has_sets and func.attr == "extend":
+            items = self.call("_cs_order", given, items)
+        return self.call(f"_cs_{func.attr}", node, self.visit(func.value), items)
 
     def _check_formatted(self, node: ast.Call, template: ast.Constant) -> None:
         """Wrap the arguments that a literal template formats with a specification."""
@@ -505,6 +526,7 @@ class ExpressionLowering(ast.NodeTransformer):
         return node
 
 
+_ALL_THERE: Final = (ast.List, ast.ListComp, ast.Tuple, ast.Dict, ast.DictComp, ast.SetComp, ast.Constant)
 _HEIRS: Final = {"dict": ("Counter", "defaultdict"), "set": ("frozenset",), "date": ("datetime",)}
 _LISTS: Final = ("split", "splitlines", "items", "values", "findall", "readlines", "most_common", "rsplit")
 _OF_TYPES: Final = (

@@ -83,7 +83,7 @@ class _Lowering(ExpressionLowering):
         self.scopes.enter(node)
         node.body = self._block(node.body)
         if makes_iterator:
-            node.body = _collecting(node)
+            node.body = _collecting(node, self.helper("_cs_Failing", node) if self.has_attempts else None)
         self.scopes.leave()
         if node.name.startswith(FACTORY):
             target = ast.parse(f"_cs_factories[{node.name!r}] = {node.name}").body[0]
@@ -255,7 +255,7 @@ class _Lowering(ExpressionLowering):
 _NATIVE_ERRORS: Final = (("json", "JSONDecodeError"), ("re", "error"), ("decimal", "InvalidOperation"))
 _NATIVE_MODULES: Final = (
     "asyncio", "base64", "bisect", "collections", "copy", "csv", "datetime", "decimal", "functools",
-    "hashlib", "itertools", "json", "math", "re", "typing", "unicodedata",
+    "hashlib", "itertools", "json", "math", "random", "re", "typing", "unicodedata",
 )  # fmt: skip
 
 
@@ -290,8 +290,11 @@ def _is_erased(module: str, name: str) -> bool:
     )  # fmt: skip
 
 
-def _collecting(node: ast.FunctionDef) -> list[ast.stmt]:
-    """The body of a generator as one that collects what it yields; refusals see to it that none can tell."""
+def _collecting(node: ast.FunctionDef, failing: ast.expr | None) -> list[ast.stmt]:
+    """The body of a generator as one that collects what it yields; refusals see to it that none can tell.
+
+    Where its failure may be caught, `failing` gives what was collected until then, and then fails.
+    """
     first, last = node.body[0], node.body[-1]
     made = [
         ast.copy_location(ast.Assign([ast.Name("_cs_all", ast.Store())], ast.List([], ast.Load())), first)
@@ -299,7 +302,14 @@ def _collecting(node: ast.FunctionDef) -> list[ast.stmt]:
     ending = ast.parse("iter(_cs_all)", mode="eval").body
     collect = _Collect()
     body = [collect.visit(statement) for statement in node.body]
-    return [*made, *body, ast.copy_location(ast.Return(ending), last)]
+    body.append(ast.copy_location(ast.Return(ending), last))
+    if failing is None:
+        return [*made, *body]
+    given: list[ast.expr] = [ast.Name("_cs_all", ast.Load()), ast.Name("_cs_error", ast.Load())]
+    kept = placed(ast.Return(ast.Call(failing, given, [])), last)
+    kind = ast.Name("Exception", ast.Load())
+    handler = placed(ast.ExceptHandler(kind, "_cs_error", [kept]), last)
+    return [*made, ast.copy_location(ast.Try(body, [handler], [], []), first)]
 
 
 class _Collect(ast.NodeTransformer):

@@ -55,7 +55,6 @@ _IMPURE: Final = {
 }
 _MODULES: Final = {
     "time": ("it reads a clock or waits", "use now() for the time, asyncio.sleep to wait"),
-    "random": ("its results differ in each run", "choose by the data, or with a tool"),
     "os": ("it touches the system", "use a tool"),
     "sys": ("it touches the system", "leave it out"),
     "subprocess": ("it starts processes", "use a tool"),
@@ -173,6 +172,14 @@ class _Judge(ClassJudge):
         if name in members:
             return members[name]
         if name == "abc" and module == "collections":
+            return None
+        if module == "random":
+            self.refuse(
+                RefusalKind.MEMBER,
+                node,
+                f"`random.{name}` differs in each run, also when one is resumed",
+                f"write rng = random.Random(7) with a seed of yours, and rng.{name}(…)",
+            )
             return None
         known = ", ".join(sorted(one for one in members if "." not in one and not one.startswith("_"))[:40])
         self.refuse(
@@ -328,7 +335,11 @@ class _Judge(ClassJudge):
         member = self._member_name(func)
         if member is not None:
             entry = understood().modules.get(member[0], {}).get(member[1])
-            if entry is not None and not entry.allows(node):
+            if member == ("random", "Random") and not (node.args or node.keywords):
+                reason = "`random.Random()` differs in each run, also when one is resumed"
+                rewrite = "give it a seed, a number or text of yours: random.Random(7)"
+                self.refuse(RefusalKind.MEMBER, node, reason, rewrite)
+            elif entry is not None and not entry.allows(node):
                 self._form(node, f"{member[0]}.{member[1]}", [entry])
         elif isinstance(func, ast.Attribute):
             self._method_call(node, func)

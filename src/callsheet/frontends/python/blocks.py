@@ -260,9 +260,10 @@ class Blocks(Computation):
             start: list[tree.Statement] = []
             stmt = ast.Assign([ast.Name(name, ast.Store())], one.test)
             made = core.Pure(ast.fix_missing_locations(ast.copy_location(stmt, one.test)))
-            needed = self.variables.entry[id(one.body)] | {name} | self.variables.after[id(one)]
+            needed = self.variables.entry[id(one.body)] | self.variables.after[id(one)]
+            before = needed | self.variables.reads_of(one.test)
             caught = self.variables.caught[id(one)]
-            self.flush([made], needed, path, start, needed | self.variables.reads_of(one.test), caught)
+            self.flush([made], needed | {name}, path, start, before, caught)
             leave = tree.Say("", tree.Word.BREAK, span=span)
             condition = ir.Unary(ir.UnaryOp.NOT, ir.Variable(name, span), span)
             start.append(tree.If("", (tree.Branch(condition, (leave,)),), is_named=False, span=span))

@@ -8,14 +8,22 @@ one after another.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
 
 from callsheet.frontends.python import core
+from callsheet.frontends.python.atomicity import may_end_half_done, methods_of
 from callsheet.frontends.python.error_values import is_marked
+from callsheet.frontends.python.kinds import ANY
 from callsheet.frontends.python.sharing import Sharing, chain, find, sharing_of
-from callsheet.frontends.python.source import Refused
+from callsheet.frontends.python.source import Refused, dotted, names_read
 from callsheet.frontends.python.syntax import marked_failure
 from callsheet.frontends.python.variables import bound_names
+
+_RUNNERS: Final = frozenset(
+    {"gather", "as_completed", "create_task", "ensure_future", "wait", "wait_for", "shield"}
+)
+"""The functions that run others, and after whose failure a program may go on."""
 
 
 def changes_of(
@@ -26,11 +34,16 @@ def changes_of(
     names = bound | set(function.parameters) | set(function.captured)
     sharing = Sharing(names, definitions, resolved)
     sharing_of(function, sharing, lambda _: True)
-    changed = [node for one in _pure(function.body) for node in sharing.changed(one.stmt)]
+    pure = _pure(function.body)
+    parts = [part for one in core.all_of(function.body) for part in core.parts_of(one)]
+    changed = [node for part in parts for node in sharing.changed(part)]
+    taken_back = {one.takes_back for one in pure if one.takes_back is not None}
+    taken_back -= {name for one in core.all_of(function.body) if _is_own(one) for name in core.bound_by(one)}
     found = [name for name in function.captured if name in bound]
     for name in (*function.parameters, *function.captured):
-        if name not in found and any(find(node) in chain(sharing.node(name)) for node in changed):
-            if name in bound and name in function.parameters:
+        is_changed = any(find(node) in chain(sharing.node(name)) for node in changed)
+        if name not in found and (is_changed or name in taken_back):
+            if name in bound and name in function.parameters and name not in taken_back:
                 continue  # another value under the name of a parameter: its check is that of sharing
             found.append(name)
     for name in found:
@@ -45,36 +58,112 @@ def changes_of(
     return tuple(found)
 
 
+def _is_own(one: core.Core) -> bool:
+    """Whether what a statement binds is set there by the function itself."""
+    return not (isinstance(one, core.Pure) and one.takes_back is not None)
+
+
+class Effects(NamedTuple):
+    """What is known of the parts of a function: whether one changes something, and then may fail."""
+
+    changes: Callable[[ast.AST], bool]
+    half_done: Callable[[ast.stmt], bool]
+
+
+def effects_in(
+    function: core.Function, definitions: Mapping[str, ast.stmt], resolved: Callable[[ast.AST], str | None]
+) -> Effects:
+    """What the parts of a function do to what is shared."""
+    names = bound_names(function.body) | set(function.parameters) | set(function.captured)
+    sharing = Sharing(names, definitions, resolved)
+    sharing_of(function, sharing, lambda _: True)
+    methods = methods_of(definitions.values())
+
+    def changes(node: ast.AST) -> bool:
+        return bool(sharing.changed(node))
+
+    def half_done(stmt: ast.stmt) -> bool:
+        return may_end_half_done(stmt, changes, lambda _: ANY, methods)
+
+    return Effects(changes, half_done)
+
+
 def _pure(block: core.Block) -> list[core.Pure]:
     return [one for one in core.all_of(block) if isinstance(one, core.Pure)]
 
 
-def give_back(function: core.Function, changes: tuple[str, ...]) -> None:
-    """Let a function return what it changes behind its result."""
+def give_back(
+    function: core.Function,
+    changes: tuple[str, ...],
+    effects: Effects,
+    functions: Mapping[int, core.Function],
+) -> None:
+    """Let a function return what it changes behind its result, and behind that None for a failure."""
     function.changes = changes
     place = function.node.body[-1]
     for one in core.all_of(function.body):
         if isinstance(one, core.Return):
-            one.value = _pair(one.value or ast.copy_location(ast.Constant(None), one.node), changes)
-    function.is_late = _is_late(function.body, frozenset(changes), ends=True)
+            one.value = _given_back(one.value or ast.copy_location(ast.Constant(None), one.node), changes)
+    late = _Late(frozenset(changes), effects, functions)
+    function.is_late = late.is_late(function.body, ends=True)
     last = ast.copy_location(ast.Constant(None), place)
     if not (function.body and isinstance(function.body[-1], (core.Return, core.Fail))):
-        function.body.append(core.Return(_pair(last, changes), place))
+        function.body.append(core.Return(_given_back(last, changes), place))
+    function.is_apart = _is_blind(function) or _is_early(function)
 
 
-def _pair(value: ast.expr, changes: tuple[str, ...]) -> ast.expr:
-    parts = [value, *(ast.Name(name, ast.Load()) for name in changes)]
+def keep_failure(
+    function: core.Function, fresh: Callable[[str], str], own_errors: tuple[str, ...], kinds: Sequence[str]
+) -> None:
+    """Let a function that fails return the failure, behind what it has changed until then.
+
+    `kinds` are those that must be named to be caught.
+    """
+    function.keeps_failure = True
+    place = function.node.body[-1]
+    handlers: list[core.Caught] = []
+    for caught in ((), *((one,) for one in kinds)):
+        binds = fresh("error")
+        nothing = ast.copy_location(ast.Constant(None), place)
+        value = _given_back(nothing, function.changes, marked_failure(binds, place, own_errors))
+        handlers.append(core.Caught(caught, binds, [core.Return(value, place)], place))
+    function.body = [core.Attempt(function.body, handlers, None, place)]
+
+
+def _given_back(value: ast.expr, changes: tuple[str, ...], failure: ast.expr | None = None) -> ast.expr:
+    names = [ast.Name(name, ast.Load()) for name in changes]
+    parts = [value, *names, failure or ast.Constant(None)]
     return ast.fix_missing_locations(ast.copy_location(ast.Tuple(parts, ast.Load()), value))
 
 
-def _touches(one: core.Core, changes: frozenset[str]) -> bool:
-    if core.bound_by(one) & changes:
+def guarded_names(nodes: Iterable[ast.AST], helpers: Mapping[str, ast.AST]) -> frozenset[str]:
+    """The names of functions whose failure the program may go on after, as it is caught around them."""
+    todo: set[str] = set()
+    for node in nodes:
+        match node:
+            case ast.Try(body=body) | ast.With(body=body) | ast.AsyncWith(body=body):
+                todo |= names_read(*body)
+            case ast.Call(func=func) if (dotted(func) or "").rpartition(".")[2] in _RUNNERS:
+                todo |= names_read(node)
+            case _:
+                pass
+    found: set[str] = set()
+    while todo:
+        name = todo.pop()
+        if name not in found and name in helpers:
+            found.add(name)
+            todo |= names_read(helpers[name])
+    return frozenset(found)
+
+
+def _touches(one: core.Core, names: frozenset[str], changes: Callable[[ast.AST], bool]) -> bool:
+    if core.bound_by(one) & names:
         return True
     return any(
-        isinstance(each, ast.Name) and each.id in changes
+        isinstance(each, ast.Name) and each.id in names and (isinstance(one, core.Pure) or changes(part))
         for part in core.parts_of(one)
         for each in ast.walk(part)
-    ) and isinstance(one, core.Pure)
+    )
 
 
 def _cannot_fail(one: core.Core) -> bool:
@@ -90,19 +179,41 @@ def _cannot_fail(one: core.Core) -> bool:
             return False
 
 
-def _is_late(block: core.Block, changes: frozenset[str], *, ends: bool) -> bool:
+class _Late:
     """Whether nothing that could fail follows what touches the changed variables."""
-    for number, one in enumerate(block):
-        rest = [each for each in block[number + 1 :] if not _cannot_fail(each)]
-        is_last = ends and not rest
-        inner = list(core.blocks_of(one))
-        touched = _touches(one, changes) or (isinstance(one, core.Call) and bool(set(one.changes) & changes))
-        if touched and not is_last:
+
+    def __init__(
+        self,
+        changes: frozenset[str],
+        effects: Effects,
+        functions: Mapping[int, core.Function],
+    ) -> None:
+        self.changes, self.effects, self.functions = changes, effects, functions
+
+    def is_late(self, block: core.Block, *, ends: bool) -> bool:
+        for number, one in enumerate(block):
+            rest = [each for each in block[number + 1 :] if not _cannot_fail(each)]
+            is_last = ends and not rest
+            if self._touched(one) and not (is_last and self._is_whole(one)):
+                return False
+            in_loop = isinstance(one, (core.Loop, core.While))
+            inner = core.blocks_of(one)
+            if any(not self.is_late(each, ends=is_last and not in_loop) for each in inner):
+                return False
+        return True
+
+    def _touched(self, one: core.Core) -> bool:
+        return _touches(one, self.changes, self.effects.changes) or (
+            isinstance(one, core.Call) and bool(set(one.changes) & self.changes)
+        )
+
+    def _is_whole(self, one: core.Core) -> bool:
+        if isinstance(one, core.Pure):
+            return not self.effects.half_done(one.stmt)
+        if any(map(self.effects.changes, core.parts_of(one))):
             return False
-        in_loop = isinstance(one, (core.Loop, core.While))
-        if any(not _is_late(each, changes, ends=is_last and not in_loop) for each in inner):
-            return False
-    return True
+        called = self.functions.get(id(one.helper)) if isinstance(one, core.Call) else None
+        return called is None or called.is_late
 
 
 class Taking:
@@ -132,7 +243,7 @@ class Taking:
                 continue
             made.append(one)
             if found is not None and isinstance(one, core.Call) and not one.changes:
-                if caught and not found.is_late:
+                if caught and not found.is_late and not found.keeps_failure:
                     raise _refused(one, found, "may fail after it was changed, and the error is caught here")
                 made += _taken(one, found, self.fresh, self.made_names)
             self._inner(one, caught=caught)
@@ -170,7 +281,7 @@ class Taking:
     def _check_order(self, block: core.Block) -> None:
         """Raises Refused where calls side by side see what the others change; a warning if they do not."""
         for number, (call, found) in enumerate(self._changing_in(block)):
-            if not _is_blind(found) and not _is_early(found):
+            if not found.is_apart:
                 raise _refused(call, found, "is changed and read by calls that run side by side")
             if number:
                 continue
@@ -314,11 +425,23 @@ def _taken(
             raise _refused(one, found, "is part of something else here, which would have to change too")
         targets.append(given.id if isinstance(given, ast.Name) else "")
     one.changes = tuple(name or held for name in targets)
-    made: core.Block = []
-    for number, name in enumerate([into, *targets]):
-        if name:
-            part = ast.Subscript(ast.Name(held, ast.Load()), ast.Constant(number), ast.Load())
-            stmt = ast.Assign([ast.Name(name, ast.Store())], part)
-            stmt = ast.fix_missing_locations(ast.copy_location(stmt, one.node))
-            made.append(core.Pure(stmt, takes_back=name if number else None))
+    made: core.Block = [
+        core.Pure(_part_of(held, number, name, one.node), takes_back=name)
+        for number, name in enumerate(targets, 1)
+        if name
+    ]
+    if found.keeps_failure:
+        failure = fresh("failure")
+        made.append(core.Pure(_part_of(held, len(targets) + 1, failure, one.node)))
+        is_failed = ast.Compare(ast.Name(failure, ast.Load()), [ast.IsNot()], [ast.Constant(None)])
+        test = ast.fix_missing_locations(ast.copy_location(is_failed, one.node))
+        made.append(core.Choice(test, [core.Fail(None, None, one.node, failure)], [], one.node))
+    if into:
+        made.append(core.Pure(_part_of(held, 0, into, one.node)))
     return made
+
+
+def _part_of(held: str, number: int, name: str, place: ast.AST) -> ast.stmt:
+    part = ast.Subscript(ast.Name(held, ast.Load()), ast.Constant(number), ast.Load())
+    stmt = ast.Assign([ast.Name(name, ast.Store())], part)
+    return ast.fix_missing_locations(ast.copy_location(stmt, place))

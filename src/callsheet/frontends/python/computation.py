@@ -7,18 +7,20 @@ of an object would have to do to a second name of it is kept in one COMPUTE, or 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import NamedTuple, TypeAlias, cast
 
 from callsheet.diagnostics import Span
 from callsheet.frontends.pure_code.expressions import FACTORY
 from callsheet.frontends.python import core
+from callsheet.frontends.python.atomicity import kept_after_failure, may_end_half_done, methods_of
 from callsheet.frontends.python.definitions import has_functions, is_built_in
-from callsheet.frontends.python.error_values import kept_after_failure
 from callsheet.frontends.python.exceptions import DENIED, TOOL_ERROR
 from callsheet.frontends.python.expressions import Lowering, NotSimple, made_span
 from callsheet.frontends.python.kinds import ANY, FLAT, NUMBERS, OPAQUE, Kinds
+from callsheet.frontends.python.products import guarded, is_product
 from callsheet.frontends.python.program import Program
 from callsheet.frontends.python.sharing import Node, Sharing, chain, find, sharing_of
 from callsheet.frontends.python.source import Refused, Text, names_bound, names_read, walk
@@ -89,6 +91,7 @@ class Computation:
         names = bound_names(function.body) | set(function.parameters) | set(function.captured)
         self.names = frozenset(names - set(definitions))
         self.all_definitions = {**program.definitions, **definitions}
+        self.methods = methods_of(self.all_definitions.values())
         extra = {name: self._captured_by(name) for name in definitions}
         self.variables = Variables(function, self.names, extra)
         if self.variables.unset:
@@ -164,30 +167,47 @@ class Computation:
         `needed` are the variables that are needed after them, `before` those that have a value before them,
         `caught` those that handlers need if one of them fails.
         """
+        for one in group:
+            self._guard_product(one)
         first = id(group[0])
         before = self.variables.before.get(first, before or frozenset())
         caught = self.variables.caught.get(first, caught or frozenset()) & self.names
         self._check_sharing(group, before, path)
-        for part, rest in self._parts(group, caught):
+        for part, rest in self._parts(group, caught, before):
             later = self._reads_first([one.stmt for one in rest])
             self._part(part, frozenset(needed) | later | caught, path, out, before, caught)
             before = frozenset(before) | {name for one in part for name in core.bound_by(one)}
 
+    def _guard_product(self, one: core.Pure) -> None:
+        """Let `x *= n` fail for a list that something else may hold, where its kind is not known."""
+        stmt = one.stmt
+        if not isinstance(stmt, ast.AugAssign) or not is_product(stmt):
+            return
+        if self.kinds.of(stmt.target) in {*FLAT, "list", "tuple"} or self.kinds.of(stmt.value) == "float":
+            return
+        node = find(self.sharing.value(stmt.target))
+        others = {
+            name for name in self.names if self.sharing.reaches(name, (node,)) and not self._is_flat(name)
+        }
+        given = set[str]() if self.is_main else {*self.function.parameters, *self.function.captured}
+        is_name = isinstance(stmt.target, ast.Name)
+        if len(others) > 1 or (is_name and others & given):
+            one.stmt = ast.copy_location(ast.If(ast.Constant(True), guarded(stmt), []), stmt)
+
     def _parts(
-        self, group: Sequence[core.Pure], caught: frozenset[str]
+        self, group: Sequence[core.Pure], caught: frozenset[str], before: frozenset[str] | set[str]
     ) -> list[tuple[list[core.Pure], list[core.Pure]]]:
-        """Pure statements in parts, each with its rest: a handler sees what was set before a failure."""
+        """Pure statements in parts, each with its rest: a handler sees what was set before a failure.
+
+        A name and a change that is seen through it stay in one part.
+        """
         if not caught:
             return [(list(group), [])]
-        made: list[list[core.Pure]] = [[]]
-        for one in group:
-            made[-1].append(one)
-            if self._writes(one.stmt) & caught:
-                made.append([])
-        parts = [part for part in made if part]
-        return [
-            (part, [one for each in parts[number + 1 :] for one in each]) for number, part in enumerate(parts)
-        ]
+        ends = {number for number, one in enumerate(group) if self._writes(one.stmt) & caught}
+        for start, last in self._references(group, before):
+            ends -= set(range(start, last))
+        bounds = [0, *(number + 1 for number in sorted(ends)), len(group)]
+        return [(list(group[start:end]), list(group[end:])) for start, end in pairwise(bounds) if start < end]
 
     def _changed(self, stmt: ast.stmt) -> list[Node]:
         """The objects that a statement changes, if another variable may see them."""
@@ -229,16 +249,37 @@ class Computation:
         if first <= last:
             later = self._reads_first([one.stmt for one in group[last + 1 :]])
             body = [one.stmt for one in group[first : last + 1]]
-            is_whole = not isinstance(body[-1], (ast.For, ast.While, ast.If, ast.Try, ast.With, ast.Match))
-            keeps = caught & self._writes(body[-1]) if not is_whole else frozenset[str]()
+            keeps = self._kept(body, caught)
             self._compute(body, needed | later, path, out, before, keeps)
             for number in range(last + 1, len(group)):
                 self._lets(cast("list[_Made]", simple[number]), path, out)
+
+    def _kept(self, body: Sequence[ast.stmt], caught: frozenset[str]) -> frozenset[str]:
+        """What of the variables that handlers need statements may have set or changed when they fail."""
+        *first, last = body
+        written = frozenset[str]().union(*map(self._writes, first)) & caught
+        touched = self._writes(last) & caught
+        if not written and (not touched or not self._may_end_half_done(last)):
+            return frozenset()
+        return written | touched
+
+    def _may_end_half_done(self, stmt: ast.stmt) -> bool:
+        return may_end_half_done(
+            stmt, lambda node: bool(self.sharing.changed(node)), self.kinds.of, self.methods
+        )
 
     def _with_references(
         self, group: Sequence[core.Pure], first: int, last: int, before: frozenset[str] | set[str]
     ) -> tuple[int, int]:
         """What of a group has to be one COMPUTE, since a change in it is seen through a second name of it."""
+        for start, end in self._references(group, before):
+            first, last = min(first, start), max(last, end)
+        return first, last
+
+    def _references(
+        self, group: Sequence[core.Pure], before: frozenset[str] | set[str]
+    ) -> Iterator[tuple[int, int]]:
+        """From where to where a group has a second name of an object and a change that it sees."""
         for number, one in enumerate(group):
             for node in self._changed(one.stmt):
                 bound = {name for each in group[:number] for name in core.bound_by(each)}
@@ -249,9 +290,10 @@ class Computation:
                 ]
                 if len(seen) < 2 and not self.sharing.is_doubled(node):
                     continue
-                start = next((at for at, each in enumerate(group) if core.bound_by(each) & set(seen)), number)
-                first, last = min(first, start), max(last, number)
-        return first, last
+                yield (
+                    next((at for at, each in enumerate(group) if core.bound_by(each) & set(seen)), number),
+                    number,
+                )
 
     def _is_flat(self, name: str) -> bool:
         """Whether a variable has only values that nothing can change."""
@@ -467,6 +509,17 @@ class Computation:
         for one in body:
             if not (isinstance(one, ast.Assign) and names_bound(one) & needed):
                 continue
+            if isinstance(one.value, ast.Call) and (self.program.resolved(one.value.func) or "").startswith(
+                "hashlib."
+            ):
+                raise Refused(
+                    "PYT019",
+                    one.value,
+                    "a hash that is not yet made is kept in a variable, and a plan keeps values alone between"
+                    " its calls",
+                    "collect what goes into it in a list, and make it at once:"
+                    ' hashlib.sha256(b"".join(parts)).hexdigest()',
+                )
             if has_functions(
                 one.value, self._is_pure_function, self.program.resolved, self.all_definitions.get
             ):

@@ -206,6 +206,10 @@ class Function:
     """Those of its parameters and captured variables that it changes; it returns them behind its result."""
     is_late: bool = True
     """Whether nothing that could fail follows a change."""
+    keeps_failure: bool = False
+    """Whether a failure is returned, behind what was changed until then."""
+    is_apart: bool = False
+    """Whether its calls may run one after another instead of side by side: none sees what others change."""
 
 
 def blocks_of(one: Core) -> Iterator[Block]:

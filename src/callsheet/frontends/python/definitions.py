@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Callable, Iterable
-from typing import Final
+import copy
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
 
 from callsheet.frontends.pure_code.expressions import FACTORY
 from callsheet.frontends.python.sharing import MUTATORS
@@ -157,3 +158,59 @@ def _read_now(node: ast.AST) -> set[str]:
     for one in ast.iter_child_nodes(node):
         found |= _read_now(one)
     return found
+
+
+_MOST_DEPTH: Final = 20
+"""How many constants may be made of one another."""
+
+
+def with_constants(node: ast.expr, definitions: Mapping[str, ast.stmt]) -> ast.expr:
+    """An expression with the values of the file's constants in their places, and sums of numbers done.
+
+    >>> known = {one.targets[0].id: one for one in ast.parse("DAY = 24 * 60; N = 2").body}
+    >>> ast.unparse(with_constants(ast.parse("[DAY * N, other]", mode="eval").body, known))
+    '[2880, other]'
+    """
+    return _Constants(definitions).visit(copy.deepcopy(node))
+
+
+class _Constants(ast.NodeTransformer):
+    def __init__(self, definitions: Mapping[str, ast.stmt]) -> None:
+        self.definitions, self.depth = definitions, 0
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        """A name."""
+        match self.definitions.get(node.id):
+            case ast.Assign(targets=[ast.Name()], value=value) | ast.AnnAssign(value=ast.expr() as value) if (
+                self.depth < _MOST_DEPTH
+            ):
+                self.depth += 1
+                made = self.visit(copy.deepcopy(value))
+                self.depth -= 1
+                return made
+            case _:
+                return node
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        """An operation."""
+        left, right = self.visit(node.left), self.visit(node.right)
+        operation = _OPERATIONS.get(type(node.op))
+        if operation is None or not isinstance(left, ast.Constant) or not isinstance(right, ast.Constant):
+            return ast.BinOp(left, node.op, right)
+        values = left.value, right.value
+        is_text = all(isinstance(one, str) for one in values) and isinstance(node.op, ast.Add)
+        if not is_text and not all(isinstance(one, int | float) for one in values):
+            return ast.BinOp(left, node.op, right)
+        try:
+            return ast.copy_location(ast.Constant(operation(*values)), node)
+        except ArithmeticError:
+            return ast.BinOp(left, node.op, right)
+
+
+_OPERATIONS: Final[Mapping[type[ast.operator], Callable[[Any, Any], Any]]] = {
+    ast.Add: lambda left, right: left + right,
+    ast.Sub: lambda left, right: left - right,
+    ast.Mult: lambda left, right: left * right,
+    ast.Div: lambda left, right: left / right,
+    ast.FloorDiv: lambda left, right: left // right,
+}

@@ -6,10 +6,10 @@ An error that is kept in a variable, a list or a tuple is a record of its failur
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, cast
+from collections.abc import Iterable, Iterator
+from typing import Final
 
-from callsheet.frontends.python.exceptions import FAILURE_KINDS, Exceptions, exception_name
+from callsheet.frontends.python.exceptions import Exceptions
 from callsheet.frontends.python.source import children, dotted, walk
 from callsheet.frontends.python.syntax import MARK
 
@@ -119,31 +119,3 @@ def is_marked(value: ast.expr) -> ast.expr:
     """The test whether a value is an error that is kept."""
     is_dict = ast.Call(ast.Name("isinstance", ast.Load()), [value, ast.Name("dict", ast.Load())], [])
     return ast.BoolOp(ast.And(), [is_dict, ast.Compare(ast.Constant(MARK), [ast.In()], [value])])
-
-
-_KEPT = """
-{failed} = None
-try:
-    pass
-except Exception as _error:
-    _name = type(_error).__name__
-    {failed} = {{"kind": {kinds!r}.get(_name, _name), "message": str(_error), "step": ""{fields}}}
-"""
-
-
-def kept_after_failure(body: Sequence[ast.stmt], failed: str, error_fields: Sequence[str]) -> list[ast.stmt]:
-    """Statements whose failure is a value, so that what they have set until then is kept.
-
-    So is what the exception carries beside its words.
-    """
-    kinds = {
-        exception_name(kind): kind for kind in FAILURE_KINDS if kind not in {"SCHEMA", "REQUIRE", "TIMEOUT"}
-    }
-    fields = f', "fields": {fields_of("_error", error_fields)}' if error_fields else ""
-    made = ast.parse(_KEPT.format(failed=failed, kinds=kinds, fields=fields)).body
-    for one in made:
-        for each in walk(one):
-            ast.copy_location(each, body[0])
-    attempt = cast("ast.Try", made[1])
-    attempt.body = list(body)
-    return made

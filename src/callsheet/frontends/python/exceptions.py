@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import builtins
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from callsheet.frontends.python.source import dotted
 from callsheet.ir.tree import Failing
 
 TOOL_ERROR: Final = "ToolError"
@@ -114,3 +116,75 @@ def exception_name(kind: str) -> str:
     ('KeyError', 'RuntimeError')
     """
     return _NAMES.get(kind, _FAILURES.get(kind, kind))
+
+
+def suppress_as_try(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
+    """Write `with suppress(…): body` as `try: body except …: pass`; whether there was any.
+
+    >>> module = ast.parse('''from contextlib import suppress
+    ... with suppress(KeyError, ValueError): x = d[k]''')
+    >>> suppress_as_try(module, list(ast.walk(module)))
+    True
+    >>> print(ast.unparse(module.body[1]))
+    try:
+        x = d[k]
+    except (KeyError, ValueError):
+        pass
+    """
+    names = {
+        f"{each.asname or each.name}.suppress"
+        for one in module.body
+        if isinstance(one, ast.Import)
+        for each in one.names
+        if each.name == "contextlib"
+    } | {
+        each.asname or each.name
+        for one in module.body
+        if isinstance(one, ast.ImportFrom) and one.module == "contextlib"
+        for each in one.names
+        if each.name == "suppress"
+    }
+    found = [
+        one
+        for one in nodes
+        if names and isinstance(one, ast.With) and any(_suppressed(each, names) for each in one.items)
+    ]
+    if found:
+        _Suppressing(names).visit(module)
+    return bool(found)
+
+
+def _suppressed(item: ast.withitem, names: set[str]) -> list[ast.expr] | None:
+    call = item.context_expr
+    if not isinstance(call, ast.Call) or (dotted(call.func) or "") not in names or item.optional_vars:
+        return None
+    return None if call.keywords else call.args
+
+
+class _Suppressing(ast.NodeTransformer):
+    def __init__(self, names: set[str]) -> None:
+        self.names = names
+
+    def visit_With(self, node: ast.With) -> ast.stmt:
+        self.generic_visit(node)
+        for number, item in enumerate(node.items):
+            kinds = _suppressed(item, self.names)
+            if kinds is None:
+                continue
+            rest = node.items[number + 1 :]
+            body: list[ast.stmt] = node.body
+            if rest:
+                body = [ast.copy_location(ast.With(rest, body), node)]
+                body = [self.visit(body[0])]
+            one = kinds[0] if len(kinds) == 1 else ast.Tuple(kinds, ast.Load())
+            handler = ast.ExceptHandler(one, None, [ast.copy_location(ast.Pass(), node)])
+            made: ast.stmt = (
+                ast.Try(body, [handler], [], []) if kinds else ast.If(ast.Constant(True), body, [])
+            )
+            made = ast.copy_location(made, node)
+            if number:
+                made = ast.copy_location(ast.With(node.items[:number], [made]), node)
+            for each in (handler, one, item.context_expr):
+                ast.copy_location(each, item.context_expr)
+            return ast.fix_missing_locations(made)
+        return node

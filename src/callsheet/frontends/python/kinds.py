@@ -355,6 +355,10 @@ class Kinds:
             return left
         if isinstance(node.op, ast.Add) and "str" in (left, right):
             return "str"
+        if isinstance(node.op, ast.Mult) and NUMBERS.intersection((left, right)):
+            repeated = {"str", "list", "tuple"}.intersection((left, right))
+            if repeated:
+                return repeated.pop()
         return DATA if left in _OF_JSON and right in _OF_JSON else ANY
 
     def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.DictComp) -> str:

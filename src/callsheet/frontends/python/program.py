@@ -15,7 +15,7 @@ from typing import Final
 from callsheet.diagnostics import did_you_mean
 from callsheet.frontends.python.definitions import name_factories
 from callsheet.frontends.python.error_values import error_fields, uses_errors
-from callsheet.frontends.python.exceptions import DENIED, TOOL_ERROR, Exceptions
+from callsheet.frontends.python.exceptions import DENIED, TOOL_ERROR, Exceptions, kind_of
 from callsheet.frontends.python.source import Refused, dotted, names_bound, names_read, waits, walk
 
 PURE_MODULES: Final = frozenset(
@@ -35,13 +35,16 @@ PURE_MODULES: Final = frozenset(
             "__future__",
             "time",
             "contextlib",
+            "base64",
+            "hashlib",
+            "random",
+            "unicodedata",
         ),
     }
 )
-"""The modules that a plan may import. Of `time`, `logging` and `contextlib` only parts are understood."""
+"""The modules that a plan may import. Of `time`, `logging`, `random`, `contextlib` a part is understood."""
 
 _WITHOUT: Final[Mapping[str, str]] = {
-    "random": "random numbers would differ when the run is resumed; choose by what the data says",
     "uuid": "random ids would differ when the run is resumed; make the id of the data",
     "secrets": "random values would differ when the run is resumed",
     "requests": "a plan reaches the network by tools only: await fetch_page(url=…)",
@@ -59,13 +62,10 @@ _WITHOUT: Final[Mapping[str, str]] = {
     "urllib": "give the parts of an address to the tool; take one apart with split, partition or re",
     "html": 'write text.replace("&", "&amp;").replace("<", "&lt;")',
     "fractions": "write decimal.Decimal, or whole numbers",
-    "unicodedata": "compare texts by casefold()",
     "difflib": "compare the words: set(a.split()) & set(b.split())",
     "numbers": "write isinstance(x, (int, float))",
     "types": "write a @dataclass, or a dict",
     "pprint": "write json.dumps(value, indent=2)",
-    "hashlib": "a tool has to compute it; to tell records apart, compare them or json.dumps(record)",
-    "base64": "a tool has to encode it",
     "binascii": "a tool has to encode it",
     "zlib": "a tool has to compute it",
 }
@@ -181,6 +181,9 @@ class Program:
     """The statements that are left to the interpreter of pure code."""
     computed_definitions: dict[str, ast.stmt] = field(default_factory=dict[str, ast.stmt])
     """The imports and definitions that these need."""
+
+    named_kinds: tuple[str, ...] = ()
+    """The kinds of failure that `except Exception` does not catch, and that the program names."""
 
     def own_errors(self) -> tuple[str, ...]:
         """The program's own exceptions, if they carry more than their words."""
@@ -463,6 +466,7 @@ class _Reader:
             about,
             keeps_errors=uses_errors(nodes),
             error_fields=error_fields(nodes, exceptions),
+            named_kinds=(kind_of(DENIED),) if any(_names_denial(one) for one in nodes) else (),
         )
 
     def _main(self, tree: ast.Module) -> ast.AsyncFunctionDef:
@@ -506,6 +510,10 @@ def says_look_alone(call: ast.Call) -> bool:
         word.arg in _LOOK_OF_LOGS and isinstance(word.value, (ast.Constant, ast.Attribute))
         for word in call.keywords
     )
+
+
+def _names_denial(node: ast.AST) -> bool:
+    return isinstance(node, ast.Name) and node.id == DENIED
 
 
 def _is_main_guard(one: ast.If) -> bool:

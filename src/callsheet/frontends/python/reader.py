@@ -7,18 +7,29 @@ raise, and none is ever executed.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, cast
 
 from callsheet.diagnostics import Severity, Span
 from callsheet.frontends.pure_code.refusals import judged
 from callsheet.frontends.python import core
 from callsheet.frontends.python.blocks import Blocks
-from callsheet.frontends.python.changes import Taking, changes_of, give_back
+from callsheet.frontends.python.changes import (
+    Taking,
+    changes_of,
+    effects_in,
+    give_back,
+    guarded_names,
+    keep_failure,
+)
 from callsheet.frontends.python.closures import box_nonlocals
 from callsheet.frontends.python.computation import Ids, Result
+from callsheet.frontends.python.definitions import with_constants
+from callsheet.frontends.python.exceptions import suppress_as_try
 from callsheet.frontends.python.module import Within, needed_part
 from callsheet.frontends.python.parameters import settle_parameters
+from callsheet.frontends.python.products import guard_parameters
 from callsheet.frontends.python.program import BINDINGS, Binding, Program, Signature, read_program
 from callsheet.frontends.python.recursion import Copies
 from callsheet.frontends.python.scope import Names, Scope
@@ -78,12 +89,16 @@ def _compiled(
 ) -> tuple[Plan, list[Refused]]:
     nodes = list(walk(module))
     _check_names(nodes)
+    if suppress_as_try(module, nodes):
+        nodes = list(walk(module))
     if box_nonlocals(nodes):
+        nodes = list(walk(module))
+    if guard_parameters(nodes):
         nodes = list(walk(module))
     if settle_parameters(module, nodes):
         nodes = list(walk(module))
     program = read_program(module, tools, bindings, nodes)
-    compiler = _Compiler(program, source, Names(nodes))
+    compiler = _Compiler(program, source, Names(nodes), nodes)
     return compiler.plan(), program.warnings
 
 
@@ -108,14 +123,20 @@ def _check_names(nodes: Iterable[ast.AST]) -> None:
 class _Compiler:
     """Compiles the functions of one program."""
 
-    def __init__(self, program: Program, source: Text, names: Names) -> None:
-        self.program, self.source, self.names = program, source, names
+    def __init__(self, program: Program, source: Text, names: Names, nodes: Sequence[ast.AST]) -> None:
+        self.program, self.source, self.names, self.nodes = program, source, names, nodes
         self.ids = Ids()
         self.plan_names: dict[int, str] = {}
         self.done: dict[int, tuple[core.Function, Translator]] = {}
         self.order: list[ast.AsyncFunctionDef] = []
         self.copies = Copies()
         self.results: dict[int, Result] = {}
+
+    @cached_property
+    def guarded(self) -> frozenset[str]:
+        """The async functions whose failure the program may go on after."""
+        helpers = {one.name: one for one in self.nodes if isinstance(one, ast.AsyncFunctionDef)}
+        return guarded_names(self.nodes, helpers)
 
     def plan(self) -> Plan:
         """The plan of the main function."""
@@ -199,7 +220,11 @@ class _Compiler:
             definitions = {**self.program.definitions, **translator.definitions()}
             changes = changes_of(made, definitions, self.program.resolved)
             if changes:
-                give_back(made, changes)
+                effects = effects_in(made, definitions, self.program.resolved)
+                give_back(made, changes, effects, functions)
+                if not made.is_late and node.name in self.guarded:
+                    own = self.program.own_errors()
+                    keep_failure(made, self.names.fresh, own, self.program.named_kinds)
         self.done[id(node)] = made, translator
         if node is not self.program.main:
             self._name(node)
@@ -266,15 +291,17 @@ class _Compiler:
             return tree.Input(name, kind, span=span)
         default = main.defaults[name]
         try:
-            value: Any = ast.literal_eval(default)
+            value: Any = ast.literal_eval(with_constants(default, self.program.definitions))
         except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
             value = ...
         if not _is_json(value):
             raise Refused(
                 "PYT019",
                 default,
-                f"the default of {name} is no constant of JSON",
-                "write None, and compute the value in the function if it is None",
+                f"the default of {name} is no plain value: a number, text, list or dict of JSON",
+                "write a list: a plan is given JSON, which has no tuples"
+                if isinstance(value, tuple)
+                else f"write {name}=None, and compute the value in the function if it is None",
             )
         if value is None and not isinstance(kind, types.Maybe) and kind is not types.Basic.JSON:
             kind = types.Maybe(kind)

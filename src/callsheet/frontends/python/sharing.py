@@ -15,8 +15,17 @@ from callsheet.frontends.python.kinds import FLAT, Kinds
 from callsheet.frontends.python.objects import Node, chain, find, holds, inside, merge, named_part, put
 from callsheet.frontends.python.source import Refused, dotted, names_bound, own_nodes, parameters_of, walk
 
+_NUMBER_DRAWS: Final = frozenset(
+    {
+        *("random", "randint", "randrange", "uniform", "gauss", "normalvariate", "expovariate"),
+        *("triangular", "betavariate", "getrandbits"),
+    }
+)
+_ITEM_DRAWS: Final = frozenset({"choice", "choices", "sample", "shuffle"})
 MUTATORS: Final = frozenset(
     {
+        *_NUMBER_DRAWS,
+        *_ITEM_DRAWS,
         *("append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse", "update", "setdefault"),
         *("popitem", "add", "discard", "difference_update", "intersection_update", "appendleft", "popleft"),
         *("symmetric_difference_update", "extendleft", "rotate", "subtract", "move_to_end", "writerow"),
@@ -98,6 +107,7 @@ _FRESH_METHODS: Final = frozenset(
         ),
         *("capitalize", "removeprefix", "removesuffix", "partition", "rpartition", "zfill", "ljust", "rjust"),
         *("center", "isalpha", "weekday", "timestamp", "sub", "findall", "isupper", "islower", "swapcase"),
+        *("hexdigest", "digest"),
     }
 )
 _SHALLOW: Final = frozenset(
@@ -281,14 +291,19 @@ class Sharing:
             return Node()
         return inside(held)
 
-    def _call(self, node: ast.Call) -> Node:  # noqa: PLR0911, PLR0912 - a case for each function
+    def _call(self, node: ast.Call) -> Node:  # noqa: PLR0911, PLR0912, PLR0915 - a case for each function
         given = [*node.args, *(word.value for word in node.keywords)]
         if isinstance(node.func, ast.Attribute):
             method = node.func.attr
             holder = self.value(node.func.value)
             if self.resolved(node.func) is None:
-                if method in _FRESH_METHODS:
+                if method in _FRESH_METHODS or method in _NUMBER_DRAWS:
                     return Node()
+                if method in _ITEM_DRAWS and given:
+                    items = inside(self.value(given[0]))
+                    made = Node()
+                    put(made, items)
+                    return items if method == "choice" else made
                 if method in {"get", "pop", "setdefault", "popleft", "popitem"}:
                     key = getattr(given[0], "value", None) if given else None
                     made = (
@@ -313,7 +328,7 @@ class Sharing:
             merge(inside(made), inside(inside(self.value(given[0]))))
             return find(made)
         if last in _FRESH_TEXTS or name.startswith(
-            ("re.", "math.", "json.", "datetime.", "statistics.", "hashlib.")
+            ("re.", "math.", "json.", "datetime.", "statistics.", "hashlib.", "base64.", "random.")
         ):
             return Node()
         if last == "deepcopy":
@@ -531,6 +546,8 @@ class Sharing:
                     if self.resolved(node.func) is None and self._changes_holder(method):
                         is_flat = method in MUTATORS or self._changes_itself(method)
                         found += [find(self.value(holder))] if is_flat else chain(self.value(holder))
+                        if method == "shuffle" and node.args:
+                            found.append(find(self.value(node.args[0])))
                     elif self.resolved(node.func) in _FUNCTION_MUTATORS and node.args:
                         found.append(find(self.value(node.args[0])))
                 case ast.Call(func=ast.Name(id=name)):
@@ -548,6 +565,8 @@ class Sharing:
     def _changes_in_place(self, target: ast.expr, op: ast.operator, value: ast.expr) -> bool:
         """Whether `target op= value` may change the container itself."""
         kinds = self.kinds
+        if isinstance(op, ast.Mult):
+            return kinds is not None and kinds.of(target) == "list"
         is_flat = kinds is not None and FLAT.intersection((kinds.of(value), kinds.of(target)))
         in_place = isinstance(op, ast.Add | ast.BitOr | ast.Sub | ast.BitAnd | ast.BitXor)
         return in_place and not is_flat and _may_be_container(value)
@@ -717,7 +736,7 @@ def _take(one: core.Core, made: Sharing, is_fresh: Callable[[core.Call], bool]) 
         made.take(part)
     match one:
         case core.Call(into=str() as into, changes=[_, *_] as names):
-            merge(made.node(into), Node([Node(), *(made.node(name) for name in names)]))
+            merge(made.node(into), Node([Node(), *(made.node(name) for name in names), Node()]))
         case core.Call(into=str() as into, helper=ast.AsyncFunctionDef(), arguments=arguments):
             if not is_fresh(one):
                 for each in arguments:

@@ -36,6 +36,7 @@ from callsheet.frontends.python.syntax import (
     is_value,
     name_of,
     only_raises,
+    sets_plainly,
     statement_of,
     value_test,
 )
@@ -441,7 +442,9 @@ class Translator(Loops):
                     "return, break or continue in finally would hide an error",
                     "set a variable in finally, and return after it",
                 )
-        body = self.block(node.body)
+        first = next((at for at, one in enumerate(node.body) if not sets_plainly(one)), len(node.body) - 1)
+        out += self.block(node.body[:first])
+        body = self.block(node.body[first:])
         final = self.block(node.finalbody) if node.finalbody else None
         if not node.orelse:
             handlers = [self._handler(one) for one in node.handlers]
@@ -567,12 +570,6 @@ class Translator(Loops):
                 else:
                     block = self.block(node.body)
                 out += limited(block, seconds, self.new_name, held)
-                return
-            if isinstance(held, ast.Call) and resolved == "contextlib.suppress" and len(node.items) == 1:
-                kinds = ast.copy_location(ast.Tuple(held.args, ast.Load()), held)
-                nothing = ast.copy_location(ast.Pass(), node)
-                handler = ast.copy_location(ast.ExceptHandler(kinds, None, [nothing]), node)
-                self._try(ast.copy_location(ast.Try(node.body, [handler], [], []), node), out)
                 return
             raise Refused(
                 "PYT019",

@@ -76,6 +76,37 @@ def only_raises(node: ast.stmt) -> bool:
     return isinstance(node, ast.If) and not node.orelse and isinstance(node.body[-1], ast.Raise)
 
 
+def sets_plainly(node: ast.stmt) -> bool:
+    """Whether a statement gives variables plain new values, which cannot fail.
+
+    >>> [sets_plainly(one) for one in ast.parse("total, rows = 0, []; n = int(x)").body]
+    [True, False]
+    """
+    match node:
+        case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=values)):
+            if len(names) != len(values):
+                return False
+        case ast.Assign(targets=names, value=value):
+            values = [value]
+        case ast.AnnAssign(target=target, value=ast.expr() as value):
+            names, values = [target], [value]
+        case _:
+            return False
+    return all(isinstance(one, ast.Name) for one in names) and all(map(_is_plain, values))
+
+
+def _is_plain(value: ast.expr) -> bool:
+    match value:
+        case ast.Constant() | ast.Dict(keys=[]):
+            return True
+        case ast.List(elts=parts) | ast.Tuple(elts=parts):
+            return all(map(_is_plain, parts))
+        case ast.Call(func=ast.Name(id="set" | "dict" | "list"), args=[], keywords=[]):
+            return True
+        case _:
+            return False
+
+
 def is_value(pattern: ast.pattern) -> bool:
     """Whether a pattern is one of plain values."""
     match pattern:
