@@ -338,7 +338,9 @@ def _end_of_run(one: Statement, word: str, place: _Place, report: Report) -> Non
 
 def _beside(one: Statement, word: str, kind: str, report: Report) -> None:
     message = f"{word} ends something early, but {kind}"
-    help_ = "decide after the loop or group, by what it gave; or use IN ORDER in place of TOGETHER"
+    help_ = "decide after the loop or group, by what it gave"
+    if "TOGETHER" in kind:
+        help_ += "; or use IN ORDER in place of TOGETHER"
     report.add("CHK111", message, one, help=help_)
 
 
