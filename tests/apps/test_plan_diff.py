@@ -121,3 +121,20 @@ def test_git_diff_shows_plans_by_step(two):
     assert "/dev/null → b.ltp" in shown
     assert '+ S1: @FETCH_PAGE (url="https://b") > $page' in shown
     assert '"https://b"' in git("difftool", "-y", "-x", command, "--", "a.ltp")
+
+
+def test_plans_with_blocks_are_compared_in_every_form(machine):
+    machine.write("a.ltp", '# ltp: 2\n?IF (True) {\n  S1: @SEND (to="a")\n}\n')
+    machine.write("b.ltp", '# ltp: 2\n?IF (True) {\n  S1: @SEND (to="b")\n}\n')
+    shown = machine("plan", "diff", "a.ltp", "b.ltp", "--exit-code")
+    assert shown.exit_code == 1
+    assert shown.stdout.splitlines()[1:] == [
+        "~ S1  @SEND  [in ?IF]",
+        '    to: "a" → "b"',
+        "1 changed, 1 unchanged",
+    ]
+    (step,) = machine.json("plan", "diff", "a.ltp", "b.ltp")["steps"]
+    assert step["new"] == {"id": "S1", "number": 2, "kind": "@SEND", "within": "?IF"}
+    assert step["changes"] == [{"part": "argument", "name": "to", "old": '"a"', "new": '"b"'}]
+    markdown = machine("plan", "diff", "a.ltp", "b.ltp", "--markdown").stdout
+    assert markdown.startswith("**`a.ltp` → `b.ltp`**: 1 changed, 1 unchanged\n\n```diff\n~ S1  @SEND")

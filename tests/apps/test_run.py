@@ -440,7 +440,7 @@ FAILURES = (
     'S4: @FAIL (text="no") ON_FAIL @RETRY(1, delay=0)',
     'S5: @RESPOND ("done")',
 )
-FAILED = "done with failures: S1, S3, S4 failed and the plan went on (ON_FAIL TERMINATE would end it)"
+FAILED = "done with failures: S1, S3, S4 failed and the plan went on (ON_FAIL decides whether it does)"
 
 
 def test_run_with_failures_is_told_apart_everywhere(machine):

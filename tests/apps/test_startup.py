@@ -71,7 +71,7 @@ def counts(report):
         (("check", "p.ltp", "--tools", "tools.py"), 156, 22),
         (("runs",), 115, 6),
         (("show", "last"), 190, 8),
-        (("run", "p.ltp", "--tools", "tools.py", "--progress", "none"), 250, 32),
+        (("run", "p.ltp", "--tools", "tools.py", "--progress", "none"), 251, 32),
     ],
     ids=["fmt", "graph", "check", "runs", "show", "run"],
 )

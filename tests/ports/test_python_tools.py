@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections import namedtuple
+from collections.abc import Mapping
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
@@ -19,13 +20,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import ValidationError, validate
-from pydantic import BaseModel, TypeAdapter
+from mcp_types import CallToolResult
+from pydantic import BaseModel, ConfigDict, Field, RootModel, TypeAdapter, computed_field, field_serializer
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import Effect
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.python_tools import to_json, tool, tool_of
 from callsheet.ports.python_tools.annotations import MISS, simple
+from callsheet.ports.tools import Tool
 
 CONTEXT = CallContext("run-1", "S1.0.1", "key-1")
 
@@ -574,3 +577,102 @@ def test_json_result_is_copied_unchanged(value):
     out = to_json(value)
     assert out == value
     assert not isinstance(value, list | dict) or out is not value
+
+
+# ---------------------------------------------------------------- results
+
+
+class Label(TypedDict):
+    name: str
+    color: NotRequired[Literal["red", "blue"]]
+
+
+@dataclasses.dataclass
+class Task:
+    id: int
+    labels: list[Label]
+    due: date | None = None
+
+
+def returning(annotation, value):
+    def look():
+        return value
+
+    look.__annotations__["return"] = annotation
+    return look
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "message"),
+    [
+        (int, "3", "the result of @LOOK should be integer: its return annotation says so"),
+        (str, None, "the result of @LOOK should be string"),
+        (list[int], [1, "2"], "the result[1] of @LOOK should be integer"),
+        (dict[str, int], {"a": 1, "b": "2"}, "the result.b of @LOOK should be integer"),
+        (Label, {"color": "red"}, "the result.name of @LOOK is missing"),
+        (
+            Label,
+            {"name": "a", "color": "green"},
+            "the result.color of @LOOK should be one of 'red', 'blue'",
+        ),
+        (Task, Task(1, [{"name": 3}]), "the result.labels[0].name of @LOOK should be string"),
+        (Literal["a", 1, None], "b", "the result of @LOOK should be one of"),
+        (tuple[date, ...], 3, "the result of @LOOK should be array"),
+    ],
+)
+def test_a_result_that_does_not_fit_its_annotation_is_a_failure_with_its_place(annotation, value, message):
+    with pytest.raises(ToolFailed) as caught:
+        call(tool(effect="read")(returning(annotation, value)))
+    assert str(caught.value).startswith(message)
+    assert (caught.value.kind, caught.value.final, caught.value.in_doubt) == ("SCHEMA", False, False)
+    with pytest.raises(ToolFailed) as caught:
+        call(tool(returning(annotation, value)))
+    assert caught.value.final  # it took place, and is not repeated
+
+
+class Amount(BaseModel):
+    model_config = ConfigDict(populate_by_name=True)
+    value: int = Field(alias="Value")
+    unit: str = Field(exclude=True, default="EUR")
+    when: datetime = datetime(2026, 1, 1)
+
+    @field_serializer("when")
+    def _when(self, value):
+        return value.year
+
+    @computed_field
+    def double(self) -> int:
+        return 2 * self.value
+
+
+class Numbers(RootModel[list[int]]):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value"),
+    [
+        (float, 3),
+        (int, True),
+        (Task | None, None),
+        (list[Task], (Task(1, [{"name": "a"}], date(2026, 1, 1)),)),
+        (Label, {"name": "a", "more": 1}),
+        (set[str], {"a"}),
+        (Literal["a", 1], 1),
+        (Color, Color.RED),
+        (Amount, Amount(value=1)),
+        (Numbers, Numbers([1])),
+        (Mapping[str, Any], {"a": "b"}),
+        (str, CallToolResult(content=[{"type": "text", "text": "a"}])),
+    ],
+)
+def test_a_result_that_fits_its_annotation_is_kept(annotation, value):
+    call(returning(annotation, value))
+
+
+def test_a_tool_with_a_schema_gives_what_it_says():
+    schema = {"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}}}
+    made = Tool.of("count", lambda n: {"n": n}, {"type": "object"}, effect="read", result=schema)
+    assert asyncio.run(made.handler({"n": 1}, CONTEXT)) == {"n": 1}
+    with pytest.raises(ToolFailed, match=r"the result\.n of @COUNT should be .*: its schema says so"):
+        asyncio.run(made.handler({"n": 0}, CONTEXT))

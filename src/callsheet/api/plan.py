@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from callsheet.api.functions import PlanFunction
     from callsheet.api.runtime import Runtime
     from callsheet.frontends.values import ParseResult
-    from callsheet.ir.diff import PlanDiff
+    from callsheet.ir.diff import PlanDiff, TreeDiff
 
 Syntax: TypeAlias = Literal["auto", "ltp", "micro", "dag", "python"]
 """A syntax of plans; `auto` detects Micro-CLI, JSON plans and Python, and reads all else as LTP text.
@@ -206,7 +206,7 @@ class Plan:
         diagnostics = check_plan(self.ir, registry, inputs, providers=ALL_PROVIDERS)
         return Findings(advised(self.ir, diagnostics), self.source)
 
-    def diff(self, new: Plan) -> PlanDiff:
+    def diff(self, new: Plan) -> PlanDiff | TreeDiff:
         """The differences from this plan to `new`: steps added, removed, changed, moved, renamed.
 
         >>> old = Plan.parse('search "tea" > hits')
@@ -340,7 +340,7 @@ def as_plan(given: PlanLike, inputs: Collection[str] = ()) -> Plan:
     raise wrong("plan", given, "a Plan, a function with @plan, its text or its path")
 
 
-def diff_plans(old: PlanLike, new: PlanLike) -> PlanDiff:
+def diff_plans(old: PlanLike, new: PlanLike) -> PlanDiff | TreeDiff:
     """The differences from one plan to another, each a Plan, its text or its path; the same as `Plan.diff`.
 
     >>> diff_plans('search "tea" > hits', 'search "green tea" > hits').is_same

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 from callsheet.api.plan import Plan
 from callsheet.api.texts import read_text, text_hash
 from callsheet.diagnostics import CallsheetError
-from callsheet.ir import JSON, Order
+from callsheet.ir import JSON, Order, Step
 from callsheet.ir import Plan as Steps
-from callsheet.ir.diff import Part, PlanDiff, StepDiff, diff_plans
+from callsheet.ir.diff import Part, Piece, PieceDiff, PlanDiff, StepDiff, TreeDiff, diff_plans
 from callsheet.store import Journal, JournalError
 from callsheet.store.library import PlanLibrary, StoredPlan, library_at
 from callsheet.store.writer import RunStatus
@@ -146,7 +146,7 @@ def check_same(plan_id: str, original: Steps, stored: Steps | None) -> None:
         )
 
 
-def _differences(diff: PlanDiff, *, details: bool = False) -> Iterator[str]:
+def _differences(diff: PlanDiff | TreeDiff, *, details: bool = False) -> Iterator[str]:
     """The differences that change what is executed; `details` says which parts of the steps differ."""
     for change in diff.head:
         if change.part in _OF_THE_HEAD:
@@ -155,12 +155,20 @@ def _differences(diff: PlanDiff, *, details: bool = False) -> Iterator[str]:
         yield _of_step(step, details=details)
 
 
-def _of_step(step: StepDiff, *, details: bool) -> str:
+def _of_step(step: StepDiff | PieceDiff, *, details: bool) -> str:
     if step.new is None:
-        return f"step {step.old.id} is gone" if step.old is not None else ""
+        return f"{_name(step.old)} is gone" if step.old is not None else ""
     if step.old is None:
-        return f"step {step.new.id} is new"
+        return f"{_name(step.new)} is new"
     parts = [str(c.part) if c.name is None else f"{c.part} {c.name}" for c in step.changes if details]
     if step.moved and details:
         parts.append("its place")
-    return f"step {step.new.id} ({', '.join(parts[:_MOST_SHOWN])})" if parts else f"step {step.new.id}"
+    name = _name(step.new)
+    return f"{name} ({', '.join(parts[:_MOST_SHOWN])})" if parts else name
+
+
+def _name(step: Step | Piece) -> str:
+    """A step by its id; a statement or declaration without one by its word."""
+    if isinstance(step, Piece) and not step.id:
+        return f"a {step.kind}"
+    return step.id if isinstance(step, Piece) and not step.is_statement else f"step {step.id}"

@@ -292,6 +292,23 @@ def duration_of(text: str) -> timedelta:
     return -made if found["sign"] == "-" else made
 
 
+def duration_text(value: timedelta) -> str:
+    """A duration as the language writes it; `duration_of` reads it back.
+
+    >>> duration_text(timedelta(days=2)), duration_text(timedelta(minutes=-90))
+    ('2d', '-1h30m')
+    """
+    sign, rest = ("-", -value) if value < timedelta() else ("", value)
+    minutes, seconds = divmod(rest.seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    fraction = f"{rest.microseconds / 1_000_000:.6f}"[1:].rstrip("0").rstrip(".")
+    amounts = ((rest.days, "d"), (hours, "h"), (minutes, "m"))
+    parts = [f"{amount}{unit}" for amount, unit in amounts if amount]
+    if seconds or fraction or not parts:
+        parts.append(f"{seconds}{fraction}s")
+    return sign + "".join(parts)
+
+
 # ------------------------------------------------------------------ the inputs of a plan
 
 

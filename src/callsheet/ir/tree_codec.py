@@ -31,6 +31,11 @@ def tree_from_json(data: object) -> Tree:
     return cast("Tree", _decode(data, Tree))
 
 
+def node_to_json(node: object) -> Json:
+    """A statement, an expression, a type or another part of a tree as JSON data, without places."""
+    return _encode(node)
+
+
 def _encode(value: Any) -> Json:
     if isinstance(value, StrEnum):
         return value.value

@@ -138,19 +138,21 @@ class Tool:
             is_declared=declared is not Effect.UNSAFE,
             result=dict(result or {}),
         )
-        return cls(spec, function if takes_context else _by_name(function))
+        return cls(spec, function if takes_context else _by_name(function, spec))
 
 
-def _by_name(function: Callable[..., Any]) -> Handler:
-    """The handler of a function that takes arguments by their names."""
+def _by_name(function: Callable[..., Any], spec: ToolSpec) -> Handler:
+    """The handler of a function that takes arguments by their names; its result is that of the schema."""
 
     async def call(args: dict[str, Any], context: CallContext) -> JSON:
         from callsheet.ports.python_tools.declare import value_returned  # noqa: PLC0415 - brings asyncio
+        from callsheet.ports.python_tools.results import described_result  # noqa: PLC0415 - as above
         from callsheet.ports.python_tools.threads import Threaded  # noqa: PLC0415 - as above
 
+        returned = described_result(spec.name, spec.result, has_effect=not spec.effect.only_reads)
         if inspect.iscoroutinefunction(function):
-            return value_returned(await function(**args))
-        return await Threaded(lambda bound: value_returned(function(**bound)))(args, context)
+            return value_returned(await function(**args), returned)
+        return await Threaded(lambda bound: value_returned(function(**bound), returned))(args, context)
 
     return call
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from difflib import SequenceMatcher
 from typing import Any
 
+from callsheet import lazy
 from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.ltp import format_step
 from callsheet.frontends.values import format_condition, format_value
@@ -39,7 +40,7 @@ from callsheet.ir import (
     plan_hash,
     word_of,
 )
-from callsheet.ir.diff import Change, Node, Part, PlanDiff, StepDiff
+from callsheet.ir.diff import Change, Node, Part, PieceDiff, PlanDiff, StepDiff, TreeDiff
 from callsheet.ir.diff.matching import renamings_of
 from callsheet.views.columns import CUT, cut, escaped, width
 from callsheet.views.describe import (
@@ -260,12 +261,13 @@ def shortened(line: str) -> str:
 
 
 _COLOURS = {"+": "32", "-": "31", "~": "33", ">": "36", "=": "36", " ": "2"}
+_TICKS = lazy.pattern(r"`+")
 _LEAST = 30
 _MOST_ID = 40
 
 
 def plan_diff_text(
-    diff: PlanDiff, old_name: str, new_name: str, *, ansi: bool = False, columns: int = 100
+    diff: PlanDiff | TreeDiff, old_name: str, new_name: str, *, ansi: bool = False, columns: int = 100
 ) -> str:
     """Returns the difference as text; values are cut to about `columns` columns, `ansi` adds colours.
 
@@ -283,18 +285,23 @@ def plan_diff_text(
     names = f"{escaped(old_name)} → {escaped(new_name)}"
     if diff.is_same:
         return f"{names}\nsame plan, {_steps(len(diff.new.steps))}"
-    page = _Page(diff, ansi, max(columns, _LEAST))
+    if isinstance(diff, TreeDiff):
+        from callsheet.views.tree_diff import TreePage  # noqa: PLC0415 - for plans with blocks
+
+        page: TreePage | _StepsPage = TreePage(diff, ansi, columns)
+    else:
+        page = _StepsPage(diff, ansi, columns)
     return "\n".join([names, *page.lines(), summary_line(diff)])
 
 
-def summary_line(diff: PlanDiff) -> str:
+def summary_line(diff: PlanDiff | TreeDiff) -> str:
     """Returns the number of steps by kind of difference: `1 added, 2 changed, 14 unchanged`."""
     counts = summary_of(diff)
     parts = [f"{count} {word}" for word, count in counts.items() if count]
     return ", ".join(parts) or "the steps are the same"
 
 
-def summary_of(diff: PlanDiff) -> dict[str, int]:
+def summary_of(diff: PlanDiff | TreeDiff) -> dict[str, int]:
     """Returns the number of steps by kind of difference; a step may count in several kinds."""
     steps = diff.steps
     return {
@@ -311,13 +318,47 @@ def _steps(count: int) -> str:
     return f"{count} step{'s' if count != 1 else ''}"
 
 
-class _Page:
-    """Renders one difference as lines."""
+class Page:
+    """Renders changed parts as lines: `ansi` adds colours, long values are cut to `columns`."""
+
+    def __init__(self, ansi: bool, columns: int) -> None:
+        self._ansi = ansi
+        self._columns = max(columns, _LEAST)
+
+    def changed(self, label: str, old: Sequence[str], new: Sequence[str], indent: str) -> Iterator[str]:
+        """Yields the lines for a part, of which each side is given as lines; none if it is absent there."""
+        if len(old) <= 1 and len(new) <= 1:
+            yield from self._short(label, old, new, indent)
+            return
+        yield f"{indent}{label}:"
+        for sign, line in line_changes(old, new):
+            yield self.coloured(sign, f"{indent}  {sign} {line}")
+
+    def _short(self, label: str, old: Sequence[str], new: Sequence[str], indent: str) -> Iterator[str]:
+        if not old or not new:
+            sign, text = ("+", new[0]) if new else ("-", old[0])
+            yield self.coloured(sign, f"{indent}{sign} {label}: {shortened(text)}")
+            return
+        was, now = focused(old[0], new[0])
+        one = f"{indent}{label}: {was} → {now}"
+        if width(one) <= self._columns:
+            yield f"{indent}{label}: {self.coloured('-', was)} → {self.coloured('+', now)}"
+            return
+        yield f"{indent}{label}:"
+        yield self.coloured("-", f"{indent}  - {was}")
+        yield self.coloured("+", f"{indent}  + {now}")
+
+    def coloured(self, sign: str, text: str) -> str:
+        """Returns a line in the colour of its sign."""
+        return f"\x1b[{_COLOURS[sign]}m{text}\x1b[0m" if self._ansi else text
+
+
+class _StepsPage(Page):
+    """Renders the difference of two plans of version 1 as lines."""
 
     def __init__(self, diff: PlanDiff, ansi: bool, columns: int) -> None:
+        super().__init__(ansi, columns)
         self._diff = diff
-        self._ansi = ansi
-        self._columns = columns
 
     def lines(self) -> Iterator[str]:
         for change in self._diff.head:
@@ -340,10 +381,10 @@ class _Page:
             first, last = pairs[run[0]], pairs[run[-1]]
             was, now = _id(first.old), _id(first.new)
             if len(run) == 1:
-                yield self._coloured("=", f"= {was} renamed to {now}")
+                yield self.coloured("=", f"= {was} renamed to {now}")
             else:
                 spans = f"{was}–{_id(last.old)} renamed to {now}–{_id(last.new)}"
-                yield self._coloured("=", f"= {spans}")
+                yield self.coloured("=", f"= {spans}")
 
     def _step(self, step: StepDiff) -> Iterator[str]:
         if step.old is None and step.new is not None:
@@ -357,15 +398,15 @@ class _Page:
             text = f"{sign} {_id(step.new)}  {escaped(head)}"
             if step.moved:
                 text += f"  moved: {self._place(step)}"
-            yield self._coloured(sign, text)
+            yield self.coloured(sign, text)
             for change in step.changes:
                 yield from self._change(change, indent="    ")
 
     def _whole_step(self, sign: str, step: Step) -> Iterator[str]:
         first, *more = spelled_step(step)
         beside = "  [in @PARALLEL]" if step.group is not None else ""
-        yield self._coloured(sign, f"{sign} {shortened(first)}{beside}")
-        yield from (self._coloured(sign, f"{sign} {shortened(line)}") for line in more)
+        yield self.coloured(sign, f"{sign} {shortened(first)}{beside}")
+        yield from (self.coloured(sign, f"{sign} {shortened(line)}") for line in more)
 
     def _place(self, step: StepDiff) -> str:
         def behind(plan: Plan, index: int | None) -> str:
@@ -382,44 +423,58 @@ class _Page:
         new = spelled_side(change, change.new, self._diff.new)
         if old == new:
             new = (f"{new[0]}, another step with that id",)
-        if len(old) <= 1 and len(new) <= 1:
-            yield from self._short(label, old, new, indent)
-            return
-        yield f"{indent}{label}:"
-        for sign, line in line_changes(old, new):
-            yield self._coloured(sign, f"{indent}  {sign} {line}")
-
-    def _short(self, label: str, old: Sequence[str], new: Sequence[str], indent: str) -> Iterator[str]:
-        if not old or not new:
-            sign, text = ("+", new[0]) if new else ("-", old[0])
-            yield self._coloured(sign, f"{indent}{sign} {label}: {shortened(text)}")
-            return
-        was, now = focused(old[0], new[0])
-        one = f"{indent}{label}: {was} → {now}"
-        if width(one) <= self._columns:
-            yield f"{indent}{label}: {self._coloured('-', was)} → {self._coloured('+', now)}"
-            return
-        yield f"{indent}{label}:"
-        yield self._coloured("-", f"{indent}  - {was}")
-        yield self._coloured("+", f"{indent}  + {now}")
-
-    def _coloured(self, sign: str, text: str) -> str:
-        return f"\x1b[{_COLOURS[sign]}m{text}\x1b[0m" if self._ansi else text
+        yield from self.changed(label, old, new, indent)
 
 
 def _id(step: Step | None) -> str:
     return cut(" ".join(lines_of(step.id)), _MOST_ID) if step is not None else ""
 
 
-def plan_diff_json(diff: PlanDiff, old_name: str, new_name: str) -> dict[str, Any]:
+def plan_diff_markdown(diff: PlanDiff | TreeDiff, old_name: str, new_name: str) -> str:
+    """Returns the difference as Markdown, for a comment in a review: a summary and the lines as a diff.
+
+    >>> from callsheet.ir import Literal, Respond
+    >>> from callsheet.ir.diff import diff_plans
+    >>> old, new = (Plan((Step("S1", Respond((Literal(text),))),)) for text in "ab")
+    >>> print(plan_diff_markdown(diff_plans(old, new), "old", "new"))
+    **`old` → `new`**: 1 changed
+    <BLANKLINE>
+    ```diff
+    ~ S1  @RESPOND
+        argument 1: "a" → "b"
+    ```
+    """
+    text = plan_diff_text(diff, old_name, new_name)
+    _, *lines = text.split("\n")
+    summary = lines.pop()
+    names = f"**{_code(escaped(old_name))} → {_code(escaped(new_name))}**: {summary}"
+    if not lines:
+        return names
+    fence = "`" * max(3, 1 + max((len(run) for run in _TICKS.findall(text)), default=0))
+    return "\n".join([names, "", f"{fence}diff", *lines, fence])
+
+
+def _code(text: str) -> str:
+    ticks = "`" * (1 + max((len(run) for run in _TICKS.findall(text)), default=0))
+    blank = " " if "`" in text else ""
+    return f"{ticks}{blank}{text}{blank}{ticks}"
+
+
+def plan_diff_json(diff: PlanDiff | TreeDiff, old_name: str, new_name: str) -> dict[str, Any]:
     """Returns the difference as data: whether the plans are the same, counts, changes of the head, steps."""
+    if isinstance(diff, TreeDiff):
+        from callsheet.views.tree_diff import piece_diff_json  # noqa: PLC0415 - for plans with blocks
+
+        steps = [piece_diff_json(step, diff) for step in diff.different()]
+    else:
+        steps = [_step(step, diff) for step in diff.different()]
     return {
         "same": diff.is_same,
         "old": _plan(diff.old, old_name),
         "new": _plan(diff.new, new_name),
         "summary": summary_of(diff),
         "head": [_change(change, diff) for change in diff.head],
-        "steps": [_step(step, diff) for step in diff.different()],
+        "steps": steps,
     }
 
 
@@ -428,7 +483,7 @@ def _plan(plan: Plan, name: str) -> dict[str, Any]:
 
 
 def _step(step: StepDiff, diff: PlanDiff) -> dict[str, Any]:
-    out: dict[str, Any] = {"kinds": _kinds(step)}
+    out: dict[str, Any] = {"kinds": kinds_of(step)}
     if step.old is not None and step.old_index is not None:
         out["old"] = {"id": step.old.id, "number": step.old_index + 1}
         if step.is_removed:
@@ -442,7 +497,8 @@ def _step(step: StepDiff, diff: PlanDiff) -> dict[str, Any]:
     return out
 
 
-def _kinds(step: StepDiff) -> list[str]:
+def kinds_of(step: StepDiff | PieceDiff) -> list[str]:
+    """Returns the words for what differs."""
     kinds = {
         "added": step.is_added,
         "removed": step.is_removed,
@@ -453,7 +509,7 @@ def _kinds(step: StepDiff) -> list[str]:
     return [kind for kind, holds in kinds.items() if holds]
 
 
-def _change(change: Change, diff: PlanDiff) -> dict[str, Any]:
+def _change(change: Change, diff: PlanDiff | TreeDiff) -> dict[str, Any]:
     out: dict[str, Any] = {"part": str(change.part)}
     if change.name is not None:
         out["name"] = change.name
@@ -462,4 +518,4 @@ def _change(change: Change, diff: PlanDiff) -> dict[str, Any]:
     return out
 
 
-__all__ = ["plan_diff_json", "plan_diff_text"]
+__all__ = ["plan_diff_json", "plan_diff_markdown", "plan_diff_text"]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.frontends.python.generator import Generator, SharingGenerator
 from tests.frontends.python.office import SIGNATURES, interpreted
 from tests.frontends.python.test_programs import PROGRAMS
-from tests.machine.test_tree_laws import by_the_reference
+from tests.machine.test_tree_laws import by_the_machine, by_the_reference
 from tests.structured_plans import programs, trees
 
 from callsheet.diagnostics import CallsheetError, Diagnostic
@@ -144,3 +144,65 @@ def test_what_differs_is_said_once_with_its_place() -> None:
         ("PYT071", "Python"),
     ]
     assert remarks[0].span is not None
+
+
+@pytest.mark.parametrize(
+    ("body", "printed"),
+    [
+        ('@RESPOND ([$r.a.b ?? "none", $r.k.m ?? 1])', "(r.get('a') or {}).get('b')"),
+        ("@RESPOND ([$r.zip?, $r.k?.m, $r.zip?.a.b])", "r.k.m if r.get('k') is not None else None"),
+        ("@RESPOND ([$r.l[0]?, $r.l[7]? ?? 3, $r.l[-1]?, $r.l[-9]?])", "if len(r.l) >= 9 else None"),
+        (
+            "?FOREACH ($i IN range(30)) {\n@READ ($i) > $x\nYIELD ($x)\n} > $found ON_FAIL SKIP\n"
+            "@RESPOND ($found)",
+            "        except Exception:\n            pass",
+        ),
+        (
+            "?FOREACH ($i IN range(30)) {\n@READ ($i) > $x ON_FAIL CONTINUE\n"
+            "YIELD (None if FAILED($x) else $x)\n} > $found\n@RESPOND ($found)",
+            "None if isinstance(x, Exception) else x",
+        ),
+        ('?IF (True) {\nTERMINATE ("early")\n}\n@RESPOND (1)', "return 'early'"),
+    ],
+)
+def test_what_python_has_no_word_for_is_said_in_others(body: str, printed: str) -> None:
+    text = f'# ltp: 2\nLET $r = {{"k": {{"m": 3}}, "l": [1, 2]}}\n{body}\n'
+    plan = read_structured(text, "plan.ltp").require()
+    python, _ = print_python(plan)
+    assert printed in python
+    ended, answer, calls = by_the_machine(plan)
+    assert ended == "done"
+    assert by_the_reference(read_python(python).require()) == (ended, answer, calls)
+
+
+def test_format_is_a_text_in_python() -> None:
+    text = '# ltp: 2\nINPUT $n: int\n@FORMAT ("a ${n}") > $f\n@RESPOND ($f)\n'
+    assert "f = f'a {n}'" in print_python(read_structured(text).require())[0]
+
+
+def test_inputs_and_waits_about_time_are_values_of_their_types() -> None:
+    text = (
+        '# ltp: 2\nINPUT $day: date = "2026-11-29"\nINPUT $at: datetime? = None\n'
+        'INPUT $most: duration = "1h30m"\nWAIT ($most)\nWAIT ("2m")\n'
+        '?REPEAT (max=3, every="1s") {\nNOTE ("x")\n} UNTIL (True)\n@RESPOND ($day)\n'
+    )
+    plan = read_structured(text).require()
+    printed, _ = print_python(plan)
+    assert "day: date = date(2026, 11, 29), at: datetime | None = None" in printed
+    assert "most: timedelta = timedelta(hours=1, minutes=30)" in printed
+    assert [line.strip() for line in printed.splitlines() if "sleep" in line] == [
+        "await asyncio.sleep(most.total_seconds())", "await asyncio.sleep(120)", "await asyncio.sleep(1)",
+    ]  # fmt: skip
+    again = read_python(printed).require()
+    assert again.tree is not None
+    assert plan.tree is not None
+    assert again.tree.inputs == plan.tree.inputs
+
+
+def test_a_failure_that_ends_the_run_is_raised_where_nothing_else_catches_it() -> None:
+    text = '# ltp: 2\n@FAULTY (1) > $x ON_FAIL TERMINATE ("no")\n@RESPOND ($x)\n'
+    printed, remarks = print_python(read_structured(text).require())
+    assert "    except Exception:\n        raise Exception('no')" in printed
+    assert [one.code for one in remarks] == ["PYT071"]
+    inside = '# ltp: 2\nTRY {\n@FAULTY (1) ON_FAIL TERMINATE ("no")\n} ON_FAIL {\nNOTE ("x")\n}\n'
+    assert printed_or_refused(read_structured(inside).require()) == (None, ())

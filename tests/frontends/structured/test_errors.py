@@ -44,7 +44,11 @@ def marked(diagnostic: Diagnostic, source: Source) -> str:
         ("@A () > 3", ("LTP050", "1:9", "3")),
         ("@A () > $x.y", ("LTP050", "1:11", ".")),
         ("@A () > $x:strng", ("LTP051", "1:12", "strng")),
-        ("LET $x = @A ()", ("LTP211", "1:10", "@")),
+        ("LET $x = @A ()", ("LTP211", "1:10", "@A")),
+        ('set x = search "a"', ("LTP211", "1:9", "search")),
+        ("LET $x = len($e?)", ("LTP201", "1:16", "?")),
+        ("$x.y = 3", ("LTP002", "1:1", "$x.y")),
+        ("$x = @A ()", ("LTP002", "1:1", "$x = @A ()")),
         ("LET $x", ("LTP211", "1:7", "")),
         ("REQUIRE ($x) ON_FAIL USE (1)", ("LTP215", "1:14", "ON_FAIL USE (1)")),
         ("LET $x = 1 && 2", ("LTP201", "1:12", "&&")),
@@ -164,6 +168,22 @@ def test_fixes_make_the_canonical_text() -> None:
     again = read_structured(text)
     assert not again.diagnostics
     assert again.plan == result.plan
+
+
+@pytest.mark.parametrize(
+    ("text", "repaired"),
+    [
+        ("let r = @a (x=1) ON_FAIL CONTINUE", "@a (x=1) > $r ON_FAIL CONTINUE"),
+        ("S1: LET $r = @A", "S1: @A > $r"),
+        ("$r = 3", "LET $r = 3"),
+        ("r = 3", "LET $r = 3"),
+    ],
+)
+def test_what_is_no_value_is_an_error_with_a_fix(text: str, repaired: str) -> None:
+    (error,) = [d for d in read_structured(HEAD + text).diagnostics if d.is_error]
+    assert error.fix is not None
+    (edit,) = error.fix.edits
+    assert (HEAD + text)[: edit.span.start] + edit.text + (HEAD + text)[edit.span.end :] == HEAD + repaired
 
 
 def test_blocks_nest_fifty_deep() -> None:

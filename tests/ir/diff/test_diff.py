@@ -22,7 +22,9 @@ def plan(text: str) -> Plan:
 
 
 def differ(old: str, new: str) -> PlanDiff:
-    return diff_plans(plan(old), plan(new))
+    made = diff_plans(plan(old), plan(new))
+    assert isinstance(made, PlanDiff)
+    return made
 
 
 def said(diff: PlanDiff) -> list[tuple[str, ...]]:

@@ -24,9 +24,11 @@ from tests.passes.structured.trees import (
 )
 
 from callsheet.diagnostics import Severity
+from callsheet.frontends.structured import read_structured
 from callsheet.ir import JSON
 from callsheet.ir.tree import Input, Statement, SubPlan, Tree
 from callsheet.ir.types import Basic, DictOf, ListOf, Maybe, Named, OneOf, Record, Type
+from callsheet.passes import check
 
 TICKET = Record(
     (
@@ -343,7 +345,9 @@ BAD: dict[str, tuple[str, tuple[Statement, ...]]] = {
         "CHK121",
         (call("ANYTHING", "1", into="x", of=Basic.INT, fails=use("2")), respond("$x == 'a'")),
     ),
-    "WAIT for a text": ("CHK123", (say(Word.WAIT, "$s"),)),
+    "WAIT for a list": ("CHK123", (say(Word.WAIT, "[1]"),)),
+    "WAIT for a text that is no time": ("CHK123", (say(Word.WAIT, "'10 minutes'"),)),
+    "a date and a number": ("CHK123", (let("d", "date('2024-01-01') + 3"),)),
 }  # fmt: skip
 
 HALF = plan("half", say(Word.RETURN, "$n // 2"), result=Basic.INT, n=Basic.INT)
@@ -438,3 +442,13 @@ def test_a_default_is_of_the_type_of_its_input() -> None:
 
     assert of(Basic.INT, 3) == of(Basic.DATE, "2026-11-28") == of(Maybe(Basic.STR), None) == []
     assert of(Basic.INT, "3") == of(Basic.DATE, "tomorrow") == of(Basic.STR, None) == ["CHK125", "CHK125"]
+
+
+@pytest.mark.parametrize(("text", "codes"), [
+    ('WAIT ("10s")', []), ("WAIT (3)", []), ('WAIT (duration("1h"))', []), ('WAIT ("soon")', ["CHK123"]),
+    ('?REPEAT (max=3, every="10 s") {\nNOTE (1)\n} UNTIL (True)', []),
+    ('?REPEAT (max=3, every="soon") {\nNOTE (1)\n} UNTIL (True)', ["CHK123"]),
+])  # fmt: skip
+def test_a_wait_is_seconds_or_the_text_of_a_duration(text: str, codes: list[str]) -> None:
+    plan = read_structured(f"# ltp: 2\n{text}\n@RESPOND (1)\n").require()
+    assert [one.code for one in check(plan)] == codes

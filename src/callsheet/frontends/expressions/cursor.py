@@ -33,6 +33,9 @@ BLANK: Final = re.compile(r"[ \t\r]*")
 _SPACE: Final = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
 WORD: Final = re.compile(NAME)
 _OPERATOR: Final = re.compile(r"\*\*|//|\?\?|==|!=|<=|>=|<>|&&|\|\||[-+*/%|&^<>!=]")
+_ENDS: Final = re.compile(r"[ \t]*(?:\?\?|[)\]},:]|$)")
+"""What follows a `?` behind a value that has no field, and no `c ? a : b`."""
+NEVER_ABSENT: Final = "a variable alone is never absent; where it may be null, write $name ?? value"
 WRONG_OPERATORS: Final = {"&&": "and", "||": "or", "<>": "!=", "=": "==", "!": "not "}
 """Operators of other languages, and what they are here."""
 _ESCAPE: Final = re.compile(
@@ -96,7 +99,7 @@ class Cursor(ABC):
         if instead is not None:
             self.fail(f"{operator} is written {instead.strip()} here", at, at + len(operator))
         if char == "?":
-            self.fail("? stands behind a field or an index: $row.title?", at)
+            self.fail("? stands behind a field or an index: $row.title?", at, None, NEVER_ABSENT)
         self.fail(f"{char!r} is not expected here", at)
 
     def other_word(self, word: str) -> NoReturn:
@@ -112,6 +115,8 @@ class Cursor(ABC):
             if self.word() in OTHER_WORDS:
                 self.other_word(self.word())
             if self.text[self.pos : self.pos + 1] == "?":
+                if _ENDS.match(self.text, self.pos + 1) is not None:
+                    self.unexpected()
                 self.fail("c ? a : b is written a if c else b", self.pos)
             self.fail(f"{char} is missing {why}", min(self.pos, self.end))
         self.pos += 1

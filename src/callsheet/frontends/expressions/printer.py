@@ -131,6 +131,14 @@ class _Printer:
         text, own = self.text(node)
         return f"({text})" if own < binding else text
 
+    def operand(self, node: Expression, binding: int) -> str:
+        """The text of an operand: `??` stands in brackets there, since Python has no place for it."""
+        return self.at(node, max(binding, _UNION) if isinstance(node, Coalesce) else binding)
+
+    def coalesced(self, node: Expression, binding: int) -> str:
+        """The text of a side of `??`, where what is joined by another operator stands in brackets."""
+        return self.at(node, _SIGN if isinstance(node, Binary) else binding)
+
     def whole(self, node: Expression) -> str:
         return self.at(node, _TERNARY)
 
@@ -152,24 +160,24 @@ class _Printer:
                 return f"{self.target(target)}[{inside}]", _ATOM
             case Unary(op=op, operand=operand):
                 if op is UnaryOp.NOT:
-                    return f"not {self.at(operand, _NOT)}", _NOT
+                    return f"not {self.operand(operand, _NOT)}", _NOT
                 inner = self.at(operand, _SIGN)
                 is_number = isinstance(operand, Literal) and type(operand.value) in (int, float)
                 return f"{op}({inner})" if is_number else f"{op}{inner}", _SIGN
             case Binary():
                 return self.binary(node)
             case Compared(first=first, rest=rest):
-                words = [self.at(first, _COALESCE)]
-                words += [f"{op} {self.at(operand, _COALESCE)}" for op, operand in rest]
+                words = [self.operand(first, _COALESCE)]
+                words += [f"{op} {self.operand(operand, _COALESCE)}" for op, operand in rest]
                 return " ".join(words), _COMPARE
             case Logic(op=op, operands=operands):
                 own = _AND if op is LogicOp.AND else _OR
-                return f" {op} ".join(self.at(operand, own + 1) for operand in operands), own
+                return f" {op} ".join(self.operand(operand, own + 1) for operand in operands), own
             case Conditional(condition=condition, then=then, otherwise=otherwise):
-                text = f"{self.at(then, _OR)} if {self.at(condition, _OR)} else {self.whole(otherwise)}"
-                return text, _TERNARY
+                first, test = self.operand(then, _OR), self.operand(condition, _OR)
+                return f"{first} if {test} else {self.operand(otherwise, _TERNARY)}", _TERNARY
             case Coalesce(left=left, right=right):
-                return f"{self.at(left, _UNION)} ?? {self.at(right, _COALESCE)}", _COALESCE
+                return f"{self.coalesced(left, _UNION)} ?? {self.coalesced(right, _COALESCE)}", _COALESCE
             case Text():
                 return self.filled(node), _ATOM
             case Display(kind=kind, items=items):

@@ -12,6 +12,7 @@ import keyword
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields, is_dataclass
+from datetime import date, datetime
 from typing import Final, NoReturn, cast
 
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Span
@@ -24,8 +25,10 @@ from callsheet.frontends.python.values_printer import (
     ValuesPrinter,
     free_name,
     literal,
+    timedelta_of,
 )
 from callsheet.ir import tree, types
+from callsheet.ir.inputs import duration_of
 from callsheet.ir.plan import Plan
 
 _INDENT: Final = "    "
@@ -77,6 +80,7 @@ class ProgramPrinter:
         self.uses: set[str] = set()
         """Names of callsheet that the program imports."""
         self.needs_asyncio = self.needs_copy = False
+        self.durations = {one.name for one in of.inputs if one.type is types.Basic.DURATION}
         self.main = _main_name(of)
         self.helpers = {self.main, *(one.name for one in of.plans)}
         tools = {one.tool.lower() for one in tree.acts(of)}
@@ -152,7 +156,24 @@ class ProgramPrinter:
         kind = "" if one.type is types.Basic.JSON else f": {self._type(one.type)}"
         if one.is_required:
             return f"{self.names[one.name]}{kind}"
-        return f"{self.names[one.name]}{kind}{' = ' if kind else '='}{ast.unparse(literal(one.default))}"
+        return f"{self.names[one.name]}{kind}{' = ' if kind else '='}{self._default(one)}"
+
+    def _default(self, one: tree.Input) -> str:
+        """The default of an input; what it says as a text about time is a value of its type in Python."""
+        kind = one.type.of if isinstance(one.type, types.Maybe) else one.type
+        try:
+            match one.default, kind:
+                case str(text), types.Basic.DATE:
+                    made = date.fromisoformat(text)
+                    return f"date({made.year}, {made.month}, {made.day})"
+                case str(text), types.Basic.DATETIME:
+                    return f"datetime.fromisoformat({datetime.fromisoformat(text).isoformat()!r})"
+                case str(text), types.Basic.DURATION:
+                    return ast.unparse(timedelta_of(duration_of(text)))
+                case _:
+                    return ast.unparse(literal(one.default))
+        except ValueError as error:
+            raise NotPython(f"the default of ${one.name}: {error}", "repair the default", one.span) from None
 
     def _type(self, of: types.Type) -> str:
         match of:
@@ -161,6 +182,10 @@ class ProgramPrinter:
                 return "Any"
             case types.Basic.STR | types.Basic.INT | types.Basic.FLOAT | types.Basic.BOOL:
                 return of.value
+            case types.Basic.DATE | types.Basic.DATETIME | types.Basic.DURATION:
+                name = "timedelta" if of is types.Basic.DURATION else of.value
+                self.values.imports.setdefault("datetime", set()).add(name)
+                return name
             case types.ListOf(item=item):
                 return "list" if item is types.Basic.JSON else f"list[{self._type(item)}]"
             case types.DictOf(value=value):
@@ -176,7 +201,8 @@ class ProgramPrinter:
     # ------------------------------------------------------------ blocks
 
     def _body(self, block: tree.Block, *, is_main: bool) -> list[str]:
-        """The lines of a function."""
+        """The lines of a function, which has variables of its own."""
+        self.values.kept.clear()
         return StatementsPrinter(self, is_main=is_main).lines(block, _INDENT)
 
     def helper(self, stem: str, parameters: Sequence[str], body: list[str]) -> str:

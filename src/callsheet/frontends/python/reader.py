@@ -7,9 +7,10 @@ raise, and none is ever executed.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import date, datetime, timedelta
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from callsheet.diagnostics import Severity, Span
 from callsheet.frontends.pure_code.refusals import judged
@@ -39,6 +40,7 @@ from callsheet.frontends.unseen import hidden_characters
 from callsheet.frontends.values.reader import ParseResult
 from callsheet.ir import tree, types
 from callsheet.ir.expr import JSON
+from callsheet.ir.inputs import duration_text
 from callsheet.ir.plan import Order, Plan
 
 
@@ -147,7 +149,9 @@ class _Compiler:
         plans = tuple(self._sub_plan(*self.done[id(node)]) for node in self.order)
         body = self._blocks(main, translator, is_main=True)
         self._check_pure_code()
-        made = tree.with_ids(tree.Tree(body, inputs, plans=plans, result=_type(main.node.returns)))
+        made = tree.with_ids(
+            tree.Tree(body, inputs, plans=plans, result=_type(main.node.returns, self.program.resolved))
+        )
         goal = " ".join((program.about or "").split()) or None
         return tree.plan_of_tree(made, goal=goal)
 
@@ -282,7 +286,7 @@ class _Compiler:
         )
 
     def _input(self, name: str, main: core.Function) -> tree.Input:
-        kind = _type(main.annotations.get(name)) or types.Basic.JSON
+        kind = _type(main.annotations.get(name), self.program.resolved) or types.Basic.JSON
         place = next(
             (one for one in walk(main.node.args) if isinstance(one, ast.arg) and one.arg == name), None
         )
@@ -294,6 +298,9 @@ class _Compiler:
             value: Any = ast.literal_eval(with_constants(default, self.program.definitions))
         except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
             value = ...
+            bare = kind.of if isinstance(kind, types.Maybe) else kind
+            if isinstance(bare, types.Basic) and bare in _MOMENTS.values():
+                value = _moment(default, bare, self.program.resolved)
         if not _is_json(value):
             raise Refused(
                 "PYT019",
@@ -327,28 +334,65 @@ _BASIC = {
 }
 
 
-def _type(node: ast.expr | None) -> types.Type | None:  # noqa: PLR0911
+_MOMENTS = {
+    "datetime.date": types.Basic.DATE,
+    "datetime.datetime": types.Basic.DATETIME,
+    "datetime.timedelta": types.Basic.DURATION,
+}
+
+_Resolved: TypeAlias = Callable[[ast.AST], "str | None"]
+"""Gives the full name of what was imported."""
+
+
+def _moment(node: ast.expr, kind: types.Basic, resolved: _Resolved) -> str | None:
+    """The text of a constant date, datetime or duration of this type; None for all else."""
+    if not isinstance(node, ast.Call):
+        return None
+    try:
+        given = [ast.literal_eval(one) for one in node.args]
+        named = {word.arg or "": ast.literal_eval(word.value) for word in node.keywords}
+        called = resolved(node.func) or ""
+        made = _CONSTANT_MOMENTS[called](*given, **named)
+    except (KeyError, ValueError, TypeError, SyntaxError, OverflowError, MemoryError, RecursionError):
+        return None
+    if _MOMENTS[called.removesuffix(".fromisoformat")] is not kind:
+        return None
+    return duration_text(made) if isinstance(made, timedelta) else made.isoformat()
+
+
+_CONSTANT_MOMENTS: Mapping[str, Callable[..., date | timedelta]] = {
+    "datetime.date": date,
+    "datetime.datetime": datetime,
+    "datetime.timedelta": timedelta,
+    "datetime.date.fromisoformat": date.fromisoformat,
+    "datetime.datetime.fromisoformat": datetime.fromisoformat,
+}
+
+
+def _type(node: ast.expr | None, resolved: _Resolved) -> types.Type | None:  # noqa: PLR0911
     """The type that an annotation says, as far as a plan's types go; None if it says another one."""
     match node:
         case ast.Name(id=name) if name in _BASIC:
             return _BASIC[name]
+        case ast.Name() | ast.Attribute() if resolved(node) in _MOMENTS:
+            return _MOMENTS[resolved(node) or ""]
         case ast.Name(id="list") | ast.Attribute(attr="List") | ast.Name(id="List"):
             return types.ListOf(types.Basic.JSON)
         case ast.Name(id="dict") | ast.Name(id="Dict"):
             return types.DictOf(types.Basic.JSON)
         case ast.Constant(value=str() as text):
             try:
-                return _type(ast.parse(text, mode="eval").body)
+                return _type(ast.parse(text, mode="eval").body, resolved)
             except SyntaxError:
                 return None
         case ast.Subscript(value=value, slice=inner):
             name = (dotted(value) or "").split(".")[-1]
             if name in {"list", "List", "Sequence", "Iterable"}:
-                return types.ListOf(_type(inner) or types.Basic.JSON)
+                return types.ListOf(_type(inner, resolved) or types.Basic.JSON)
             if name in {"dict", "Dict", "Mapping"} and isinstance(inner, ast.Tuple) and len(inner.elts) == 2:
-                return types.DictOf(_type(inner.elts[1]) or types.Basic.JSON)
+                return types.DictOf(_type(inner.elts[1], resolved) or types.Basic.JSON)
             if name == "Optional":
-                made = _type(inner)
+                made = _type(inner, resolved)
                 return None if made is None else types.Maybe(made)
             if name == "Literal":
                 parts = inner.elts if isinstance(inner, ast.Tuple) else [inner]
@@ -357,7 +401,7 @@ def _type(node: ast.expr | None) -> types.Type | None:  # noqa: PLR0911
                     return types.OneOf(tuple(cast("list[str | int | bool]", values)))
             return None
         case ast.BinOp(left=left, op=ast.BitOr(), right=ast.Constant(value=None)):
-            made = _type(left)
+            made = _type(left, resolved)
             return None if made is None else types.Maybe(made)
         case _:
             return None

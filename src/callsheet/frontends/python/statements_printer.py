@@ -26,11 +26,13 @@ from callsheet.frontends.python.values_printer import (
     NotPython,
     RenamedCode,
     free_name,
+    is_text,
 )
 from callsheet.ir import expression as ir
 from callsheet.ir import tree
 from callsheet.ir.expr import Literal
 from callsheet.ir.expression import Expression, variables_in
+from callsheet.ir.inputs import duration_of
 
 if TYPE_CHECKING:
     from callsheet.frontends.python.printer import ProgramPrinter
@@ -49,6 +51,11 @@ ROUNDS: Final = (
 )
 
 
+GOES_ON: Final = "a run that goes on after a failure is done in Python; in LTP it is done with failures"
+ENDS: Final = "the message of TERMINATE is an answer in Python"
+LEAVES: Final = "ON_FAIL TERMINATE is a failure of the kind Exception in Python"
+
+
 class StatementsPrinter:
     """Prints the statements of one function."""
 
@@ -61,6 +68,8 @@ class StatementsPrinter:
         """What stands for YIELD: `return`, or a list to append to."""
         self.before_next: list[str | None] = []
         """What stands before `continue` in the loops around."""
+        self.guards = 0
+        """How many `try` stand around."""
 
     def lines(self, block: tree.Block, indent: str) -> list[str]:
         """The lines of a block, `pass` if it is empty."""
@@ -86,7 +95,10 @@ class StatementsPrinter:
         if recovery is not None and not isinstance(one, tree.Try):
             yield from self._recovered(one, recovery, indent)
             return
+        self.values.kept -= {*tree.variables_set(one)}
         match one:
+            case tree.Act(tool="FORMAT", positional=(value,), named=()) if is_text(value):
+                yield f"{indent}{self._stored(one.into, self.text(value))}"
             case tree.Act() | tree.Invoke():
                 yield f"{indent}{self._stored(one.into, ast.unparse(ast.Await(self.call(one))))}"
             case tree.Compute():
@@ -114,7 +126,10 @@ class StatementsPrinter:
             case tree.Repeat():
                 yield from self._repeat(one, indent)
             case tree.Try():
-                yield from self._try(one.recovery, self.lines(one.body, indent + _INDENT), indent, one.span)
+                self.guards += 1
+                body = self.lines(one.body, indent + _INDENT)
+                self.guards -= 1
+                yield from self._try(one.recovery, body, indent, one.span)
             case tree.Parallel(members=members):
                 yield from self._parallel(members, indent)
             case _:
@@ -209,7 +224,12 @@ class StatementsPrinter:
             case tree.Word.WAIT:
                 self.of.needs_asyncio = True
                 yield f"{indent}await asyncio.sleep({self._seconds(values[0])})"
-            case tree.Word.TERMINATE | tree.Word.REPLAN:
+            case tree.Word.TERMINATE:
+                if not self.is_main:
+                    raise NotPython("TERMINATE inside a function that runs beside others", "return a value")
+                self.of.remark(ENDS, one.span)
+                yield f"{indent}return {self._joined(values)}" if values else f"{indent}return"
+            case tree.Word.REPLAN:
                 raise NotPython(f"{one.word}", "return an answer, or raise an error", one.span)
             case _:
                 assert_never(one.word)
@@ -224,9 +244,15 @@ class StatementsPrinter:
 
     def _seconds(self, value: Expression) -> str:
         match value:
-            case Literal():
-                return self.text(value)
+            case Literal(value=str() as text):
+                try:
+                    seconds = duration_of(text).total_seconds()
+                except ValueError as error:
+                    raise NotPython(f"this wait: {error}", "write 2d, 1h30m or 90s", value.span) from None
+                return f"{seconds:g}"
             case ir.Call(function="duration"):
+                return f"{self.text(value)}.total_seconds()"
+            case ir.Variable(name=name) if name in self.of.durations:
                 return f"{self.text(value)}.total_seconds()"
             case _:
                 return self.text(value)
@@ -257,39 +283,50 @@ class StatementsPrinter:
     def _recovered(self, one: tree.Statement, recovery: tree.Recovery, indent: str) -> Iterator[str]:
         bare = replace(one, recovery=None)  # pyright: ignore[reportCallIssue, reportArgumentType]
         again, recovery = recovery.again, replace(recovery, again=None)
+        if isinstance(bare, tree.Foreach) and again is None and recovery == tree.Recovery(remedy=tree.Skip()):
+            yield from self._for(bare, indent, skips=True)
+            return
         is_alone = recovery == tree.Recovery()
         inner = indent if is_alone else indent + _INDENT
+        self.guards += 1
         if again is None:
             body = list(self._statement(bare, (), inner))
         else:
             attempted = list(self._statement(bare, (), inner + _INDENT + _INDENT))
             body = list(self._attempts(again, attempted, inner, one.span))
+        self.guards -= 1
         if is_alone:
             yield from body
             return
         names = tree.variables_set(one)
+        caught = "Exception"
         match recovery.remedy:
             case None:
                 yield from self._try(recovery, body, indent, one.span)
                 return
             case tree.Use(value=value):
                 handled = [f"{indent}{_INDENT}{self.names[name]} = {self.text(value)}" for name in names]
-            case tree.GoOn() if not names:
-                handled = []
-            case tree.Leave() | tree.GoOn() | tree.Skip():
-                word = {"GoOn": "CONTINUE", "Skip": "SKIP", "Leave": "TERMINATE"}[
-                    type(recovery.remedy).__name__
-                ]
-                raise NotPython(f"ON_FAIL {word}", "an ON_FAIL block, or ON_FAIL USE (value)", one.span)
+            case tree.GoOn():
+                self.of.remark(GOES_ON, one.span)
+                self.values.kept |= {*names}
+                error = free_name("error", self.names.values())
+                handled = [f"{indent}{_INDENT}{self.names[name]} = {error}" for name in names]
+                caught = f"Exception as {error}" if names else caught
+            case tree.Leave(values=values) if self.is_main and not self.guards:
+                self.of.remark(LEAVES, one.span)
+                handled = [f"{indent}{_INDENT}raise{f' Exception({self._joined(values)})' if values else ''}"]
+            case tree.Leave() | tree.Skip():
+                word = "SKIP" if isinstance(recovery.remedy, tree.Skip) else "TERMINATE"
+                raise NotPython(f"ON_FAIL {word} here", "an ON_FAIL block, or ON_FAIL USE (value)", one.span)
             case _:
                 assert_never(recovery.remedy)
-        if isinstance(one, tree.Foreach):
+        if isinstance(one, tree.Foreach) and not isinstance(recovery.remedy, tree.Leave):
             raise NotPython(
                 "ON_FAIL of a loop's items", "handle the failure inside the loop's body", one.span
             )
         yield f"{indent}try:"
         yield from body
-        yield f"{indent}except Exception:"
+        yield f"{indent}except {caught}:"
         yield from handled or [f"{indent}{_INDENT}pass"]
         if recovery.final is not None:
             yield f"{indent}finally:"
@@ -338,10 +375,13 @@ class StatementsPrinter:
 
     # ------------------------------------------------------------ loops
 
-    def _for(self, one: tree.Foreach, indent: str) -> Iterator[str]:
+    def _for(self, one: tree.Foreach, indent: str, *, skips: bool = False) -> Iterator[str]:
+        """A loop; with `skips` a failed item is left out."""
         inside = [*own_statements(one.body)]
         words = {each.word for each in inside if isinstance(each, tree.Say)}
-        if not one.in_order and not words & {tree.Word.BREAK, tree.Word.RESPOND, tree.Word.RETURN}:
+        if skips:
+            self._check_skipping(one, inside)
+        elif not one.in_order and not words & {tree.Word.BREAK, tree.Word.RESPOND, tree.Word.RETURN}:
             self.of.remark(ITEMS, one.span)
         source = self.values.source(one.source)
         if one.limit is not None:
@@ -349,10 +389,12 @@ class StatementsPrinter:
             source = ast.Subscript(listed, ast.Slice(None, self.values.value(one.limit)), ast.Load())
         saved = self.given, list(self.yields)
         self.given = None
+        self.guards += skips
+        around = indent + _INDENT * skips
         if one.into is None:
             self.yields.append("")
             self.before_next.append(None)
-            body = self.lines(one.body, indent + _INDENT)
+            body = self.lines(one.body, around + _INDENT)
         else:
             if tree.Word.BREAK in words:
                 raise NotPython("the list of a loop that BREAK leaves", "LET a list, and SET it", one.span)
@@ -360,11 +402,25 @@ class StatementsPrinter:
                 self.of.remark(CHECKS, one.into.span)
             into = self.names[one.into.name]
             yield f"{indent}{into} = []"
-            body = self._collecting(one.body, into, indent)
+            body = self._collecting(one.body, into, around)
         yield f"{indent}for {self.names[one.var]} in {unparsed(source)}:"
+        if skips:
+            body = [f"{around}try:", *body, f"{around}except Exception:", f"{around}{_INDENT}pass"]
         yield from body
+        self.guards -= skips
         self.given, self.yields = saved
         self.before_next.pop()
+
+    def _check_skipping(self, one: tree.Foreach, inside: list[tree.Statement]) -> None:
+        """Raise NotPython for a loop whose failed items leave something behind in Python."""
+        if one.together:
+            raise NotPython("ON_FAIL SKIP of a loop TOGETHER", "handle the failure in its body", one.span)
+        own = {
+            name for each in inside if not isinstance(each, tree.Assign) for name in tree.variables_set(each)
+        }
+        if any(isinstance(each, tree.Assign) and each.name not in own for each in inside):
+            raise NotPython("ON_FAIL SKIP, which undoes SET,", "SET behind what may fail, in TRY", one.span)
+        self.of.remark(GOES_ON, one.span)
 
     def _collecting(self, block: tree.Block, into: str, indent: str) -> list[str]:
         """The body of a loop whose items give values, which are appended to a list."""

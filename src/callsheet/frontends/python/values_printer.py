@@ -10,6 +10,8 @@ import ast
 import builtins
 import keyword
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from datetime import timedelta
 from typing import Final, assert_never
 
 from callsheet.diagnostics import Span
@@ -20,6 +22,7 @@ from callsheet.frontends.python.syntax import MARK
 from callsheet.ir import expression as ir
 from callsheet.ir.expr import Literal
 from callsheet.ir.expression import Expression, variables_in
+from callsheet.ir.inputs import duration_of
 
 _SAME: Final = FUNCTIONS - {
     *("str", "date", "datetime", "duration", "now", "today", "match", "find_all", "json"),
@@ -28,7 +31,6 @@ _SAME: Final = FUNCTIONS - {
 """Functions that are Python's own."""
 _LISTED: Final = frozenset({"zip", "enumerate", "range", "reversed"})
 _VIEWS: Final = frozenset({"keys", "values", "items"})
-_UNITS: Final = {"w": "weeks", "d": "days", "h": "hours", "m": "minutes", "s": "seconds"}
 _TAKEN: Final = (
     frozenset(dir(builtins)) | FUNCTIONS | set(BINDINGS) | IN_SCOPE | {"plan", "gather", "asyncio"}
 )
@@ -36,6 +38,8 @@ _TAKEN: Final = (
 
 EQUALITY: Final = "values of different types are not equal in Python; in LTP comparing them fails"
 KINDS: Final = "the kind of a failure is the name of an exception in Python: ToolError, and TOOL in LTP"
+GOT: Final = "get() fails where the value is no record; ?? takes the other side of null"
+EMPTY: Final = "0, False and empty texts on the way of a path count as null in Python; in LTP the path fails"
 TEXTS: Final = (
     "Python writes None, True and numbers in its own way in a text; LTP writes JSON, and null fails"
 )
@@ -59,6 +63,8 @@ class ValuesPrinter:
         """The variables that hold failures, which are exceptions in Python."""
         self.tested: set[str] = set()
         """The variables that may hold an error which is kept as a value."""
+        self.kept: set[str] = set()
+        """The variables that hold a failure or a value, as ON_FAIL CONTINUE leaves them."""
         self.bound: dict[str, str] = {}
 
     def value(self, node: Expression) -> ast.expr:  # noqa: PLR0911, PLR0912 - a case for each kind of node
@@ -146,10 +152,8 @@ class ValuesPrinter:
         failure = self._of_failure(node)
         if failure is not None:
             return failure
-        if node.is_optional:
-            raise NotPython(
-                "a path with ?", 'give a default: ${row.title ?? "none"}, or row.get("title")', node.span
-            )
+        if _is_optional(node):
+            return self._tolerant(node, everywhere=False)
         if isinstance(node, ir.Index):
             return ast.Subscript(self.value(node.target), self.value(node.index), ast.Load())
         return self._field(self.value(node.target), node.name)
@@ -171,14 +175,14 @@ class ValuesPrinter:
             name, field = node.target.name, str(node.index.value)
         else:
             return None
-        return (name, field) if name in self.failures else None
+        return (name, field) if name in self.failures or name in self.kept else None
 
     def _of_failure(self, node: ir.Field | ir.Index) -> ast.expr | None:
         known = self._failure_field(node)
         if known is None:
             return None
         name, field = known
-        if field == "message":
+        if field == "message" or (field == "error" and name in self.kept):
             return _call("str", _name(self.names[name]))
         if field == "kind":
             self.remark(KINDS, node.span)
@@ -219,36 +223,33 @@ class ValuesPrinter:
         return _name(self.names[names.pop()]) if len(names) == 1 else None
 
     def _coalesced(self, left: Expression, right: Expression) -> ast.expr:
-        """`left ?? right`: of paths with literal keys through records, `get`."""
-        tested = self._tolerant(left)
-        no = ast.Compare(tested, [ast.IsNot()], [ast.Constant(None)])
-        return ast.IfExp(no, tested, self.value(right))
+        """`left ?? right`: of paths through records, `get`."""
+        tested = self._tolerant(left, everywhere=True)
+        return ast.IfExp(_is_given(tested), tested, self.value(right))
 
-    def _tolerant(self, node: Expression) -> ast.expr:
-        """The value where there is one, else None."""
-        match node:
-            case ir.Variable() | Literal() | ir.Bound():
-                return self.value(node)
-            case ir.Field(target=ir.Variable() | ir.Bound() as target, name=name) if not self._failure_field(
-                node
-            ):
-                self.remark(
-                    "get() fails where the value is no record; ?? takes the other side of null", node.span
-                )
-                got = ast.Attribute(self.value(target), "get", ast.Load())
-                return ast.Call(got, [ast.Constant(name)], [])
-            case ir.Index(
-                target=ir.Variable() | ir.Bound() as target, index=Literal(value=str() as name)
-            ) if not self._failure_field(node):
-                got = ast.Attribute(self.value(target), "get", ast.Load())
-                self.remark(
-                    "get() fails where the value is no record; ?? takes the other side of null", node.span
-                )
-                return ast.Call(got, [ast.Constant(name)], [])
-            case ir.Field() | ir.Index() | ir.Slice():
-                raise NotPython("?? behind a longer path", "LET a variable of its first part", node.span)
-            case _:
-                return self.value(node)
+    def _tolerant(self, node: Expression, *, everywhere: bool) -> ast.expr:
+        """The value where there is one, else None: where a `?` stands in a path, or `everywhere` in it."""
+        if not isinstance(node, (ir.Field, ir.Index)) or self._failure_field(node) is not None:
+            if isinstance(node, ir.Slice):
+                raise NotPython("?? behind a slice", "LET a variable of the slice", node.span)
+            return self.value(node)
+        target, is_own = node.target, everywhere or node.is_optional
+        goes_on = isinstance(target, (ir.Field, ir.Index)) and (everywhere or _is_optional(target))
+        found = self._tolerant(target, everywhere=everywhere) if goes_on else self.value(target)
+        if not is_own:  # what stands behind a `?` is there wherever that is
+            return ast.IfExp(_is_given(found), self.value(_strict(node)), ast.Constant(None))
+        key = Literal(node.name) if isinstance(node, ir.Field) else node.index
+        number = key.value if isinstance(key, Literal) else None
+        if type(number) is not int:
+            self.remark(EMPTY if goes_on else GOT, node.span)
+            found = ast.BoolOp(ast.Or(), [found, ast.Dict([], [])]) if goes_on else found
+            return ast.Call(ast.Attribute(found, "get", ast.Load()), [self.value(key)], [])
+        if goes_on:
+            self.remark(EMPTY, node.span)
+            found = ast.BoolOp(ast.Or(), [found, ast.List([], ast.Load())])
+        op = ast.Gt() if number >= 0 else ast.GtE()
+        is_there = ast.Compare(_call("len", found), [op], [ast.Constant(abs(number))])
+        return ast.IfExp(is_there, ast.Subscript(found, literal(number), ast.Load()), ast.Constant(None))
 
     # ------------------------------------------------------------ the rest
 
@@ -383,6 +384,8 @@ class ValuesPrinter:
                 return ast.Call(function, [self.value(node.arguments[0])], [])
             case "duration":
                 return self._duration(node)
+            case "FAILED" if len(node.arguments) == 1:
+                return _call("isinstance", self.value(node.arguments[0]), _name("Exception"))
             case "IS_EMPTY" if len(node.arguments) == 1:
                 return ast.UnaryOp(ast.Not(), self.value(node.arguments[0]))
             case _:
@@ -395,11 +398,28 @@ class ValuesPrinter:
         if not node.arguments:
             return ast.Call(_name("timedelta"), [], self._named(node.named))
         match node.arguments[0]:
-            case Literal(value=str() as text) if text[-1:] in _UNITS and text[:-1].isdigit():
-                unit = ast.keyword(_UNITS[text[-1]], ast.Constant(int(text[:-1])))
-                return ast.Call(_name("timedelta"), [], [unit])
+            case Literal(value=str() as text):
+                try:
+                    return timedelta_of(duration_of(text))
+                except ValueError as error:
+                    raise NotPython(f"this duration: {error}", "write 2d, 1h30m or 90s", node.span) from None
             case _:
                 raise NotPython("a duration that is read from a text", "duration(hours=…)", node.span)
+
+
+def timedelta_of(value: timedelta) -> ast.Call:
+    """`timedelta(days=2)` for a duration.
+
+    >>> ast.unparse(timedelta_of(timedelta(minutes=90)))
+    'timedelta(hours=1, minutes=30)'
+    """
+    minutes, seconds = divmod(value.seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    amounts = {"days": value.days, "hours": hours, "minutes": minutes, "seconds": seconds}
+    exact = seconds + value.microseconds / 1_000_000 if value.microseconds else seconds
+    words = [ast.keyword(unit, literal(exact if unit == "seconds" else one)) for unit, one in amounts.items()]
+    kept = [word for word in words if not (isinstance(word.value, ast.Constant) and word.value.value == 0)]
+    return ast.Call(_name("timedelta"), [], kept or words[-1:])
 
 
 def literal(value: object) -> ast.expr:
@@ -432,6 +452,26 @@ def free_name(name: str, taken: Iterable[str]) -> str:
 
 def _names_in(target: ir.Target) -> list[str]:
     return [target] if isinstance(target, str) else [name for one in target.parts for name in _names_in(one)]
+
+
+def _is_optional(node: Expression) -> bool:
+    """Whether a `?` stands in a path."""
+    while isinstance(node, (ir.Field, ir.Index)):
+        if node.is_optional:
+            return True
+        node = node.target
+    return False
+
+
+def _strict(node: Expression) -> Expression:
+    """A path without any `?`."""
+    if not isinstance(node, (ir.Field, ir.Index)):
+        return node
+    return replace(node, target=_strict(node.target), is_optional=False)
+
+
+def _is_given(node: ast.expr) -> ast.Compare:
+    return ast.Compare(node, [ast.IsNot()], [ast.Constant(None)])
 
 
 def _is_none(node: Expression) -> bool:

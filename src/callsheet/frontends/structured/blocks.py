@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 from callsheet import lazy
 from callsheet.diagnostics import Diagnostic, Edit, Fix, Severity, Span, did_you_mean
 from callsheet.diagnostics.diagnostic import span_of
-from callsheet.frontends.expressions.cursor import WRONG_OPERATORS
+from callsheet.frontends.expressions.cursor import NEVER_ABSENT, WRONG_OPERATORS
 from callsheet.frontends.structured.cursor import Cursor
 from callsheet.frontends.structured.failure import read_recovery
 from callsheet.frontends.structured.guards import read_foreach, read_if, read_parallel, read_repeat, read_try
@@ -78,6 +78,7 @@ _USUAL_TAIL = lazy.pattern(
 _BLANKS = lazy.pattern(r"[ \t\r\n]*")
 _STORES = lazy.pattern(r">\s*\$?[A-Za-z_]\w*\s*$")
 _CALLS = lazy.pattern(r"=\s*@?([A-Za-z_]\w*)\s*\(")
+_GIVEN = lazy.pattern(rf"\$({NAME})([.\[][^\s=]*)?[ \t]*[:+-]?=(?!=)[ \t]*(?:@({NAME}))?")
 _BRACE_BELOW = lazy.pattern(r"[ \t\r]*\n\s*\{(?=[ \t\r]*(?:$|\n|#))")
 _WITH_ID: Final = frozenset({Word.RESPOND, Word.TERMINATE, Word.REPLAN})
 
@@ -345,7 +346,8 @@ class BlockReader(Cursor):
             fix = replace_text("remove )", start, start + 1, "")
             return self.error("LTP021", "this ) does not close a bracket", start, start + 1, fix=fix)
         if char == "?":
-            help_ = "c ? a : b is written a if c else b"
+            is_choice = ":" in self.text[start:end]
+            help_ = "c ? a : b is written a if c else b" if is_choice else NEVER_ABSENT
             return self.error(
                 "LTP019", "? stands behind a field or an index: $row.title?", start, start + 1, help=help_
             )
@@ -432,14 +434,11 @@ class BlockReader(Cursor):
                 )
                 return self.error("LTP002", "a call is no value", at, end, help=help_)
             fix = replace_text("write LET $", at, at, "LET $")
-            return self.error(
-                "LTP002", "a variable is made with LET", at, end, help="write LET $x = value", fix=fix
-            )
-        if line.startswith("$"):
-            fix = replace_text("write LET", at, at, "LET ")
-            return self.error(
-                "LTP002", "a variable is made with LET", at, end, help="write LET $x = value", fix=fix
-            )
+            help_ = f"write LET ${word} = …"
+            return self.error("LTP002", "a variable is made with LET", at, end, help=help_, fix=fix)
+        given = _GIVEN.match(self.text, at, end)
+        if given is not None:
+            return self._without_word(given, end)
         meant = did_you_mean(upper, tuple(sorted(WORDS)), 1) if word else ()
         help_ = (
             f"did you mean {meant[0]}?"
@@ -449,6 +448,21 @@ class BlockReader(Cursor):
         return self.error(
             "LTP002", f"this line is not a statement: {shown(line)}", start, start + len(line), help=help_
         )
+
+    def _without_word(self, given: re.Match[str], end: int) -> Stop:
+        """The error for `$x = …` without LET."""
+        name, path, call = given.groups()
+        if path:
+            help_ = f'a value is never changed in part: SET ${name} = {{"field": …}} gives it as a whole'
+            return self.error(
+                "LTP002", f"${name}{path} cannot be set", given.start(), given.end(2), help=help_
+            )
+        if call:
+            help_ = f"the result of a call is stored with >: @{canonical_tool_name(call)} (…) > ${name}"
+            return self.error("LTP002", "a call is no value", given.start(), end, help=help_)
+        fix = replace_text("write LET", given.start(), given.start(), "LET ")
+        help_ = f"write LET ${name} = …, or SET ${name} = … if there is a ${name} from outside a loop"
+        return self.error("LTP002", "a variable is made with LET", given.start(), end, help=help_, fix=fix)
 
     def reader_of(self, word: str) -> StatementReader | None:
         """Who reads the statement that a word begins, behind the word."""

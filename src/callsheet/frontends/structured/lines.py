@@ -67,7 +67,11 @@ OTHER_WORDS: Final = {
     "IMPORT": 'USE name FROM "name.ltp"',
     **dict.fromkeys(("CONST", "VAR", "ASSIGN", "DEFINE"), "LET $x = value"),
     "PARAM": "INPUT $x: str",
-    **dict.fromkeys(("STOP", "EXIT", "END"), 'TERMINATE ("…"), or @RESPOND (value)'),
+    **dict.fromkeys(("STOP", "EXIT"), 'TERMINATE ("…"), or @RESPOND (value)'),
+    **dict.fromkeys(
+        ("END", "ENDIF", "ENDFOR", "ENDWHILE", "FI", "DONE"),
+        '} to close a block, TERMINATE ("…") or @RESPOND (value) to end the plan',
+    ),
     "STRUCT": "TYPE T = {id: int}",
     **dict.fromkeys(("ANSWER", "REPLY", "OUTPUT", "RESULT"), "@RESPOND (value)"),
     "CLASS": "TYPE T = {id: int}",

@@ -6,13 +6,15 @@ the statement are added. Out: the statement, or `Stop` after a diagnostic.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 from callsheet import lazy
+from callsheet.frontends.expressions.names import FUNCTIONS
 from callsheet.frontends.structured.failure import is_kind, read_recovery
 from callsheet.frontends.structured.lines import RESERVED_TOOLS
+from callsheet.frontends.values.reader import NAME, Stop, shown
 from callsheet.frontends.values.reader import replace as replace_text
-from callsheet.frontends.values.reader import shown
 from callsheet.frontends.values.strings import raw_lines
 from callsheet.ir import canonical_tool_name
 from callsheet.ir.expr import Literal
@@ -22,10 +24,15 @@ from callsheet.ir.tree import Act, Assign, Compute, Invoke, Let, Require, Say, W
 if TYPE_CHECKING:
     from callsheet.frontends.structured.blocks import BlockReader
 
+_CALL = lazy.pattern(rf"(@)?({NAME})(?(1)|(?=[ \t]+[\"'$\[{{\d]))")
+"""A call where a value stands: `@TOOL`, or a word with a value behind it, as in `search "tea"`."""
+_HEAD = lazy.pattern(rf"\b(?i:let|set)[ \t]+\$?{NAME}")
 _TOOL = lazy.pattern(r"@([A-Za-z0-9_]+)(?![-.\w])")
 _RUN = lazy.pattern(r"@[^\s(){}\"'$>,]*")
 _FENCE = lazy.pattern(r"(\"{3,}|'{3,})")
 _LINE_END = lazy.pattern(r"[ \t\r]*\n")
+_NO_CALLS: Final = FUNCTIONS | {"not", "lambda", "None", "True", "False", "null", "true", "false"}
+"""Words that begin an expression, whatever stands behind them."""
 _CHANGES: Final = frozenset("+-*/%|")
 _WORD_ONLY: Final = frozenset({Word.BREAK, Word.CONTINUE})
 _ONE_VALUE: Final = frozenset({Word.YIELD, Word.NOTE, Word.WAIT})
@@ -201,32 +208,50 @@ def read_let(reader: BlockReader, own: str, start: int, comments: list[str]) -> 
     if reader.skip() == ":":
         reader.pos += 1
         kind = reader.type()
-    value = _assigned(reader, "LET", start, comments)
+    value = _assigned(reader, "LET", name, start, comments)
     return Let(own, name, value, kind, span=reader.since(start))
 
 
 def read_assign(reader: BlockReader, own: str, start: int, comments: list[str]) -> Assign:
     """`SET $x = value`."""
     name = reader.variable("after SET")
-    return Assign(own, name, _assigned(reader, "SET", start, comments), span=reader.since(start))
+    return Assign(own, name, _assigned(reader, "SET", name, start, comments), span=reader.since(start))
 
 
-def _assigned(reader: BlockReader, word: str, start: int, comments: list[str]) -> Expression:
+def _assigned(reader: BlockReader, word: str, name: str, start: int, comments: list[str]) -> Expression:
     if reader.skip() in _CHANGES and reader.text.startswith("=", reader.pos + 1):
-        name = reader.text[reader.text.rfind("$", start, reader.pos) : reader.pos].strip()
         sign = reader.text[reader.pos]
-        raise reader.error("LTP211", f"{sign}= is written {word} {name} = {name} {sign} …")
+        raise reader.error("LTP211", f"{sign}= is written {word} ${name} = ${name} {sign} …")
     if reader.skip() != "=":
         raise reader.error("LTP211", f"= is missing: {word} $x = value")
     reader.pos += 1
     if reader.at_line_end():
         raise reader.error("LTP211", f"{word} needs a value: {word} $x = value")
-    if reader.text.startswith("@", reader.pos):
-        help_ = "the result of a call is stored with >: @TOOL (…) > $x"
-        raise reader.error("LTP211", f"{word} takes an expression, which makes no call", help=help_)
+    call = _CALL.match(reader.text, reader.pos)
+    if call is not None and (call[1] or call[2] not in _NO_CALLS):
+        raise _call_for_value(reader, word, name, start, call)
     value = reader.expression()
     reader.head_comments(start, comments)
     return value
+
+
+def _call_for_value(reader: BlockReader, word: str, name: str, start: int, call: re.Match[str]) -> Stop:
+    """The error for LET or SET of what a call gives; the fix stores its result."""
+    at, fix = reader.pos, None
+    tool = canonical_tool_name(call[2])
+    help_ = f"the result of a call is stored with >: @{tool} (…) > ${name}"
+    if word == "SET":
+        help_ += f"; inside a loop, > $new and then SET ${name} = $new for a ${name} from outside"
+    elif call[1]:
+        reader.pos = call.end()
+        reader.arguments(f"@{tool}")
+        begin = _HEAD.search(reader.text, start, at)
+        written = f"{reader.text[at : reader.pos]} > ${name}"
+        if begin is not None:
+            fix = replace_text("store the result", begin.start(), reader.pos, written)
+    return reader.error(
+        "LTP211", f"{word} takes an expression, which makes no call", at, call.end(), help=help_, fix=fix
+    )
 
 
 def read_require(reader: BlockReader, own: str, start: int, comments: list[str]) -> Require:

@@ -6,13 +6,21 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeAlias
+from typing import Generic, TypeAlias, TypeVar
 
 from callsheet.ir.canon import on_fail_to_json
-from callsheet.ir.diff.matching import Matching, condition_key, encode, match_steps, staying, value_key
+from callsheet.ir.diff.matching import (
+    Identified,
+    Matching,
+    condition_key,
+    encode,
+    match_steps,
+    staying,
+    value_key,
+)
 from callsheet.ir.expr import Condition, Value
 from callsheet.ir.gc_pause import gc_paused
-from callsheet.ir.plan import Plan, flat
+from callsheet.ir.plan import Plan
 from callsheet.ir.step import (
     Action,
     Foreach,
@@ -75,19 +83,23 @@ class Change:
     name: str | int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class StepDiff:
-    """A pair of matched steps, or an added or removed one.
+_Item = TypeVar("_Item", bound=Identified)
+_Changed = TypeVar("_Changed")
 
-    `old` is None for an added step, `new` for a removed one; `old_index` and `new_index` count from 0.
-    `moved` says that its position among the steps of both plans has changed.
+
+@dataclass(frozen=True, slots=True)
+class Pair(Generic[_Item, _Changed]):
+    """A pair of matched steps or other parts of two plans, or an added or removed one.
+
+    `old` is None for an added one, `new` for a removed one; `old_index` and `new_index` count from 0.
+    `moved` says that its position among those of both plans has changed.
     """
 
-    old: Step | None
-    new: Step | None
+    old: _Item | None
+    new: _Item | None
     old_index: int | None
     new_index: int | None
-    changes: tuple[Change, ...] = ()
+    changes: tuple[_Changed, ...] = ()
     moved: bool = False
 
     @property
@@ -110,6 +122,11 @@ class StepDiff:
         """Whether it has no differences."""
         both = self.old is not None and self.new is not None
         return both and not (self.changes or self.moved or self.is_renamed)
+
+
+@dataclass(frozen=True, slots=True)
+class StepDiff(Pair[Step, Change]):
+    """A pair of matched steps, or an added or removed one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,20 +308,8 @@ _LARGE = 2_000
 """From this many steps of both plans on the cyclic collector is paused: no reference cycles arise here."""
 
 
-_AS_TEXTS = "compare their texts: print each with `callsheet fmt --to ltp PLAN`, and use `diff -u`"
-
-
-def diff_plans(old: Plan, new: Plan) -> PlanDiff:
-    """The differences between two plans.
-
-    >>> from callsheet.ir import Literal, Respond
-    >>> old = Plan((Step("S1", Respond((Literal("a"),))),))
-    >>> new = Plan((Step("S1", Respond((Literal("b"),))),))
-    >>> [(c.part.value, c.name, c.old.value, c.new.value) for c in diff_plans(old, new).steps[0].changes]
-    [('argument', 1, 'a', 'b')]
-    """
-    for plan in (old, new):
-        flat(plan, "comparing plans", _AS_TEXTS)
+def diff_steps(old: Plan, new: Plan) -> PlanDiff:
+    """The differences between two plans of version 1."""
     with gc_paused(len(old.steps) + len(new.steps) >= _LARGE):
         return _diff(old, new)
 
@@ -324,14 +329,14 @@ def _diff(old: Plan, new: Plan) -> PlanDiff:
     return PlanDiff(old, new, tuple(head_changes(old, new)), tuple(_in_order(matching, sides)))
 
 
-def _step_changes(matching: Matching, i: int, j: int, references: _References) -> Iterator[Change]:
+def _step_changes(matching: Matching[Step], i: int, j: int, references: _References) -> Iterator[Change]:
     old, new = matching.old[i], matching.new[j]
     is_equal = matching.old_keys[i].content == matching.new_keys[j].content
     changes = reference_changes if is_equal else step_changes
     return changes(old, new, references.are_same)
 
 
-def _in_order(matching: Matching, sides: dict[int, StepDiff]) -> Iterator[StepDiff]:
+def _in_order(matching: Matching[Step], sides: dict[int, StepDiff]) -> Iterator[StepDiff]:
     """All steps in the order of the new plan; removed ones come after the step that they followed."""
     behind: dict[int, list[int]] = {}
     anchor = -1
@@ -359,7 +364,7 @@ class _References:
     partner: dict[int, int]
 
     @classmethod
-    def of(cls, matching: Matching) -> _References:
+    def of(cls, matching: Matching[Step]) -> _References:
         return cls(_first_of(matching.old), _first_of(matching.new), matching.partner)
 
     def are_same(self, old: str, new: str) -> bool:
@@ -377,7 +382,7 @@ def _first_of(steps: Sequence[Step]) -> dict[str, int]:
     return places
 
 
-def _groups(matching: Matching) -> dict[int, int]:
+def _groups(matching: Matching[Step]) -> dict[int, int]:
     """Maps groups of the old plan to those of the new one, greedily by the number of shared steps."""
     shared: Counter[tuple[int, int]] = Counter()
     for i, j in sorted(matching.partner.items()):

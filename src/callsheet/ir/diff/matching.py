@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Generic, Protocol, TypeVar
 
 from callsheet import lazy
 from callsheet.ir.canon import Json, action_to_json, condition_to_json, step_to_json, value_to_json
@@ -111,14 +112,30 @@ _MOST_SHARED = 16
 _NUMBERED = lazy.pattern(r"[Ss](\d{1,9})")
 
 
-@dataclass(slots=True)
-class Matching:
-    """Pairs of matching steps by index; each step is in at most one."""
+class Identified(Protocol):
+    """A part of a plan that may have an id."""
 
-    old: Sequence[Step]
-    new: Sequence[Step]
+    @property
+    def id(self) -> str:
+        """The id; "" for none."""
+        ...
+
+
+_Item = TypeVar("_Item", bound=Identified)
+
+
+@dataclass(slots=True)
+class Matching(Generic[_Item]):
+    """Pairs of matching steps, or other parts of plans, by index; each is in at most one.
+
+    `features` gives the parts of one, of which similar ones share many.
+    """
+
+    old: Sequence[_Item]
+    new: Sequence[_Item]
     old_keys: Sequence[StepKey]
     new_keys: Sequence[StepKey]
+    features: Callable[[_Item], frozenset[str]]
     partner: dict[int, int] = field(default_factory=dict[int, int])
     """Indexes in the new plan by those in the old one."""
     taken: dict[int, int] = field(default_factory=dict[int, int])
@@ -148,52 +165,53 @@ class Matching:
                 self.pair(i, same.pop())
 
 
-def match_steps(old: Sequence[Step], new: Sequence[Step]) -> Matching:
+def match_steps(old: Sequence[Step], new: Sequence[Step]) -> Matching[Step]:
     """The matching that gives the smaller diff of the two plans."""
     old_keys, new_keys = [key_of(s) for s in old], [key_of(s) for s in new]
 
-    def empty() -> Matching:
-        return Matching(old, new, old_keys, new_keys)
+    def empty() -> Matching[Step]:
+        return Matching(old, new, old_keys, new_keys, features_of)
 
     by_id = _by_id(empty())
-    if _cost(by_id) == 0 or not any(_is_number(step.id) for step in old):
+    if _cost(by_id) == 0 or not any(is_number(step.id) for step in old):
         return by_id
     by_content = _by_content(empty())
     return by_content if _cost(by_content) < _cost(by_id) else by_id
 
 
-def _is_number(step_id: str) -> bool:
+def is_number(step_id: str) -> bool:
+    """Whether an id only numbers its step."""
     return _NUMBERED.fullmatch(step_id) is not None
 
 
 # ---------------------------------------------------------------- matching by id, by content
 
 
-def _by_id(matching: Matching) -> Matching:
+def _by_id(matching: Matching[Step]) -> Matching[Step]:
     old, new = matching.old, matching.new
     matching.pair_equal(lambda i: old[i].id, lambda i: new[i].id)
-    _pair_equal_content(matching)
-    _pair_alike(matching)
-    _pair_in_place(matching)
+    pair_equal_content(matching)
+    pair_alike(matching)
+    pair_in_place(matching)
     return matching
 
 
-def _by_content(matching: Matching) -> Matching:
+def _by_content(matching: Matching[Step]) -> Matching[Step]:
     old, new = matching.old, matching.new
-    named = {step.id for step in new if not _is_number(step.id)}
+    named = {step.id for step in new if not is_number(step.id)}
     matching.pair_equal(lambda i: old[i].id if old[i].id in named else None, lambda i: new[i].id)
     _pair_ends(matching)
     old_keys, new_keys = matching.old_keys, matching.new_keys
     matching.pair_equal(
         lambda i: (old[i].id, old_keys[i].content), lambda i: (new[i].id, new_keys[i].content)
     )
-    _pair_equal_content(matching)
-    _pair_alike(matching)
-    _pair_in_place(matching)
+    pair_equal_content(matching)
+    pair_alike(matching)
+    pair_in_place(matching)
     return matching
 
 
-def _pair_ends(matching: Matching) -> None:
+def _pair_ends(matching: Matching[Step]) -> None:
     """Pairs the common prefix and the common suffix of steps with equal content."""
     for backwards in (False, True):
         olds, news = matching.left_old(), matching.left_new()
@@ -206,7 +224,7 @@ def _pair_ends(matching: Matching) -> None:
             matching.pair(i, j)
 
 
-def _pair_equal_content(matching: Matching) -> None:
+def pair_equal_content(matching: Matching[_Item]) -> None:
     """Pairs equal content: first content that is unique on both sides, then the rest in order."""
     old_keys, new_keys = matching.old_keys, matching.new_keys
     olds = Counter(old_keys[i].content for i in matching.left_old())
@@ -219,10 +237,10 @@ def _pair_equal_content(matching: Matching) -> None:
     matching.pair_equal(lambda i: old_keys[i].content, lambda i: new_keys[i].content)
 
 
-def _pair_alike(matching: Matching) -> None:
-    """Pairs steps of one kind that share at least half of their features, the most similar first."""
-    olds = {i: features_of(matching.old[i]) for i in matching.left_old()}
-    news = {j: features_of(matching.new[j]) for j in matching.left_new()}
+def pair_alike(matching: Matching[_Item]) -> None:
+    """Pairs those of one kind that share at least half of their features, the most similar first."""
+    olds = {i: matching.features(matching.old[i]) for i in matching.left_old()}
+    news = {j: matching.features(matching.new[j]) for j in matching.left_new()}
     holders: defaultdict[str, list[int]] = defaultdict(list)
     for j, features in news.items():
         for feature in features:
@@ -241,8 +259,8 @@ def _pair_alike(matching: Matching) -> None:
             matching.pair(i, j)
 
 
-def _pair_in_place(matching: Matching) -> None:
-    """Pairs steps of the same kind that follow the same matched step."""
+def pair_in_place(matching: Matching[_Item]) -> None:
+    """Pairs those of the same kind that follow the same matched one."""
 
     def places(left: Iterable[int], known: dict[int, int], *, is_old: bool) -> dict[int, int]:
         index_of: dict[int, int] = {}
@@ -264,7 +282,7 @@ def _pair_in_place(matching: Matching) -> None:
 # ---------------------------------------------------------------- cost of a matching
 
 
-def _cost(matching: Matching) -> int:
+def _cost(matching: Matching[Step]) -> int:
     """The size of the diff that a matching gives.
 
     One for each step added, removed, moved or changed; two for a change of its kind; one for each renaming,

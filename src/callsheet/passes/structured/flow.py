@@ -59,7 +59,7 @@ from callsheet.passes.structured.shapes import (
     widened,
 )
 from callsheet.passes.structured.state import YIELDED, Changes, Holding, Loop, State
-from callsheet.passes.structured.typing import Typer
+from callsheet.passes.structured.typing import Typer, waited
 
 CallCheck = Callable[[Typer, Act], Shape]
 
@@ -392,11 +392,7 @@ class Flow:
                 self.texts(one, typer)
             case Word.WAIT:
                 for value in one.values:
-                    shape = typer.no_null(value, typer.data(value), "be waited for")
-                    if families(shape) and not families(shape) & {of.NUM, of.SPAN, of.UNKNOWN}:
-                        message = f"WAIT takes seconds or a duration, not {text(widened(shape))}"
-                        help_ = 'write WAIT (30), or WAIT (duration("30s"))'
-                        self.report.add("CHK123", message, one, span=value.span, help=help_)
+                    waited(typer, value, "WAIT")
             case Word.BREAK:
                 self._leave("breaks")
             case Word.CONTINUE:

@@ -25,6 +25,7 @@ from callsheet.passes.structured.shapes import (
     widened,
 )
 from callsheet.passes.structured.state import YIELDED, Changes, Holding, Loop
+from callsheet.passes.structured.typing import waited
 
 if TYPE_CHECKING:
     from callsheet.passes.structured.flow import Flow
@@ -106,9 +107,7 @@ def repeat(flow: Flow, one: Repeat) -> None:
     if one.most is not None:
         typer.expect(one.most, typer.data(one.most), of.NUM, "max takes a number of rounds")
     if one.every is not None:
-        every = typer.no_null(one.every, typer.data(one.every), "be waited for")
-        if families(every) and not families(every) & {of.NUM, of.SPAN, of.TEXT, of.UNKNOWN}:
-            flow.report.add("CHK123", 'every takes a wait such as "10s"', one, span=one.every.span)
+        waited(typer, one.every, "every")
     names = dict.fromkeys(name for inner in statements(one.body) for name in variables_set(inner))
     after: list[Changes] = []
 

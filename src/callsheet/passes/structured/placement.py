@@ -323,6 +323,10 @@ def _word(one: Say, place: _Place, report: Report) -> None:
             if place.plan is not None or not place.is_top:
                 message = "RE-PLAN stands inside a " + ("sub-plan" if place.plan is not None else "block")
                 report.add("CHK110", message, one, help="it may stand only at the top level of the main plan")
+            else:
+                message = "RE-PLAN in a plan of version 2 cannot run yet"
+                help_ = "end the plan with @RESPOND, and compile the next one from its answer"
+                report.add("RUN038", message, one, help=help_)
         case Word.NOTE | Word.FAIL | Word.WAIT:
             pass
 
@@ -338,7 +342,9 @@ def _end_of_run(one: Statement, word: str, place: _Place, report: Report) -> Non
 
 def _beside(one: Statement, word: str, kind: str, report: Report) -> None:
     message = f"{word} ends something early, but {kind}"
-    help_ = "decide after the loop or group, by what it gave; or use IN ORDER in place of TOGETHER"
+    help_ = "decide after the loop or group, by what it gave"
+    if "TOGETHER" in kind:
+        help_ += "; or use IN ORDER in place of TOGETHER"
     report.add("CHK111", message, one, help=help_)
 
 

@@ -39,6 +39,7 @@ from callsheet.ir.expression import (
     Variable,
 )
 from callsheet.ir.expression import Mapping as Pairs
+from callsheet.ir.inputs import duration_of
 from callsheet.ir.tree import Statement
 from callsheet.passes.finding import Suggestion
 from callsheet.passes.structured import comparison, functions, paths, shapes
@@ -364,8 +365,11 @@ class Typer:
         if made is None:
             one, two = shapes.text(shapes.widened(left)), shapes.text(shapes.widened(right))
             texts = {of.TEXT} in (families(left), families(right))
+            is_moment = bool((families(left) | families(right)) & {of.TIME, of.DAY, of.SPAN})
             help_ = conversion(left, right)
-            if texts and node.op.value == "+":
+            if is_moment and of.NUM in families(left) | families(right):
+                help_ = 'a number of days is a duration: duration("2d"), or duration(days=…)'
+            elif texts and node.op.value == "+":
                 help_ = f'a text with values in it is written "…${{{spelled(node.right)}}}…"'
             elif texts and node.op.value == "%":
                 help_ = 'write "${x:.2f}"'
@@ -453,3 +457,20 @@ class Typer:
                 known = found.get(path)
                 found[path] = change(self.quietly(node) if known is None else known)
         return found
+
+
+def waited(typer: Typer, value: Expression, word: str) -> None:
+    """Finds what is no time to wait, behind WAIT and `every=`."""
+    shape = typer.no_null(value, typer.data(value), "be waited for")
+    help_ = f'write {word} ("10s") or {word} (30)' if word == "WAIT" else 'write every="10s" or every=30'
+    if families(shape) and not families(shape) & {of.NUM, of.SPAN, of.TEXT, of.UNKNOWN}:
+        message = f"{word} takes seconds or a duration, not {shapes.text(shapes.widened(shape))}"
+        typer.add("CHK123", message, value, help_)
+    match value:
+        case Literal(value=str(text)):
+            try:
+                duration_of(text)
+            except ValueError as error:
+                typer.add("CHK123", f"{word}: {error}", value, help_)
+        case _:
+            pass

@@ -7,16 +7,10 @@ that the meaning of a type does not depend on which one is used.
 
 from __future__ import annotations
 
-import base64
-import dataclasses
-import math
 import sys
 import types
-from collections.abc import Callable, Mapping, Sequence
-from datetime import date, datetime, time, timedelta
-from decimal import Decimal
+from collections.abc import Callable
 from enum import Enum
-from pathlib import PurePath
 from typing import (
     Annotated,
     Any,
@@ -32,11 +26,6 @@ from typing import (
     get_type_hints,
     is_typeddict,
 )
-from uuid import UUID
-
-from callsheet.ir import JSON
-from callsheet.ir.canon import canonical_bytes
-from callsheet.ports.calls import ToolFailed
 
 MISS: Any = object()
 """Returned by a check that cannot decide; pydantic then does."""
@@ -228,7 +217,9 @@ def _typed_dict(kind: Any) -> Any:
 
     if isinstance(kind, te._TypedDictMeta):  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue, reportUnknownMemberType]
         return kind
-    members = (_member(kind, name, hint) for name, hint in get_type_hints(kind, include_extras=True).items())
+    members = (
+        member_of(kind, name, hint) for name, hint in get_type_hints(kind, include_extras=True).items()
+    )
     fields = {
         name: (te.Required if is_required else te.NotRequired)[for_pydantic(hint)]
         for name, hint, is_required in members
@@ -236,165 +227,9 @@ def _typed_dict(kind: Any) -> Any:
     return te.TypedDict(kind.__name__, fields)  # pyright: ignore[reportGeneralTypeIssues, reportCallIssue, reportArgumentType]
 
 
-_TEXTS = (str, bytes, bytearray, date, time, UUID, Decimal, PurePath)
-
-
-def result_schema(annotation: Any, around: tuple[Any, ...] = ()) -> dict[str, Any]:
-    """The schema of what `to_json` makes of a value of a type, without pydantic; {} where it is not known.
-
-    `around` are the types whose fields are being described: one inside itself is not described again.
-
-    >>> result_schema(tuple[date, ...])
-    {'type': 'array', 'items': {'type': 'string'}}
-    """
-    known = simple(annotation)
-    if known is not None:
-        return known.schema
-    origin, args = get_origin(annotation), get_args(annotation)
-    if origin is Annotated:
-        return result_schema(args[0], around)
-    if origin is Union or origin is types.UnionType:
-        parts = [result_schema(one, around) for one in args]
-        return {"anyOf": parts} if all(parts) else {}
-    kind = annotation if origin is None else origin
-    if not isinstance(kind, type) or kind in around or len(around) > _MOST_NESTED:
-        return {}
-    members = _members(kind)
-    if members is not None:
-        properties = {name: result_schema(hint, (*around, kind)) for name, hint, _ in members}
-        required = [name for name, _, is_required in members if is_required]
-        return {"type": "object", "properties": properties, "required": required}
-    if issubclass(kind, _TEXTS):
-        return {"type": "string"}
-    if issubclass(kind, timedelta):
-        return {"type": "number"}
-    if issubclass(kind, Mapping):
-        return {"type": "object", "additionalProperties": result_schema(args[1], around) if args[1:] else {}}
-    if issubclass(kind, list | tuple | set | frozenset | Sequence):
-        items = {arg for arg in args if arg is not Ellipsis}
-        return {"type": "array", "items": result_schema(items.pop(), around) if len(items) == 1 else {}}
-    return {}
-
-
-_MOST_NESTED = 8
-
-
-def _members(kind: Any) -> list[tuple[str, Any, bool]] | None:
-    """The fields of a type that becomes an object: name, type, whether it is always there; else None."""
-    try:
-        hints = get_type_hints(kind, include_extras=True)
-    except Exception:  # a name that is not there: calls work all the same
-        return None
-    if is_typeddict(kind):
-        return [_member(kind, name, hint) for name, hint in hints.items()]
-    if dataclasses.is_dataclass(kind):
-        return [(one.name, hints.get(one.name, Any), True) for one in dataclasses.fields(kind)]
-    if hasattr(kind, "_asdict"):
-        return [(name, hints.get(name, Any), True) for name in kind._fields]
-    fields: Mapping[str, Any] | None = getattr(kind, "model_fields", None)
-    if not isinstance(fields, Mapping) or not hasattr(kind, "model_dump"):
-        return None
-    return [
-        (one.serialization_alias or one.alias or name, one.annotation, True) for name, one in fields.items()
-    ]
-
-
-def _member(kind: Any, name: str, hint: Any) -> tuple[str, Any, bool]:
+def member_of(kind: Any, name: str, hint: Any) -> tuple[str, Any, bool]:
     """A field of a TypedDict, whose NotRequired may stand in an annotation that was a text."""
     origin = get_origin(hint)
     if origin is NotRequired or origin is Required:
         return name, get_args(hint)[0], origin is Required
     return name, hint, name in kind.__required_keys__
-
-
-_PLAIN_RESULTS = frozenset({str, int, bool, type(None)})
-
-
-def to_json(value: object) -> JSON:
-    """The value as JSON data.
-
-    Dataclasses, named tuples and pydantic models become objects; enum members their values; dates and times
-    ISO 8601 strings; durations seconds; UUIDs, decimals and paths strings; bytes base64; tuples lists; sets
-    lists sorted by the JSON of their items. Raises ToolFailed for anything else, for numbers that are not
-    finite and for values nested too deeply.
-
-    >>> to_json({"when": date(2026, 1, 31), "tags": {"b", "a"}})
-    {'when': '2026-01-31', 'tags': ['a', 'b']}
-    """
-    if type(value) in _PLAIN_RESULTS:
-        return cast("JSON", value)
-    try:
-        return _convert(value)
-    except RecursionError:
-        raise ToolFailed("the result is nested too deeply to be JSON, or contains itself") from None
-
-
-def _convert(value: Any) -> JSON:
-    kind = cast("Any", type(value))
-    if kind in _PLAIN_RESULTS:
-        return value
-    if kind is dict:
-        return {(k if type(k) is str else _key(k)): _convert(v) for k, v in value.items()}
-    if kind is list or kind is tuple:
-        return [_convert(v) for v in value]
-    if kind is float:
-        return _finite(value)
-    return _convert_other(value)
-
-
-def _finite(value: float) -> float:
-    if math.isfinite(value):
-        return value
-    raise ToolFailed(f"the result contains {value}, which JSON cannot represent")
-
-
-def _key(key: Any) -> str:
-    """An object key as a string."""
-    plain = _convert(key)
-    if isinstance(plain, str):
-        return plain
-    if plain is None or isinstance(plain, list | dict):
-        raise ToolFailed(f"the result has a key of type {type(key).__name__}; a key must be a text")
-    return str(plain).lower() if isinstance(plain, bool) else str(plain)
-
-
-def _object_json(value: Any) -> dict[str, JSON]:
-    return {_key(k): _convert(v) for k, v in value.items()}
-
-
-def _list(value: Any) -> list[JSON]:
-    return [_convert(v) for v in value]
-
-
-_WRITERS: tuple[tuple[Any, Callable[[Any], JSON]], ...] = (
-    (Enum, lambda v: _convert(v.value)),
-    (str, str.__str__),
-    (int, int),
-    (float, lambda v: _finite(float(v))),
-    ((bytes, bytearray, memoryview), lambda v: base64.b64encode(v).decode("ascii")),
-    ((datetime, date, time), lambda v: v.isoformat()),
-    (timedelta, lambda v: v.total_seconds()),
-    ((UUID, Decimal, PurePath), str),
-    (Mapping, _object_json),
-    ((set, frozenset), lambda v: sorted(_list(v), key=canonical_bytes)),
-    ((list, tuple), _list),
-)
-"""Converters by type; the first that matches is used."""
-
-
-def _convert_other(value: Any) -> JSON:
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: _convert(getattr(value, f.name)) for f in dataclasses.fields(value)}
-    for method, options in (("_asdict", {}), ("model_dump", {"mode": "python", "by_alias": True})):
-        dump = getattr(value, method, None)
-        if callable(dump) and not isinstance(value, type):
-            return _convert(dump(**options))
-    for kind, write in _WRITERS:
-        if isinstance(value, kind):
-            return write(value)
-    raise ToolFailed(f"the result contains a value of type {_type_name(value)}, which JSON cannot represent")
-
-
-def _type_name(value: object) -> str:
-    kind = type(value)
-    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"

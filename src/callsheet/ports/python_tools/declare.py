@@ -20,7 +20,7 @@ from callsheet.ir.operations import CONTROL_WORDS
 from callsheet.ports.answers import Answerer, may_report, read_answer
 from callsheet.ports.calls import CallContext, ToolFailed, ToolRaised
 from callsheet.ports.probes import Probed, Prober, probed
-from callsheet.ports.python_tools.annotations import to_json
+from callsheet.ports.python_tools.results import Returned, annotated_result, to_json
 from callsheet.ports.python_tools.signature import Signature, cannot, read_signature
 from callsheet.ports.python_tools.threads import Threaded
 from callsheet.ports.tools import Handler, Tool, ToolSpec
@@ -196,7 +196,7 @@ def tool_of(function: Callable[..., Any], *, origin: str | None = None) -> Tool:
         undo=declared.undo,
     )
     probe = None if declared.probe is None else _prober(declared.probe, declared.key_argument)
-    handler = _handler(function, signature, declared)
+    handler = _handler(name, function, signature, declared)
     if declared.max_concurrent is not None:
         from callsheet.ports.timeouts import Slots  # noqa: PLC0415 - brings asyncio
 
@@ -283,14 +283,24 @@ def described(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
-def value_returned(value: object) -> JSON:
-    """What a function returned, as JSON; raises ToolFailed if it reports a failure or has no JSON form."""
-    return to_json(read_answer(value, Answerer.FUNCTION) if may_report(value) else value)
+def value_returned(value: object, declared: Returned | None = None) -> JSON:
+    """What a function returned, as JSON.
+
+    Raises ToolFailed if it reports a failure, has no JSON form, or is not what is declared. The result of an
+    MCP call that the function hands on is not what its annotation is about.
+    """
+    read = read_answer(value, Answerer.FUNCTION) if may_report(value) else value
+    made = to_json(read)
+    if declared is not None and read is value:
+        declared.check(made)
+    return made
 
 
-def _handler(function: Callable[..., Any], signature: Signature, declared: Declaration) -> Handler:
+def _handler(name: str, function: Callable[..., Any], signature: Signature, declared: Declaration) -> Handler:
     """The handler of a function: binds the arguments, calls it, converts the result."""
     bind, context_name, key_name = signature.bind, signature.context, declared.key_argument
+    only_reads = (declared.effect or Effect.UNSAFE).only_reads
+    returned = annotated_result(name, signature.result, has_effect=not only_reads)
 
     def arguments(args: dict[str, Any], context: CallContext) -> dict[str, Any]:
         bound = bind(args)
@@ -303,7 +313,7 @@ def _handler(function: Callable[..., Any], signature: Signature, declared: Decla
     def call(bound: dict[str, Any]) -> JSON:
         # StopIteration must not reach the future of the event loop, nor SystemExit the loop itself.
         try:
-            return value_returned(function(**bound))
+            return value_returned(function(**bound), returned)
         except ToolFailed:
             raise
         except (Exception, SystemExit, GeneratorExit) as error:
@@ -312,7 +322,7 @@ def _handler(function: Callable[..., Any], signature: Signature, declared: Decla
     async def run_async(args: dict[str, Any], context: CallContext) -> JSON:
         bound = arguments(args, context)
         try:
-            return value_returned(await function(**bound))
+            return value_returned(await function(**bound), returned)
         except ToolFailed:
             raise
         except (Exception, SystemExit, GeneratorExit) as error:

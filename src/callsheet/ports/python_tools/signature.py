@@ -19,10 +19,9 @@ from callsheet.ports.python_tools.annotations import (
     Check,
     for_pydantic,
     never,
-    result_schema,
     simple,
-    to_json,
 )
+from callsheet.ports.python_tools.results import result_schema, to_json
 
 
 @dataclass(slots=True)

@@ -17,7 +17,7 @@ from callsheet.apps.cli.terminal import columns, is_coloured
 from callsheet.apps.operations.reading import PlanText
 from callsheet.diagnostics import Source
 from callsheet.ir import Plan
-from callsheet.ir.diff import PlanDiff, diff_plans
+from callsheet.ir.diff import PlanDiff, TreeDiff, diff_plans
 
 if TYPE_CHECKING:
     from callsheet.frontends.spelling import Syntax
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Colour the output; auto: on a terminal, unless NO_COLOR is set.",
 )
+@click.option("--markdown", is_flag=True, help="Print Markdown, for a comment in a review.")
 @options.as_json
 def diff(
     old: str,
@@ -44,9 +45,12 @@ def diff(
     plans_folder: Path | None,
     exit_code: bool,
     color: str,
+    markdown: bool,
     as_json: bool,
 ) -> int:
     """Show the differences of the plans A and B: steps added, removed, changed, moved, renamed.
+
+    Statements of plans with blocks are matched wherever they stand.
 
     Each is a file, or a plan of the library: its id, or ID@N for version N. One of them may be - for standard
     input. Comments and formatting are ignored.
@@ -55,8 +59,15 @@ def diff(
         raise click.UsageError("only one of the two plans can come from standard input")
     before, after = _read(old, syntax, plans_folder), _read(new, syntax, plans_folder)
     difference = diff_plans(before.require(), after.require())
-    if as_json:
-        from callsheet.views.plan_diff import plan_diff_json  # noqa: PLC0415 - one of two
+    if as_json and markdown:
+        raise click.UsageError("--json and --markdown exclude each other")
+    if markdown:
+        from callsheet.views.plan_diff import plan_diff_markdown  # noqa: PLC0415 - one of three
+
+        text = plan_diff_markdown(difference, before.source.name, after.source.name)
+        click.echo(text.encode("utf-8", "backslashreplace"))
+    elif as_json:
+        from callsheet.views.plan_diff import plan_diff_json  # noqa: PLC0415 - one of three
 
         print_json(plan_diff_json(difference, before.source.name, after.source.name))
     else:
@@ -78,8 +89,8 @@ def _read(argument: str, syntax: Syntax | None, folder: Path | None) -> PlanText
     return replace(text, source=source, plan=None if text.plan is None else original)
 
 
-def _text(difference: PlanDiff, before: PlanText, after: PlanText, color: str) -> str:
-    from callsheet.views.plan_diff import plan_diff_text  # noqa: PLC0415 - one of two
+def _text(difference: PlanDiff | TreeDiff, before: PlanText, after: PlanText, color: str) -> str:
+    from callsheet.views.plan_diff import plan_diff_text  # noqa: PLC0415 - one of three
 
     ansi = is_coloured() if color == "auto" else color == "always"
     text = plan_diff_text(difference, before.source.name, after.source.name, ansi=ansi, columns=columns())

@@ -1,0 +1,323 @@
+"""What a function returns: the JSON schema of its return annotation, the test against it, and its JSON.
+
+A result that does not fit is told by `passes.schema`, as for tools of MCP servers; the test here only says
+whether it fits, in a fraction of the time of the call.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import math
+import types
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from enum import Enum
+from pathlib import PurePath
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NamedTuple,
+    TypeAlias,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
+from uuid import UUID
+
+from callsheet.ir import JSON
+from callsheet.ir.canon import canonical_bytes
+from callsheet.ports.calls import SCHEMA, ToolFailed
+from callsheet.ports.python_tools.annotations import member_of, simple
+
+Fit: TypeAlias = Callable[[Any], bool]
+"""Whether JSON data fits a schema."""
+
+_TEXTS = (str, bytes, bytearray, date, time, UUID, Decimal, PurePath)
+
+
+def result_schema(annotation: Any, around: tuple[Any, ...] = ()) -> dict[str, Any]:  # noqa: PLR0911 - a case for each kind of type
+    """The schema of what `to_json` makes of a value of a type, without pydantic; {} where it is not known.
+
+    `around` are the types whose fields are being described: one inside itself is not described again.
+
+    >>> result_schema(tuple[date, ...])
+    {'type': 'array', 'items': {'type': 'string'}}
+    """
+    known = simple(annotation)
+    if known is not None:
+        return known.schema
+    origin, args = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        changed = any(hasattr(note, "__get_pydantic_core_schema__") for note in args[1:])
+        return {} if changed else result_schema(args[0], around)
+    if origin is Literal:
+        return {"enum": [one.value if isinstance(one, Enum) else one for one in args]}
+    if origin is Union or origin is types.UnionType:
+        parts = [result_schema(one, around) for one in args]
+        return {"anyOf": parts} if all(parts) else {}
+    kind = annotation if origin is None else origin
+    if not isinstance(kind, type) or kind in around or len(around) > _MOST_NESTED:
+        return {}
+    members = _members(kind)
+    if members is not None:
+        properties = {name: result_schema(hint, (*around, kind)) for name, hint, _ in members}
+        required = [name for name, _, is_required in members if is_required]
+        return {"type": "object", "properties": properties, "required": required}
+    if issubclass(kind, _TEXTS):
+        return {"type": "string"}
+    if issubclass(kind, timedelta):
+        return {"type": "number"}
+    if issubclass(kind, Mapping):
+        return {"type": "object", "additionalProperties": result_schema(args[1], around) if args[1:] else {}}
+    if issubclass(kind, list | tuple | set | frozenset | Sequence):
+        items = {arg for arg in args if arg is not Ellipsis}
+        return {"type": "array", "items": result_schema(items.pop(), around) if len(items) == 1 else {}}
+    return {}
+
+
+_MOST_NESTED = 8
+
+
+class Returned(NamedTuple):
+    """What a tool says that it returns: `schema` of the JSON, and the test against it.
+
+    `has_effect` states that a call may change something: it is not repeated for a result that does not fit.
+    `said_by` is what declares it, in words.
+    """
+
+    tool: str
+    schema: dict[str, Any]
+    fits: Fit
+    has_effect: bool
+    said_by: str = "return annotation"
+
+    def check(self, value: JSON) -> None:
+        """Raise ToolFailed, of the kind SCHEMA, with the place at which the result does not fit."""
+        if self.fits(value):
+            return
+        from callsheet.passes.schema import Wrong, literal_value, misfits  # noqa: PLC0415 - only for an error
+
+        misfit = next(misfits(literal_value(value), self.schema, self.schema), None)
+        if misfit is None:
+            return
+        say = {
+            Wrong.VALUE: f"should be {misfit.wanted}",
+            Wrong.MISSING: "is missing",
+            Wrong.UNKNOWN: "is undeclared",
+        }
+        why = f"the result{misfit.path} of @{self.tool} {say[misfit.wrong]}: its {self.said_by} says so"
+        raise ToolFailed(why, final=self.has_effect, kind=SCHEMA)
+
+
+def annotated_result(tool: str, schema: Mapping[str, Any], *, has_effect: bool) -> Returned | None:
+    """The test of results by the schema of an annotation; None where any value fits."""
+    fits = _fit(schema)
+    return None if fits is anything_fits else Returned(tool, dict(schema), fits, has_effect)
+
+
+def described_result(tool: str, schema: Mapping[str, Any], *, has_effect: bool) -> Returned | None:
+    """The test of results by a schema of any kind; None for one that says nothing."""
+    return Returned(tool, dict(schema), _perhaps, has_effect, "schema") if schema else None
+
+
+def _perhaps(value: object) -> bool:
+    """The answer of a test that leaves every value to the library."""
+    return False
+
+
+def anything_fits(value: object) -> bool:
+    """Whether a value fits where nothing is known."""
+    return True
+
+
+_TYPES: Mapping[object, tuple[type, ...]] = {
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "null": (type(None),),
+    "array": (list,),
+    "object": (dict,),
+}
+
+
+def _fit(schema: Mapping[str, Any]) -> Fit:
+    """The test against a schema of `result_schema`; what it does not know is taken to fit.
+
+    >>> fits = _fit({"type": "array", "items": {"type": "integer"}})
+    >>> fits([1, 2]), fits([1, "2"]), fits(None)
+    (True, False, False)
+    """
+    if "anyOf" in schema:
+        options = [_fit(one) for one in schema["anyOf"]]
+        return lambda value: any(fits(value) for fits in options)
+    if "enum" in schema:
+        values: list[Any] = schema["enum"]
+        return lambda value: any(value == one and type(value) is type(one) for one in values)
+    kinds = _TYPES.get(schema.get("type"))
+    if kinds is None:
+        return anything_fits
+    if kinds == (dict,):
+        return _object_fit(schema)
+    if kinds == (list,) and "items" in schema and (each := _fit(schema["items"])) is not anything_fits:
+        return lambda value: type(value) is list and all(map(each, cast("list[Any]", value)))
+    return lambda value: isinstance(value, kinds)
+
+
+def _object_fit(schema: Mapping[str, Any]) -> Fit:
+    required = frozenset(schema.get("required", ()))
+    all_fields = {name: _fit(one) for name, one in schema.get("properties", {}).items()}
+    known = [(name, fits) for name, fits in all_fields.items() if fits is not anything_fits]
+    others: Any = schema.get("additionalProperties")
+    each = _fit(others) if isinstance(others, Mapping) else anything_fits  # pyright: ignore[reportUnknownArgumentType]
+
+    def fit(value: Any) -> bool:
+        if type(value) is not dict:
+            return False
+        fields = cast("dict[str, Any]", value)
+        if not required <= fields.keys():
+            return False
+        if not all(fits(fields[name]) for name, fits in known if name in fields):
+            return False
+        if each is anything_fits:
+            return True
+        return all(each(one) for name, one in fields.items() if name not in all_fields)
+
+    return fit
+
+
+def _members(kind: Any) -> list[tuple[str, Any, bool]] | None:
+    """The fields of a type that becomes an object: name, type, whether it is always there; else None."""
+    try:
+        hints = get_type_hints(kind, include_extras=True)
+    except Exception:  # a name that is not there: calls work all the same
+        return None
+    if is_typeddict(kind):
+        return [member_of(kind, name, hint) for name, hint in hints.items()]
+    if dataclasses.is_dataclass(kind):
+        return [(one.name, hints.get(one.name, Any), True) for one in dataclasses.fields(kind)]
+    if hasattr(kind, "_asdict"):
+        return [(name, hints.get(name, Any), True) for name in kind._fields]
+    fields: Mapping[str, Any] | None = getattr(kind, "model_fields", None)
+    if not isinstance(fields, Mapping) or not hasattr(kind, "model_dump"):
+        return None
+    return _members_of_model(kind, fields)
+
+
+def _members_of_model(kind: Any, fields: Mapping[str, Any]) -> list[tuple[str, Any, bool]] | None:
+    """The fields of a model of pydantic as `model_dump` writes them; what serializers make is not known."""
+    decorators: Any = getattr(kind, "__pydantic_decorators__", None)
+    if getattr(kind, "__pydantic_root_model__", False) or getattr(decorators, "model_serializers", None):
+        return None
+    serializers: Any = getattr(decorators, "field_serializers", {}).values()
+    written = {name for one in serializers for name in one.info.fields}
+    members: list[tuple[str, Any, bool]] = []
+    for name, one in fields.items():
+        if one.exclude or getattr(one, "exclude_if", None) is not None:
+            continue
+        is_written = name in written or "*" in written
+        is_written = is_written or any(hasattr(note, "__get_pydantic_core_schema__") for note in one.metadata)
+        hint = Any if is_written else one.annotation
+        members.append((one.serialization_alias or one.alias or name, hint, True))
+    computed: Mapping[str, Any] = getattr(kind, "model_computed_fields", {})
+    members += [(one.alias or name, Any, True) for name, one in computed.items()]
+    return members
+
+
+_PLAIN_RESULTS = frozenset({str, int, bool, type(None)})
+
+
+def to_json(value: object) -> JSON:
+    """The value as JSON data.
+
+    Dataclasses, named tuples and pydantic models become objects; enum members their values; dates and times
+    ISO 8601 strings; durations seconds; UUIDs, decimals and paths strings; bytes base64; tuples lists; sets
+    lists sorted by the JSON of their items. Raises ToolFailed for anything else, for numbers that are not
+    finite and for values nested too deeply.
+
+    >>> to_json({"when": date(2026, 1, 31), "tags": {"b", "a"}})
+    {'when': '2026-01-31', 'tags': ['a', 'b']}
+    """
+    if type(value) in _PLAIN_RESULTS:
+        return cast("JSON", value)
+    try:
+        return _convert(value)
+    except RecursionError:
+        raise ToolFailed("the result is nested too deeply to be JSON, or contains itself") from None
+
+
+def _convert(value: Any) -> JSON:
+    kind = cast("Any", type(value))
+    if kind in _PLAIN_RESULTS:
+        return value
+    if kind is dict:
+        return {(k if type(k) is str else _key(k)): _convert(v) for k, v in value.items()}
+    if kind is list or kind is tuple:
+        return [_convert(v) for v in value]
+    if kind is float:
+        return _finite(value)
+    return _convert_other(value)
+
+
+def _finite(value: float) -> float:
+    if math.isfinite(value):
+        return value
+    raise ToolFailed(f"the result contains {value}, which JSON cannot represent")
+
+
+def _key(key: Any) -> str:
+    """An object key as a string."""
+    plain = _convert(key)
+    if isinstance(plain, str):
+        return plain
+    if plain is None or isinstance(plain, list | dict):
+        raise ToolFailed(f"the result has a key of type {type(key).__name__}; a key must be a text")
+    return str(plain).lower() if isinstance(plain, bool) else str(plain)
+
+
+def _object_json(value: Any) -> dict[str, JSON]:
+    return {_key(k): _convert(v) for k, v in value.items()}
+
+
+def _list(value: Any) -> list[JSON]:
+    return [_convert(v) for v in value]
+
+
+_WRITERS: tuple[tuple[Any, Callable[[Any], JSON]], ...] = (
+    (Enum, lambda v: _convert(v.value)),
+    (str, str.__str__),
+    (int, int),
+    (float, lambda v: _finite(float(v))),
+    ((bytes, bytearray, memoryview), lambda v: base64.b64encode(v).decode("ascii")),
+    ((datetime, date, time), lambda v: v.isoformat()),
+    (timedelta, lambda v: v.total_seconds()),
+    ((UUID, Decimal, PurePath), str),
+    (Mapping, _object_json),
+    ((set, frozenset), lambda v: sorted(_list(v), key=canonical_bytes)),
+    ((list, tuple), _list),
+)
+"""Converters by type; the first that matches is used."""
+
+
+def _convert_other(value: Any) -> JSON:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: _convert(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    for method, options in (("_asdict", {}), ("model_dump", {"mode": "python", "by_alias": True})):
+        dump = getattr(value, method, None)
+        if callable(dump) and not isinstance(value, type):
+            return _convert(dump(**options))
+    for kind, write in _WRITERS:
+        if isinstance(value, kind):
+            return write(value)
+    raise ToolFailed(f"the result contains a value of type {_type_name(value)}, which JSON cannot represent")
+
+
+def _type_name(value: object) -> str:
+    kind = type(value)
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"

@@ -1,0 +1,271 @@
+"""Renders the differences between two plans with blocks: as lines, and as data.
+
+In: a `TreeDiff`. Out: declarations and statements in the order of the new plan, in LTP text, each with the
+statement that it stands in; invisible characters are escaped.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, TypeGuard
+
+from callsheet.diagnostics import CallsheetError
+from callsheet.frontends.expressions import format_expression
+from callsheet.frontends.structured import format_structured
+from callsheet.ir import tree, types
+from callsheet.ir.diff import PartChange, Piece, PieceDiff, TreeDiff
+from callsheet.ir.diff.matching import renamings_of
+from callsheet.ir.diff.tree_differ import Declared
+from callsheet.views.columns import cut, escaped
+from callsheet.views.plan_diff import Page, kinds_of, label_of, lines_of, shortened, spelled_side
+from callsheet.views.tree import describe_recovery, describe_statement
+
+_TYPES = types.Basic | types.ListOf | types.DictOf | types.OneOf | types.Maybe | types.Named | types.Record
+_MOST_ID = 40
+_BLOCKS = {"branch": "ELSE IF", "else": "ELSE", "handler": "ON_FAIL", "finally": "FINALLY"}
+
+
+class TreePage(Page):
+    """Renders one difference as lines."""
+
+    def __init__(self, diff: TreeDiff, ansi: bool, columns: int) -> None:
+        super().__init__(ansi, columns)
+        self._diff = diff
+
+    def lines(self) -> Iterator[str]:
+        """Yields the changes of the head, the renamings, then all that differs."""
+        for change in self._diff.head:
+            sides = [
+                spelled_side(change, change.old, self._diff.old),
+                spelled_side(change, change.new, self._diff.new),
+            ]
+            yield from self.changed(label_of(change), *sides, indent="")
+        yield from self._renamings()
+        for step in self._diff.steps:
+            yield from self._step(step)
+
+    def _renamings(self) -> Iterator[str]:
+        """Yields the renamings; a run of shifted numbers is one line."""
+        pairs = [step for step in self._diff.steps if step.old and step.new and step.old.id and step.new.id]
+        pairs.sort(key=lambda one: one.old_index or 0)
+        rows = (
+            (number, number, step.old.id, step.new.id)
+            for number, step in enumerate(pairs)
+            if step.old is not None and step.new is not None
+        )
+        for run in renamings_of(rows):
+            first, last = pairs[run[0]], pairs[run[-1]]
+            spans = (_id(first.old), _id(first.new))
+            if len(run) > 1:
+                spans = (f"{spans[0]}–{_id(last.old)}", f"{spans[1]}–{_id(last.new)}")
+            yield self.coloured("=", f"= {spans[0]} renamed to {spans[1]}")
+
+    def _step(self, step: PieceDiff) -> Iterator[str]:
+        if step.old is None and step.new is not None:
+            yield from self._whole("+", step.new, self._diff.new_pieces)
+        elif step.new is None and step.old is not None:
+            yield from self._whole("-", step.old, self._diff.old_pieces)
+        elif step.new is not None and step.old is not None:
+            if step.changes or step.moved:
+                sign = "~" if step.changes else ">"
+                text = f"{sign} {head_of(step.new)}"
+                text += f"  moved: {self._place(step)}" if step.moved else self._within(step.new)
+                yield self.coloured(sign, text)
+            elif step.is_renamed and not (step.old.id and step.new.id):
+                yield self.coloured("~", f"~ {head_of(step.new)}{self._within(step.new)}")
+            for label, old, new in changes_of(step):
+                yield from self.changed(label, old, new, indent="    ")
+
+    def _whole(self, sign: str, piece: Piece, pieces: Sequence[Piece]) -> Iterator[str]:
+        first, *more = spelled_piece(piece)
+        within = place_words(piece, pieces)
+        beside = f"  [in {within}]" if within else ""
+        yield self.coloured(sign, f"{sign} {shortened(first)}{beside}")
+        yield from (self.coloured(sign, f"{sign} {shortened(line)}") for line in more)
+
+    def _within(self, piece: Piece) -> str:
+        within = place_words(piece, self._diff.new_pieces)
+        return f"  [in {within}]" if within else ""
+
+    def _place(self, step: PieceDiff) -> str:
+        now = _behind(step.new_index, self._diff.new_pieces)
+        was = _behind(step.old_index, self._diff.old_pieces)
+        return f"{now}, was {was}"
+
+
+def head_of(piece: Piece) -> str:
+    """Returns what identifies a piece in a line: its id and its word, or what it does."""
+    if isinstance(piece.node, tree.Input | tree.SubPlan | types.Record) or piece.kind == "RESULT":
+        return escaped(f"{piece.kind} {piece.id}".removesuffix(" RESULT"))
+    if piece.id:
+        return f"{_id(piece)}  {escaped(piece.kind)}"
+    return escaped(describe_statement(piece.node)) if _is_statement(piece.node) else escaped(piece.kind)
+
+
+def _is_statement(node: Declared) -> TypeGuard[tree.Statement]:
+    return not isinstance(node, tree.Input | tree.SubPlan | _TYPES)
+
+
+def _id(piece: Piece | None) -> str:
+    return cut(" ".join(lines_of(piece.id)), _MOST_ID) if piece is not None else ""
+
+
+def place_words(piece: Piece, pieces: Sequence[Piece]) -> str:
+    """Returns the statements and the block that a piece stands in; "" at the top of the plan.
+
+    The word of a block is left out where a statement has only one.
+    """
+    words: list[str] = []
+    while piece.within >= 0:
+        around = pieces[piece.within]
+        block = _BLOCKS.get(piece.block.word, "") if piece.block != ("branch", 0) else ""
+        name = _id(around) if around.kind != "PLAN" else f"PLAN {_id(around)}"
+        words.append(f"{name or escaped(around.kind)} {block}".strip())
+        piece = around
+    return " › ".join(reversed(words))
+
+
+def _behind(index: int | None, pieces: Sequence[Piece]) -> str:
+    """Returns where a piece stands, in words."""
+    if index is None:
+        return ""
+    piece = pieces[index]
+    siblings = (
+        one for one in reversed(pieces[:index]) if one.within == piece.within and one.block == piece.block
+    )
+    before = next((one for one in siblings if piece.within >= 0 or _is_statement(one.node)), None)
+    within = place_words(piece, pieces)
+    after = "at the beginning" if before is None else f"after {_id(before) or cut(head_of(before), _MOST_ID)}"
+    return (
+        f"{after} of {within}" if within and before is None else f"{after} in {within}" if within else after
+    )
+
+
+# ------------------------------------------------------------------ spelling
+
+
+def spelled_piece(piece: Piece) -> tuple[str, ...]:
+    """Returns the lines of a declaration or a statement, without what is inside its blocks."""
+    node = piece.node
+    match node:
+        case tree.Input():
+            made = tree.Tree((), (replace(node, help=None, comments=()),))
+        case tree.SubPlan():
+            made = None
+        case _ if _is_statement(node):
+            made = tree.Tree((_alone(node),)) if next(tree.inner_blocks(node), None) is None else None
+        case _:
+            made = None
+    if made is not None:
+        try:
+            lines = format_structured(tree.plan_of_tree(made)).rstrip("\n").split("\n")[1:]
+        except CallsheetError:
+            lines = []
+        if lines:
+            return tuple(escaped(line) for line in lines)
+    if isinstance(node, tree.SubPlan):
+        given = ", ".join(f"${one.name}: {types.type_text(one.type)}" for one in node.inputs)
+        result = "" if node.result is None else f" -> {types.type_text(node.result)}"
+        origin = "" if node.origin is None else f"  FROM {node.origin.reference}"
+        return (escaped(f"PLAN {node.name} ({given}){result}{origin}"),)
+    if _is_statement(node):
+        label = f"{piece.id}: " if piece.id else ""
+        return (escaped(f"{label}{describe_statement(node)}"),)
+    name = f"TYPE {piece.id} = " if piece.kind == "TYPE" else "RESULT "
+    return (escaped(name + "".join(" ".join(_spelled(part)) for part in piece.parts.values())),)
+
+
+def _alone(node: tree.Statement) -> tree.Statement:
+    bare = replace(node, comments=(), remark=None)
+    return replace(bare, title=None) if isinstance(bare, tree.Act) else bare
+
+
+def changes_of(step: PieceDiff) -> Iterator[tuple[str, tuple[str, ...], tuple[str, ...]]]:
+    """Yields the changed parts of a pair: their labels, and the lines of both sides."""
+    if (
+        step.old is not None
+        and step.new is not None
+        and step.is_renamed
+        and not (step.old.id and step.new.id)
+    ):
+        yield "id", tuple(filter(None, (_id(step.old),))), tuple(filter(None, (_id(step.new),)))
+    for change in step.changes:
+        yield _label(change), _spelled(change.old), _spelled(change.new)
+
+
+def _label(change: PartChange) -> str:
+    match change.part, change.name:
+        case "argument", str(name):
+            return cut(escaped(name), 60)
+        case "on_fail", _:
+            return "ON_FAIL"
+        case "on_fail block", _:
+            return "ON_FAIL block"
+        case "finally" | "else", _:
+            return change.part.upper()
+        case "input", name:
+            return cut(escaped(f"${name}"), 60)
+        case part, None:
+            return part
+        case part, name:
+            return f"{part} {name}"
+
+
+def _spelled(part: Any) -> tuple[str, ...]:  # noqa: PLR0911 - a case for each kind of part
+    match part:
+        case None:
+            return ()
+        case str():
+            return lines_of(str(part))
+        case bool() | int() | float() | list() | dict():
+            return lines_of(json.dumps(part, ensure_ascii=False))
+        case tuple():
+            return (escaped(", ".join(f"{one}" for one in part)) or "nothing",)  # pyright: ignore[reportUnknownVariableType]
+        case tree.Again(count=count, delay=delay, backoff=backoff):
+            options = {"delay": delay, "backoff": backoff}
+            given = [f"{name}={value!r}" for name, value in options.items() if value is not None]
+            return (f"@RETRY({', '.join([str(count), *given])})",)
+        case tree.GoOn() | tree.Skip() | tree.Use() | tree.Leave():
+            return lines_of(describe_recovery(tree.Recovery(remedy=part)))
+        case tree.Input(type=kind, is_required=is_required, default=default):
+            after = "" if is_required else f" = {json.dumps(default, ensure_ascii=False)}"
+            return (escaped(types.type_text(kind) + after),)
+        case tree.Origin(reference=reference):
+            return (escaped(reference),)
+        case types.ListOf() | types.DictOf() | types.OneOf() | types.Maybe() | types.Record() | types.Named():
+            return (escaped(types.type_text(part)),)
+        case _:
+            try:
+                return lines_of(format_expression(part))
+            except ValueError:
+                return (escaped(repr(part)),)
+
+
+# ------------------------------------------------------------------ data
+
+
+def piece_diff_json(step: PieceDiff, diff: TreeDiff) -> dict[str, Any]:
+    """Returns one difference as data, of the same form as that of a step of version 1, with `within`."""
+    out: dict[str, Any] = {"kinds": kinds_of(step)}
+    sides = (
+        ("old", step.old, step.old_index, diff.old_pieces, step.is_removed),
+        ("new", step.new, step.new_index, diff.new_pieces, step.is_added),
+    )
+    for side, piece, index, pieces, is_whole in sides:
+        if piece is None or index is None:
+            continue
+        out[side] = {"id": piece.id or None, "number": index + 1, "kind": piece.kind}
+        out[side]["within"] = place_words(piece, pieces) or None
+        if is_whole:
+            out[side]["text"] = "\n".join(spelled_piece(piece))
+    changes = [
+        {"part": change.part}
+        | ({} if change.name is None else {"name": change.name})
+        | {"old": "\n".join(_spelled(change.old)) or None, "new": "\n".join(_spelled(change.new)) or None}
+        for change in step.changes
+    ]
+    if changes:
+        out["changes"] = changes
+    return out
