@@ -165,6 +165,8 @@ def failed(run: Run, event: Failed, out: list[Command]) -> None:
             return
     run.budget.measure(event.error)
     note_beside(run, attempt, event)
+    if event.label is not None and run.monitor is not None:
+        run.monitor.raise_result(attempt, event.label)
     is_of_session = isinstance(attempt, InnerCall) and attempt.talk.allowed.is_session
     if event.forbidden and run.monitor is not None and not is_of_session:
         give_back(run, attempt)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON, Plan
+from callsheet.ir.labels import Label
 from callsheet.ir.operations import CLOCK, COMPUTE
 from callsheet.machine import (
     AgentTurn,
@@ -181,6 +182,9 @@ class Gateway:
         """Pass on what a tool reports about its progress, if anyone follows it."""
         if self._ports.listener is not None:
             self._ports.listener.progressed(context.key, progress)
+
+    def labelled(self, context: CallContext, label: Label, places: str) -> None:
+        """Take no notice of the label that a server gives to a result: there is no policy."""
 
     async def answer_server(self, context: CallContext, question: ServerQuestion) -> JSON:
         """The answer to what a server asks during a call; None if nobody can answer."""

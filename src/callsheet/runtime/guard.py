@@ -27,7 +27,7 @@ from callsheet.machine import (
     ToolFacts,
 )
 from callsheet.machine.keys import parse_key
-from callsheet.machine.remarks import Fact
+from callsheet.machine.remarks import LABEL, Fact
 from callsheet.passes.verify import PersistedLabels, Violation, verify
 from callsheet.policy.builtins import fold
 from callsheet.policy.calls import CODES, CallView, Rule
@@ -147,6 +147,8 @@ class GuardedGateway(Gateway):
         self._judge = judge_of(guard.policy)
         self._tracker = LabelTracker(self._judge, guard.labels, ports.workspace, run_id)
         self._hops = RedirectRules(guard.policy)
+        self._said: dict[str, tuple[Label, str]] = {}
+        """By the keys of calls: the labels that servers give to their outcomes, and where they say so."""
         self._tokens = Tokens(guard.policy, run_id, guard.plan, guard.tasks, guard.clock)
 
     async def carry_out(self, command: Carried) -> Outcome:
@@ -186,6 +188,10 @@ class GuardedGateway(Gateway):
         if context.sends_secrets:
             progress = progress._replace(message="")
         super().progressed(context, progress)
+
+    def labelled(self, context: CallContext, label: Label, places: str) -> None:
+        """Keep the label that a server gives to what a call brings back until its outcome is there."""
+        self._said[context.key] = label, places
 
     # ------------------------------------------------------------ new plans
 
@@ -281,13 +287,30 @@ class GuardedGateway(Gateway):
             writings = self._tracker.begin(command)
         except UNAVAILABLE as error:
             return Failed(command.key, f"the label of what it writes cannot be stored: {error}")
-        outcome = await super().carry_out(command)
+        try:
+            outcome = await super().carry_out(command)
+        finally:
+            said = self._said.pop(command.key, None)
         self._tracker.end(writings, outcome)
         outcome = _with_observed(outcome, observed)
         try:
-            return self._tracker.labelled(command, outcome) if isinstance(outcome, Succeeded) else outcome
+            if isinstance(outcome, Succeeded):
+                outcome = self._tracker.labelled(command, outcome)
         except UNAVAILABLE as error:
             return Failed(command.key, f"the label of what it has read cannot be read: {error}")
+        return outcome if said is None else self._as_said(command, outcome, *said)
+
+    def _as_said(self, command: CallTool, outcome: Outcome, said: Label, places: str) -> Outcome:
+        """The outcome with the label that its server gives it, besides what is known of it here."""
+        if not isinstance(outcome, Succeeded | Failed):
+            return outcome
+        known = self._judge.source(view_of(command.tool, command.args, command.step))
+        if outcome.label is not None:
+            known = outcome.label
+        if not said.flows_to(known):
+            told = Fact(LABEL, f"its server says {said} ({places}); without that it would be {known}")
+            outcome = outcome._replace(remarks=(*outcome.remarks, told))
+        return outcome._replace(label=known.join(said))
 
     def _beyond_limits(self, command: CallTool | CallModel | AgentTurn, observed: list[str]) -> Failed | None:
         """The refusal of a call by the policy's limits on the hours and on the calls of all runs.

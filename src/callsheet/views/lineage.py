@@ -117,7 +117,9 @@ def _origin(lineage: Lineage, number: int) -> str:
     step = visit_line(lineage, lineage.visits[write.visit])
     failed = _FAILED.get(write.made, "")
     odd = ", does not fit its cast" if write.is_odd else ""
-    return f"{step}{failed}, event {write.seq}{odd}"
+    outcomes = map(lineage.outcomes.get, lineage.keys_of(lineage.visits[write.visit]))
+    said = next((f", {each.label}" for each in outcomes if each is not None and each.label), "")
+    return f"{step}{failed}, event {write.seq}{odd}{said}"
 
 
 def visit_line(lineage: Lineage, visit: Visit) -> str:

@@ -163,7 +163,8 @@ class TreeMonitor(Monitor):
         if isinstance(attempt, Talk):
             label, origins = self.end_talk(attempt, label, origins)
         self.note_secret(attempt.frame.name, label)
-        self.labels.succeeded(scope_of(attempt), attempt.code.id, admitted._replace(origins=origins), label)
+        admitted = admitted._replace(origins=origins)
+        self.labels.succeeded(scope_of(attempt), attempt.code.id, admitted, label, reported)
 
     def failed(self, attempt: Attempt) -> None:
         """A call has failed for good: its error may reveal all that the call sent, and its model has seen."""
