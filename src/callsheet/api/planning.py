@@ -39,13 +39,14 @@ if TYPE_CHECKING:
     from callsheet.authoring.compiler.asking import Reading
     from callsheet.authoring.compiler.request import Check
     from callsheet.authoring.planner import PlanPrompt
-    from callsheet.frontends import dag
+    from callsheet.frontends import dag, spelling
 else:
     prompts = deferred("callsheet.authoring.planner")
     asking = deferred("callsheet.authoring.compiler.asking")
     catalogue = deferred("callsheet.authoring.compiler.catalogue")
     answers = deferred("callsheet.authoring.prompt")
     dag = deferred("callsheet.frontends.dag")
+    spelling = deferred("callsheet.frontends.spelling")
     compiling = deferred("callsheet.api.compiling")
     model_requests = deferred("callsheet.authoring.compiler.request")
 
@@ -261,7 +262,10 @@ def _by_compiler(compiler: Compiler) -> Replan:
         given = await called(compiler, ReplanRequest(command.reason, command.variables))
         if isinstance(given, Plan):
             return given.ir
-        result = answers.read_answer_plan(given, command.variables)
+        if command.has_blocks and isinstance(given, str) and spelling.is_python(given):
+            result = spelling.read_as(spelling.Syntax.PYTHON, given, "<plan>")
+        else:
+            result = answers.read_answer_plan(given, command.variables)
         if result.plan is None:
             raise CallsheetError(result.diagnostics, result.source)
         return result.plan

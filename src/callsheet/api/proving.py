@@ -345,7 +345,7 @@ def prove(
 
 def _may_call(plan: Plan) -> frozenset[str] | None:
     """The folded names of the tools that a plan may call; None if a model chooses some during the run."""
-    if any(step.is_open for step in plan.steps):
+    if plan.is_open:
         return None
     return frozenset(fold(name) for name in called_names(plan))
 

@@ -26,7 +26,7 @@ from callsheet.api.plan import Plan
 from callsheet.api.planning import no_planner, refused
 from callsheet.api.requirements import absent_tools, asks_for_all_tools, facts_of, take_in_all
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
-from callsheet.ir import JSON, Ending, Order
+from callsheet.ir import JSON, Order
 from callsheet.ir import Plan as Steps
 from callsheet.ir.labels import Label
 from callsheet.lazy import deferred
@@ -245,7 +245,7 @@ class PlanChecks:
             return False
         if plan.order is Order.DAG:
             return self._config.planner is not None
-        return any(step.course.ends is Ending.NEW_PLAN for step in plan.steps)
+        return plan.may_plan_anew
 
     async def dry_run(
         self,
@@ -320,7 +320,14 @@ class PlanMaking:
             command: Compile, context: CallContext
         ) -> tuple[Steps, Mapping[str, ToolFacts]]:
             plan = await self._new_plan(command, context)
-            errors = (await self._checks.examine(Plan(plan), command.variables)).errors
+            given = command.variables
+            if command.has_blocks and plan.tree is not None:
+                from callsheet.ir.tree import with_inputs  # noqa: PLC0415 - only for version 2
+
+                tree = with_inputs(plan.tree, given)
+                plan = replace(plan, tree=tree)
+                given = {one.name: given[one.name] for one in tree.inputs if one.name in given}
+            errors = (await self._checks.examine(Plan(plan), given)).errors
             if errors:
                 raise CallsheetError(errors)
             observers.compiled(command, plan)

@@ -217,7 +217,7 @@ def fail(
         frame.kind = _KINDS.get(outcome, kind)
     if code.leads_on:
         frame.stopped = True
-    elif code.kind is Kind.REPLAN:
+    elif code.kind is Kind.REPLAN and run.tree is None:
         shown = error if run.monitor is None else run.monitor.shown_texts.failure(frame, error)
         frame.control = failure(code, f"no new plan: {shown}")
     run.notify_of(NoteKind.FAILED, attempt, error)
