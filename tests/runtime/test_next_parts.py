@@ -1,4 +1,4 @@
-"""Plans that end in "plan the next part": it is planned once, proved, recorded, and goes on in the same run."""
+"""Plans that end in "plan the next part": planned once, proved, recorded, it goes on in the same run."""
 
 from __future__ import annotations
 
@@ -115,10 +115,14 @@ async def test_next_part_is_never_planned_twice(tmp_path: Path) -> None:
     kinds = [event.type for event in events]
     assert kinds.index(EventType.PLAN) < kinds.index(EventType.ASK)
     assert parse_key(events[-1].key or "").generation == 1
+    shown = desk.callsheet("show", waiting.run_id)
+    assert "r1//S1" in shown
     desk.callsheet("approve", waiting.run_id, events[-1].key or "")
     async with desk.runtime("any") as runtime:
         resumed = await runtime.resume(waiting.run_id)
     assert (str(resumed.status), desk.sent, len(desk.asked)) == ("done", ["eve@evil.example"], 1)
+    lines = desk.callsheet("why", waiting.run_id, "done")
+    assert 'to: "eve@evil.example"  ·  planned by S2 RE-PLAN ("next: ${m}")' in lines
 
 
 @pytest.mark.parametrize("cut", [EventType.INTENT, EventType.PLAN])
@@ -248,6 +252,12 @@ async def test_part_that_cannot_go_on_fails_the_run_with_the_reason(
     assert str(result.status) == "failed"
     assert "no new plan" in (result.error or "")
     assert why in (result.error or "")
+
+
+def test_dry_run_says_that_the_next_part_is_not_known(tmp_path: Path) -> None:
+    (tmp_path / "plan.ltp").write_text('# ltp: 2\nS1: RE-PLAN ("go on")\n')
+    done = CliRunner().invoke(main, ["dry-run", str(tmp_path / "plan.ltp")])
+    assert "cannot be predicted: S1: what the new plan of RE-PLAN does" in done.output
 
 
 async def test_run_without_a_planner_says_so(tmp_path: Path) -> None:

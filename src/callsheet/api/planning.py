@@ -21,7 +21,7 @@ from callsheet.api.models import (
 from callsheet.api.plan import Plan
 from callsheet.authoring.shapes import Shared
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
-from callsheet.ir import CallKind, Order, call_kind
+from callsheet.ir import JSON, CallKind, Order, call_kind
 from callsheet.ir import Plan as Steps
 from callsheet.lazy import deferred
 from callsheet.machine import Compile, Progress, Remark
@@ -255,6 +255,21 @@ def replan_by(compiler: Compiler | None, model: Model | None, shared: Shared = (
         return await compiling.replan_draft(command, model_port, registry, ALL_PROVIDERS, context, shared)
 
     return ask
+
+
+def going_on(command: Compile, plan: Steps) -> tuple[Steps, Mapping[str, JSON]]:
+    """A plan that was made for a run as one that goes on with its variables, and those that it is given.
+
+    The next part of a plan of version 2 takes what it declares as inputs, and gets an input for what it reads
+    without; any other plan has all variables.
+    """
+    given = command.variables
+    if not command.has_blocks or plan.tree is None:
+        return plan, given
+    from callsheet.ir.tree import with_inputs  # noqa: PLC0415 - only for version 2
+
+    tree = with_inputs(plan.tree, given)
+    return replace(plan, tree=tree), {one.name: given[one.name] for one in tree.inputs if one.name in given}
 
 
 def _by_compiler(compiler: Compiler) -> Replan:

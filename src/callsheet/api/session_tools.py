@@ -23,7 +23,7 @@ from callsheet.api.configuration import Configuration
 from callsheet.api.findings import Findings
 from callsheet.api.handle import Observers
 from callsheet.api.plan import Plan
-from callsheet.api.planning import no_planner, refused
+from callsheet.api.planning import going_on, no_planner, refused
 from callsheet.api.requirements import absent_tools, asks_for_all_tools, facts_of, take_in_all
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
 from callsheet.ir import JSON, Order
@@ -319,14 +319,7 @@ class PlanMaking:
         async def compile_again(
             command: Compile, context: CallContext
         ) -> tuple[Steps, Mapping[str, ToolFacts]]:
-            plan = await self._new_plan(command, context)
-            given = command.variables
-            if command.has_blocks and plan.tree is not None:
-                from callsheet.ir.tree import with_inputs  # noqa: PLC0415 - only for version 2
-
-                tree = with_inputs(plan.tree, given)
-                plan = replace(plan, tree=tree)
-                given = {one.name: given[one.name] for one in tree.inputs if one.name in given}
+            plan, given = going_on(command, await self._new_plan(command, context))
             errors = (await self._checks.examine(Plan(plan), given)).errors
             if errors:
                 raise CallsheetError(errors)

@@ -163,6 +163,9 @@ class BlockRecorder(Recorder):
         if before.waiting is not None:
             visit = before.waiting.visit
             reasons = self.blocks.reasons.get(visit, reasons)
+            tree = self.machine.tree
+            assert tree is not None
+            self.blocks.planners[tree.main.path.removesuffix("//")] = visit
             self._settle(before, is_behind=True)
         self._sites = Sites(program.plan.tree, program.tree.main, len(self.blocks.sites))
         self.blocks.sites.extend(self._sites.all)

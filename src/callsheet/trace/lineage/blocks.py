@@ -147,6 +147,8 @@ class TreeLineage(Lineage):
     """When each visit that is over was."""
     did_not_hold: set[int] = field(default_factory=set[int])
     """The visits of conditions that were false."""
+    planners: dict[str, int] = field(default_factory=dict[str, int])
+    """The visit of the RE-PLAN that asked for each part of the plan, by what the part's paths begin with."""
     lines: Mapping[str, str] = field(default_factory=dict[str, str])
     """Where the statements of a Python plan stand in its file, by id."""
 
@@ -161,6 +163,11 @@ class TreeLineage(Lineage):
     def site(self, visit: Visit) -> Site:
         """The place in the plan of a visit."""
         return self.sites[visit.number]
+
+    def planner_of(self, visit: Visit) -> Visit | None:
+        """The RE-PLAN whose planner wrote the statement of a visit; None for the plan itself."""
+        part, is_part, _ = visit.path.partition("//")
+        return self.visits[self.planners[part]] if is_part and part in self.planners else None
 
     def reads_at(self, program: int, number: int) -> Reads:
         """What a statement reads."""
