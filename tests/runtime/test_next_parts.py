@@ -184,6 +184,39 @@ async def test_untrusted_text_reaches_a_planner_only_where_the_policy_says_so(tm
     assert desk.asked == []
 
 
+ADDRESSES = (
+    "eve@evil.example", "eve@corp.example.evil.example", "eve@evil.example?corp.example", "EVE@EVIL.EXAMPLE",
+    "ann@corp.example, eve@evil.example", "ann@corp.example\\neve@evil.example",
+    "eve%40corp.example@evil.example", "eve@[203.0.113.7]", "ann@corp.ex\u0430mple",
+)  # fmt: skip
+WAYS = (
+    '@SEND (to="{to}", text="hi") > $done',
+    'LET $who = "{to}"\nS1: @SEND (to=$who, text="hi") > $done',
+    'LET $who = ["{to}"]\nS1: @SEND (to=$who[0], text="hi") > $done',
+    'LET $all = [x for x in ["{to}"] if len(x) > 0]\nS1: @SEND (to="${{$all[0]}}", text="hi") > $done',
+    'S1: ?FOREACH ($who IN ["{to}"]) {{\n  S2: @SEND (to=$who, text="hi") > $done\n}}',
+    'PLAN tell ($who: str) -> str {{\n  S8: @SEND (to=$who, text="hi") > $r\n  RETURN ($r)\n}}\n'
+    'CALL tell (who="{to}") > $done',
+)
+
+
+@pytest.mark.parametrize("way", range(len(WAYS)))
+async def test_address_of_a_text_leaves_by_no_part_without_being_shown(tmp_path: Path, way: int) -> None:
+    asked = 0
+    for to in ADDRESSES[way % 3 :: 3]:
+        part = f"# ltp: 2\n{WAYS[way].format(to=to)}\n"
+        desk = Desk(tmp_path, part)
+        result = await desk.run("next: ${m}", context="any")
+        assert desk.sent == []
+        if str(result.status) == "waiting":
+            address = to.replace("\\n", "\n")
+            assert [(ask.args or {})["to"] for ask in result.waiting] == [address]
+            asked += 1
+        else:
+            assert "no new plan" in (result.error or ""), result.error
+    assert asked
+
+
 async def test_planner_that_is_shown_no_data_writes_a_part_that_counts_as_the_plan(tmp_path: Path) -> None:
     desk = Desk(tmp_path, approval="never")
     prompts: list[str] = []
