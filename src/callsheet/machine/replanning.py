@@ -85,7 +85,8 @@ def go_on_with_part(run: Run, attempt: Attempt, event: PlanCompiled) -> None:
 
     Raises CallsheetError (RUN038) for a part that cannot go on with them.
     """
-    from callsheet.machine.tree.typing import conformed  # noqa: PLC0415 - only for version 2
+    from callsheet.ir.types import type_text  # noqa: PLC0415 - only for version 2
+    from callsheet.machine.tree.typing import conformed  # noqa: PLC0415 - as above
 
     program = compile_plan(event.plan, event.facts)
     tree = event.plan.tree
@@ -99,9 +100,12 @@ def go_on_with_part(run: Run, attempt: Attempt, event: PlanCompiled) -> None:
     for one in tree.inputs:
         if one.name not in carried and one.is_required:
             raise CallsheetError.single("RUN038", f"the next part needs ${one.name}, which is not set")
-        wrong = conformed(carried[one.name], one.type, tree.named_types)[1] if one.name in carried else ""
-        if wrong:
-            raise CallsheetError.single("RUN038", f"${one.name} of the next part: {wrong}")
+        if one.name in carried and conformed(carried[one.name], one.type, tree.named_types)[1]:
+            # without the value: the planner knows no label of it, and people may read this
+            kind = type_text(one.type)
+            raise CallsheetError.single(
+                "RUN038", f"the next part takes ${one.name} as {kind}, which it is not"
+            )
     if run.monitor is not None:
         monitor = cast("TreeMonitor", run.monitor)
         run.monitor = monitor.goes_on(tree, attempt, monitor.context_of(event.key, event.context))

@@ -48,7 +48,7 @@ from callsheet.policy.overwriting import may_overwrite
 from callsheet.policy.rules.opened_files import hidden_from, seen_by
 from callsheet.ports.calls import CallContext, CallProgress, FileGrant, Objection
 from callsheet.runtime.capabilities import NO_TASKS, Call, Task, Tasks, TokenRefused, Tokens
-from callsheet.runtime.gateway import Carried, Gateway, Outcome, Ports
+from callsheet.runtime.gateway import Carried, Gateway, Outcome, Ports, Unmet
 from callsheet.runtime.label_tracking import LabelTracker, withheld
 from callsheet.runtime.places import view_of
 from callsheet.runtime.remaining import left_in, places_of, rewritten
@@ -56,10 +56,12 @@ from callsheet.store.database import UNAVAILABLE
 from callsheet.store.labels import LabelStore
 
 Reverify: TypeAlias = (
-    "Callable[[PlanCompiled, Policy, Mapping[str, Label], Label, PersistedLabels], CallsheetError | None]"
+    "Callable[[PlanCompiled, Policy, Mapping[str, Label], Label, PersistedLabels, Unmet | None],"
+    " CallsheetError | None]"
 )
 """Verifies a new plan under a policy, with the labels of the variables, of what its planner was shown, and of
-what runs have left in files, facts and notes. Returns the refusal, or None.
+what runs have left in files, facts and notes; the last argument says what is not guaranteed here. Returns the
+refusal, or None.
 """
 _MOST_TOLD = 10
 
@@ -85,7 +87,12 @@ def _with_observed(outcome: Outcome, observed: Iterable[str]) -> Outcome:
 
 
 def by_proof(
-    compiled: PlanCompiled, policy: Policy, labels: Mapping[str, Label], context: Label, left: PersistedLabels
+    compiled: PlanCompiled,
+    policy: Policy,
+    labels: Mapping[str, Label],
+    context: Label,
+    left: PersistedLabels,
+    unmet: Unmet | None = None,
 ) -> CallsheetError | None:
     """Verify a new plan under the run's policy; returns the refusal (RUN051), or None.
 
@@ -96,7 +103,9 @@ def by_proof(
     parameters = {name: fact.parameters for name, fact in compiled.facts.items()}
     verdict = verify(compiled.plan, proved, inputs=labels, parameters=parameters, can_ask=True, left=left)
     if verdict.ok:
-        return None
+        found = () if unmet is None else unmet(compiled.plan, proved, verdict.obligations)
+        wrong = [f"{each.step}: {each.code} {each.message}" for each in found if each.is_error]
+        return CallsheetError.single("RUN051", "; ".join(wrong[:_MOST_TOLD])) if wrong else None
     summary = "; ".join(_violation_text(violation) for violation in verdict.violations[:_MOST_TOLD])
     if proved.planner != LITERAL:
         summary += f"; literals of the new plan have the label {proved.planner} of the planner's prompt"
@@ -206,7 +215,8 @@ class GuardedGateway(Gateway):
             left = left_in(self._guard.labels, self._root, self._run_id)
         except UNAVAILABLE as error:
             return Failed(command.key, f"the labels of files and facts cannot be read: {error}")
-        wrong = self._guard.reverify(outcome, self._guard.policy, command.labels or {}, context, left)
+        policy, labels, unmet = self._guard.policy, command.labels or {}, self._ports.unmet
+        wrong = self._guard.reverify(outcome, policy, labels, context, left, unmet)
         if wrong is not None:
             return Failed(command.key, f"the policy refuses the new plan: {wrong}", spent=outcome.spent)
         return outcome._replace(context=shown)
