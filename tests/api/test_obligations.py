@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from callsheet import Runtime, tool
+from callsheet import Plan, Runtime, load_policy, tool
 from callsheet.api.proving import PolicyRefused, untrusted_hosts
 from callsheet.ir.labels import read_label
 from callsheet.policy.calls import Duty
@@ -142,3 +142,21 @@ async def test_labels_of_writes_by_operator_tools_are_not_lost(
     runtime = Runtime([write_note, move_note], builtins=settings(tmp_path), policy=policy)
     proof = await runtime.verify(plan)
     assert [d.code for d in proof.diagnostics if d.is_error] == codes
+
+
+@pytest.mark.parametrize("version", ["1", "2"])
+async def test_plan_that_is_made_during_a_run_relies_on_no_more_than_the_first(
+    tmp_path: Path, version: str
+) -> None:
+    code = '@EXEC_CODE ("print(1)", language="python")'
+    new = f"# ltp: {version}\nS1: {code} > $x\nS2: @RESPOND ($x)\n"
+    policy = tmp_path / "policy.toml"
+    policy.write_text('schema = 1\nextends = "workspace"\n[dynamic]\nreplan = {max = 1, context = "any"}\n')
+    execution = ExecutionSettings(require="best-effort", network=True)
+    builtins = BuiltinSettings(workspace=tmp_path, data=tmp_path, execution=execution)
+    async with Runtime(builtins=builtins, policy=load_policy(policy), compiler=lambda _: new) as runtime:
+        with pytest.raises(PolicyRefused, match="POL010"):
+            await runtime.run(Plan.parse(new))
+        result = await runtime.run(Plan.parse(f'# ltp: {version}\nS1: RE-PLAN ("go on")\n'))
+    assert str(result.status) == "failed"
+    assert "POL010" in (result.error or "")

@@ -40,6 +40,11 @@ _REASON = (
     "Write the plan that goes on from here with the variables that are set."
 )
 
+_NEXT_PART = (
+    "The first part of a plan is done. What is to be done next:\n{reason}\n"
+    "Write the next part of the plan. It goes on with the variables that are set."
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compiled:
@@ -224,20 +229,31 @@ async def replan_draft(
     context: CallContext,
     shared: Shared = (),
 ) -> Steps:
-    """The plan of a RE-PLAN, made by a model.
+    """The plan of a RE-PLAN, made by a model; the next part of a plan of version 2 as a Python program.
 
     The model sees the kinds and sizes of the variables, and the values of those that are `shared`. Its usage
     is charged to the call even if it makes no plan. Raises CallsheetError with the errors of the model's
     last answer, ModelFailed if it gave none.
     """
     given, cuts = described(command.variables, shared, withheld_variables(command))
-    about = f"The plan that cannot go on was for this goal:\n{command.goal}" if command.goal else ""
-    request = Request(_REASON.format(reason=command.reason), offered(registry), about, given)
+    is_part = command.has_blocks
+    whose = "whole plan is" if is_part else "plan that cannot go on was"
+    about = f"The {whose} for this goal:\n{command.goal}" if command.goal else ""
+    asked = (_NEXT_PART if is_part else _REASON).format(reason=command.reason)
+    request = Request(asked, offered(registry), about, given)
     context.remark(*cuts)
-    options = CompileOptions(
-        form=PlanForm.LTP, second_look=False, repairs=command.repairs
-    )  # its steps take the place of others in a text; a reason tells what went wrong, not what is to be done
-    draft = await draft_for(request, model, registry, providers, options=options)
+    # its steps take the place of others in a text; a reason tells what went wrong, not what is to be done
+    form = PlanForm.PYTHON if is_part else PlanForm.LTP
+    options = CompileOptions(form=form, second_look=False, repairs=command.repairs)
+    from callsheet.authoring.compiler.compile import compile_goal  # noqa: PLC0415 - brings grammars
+
+    def check(plan: Steps) -> tuple[Diagnostic, ...]:
+        names = request.given.keys()
+        if plan.tree is not None:  # which need not take all variables
+            names &= {one.name for one in plan.tree.inputs}
+        return check_plan(plan, registry, names, providers=providers)
+
+    draft = await compile_goal(request, model, check, options)
     report(draft.accounting, context)
     if draft.plan is not None:
         return replace(draft.plan, goal=command.goal or None)

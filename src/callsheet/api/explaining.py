@@ -48,6 +48,8 @@ class RecordedCall:
     left: int | None
     outcome: str | None
     answered: int | None
+    label: str = ""
+    """Which label its server has given to the outcome, in words; empty if none that counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +222,8 @@ def _call(lineage: Lineage, key: str) -> RecordedCall:
     kind, seq = (None, None) if outcome is None else (str(outcome.type), outcome.seq)
     where = parse_key(key)
     tool, left = tool_of(lineage, key), lineage.left.get(key)
-    return RecordedCall(key, tool, where.index, where.attempt, left, kind, seq)
+    said = "" if outcome is None else outcome.label
+    return RecordedCall(key, tool, where.index, where.attempt, left, kind, seq, said)
 
 
 # ---------------------------------------------------------------- at

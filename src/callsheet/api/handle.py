@@ -103,7 +103,7 @@ class EventStream:
         self._count += 1
         self._pending_notes.append(_NumberedNote(self._count, note, action, self._replays))
         if note.kind is NoteKind.REPLANNED:
-            plan = self._new_plans.get((self._generation, note.step))
+            plan = self._new_plans.get((self._generation, note.step.rpartition("/")[2]))
             self._actions = {} if plan is None else actions_of(plan)
             self._generation += 1
 

@@ -21,7 +21,7 @@ from callsheet.api.models import (
 from callsheet.api.plan import Plan
 from callsheet.authoring.shapes import Shared
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
-from callsheet.ir import CallKind, Order, call_kind
+from callsheet.ir import JSON, CallKind, Order, call_kind
 from callsheet.ir import Plan as Steps
 from callsheet.lazy import deferred
 from callsheet.machine import Compile, Progress, Remark
@@ -39,13 +39,14 @@ if TYPE_CHECKING:
     from callsheet.authoring.compiler.asking import Reading
     from callsheet.authoring.compiler.request import Check
     from callsheet.authoring.planner import PlanPrompt
-    from callsheet.frontends import dag
+    from callsheet.frontends import dag, spelling
 else:
     prompts = deferred("callsheet.authoring.planner")
     asking = deferred("callsheet.authoring.compiler.asking")
     catalogue = deferred("callsheet.authoring.compiler.catalogue")
     answers = deferred("callsheet.authoring.prompt")
     dag = deferred("callsheet.frontends.dag")
+    spelling = deferred("callsheet.frontends.spelling")
     compiling = deferred("callsheet.api.compiling")
     model_requests = deferred("callsheet.authoring.compiler.request")
 
@@ -256,12 +257,30 @@ def replan_by(compiler: Compiler | None, model: Model | None, shared: Shared = (
     return ask
 
 
+def going_on(command: Compile, plan: Steps) -> tuple[Steps, Mapping[str, JSON]]:
+    """A plan that was made for a run as one that goes on with its variables, and those that it is given.
+
+    The next part of a plan of version 2 takes what it declares as inputs, and gets an input for what it reads
+    without; any other plan has all variables.
+    """
+    given = command.variables
+    if not command.has_blocks or plan.tree is None:
+        return plan, given
+    from callsheet.ir.tree import with_inputs  # noqa: PLC0415 - only for version 2
+
+    tree = with_inputs(plan.tree, given)
+    return replace(plan, tree=tree), {one.name: given[one.name] for one in tree.inputs if one.name in given}
+
+
 def _by_compiler(compiler: Compiler) -> Replan:
     async def compile_again(command: Compile, _context: CallContext, _registry: Registry) -> Steps:
         given = await called(compiler, ReplanRequest(command.reason, command.variables))
         if isinstance(given, Plan):
             return given.ir
-        result = answers.read_answer_plan(given, command.variables)
+        if command.has_blocks and isinstance(given, str) and spelling.is_python(given):
+            result = spelling.read_as(spelling.Syntax.PYTHON, given, "<plan>")
+        else:
+            result = answers.read_answer_plan(given, command.variables)
         if result.plan is None:
             raise CallsheetError(result.diagnostics, result.source)
         return result.plan

@@ -11,6 +11,7 @@ from fnmatch import fnmatchcase
 
 from callsheet.diagnostics import Diagnostic, Severity, did_you_mean
 from callsheet.ir import Plan, canonical_tool_name
+from callsheet.ir.labels import LITERAL
 from callsheet.passes.verify import Verdict, Violation
 from callsheet.policy.builtins import BUILTINS, fold
 from callsheet.policy.calls import Rule
@@ -98,7 +99,29 @@ def bind_policy(
         )
         for limit in policy.limits
     )
-    return replace(_renamed(policy, all_names), tools=rules, limits=limits), tuple(diagnostics)
+    said = {
+        fold(each): spec.server_label
+        for name, spec in specs.items()
+        if spec.server_label is not LITERAL
+        for each in registry.names_of(name)
+        if calls is None or fold(each) in calls
+    }
+    bound = replace(_renamed(policy, all_names), tools=rules, limits=limits, server_labels=said)
+    diagnostics += _tightened(bound, specs)
+    return bound, tuple(diagnostics)
+
+
+def _tightened(bound: Policy, specs: Mapping[str, ToolSpec]) -> Iterator[Diagnostic]:
+    """POL011 for each tool whose server labels its results more strictly than the policy does."""
+    for name, spec in specs.items():
+        rule, said = bound.tools.get(name), bound.server_labels.get(fold(name))
+        if rule is None or said is None or said.flows_to(rule.returns):
+            continue
+        server, own = spec.origin.removeprefix(_SERVER), policy_name(name, spec)
+        message = f"the server {server} declares the results of {own} as {said}"
+        message += f", and the policy as {rule.returns}: both count"
+        hint = "a server's label only ever adds to a policy: send the data to whom both let read it"
+        yield Diagnostic("POL011", Severity.HINT, message, help=hint)
 
 
 def _derived(

@@ -30,6 +30,7 @@ from callsheet.policy.model import Policy
 from callsheet.policy.overwriting import HINT, may_overwrite
 from callsheet.ports.builtin import ExecutionSettings, FetchSettings
 from callsheet.ports.tools import Registry
+from callsheet.runtime.gateway import Unmet
 from callsheet.runtime.remaining import places_of, rewritten
 
 _BUILTIN = "builtin"
@@ -94,6 +95,17 @@ def _unmet(obligation: Obligation, policy: Policy, guarantees: Guarantees) -> It
                 yield _forgets(obligation)
         case Duty.VERIFY_AGAIN | Duty.APPROVE:
             pass  # always met: the gateway proves new plans, the machine judges each call and asks
+
+
+def undertaking(guarantees: Callable[[], Guarantees]) -> Unmet:
+    """What a new plan of a run relies on that is not among these guarantees, for the run's ports."""
+
+    def missing(plan: Plan, policy: Policy, obligations: Sequence[Obligation]) -> tuple[Diagnostic, ...]:
+        held = guarantees()
+        policy = policy.with_files(held.files)
+        return (*unmet(obligations, plan, policy, held), *rewriting(plan, policy, held))
+
+    return missing
 
 
 def untrusted_hosts(policy: Policy, fetch: FetchSettings) -> list[str]:
@@ -345,7 +357,7 @@ def prove(
 
 def _may_call(plan: Plan) -> frozenset[str] | None:
     """The folded names of the tools that a plan may call; None if a model chooses some during the run."""
-    if any(step.is_open for step in plan.steps):
+    if plan.is_open:
         return None
     return frozenset(fold(name) for name in called_names(plan))
 

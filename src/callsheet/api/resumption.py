@@ -60,7 +60,8 @@ def other_policy(
         registry = context.undertaking.registry
         bound, doubts = bind_policy(given, registry, frozenset(map(fold, own.tools)))
         absent = {key: rule for key, rule in own.tools.items() if rule.does and registry.get(key) is None}
-        bound = replace(bound, tools={**absent, **bound.tools})
+        said = {key: label for key, label in own.server_labels.items() if registry.get(key) is None}
+        bound = replace(bound, tools={**absent, **bound.tools}, server_labels={**said, **bound.server_labels})
         bound = replace(bound, approved=bound.approved | own.approved).with_files(own.files)
         if policy_hash(replace(bound, files=own.files)) == policy_hash(own):
             return None

@@ -49,11 +49,12 @@ from callsheet.store.run_index import TAGS
 from callsheet.store.start import Start
 
 if TYPE_CHECKING:
-    from callsheet.api import run_branches
+    from callsheet.api import proving, run_branches
     from callsheet.api.run_branches import Fork, Rerun, Revised
     from callsheet.runtime.forking import Draft, Forking
     from callsheet.runtime.undo import Undoing
 else:
+    proving = deferred("callsheet.api.proving")
     run_branches = deferred("callsheet.api.run_branches")
 
 
@@ -292,6 +293,7 @@ class Session:
             config.workspace,
             known,
             blocks=config.agent_blocks,
+            unmet=None if config.policy is None else proving.undertaking(self.checks.guarantees),
         )
 
     @property

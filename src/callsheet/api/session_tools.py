@@ -23,10 +23,10 @@ from callsheet.api.configuration import Configuration
 from callsheet.api.findings import Findings
 from callsheet.api.handle import Observers
 from callsheet.api.plan import Plan
-from callsheet.api.planning import no_planner, refused
+from callsheet.api.planning import going_on, no_planner, refused
 from callsheet.api.requirements import absent_tools, asks_for_all_tools, facts_of, take_in_all
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
-from callsheet.ir import JSON, Ending, Order
+from callsheet.ir import JSON, Order
 from callsheet.ir import Plan as Steps
 from callsheet.ir.labels import Label
 from callsheet.lazy import deferred
@@ -245,7 +245,7 @@ class PlanChecks:
             return False
         if plan.order is Order.DAG:
             return self._config.planner is not None
-        return any(step.course.ends is Ending.NEW_PLAN for step in plan.steps)
+        return plan.may_plan_anew
 
     async def dry_run(
         self,
@@ -319,8 +319,8 @@ class PlanMaking:
         async def compile_again(
             command: Compile, context: CallContext
         ) -> tuple[Steps, Mapping[str, ToolFacts]]:
-            plan = await self._new_plan(command, context)
-            errors = (await self._checks.examine(Plan(plan), command.variables)).errors
+            plan, given = going_on(command, await self._new_plan(command, context))
+            errors = (await self._checks.examine(Plan(plan), given)).errors
             if errors:
                 raise CallsheetError(errors)
             observers.compiled(command, plan)

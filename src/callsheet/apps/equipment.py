@@ -7,6 +7,7 @@ admit, resume or branch off a run.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -106,4 +107,8 @@ def equip(
     )
     compiler = models.compiler(registry, on_in_doubt)
     ports = toolbox.ports(models.model, compiler, models.turns(registry), listener)
+    if compiler is not None:
+        from callsheet.api.proving import undertaking  # noqa: PLC0415 - only for a run that may plan anew
+
+        ports = replace(ports, unmet=undertaking(equipment.guarantees))
     return Equipped(equipment, ports, setup_of_run(setup, toolbox))

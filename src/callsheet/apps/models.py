@@ -19,7 +19,6 @@ from callsheet.apps.setup import Setup, default_local_model
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import CallKind, OnInDoubt, Order
 from callsheet.ir import Plan as Steps
-from callsheet.ir import Replan as ReplanAction
 from callsheet.machine import Compile, Limits, ToolFacts
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.models.settings import named_model
@@ -121,7 +120,7 @@ class RunModels:
 
     def may_call_any_tool(self, plan: Steps) -> bool:
         """Whether new plans or agents may call any tool, so that all tools must be open."""
-        replans = self.planner is not None or (self.replan is not None and _replans(plan))
+        replans = self.planner is not None or (self.replan is not None and plan.may_plan_anew)
         return replans or asks_for_all_tools(plan, self.agents)
 
     def turns(self, registry: Registry) -> TurnPort | None:
@@ -141,10 +140,10 @@ class RunModels:
             command: Compile, context: CallContext
         ) -> tuple[Steps, Mapping[str, ToolFacts]]:
             new_plan = self._replanned if command.progress is None else self._revised
-            steps = await new_plan(command, registry, context)
-            return steps, admit_new_plan(
-                steps, command.variables, registry, self.agents, OnInDoubt(on_in_doubt)
-            )
+            from callsheet.api.planning import going_on  # noqa: PLC0415 - only for a run that plans
+
+            steps, given = going_on(command, await new_plan(command, registry, context))
+            return steps, admit_new_plan(steps, given, registry, self.agents, OnInDoubt(on_in_doubt))
 
         return compile_again
 
@@ -196,15 +195,9 @@ def _models(model: Model, setup: Setup, *, plans_graphs: bool) -> RunModels:
 
 
 def _asks(plan: Steps) -> bool:
-    return any(
-        isinstance(step.action, ReplanAction)
-        or (step.call is not None and step.call.kind in (CallKind.MODEL, CallKind.AGENT))
-        for step in plan.steps
+    return plan.may_plan_anew or any(
+        step.call is not None and step.call.kind in (CallKind.MODEL, CallKind.AGENT) for step in plan.steps
     )
-
-
-def _replans(plan: Steps) -> bool:
-    return any(isinstance(step.action, ReplanAction) for step in plan.steps)
 
 
 def _function(named: str) -> Callable[[Messages], Any]:

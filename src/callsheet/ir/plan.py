@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir.expr import Value
 from callsheet.ir.operations import CallKind
-from callsheet.ir.step import Step
+from callsheet.ir.step import Ending, Step
+
+REPLAN = "RE-PLAN"
 
 if TYPE_CHECKING:
     from callsheet.ir.tree import Tree  # a plan of version 1 does not load it
@@ -48,6 +50,18 @@ class Plan:
     tree: Tree | None = None
     canonical: bytes | None = field(default=None, init=False, repr=False, compare=False)
     """The canonical form, cached by `plan_bytes`."""
+
+    @property
+    def may_plan_anew(self) -> bool:
+        """Whether it has a RE-PLAN: it may go on with steps that are planned during the run."""
+        if self.tree is None:
+            return any(step.course.ends is Ending.NEW_PLAN for step in self.steps)
+        return any(getattr(one, "word", None) == REPLAN for one in self.tree.body)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a model chooses during the run what is done: by a new plan, or as an agent."""
+        return self.may_plan_anew or any(step.is_open for step in self.steps)
 
     def step(self, step_id: str) -> Step | None:
         """The first step with this id, or None."""

@@ -6,7 +6,7 @@ Nodes are immutable; equality ignores spans and comments.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any, TypeAlias, TypeVar, assert_never
@@ -17,7 +17,7 @@ from callsheet.ir.expr import JSON, Literal
 from callsheet.ir.expression import Expression, variables_in
 from callsheet.ir.operations import CallKind, call_kind
 from callsheet.ir.plan import Order, Plan
-from callsheet.ir.types import Record, Type
+from callsheet.ir.types import Basic, Record, Type
 
 # ------------------------------------------------------------------ failures
 
@@ -566,6 +566,20 @@ def acts(tree: Tree) -> Iterator[Act]:
 
 
 _S = TypeVar("_S")
+
+
+def with_inputs(tree: Tree, names: Collection[str]) -> Tree:
+    """The tree with an input of any type for each of these variables that it reads and nowhere makes."""
+    every = tuple(statements(tree.body))
+    made = {one.name for one in tree.inputs} | {one.var for one in every if isinstance(one, Foreach)}
+    made.update(name for one in every if not isinstance(one, Assign) for name in variables_set(one))
+    read = dict.fromkeys(
+        name
+        for one in every
+        for name in (*variables_read(one), *(variables_set(one) if isinstance(one, Assign) else ()))
+    )
+    added = tuple(Input(name, Basic.JSON) for name in read if name in names and name not in made)
+    return replace(tree, inputs=(*tree.inputs, *added)) if added else tree
 
 
 def without_spans(node: _S) -> _S:

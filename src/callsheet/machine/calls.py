@@ -90,8 +90,13 @@ def command_of(run: Run, attempt: Attempt) -> Awaited:
     if kind is Kind.AGENT:
         return RunAgent(key, code.id, code.tool, attempt.inputs, attempt.args)
     goal, reason = run.program.plan.goal or "", str(attempt.inputs[0])
-    repairs = run.budget.may_repair(key)
-    compile_ = Compile(key, code.id, reason, run.scope.to_dict(), goal=goal, repairs=repairs)
+    repairs, values = run.budget.may_repair(key), run.scope.to_dict()
+    has_blocks = run.tree is not None
+    if has_blocks:
+        from callsheet.machine.tree.wire import plain  # noqa: PLC0415 - only for version 2
+
+        values = {name: plain(value) for name, value in values.items()}
+    compile_ = Compile(key, code.id, reason, values, goal=goal, repairs=repairs, has_blocks=has_blocks)
     return compile_ if run.monitor is None else compile_._replace(**run.monitor.planning_labels(key))
 
 

@@ -91,7 +91,8 @@ class Compile(NamedTuple):
     `progress` is the state of a failed graph, None for a RE-PLAN step; `goal` is the goal that the plan
     states, "" if none. Under a policy `labels` are the labels of the variables, and `context` is the label of
     the reason and of what decided that a plan is needed. `repairs` says whether the planner may be asked once
-    more if its plan is invalid: the budget has room for that question.
+    more if its plan is invalid: the budget has room for that question. `has_blocks` says that it is the next
+    part of a plan of version 2, and such a one itself.
     """
 
     key: str
@@ -103,6 +104,7 @@ class Compile(NamedTuple):
     labels: Mapping[str, Label] | None = None
     context: Label = LITERAL
     repairs: bool = True
+    has_blocks: bool = False
 
 
 class Probe(NamedTuple):

@@ -165,6 +165,8 @@ def failed(run: Run, event: Failed, out: list[Command]) -> None:
             return
     run.budget.measure(event.error)
     note_beside(run, attempt, event)
+    if event.label is not None and run.monitor is not None:
+        run.monitor.raise_result(attempt, event.label)
     is_of_session = isinstance(attempt, InnerCall) and attempt.talk.allowed.is_session
     if event.forbidden and run.monitor is not None and not is_of_session:
         give_back(run, attempt)
@@ -215,7 +217,7 @@ def fail(
         frame.kind = _KINDS.get(outcome, kind)
     if code.leads_on:
         frame.stopped = True
-    elif code.kind is Kind.REPLAN:
+    elif code.kind is Kind.REPLAN and run.tree is None:
         shown = error if run.monitor is None else run.monitor.shown_texts.failure(frame, error)
         frame.control = failure(code, f"no new plan: {shown}")
     run.notify_of(NoteKind.FAILED, attempt, error)

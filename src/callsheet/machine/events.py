@@ -44,7 +44,8 @@ class Failed(NamedTuple):
     the same idempotency key. `final`: it had its effect but its result is lost; it is not retried.
     `forbidden`: the name of the policy rule that forbids the call because of facts that only the driver
     knows, "" for none; the run ends, whatever ON_FAIL says. `kind` is TIMEOUT if no
-    answer came in time, SCHEMA if it is not what the tool declares, else "".
+    answer came in time, SCHEMA if it is not what the tool declares, else "". `label` is given when the driver
+    knows more about the label of the error than the policy does.
     """
 
     key: str
@@ -55,6 +56,7 @@ class Failed(NamedTuple):
     final: bool = False
     forbidden: str = ""
     kind: str = ""
+    label: Label | None = None
 
 
 class TimerFired(NamedTuple):

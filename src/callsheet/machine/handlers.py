@@ -44,7 +44,7 @@ from callsheet.machine.frames import End, NewPlan, Wait
 from callsheet.machine.limits import AUTO
 from callsheet.machine.order import advance, settle
 from callsheet.machine.questions import Approval
-from callsheet.machine.replanning import planned
+from callsheet.machine.replanning import go_on_with_part, planned
 from callsheet.machine.result import PolicyRefusal, RefusedByPolicy, Status
 from callsheet.machine.run import Run
 
@@ -81,6 +81,14 @@ def _compiled(run: Run, event: PlanCompiled, out: list[Command]) -> None:
     if attempt is None:
         return
     note_beside(run, attempt, event)
+    if run.tree is not None:
+        try:
+            go_on_with_part(run, attempt, event)
+        except CallsheetError as error:
+            fail(run, attempt, str(error), out)
+        else:
+            advance(run, out)
+        return
     try:
         if run.monitor is not None and event.plan.tree is not None:
             raise CallsheetError.single(

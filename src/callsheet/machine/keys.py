@@ -3,7 +3,7 @@
 The key of a call in a plan tree names the path to it, as `S2[4]/S7[#3]/S5.1`: item 4 of S2, round 3 of S7,
 step S5, attempt 1. A segment is the id of a FOREACH with its item, of a REPEAT with its round, of a CALL, or
 of a block with its attempt (`S6~2`). The number of the attempt is all that follows its last dot, while other
-keys have two numbers there.
+keys have two numbers there. In the N-th part that was planned during the run, it begins with `rN//`.
 
 In a turn-by-turn operation, `/t2` is the question to the model in the second turn, and `/t2c1` the first call
 that its answer asks for. A step id that would be ambiguous in a key (JSON plans may name a step `r2/x` or
@@ -176,18 +176,23 @@ def parse_key(key: str) -> Key:
     Key(generation=0, step='S3', visit=1, index=0, attempt=1, turn=2, call=1)
     >>> parse_key("S2[4]/S5.3").step, parse_key("S2[4]/S5.3").attempt
     ('S5', 3)
+    >>> parse_key("r2//S2[4]/S5.3").generation, parse_key("r2/S5.3").generation
+    (2, 0)
     """
+    generation = 0
     if is_of_tree(key):
         place, _, attempt = key.rpartition(".")
         if not place:
             raise ValueError(f"{key!r} is no key")
+        part, has_part, _ = place.partition("//")
+        if has_part:
+            generation = int(part.removeprefix("r"))
         place, index = place.rpartition("/")[2], "0"
     else:
         place, index, attempt = key.rsplit(".", 2)
     attempt, _, within = attempt.partition("/")
     turn, _, call = within[1:].partition("c")
-    generation = 0
-    if place[0] == "r" and "/" in place:
+    if not generation and place[0] == "r" and "/" in place:
         number, _, rest = place[1:].partition("/")
         if number.isascii() and number.isdigit():
             generation, place = int(number), rest

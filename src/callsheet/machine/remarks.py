@@ -14,6 +14,8 @@ SAME_PLACE = "at the same place as "
 """How the text of a traceback begins that a call, named after it, has already."""
 QUEUED = "queued"
 """The name of the fact that says how many seconds a call waited for others before it was sent."""
+LABEL = "label"
+"""The name of the fact that says which label a tool's server gives to a result."""
 RESULT = "result"
 """The name of the fact that says what about a result may be taken for something else."""
 

@@ -6,13 +6,15 @@ they are not planned anew: the run has failed.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, cast
+
 from callsheet.diagnostics import CallsheetError
-from callsheet.ir import Order, Plan
+from callsheet.ir import JSON, Order, Plan
 from callsheet.machine.budget import REPLAN, ReplanReserve
 from callsheet.machine.commands import Command, Compile
 from callsheet.machine.compiling import compile_plan
 from callsheet.machine.events import Failed, PlanCompiled
-from callsheet.machine.frames import End
+from callsheet.machine.frames import Attempt, End
 from callsheet.machine.keys import visit_of
 from callsheet.machine.notes import NoteKind
 from callsheet.machine.program import NOWHERE, Program
@@ -20,6 +22,9 @@ from callsheet.machine.progress import Planning, progress_of
 from callsheet.machine.result import Status
 from callsheet.machine.run import Run
 from callsheet.machine.schedule import Schedule
+
+if TYPE_CHECKING:
+    from callsheet.machine.monitor.trees import TreeMonitor
 
 
 def plan_anew(run: Run, schedule: Schedule, end: End, out: list[Command]) -> bool:
@@ -75,15 +80,61 @@ def planned(run: Run, event: PlanCompiled, out: list[Command]) -> bool:
     return True
 
 
+def go_on_with_part(run: Run, attempt: Attempt, event: PlanCompiled) -> None:
+    """Continue with the next part of a plan of version 2, which has the variables that are set as inputs.
+
+    Raises CallsheetError (RUN038) for a part that cannot go on with them.
+    """
+    from callsheet.ir.types import type_text  # noqa: PLC0415 - only for version 2
+    from callsheet.machine.tree.typing import conformed  # noqa: PLC0415 - as above
+
+    program = compile_plan(event.plan, event.facts)
+    tree = event.plan.tree
+    if tree is None:
+        raise CallsheetError.single(
+            "RUN038",
+            "the next part of a plan of version 2 is of version 1",
+            help="begin it with `# ltp: 2`, or write it in Python",
+        )
+    carried = _carried(run)
+    for one in tree.inputs:
+        if one.name not in carried and one.is_required:
+            raise CallsheetError.single("RUN038", f"the next part needs ${one.name}, which is not set")
+        if one.name in carried and conformed(carried[one.name], one.type, tree.named_types)[1]:
+            # without the value: the planner knows no label of it, and people may read this
+            kind = type_text(one.type)
+            raise CallsheetError.single(
+                "RUN038", f"the next part takes ${one.name} as {kind}, which it is not"
+            )
+    if run.monitor is not None:
+        monitor = cast("TreeMonitor", run.monitor)
+        run.monitor = monitor.goes_on(tree, attempt, monitor.context_of(event.key, event.context))
+    run.notify(NoteKind.FINISHED, attempt.frame.name)
+    replace_plan(run, attempt.frame.name, program)
+
+
 def replace_plan(run: Run, step: str, program: Program) -> None:
     """Continue with the steps of another plan, which was made for `step`; variables keep their values."""
-    carried = run.scope.to_dict()
+    carried = _carried(run)
     run.budget.replans += 1
     run.generation = f"r{run.budget.replans}/"
     run.load(program)
     run.scope.take_over(carried)
     run.scope.set_initial()
-    run.notify(NoteKind.REPLANNED, step, f"{len(program.steps)} new steps")
+    if run.tree is not None:
+        run.tree.set_inputs(run, carried)
+    count = len(program.plan.steps)
+    run.notify(NoteKind.REPLANNED, step, f"{count} new step{'' if count == 1 else 's'}")
+
+
+def _carried(run: Run) -> dict[str, JSON]:
+    """The variables that are set, as JSON data."""
+    values = run.scope.to_dict()
+    if run.tree is None:
+        return values
+    from callsheet.machine.tree.wire import plain  # noqa: PLC0415 - only for version 2
+
+    return {name: plain(value) for name, value in values.items()}
 
 
 def _ask_for_plan(run: Run, end: End, refused: str, out: list[Command]) -> bool:

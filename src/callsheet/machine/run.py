@@ -156,6 +156,7 @@ class Run:
         "scope",
         "slots",
         "tree",
+        "trees",
         "unfilled",
         "units_left",
         "visits",
@@ -182,6 +183,8 @@ class Run:
         self.plans_asked = 0
         self.is_started = False
         self.generation = ""
+        self.trees = 0
+        """How many plans of version 2 there were; the keys of all but the first begin with their part."""
         self.budget = Budget(limits)
         self.last: JSON = None
         self.units_left = ALL
@@ -215,19 +218,21 @@ class Run:
         self.tree: TreeRun | None = None
         """The activations of a plan of version 2; the position of other plans is in `pc`."""
         if program.tree is not None:
-            self.tree = self._tree_run(program.tree)
+            path = f"{self.generation}/" if self.trees else ""
+            self.tree = self._tree_run(program.tree, path)
+            self.trees += 1
         self.ahead = self.may_run_ahead() if self.limits.schedule == AUTO else None
 
-    def _tree_run(self, tree: TreeProgram) -> TreeRun:
+    def _tree_run(self, tree: TreeProgram, path: str) -> TreeRun:
         from callsheet.machine.tree.interpreter import TreeRun  # noqa: PLC0415 - version 2
 
         if self.monitor is None:
-            return TreeRun(tree, self.slots)
+            return TreeRun(tree, self.slots, path)
         from callsheet.machine.monitor.trees import TreeMonitor  # noqa: PLC0415 - version 2 under a policy
         from callsheet.machine.tree.monitored import MonitoredTreeRun  # noqa: PLC0415 - as above
 
         assert isinstance(self.monitor, TreeMonitor)
-        return MonitoredTreeRun(tree, self.slots, self.monitor)
+        return MonitoredTreeRun(tree, self.slots, self.monitor, path)
 
     def use_decision_log(self, decision_log: DecisionLog) -> None:
         """Record decisions in a log, or decide as it says; it must not serve another program."""

@@ -59,6 +59,8 @@ def state_to_json(state: Run, keep: Keep = lambda value: [value]) -> dict[str, A
     if any(isinstance(frame.control, NewPlan) for frame in frames):
         return None
 
+    if state.trees:
+        return None  # the keys of a next part would have to say how many there were
     talks = _talks_of(state)
     places = {id(talk): number for number, talk in enumerate(talks)}
 

@@ -120,6 +120,7 @@ _YOUNGER = frozenset(
         "private_without_audience",
         "private_to_named",
         "reads",
+        "server_labels",
         "written",
     }
 )
@@ -166,6 +167,7 @@ _OF_POLICY: _Readers = {
     "declassify": frozenset,
     "rules": _each(lambda data: _made(CallRule, data, {})),
     "limits": _each(lambda data: _made(Limit, data, {"per": Per})),
+    "server_labels": lambda data: {name: read_label(label) for name, label in data.items()},
 }
 
 
@@ -229,6 +231,7 @@ def _without_names(policy: Policy) -> Policy:
         approved=frozenset(),
         declassify=frozenset(),
         files=(),
+        server_labels={},
     )
 
 

@@ -35,7 +35,6 @@ from callsheet.ir.expression import (
     Unary,
     UnaryOp,
     Variable,
-    nodes,
     target_names,
     variables_in,
 )
@@ -74,8 +73,8 @@ from callsheet.policy.labelled import (
     said_by,
     ways_apart,
 )
-from callsheet.policy.links import hosts_named, hosts_spoken, images, is_active
-from callsheet.policy.rules.base import own_texts, pairs
+from callsheet.policy.plan_texts import said_by_text, texts_beside, told
+from callsheet.policy.rules.base import pairs
 
 if TYPE_CHECKING:
     from callsheet.policy.program_flow import ProgramFlow
@@ -186,7 +185,7 @@ class ExpressionLabels:
         leading = flow.inputs_of(name, given)
         values = [value for one, value in given.items() if one in leading]
         label = self._literal.join(join(value.label for value in values)).join(time)
-        label = self.told(flow.texts, label, spells=flow.spells)
+        label = told(self._judge, flow.texts, label, spells=flow.spells)
         return Labelled(label, label, (), origins_of(values), said_by(values))
 
     # ------------------------------------------------------------ values
@@ -311,7 +310,7 @@ class ExpressionLabels:
                     LITERAL,
                     (Argument("", (literal_text(node),), self._literal),),
                     (),
-                    self._says(node),
+                    said_by_text(self._judge, node.value) if isinstance(node.value, str) else Says.NOTHING,
                 )
             case Variable(name=name):
                 value = self._variable(name)
@@ -485,44 +484,8 @@ class ExpressionLabels:
                 origins_of(values),
             )
         if not label.is_public:
-            label = self.told(self._own_texts(node, values), label)
+            label = told(self._judge, texts_beside(node, values), label)
         return Labelled(label, presence, (), origins_of(values), said_by(values))
-
-    def _own_texts(self, node: Expression, values: tuple[Labelled, ...]) -> list[str]:
-        """The texts of the plan that a computation may put beside data."""
-        own = [one.value for one in nodes(node) if isinstance(one, Literal) and isinstance(one.value, str)]
-        own += [
-            part
-            for one in nodes(node)
-            if isinstance(one, Text)
-            for part in one.parts
-            if isinstance(part, str)
-        ]
-        own += [text for value in values for shape in value.shapes for text in own_texts(shape)]
-        return [text for text in own if text]
-
-    def told(self, own: Sequence[str], label: Label, *, spells: bool = False) -> Label:
-        """The label of data that a computation may put together with these texts of the plan.
-
-        Where the texts make an address nobody may be shown it. Where they might, in an order that is not
-        known, it is retold, so that links in it are disarmed, or not shown if the data is trusted.
-        `spells` says that the computation can make any text of numbers.
-        """
-        if label.is_public or not (own or spells):
-            return label
-        tried = [*own, "".join(own), "".join(reversed(own)), *(text[::-1] for text in own)]
-        if any(self.text_may_link(text, label) for text in tried):
-            return self._judge.unshown(label)
-        if label.untrusted:
-            return label.retold()
-        return self._judge.unshown(label) if spells or _may_spell(own) else label
-
-    def text_may_link(self, text: str, label: Label) -> bool:
-        """Whether a text names a host that may not have data of this label, or loads something."""
-        if images(text) or is_active(text):
-            return True
-        audiences = self._judge.setting.audiences
-        return any(host is None or not label.may_reach(audiences.of_host(host)) for host in hosts_named(text))
 
     def _path(self, target: Expression, key: str | int, *, is_optional: bool) -> Labelled:
         """A path with a literal key, which narrows to what the plan put there."""
@@ -567,7 +530,7 @@ class ExpressionLabels:
             if isinstance(part, str):
                 parts.append(part)
                 label = label.join(self._literal)
-                says |= self._says_text(part)
+                says |= said_by_text(self._judge, part)
                 continue
             value = self._of(part.expression)
             values.append(value)
@@ -671,22 +634,6 @@ class ExpressionLabels:
         value = self._computed(node, values, fails=fails, keeps=name in _KEEPING, of=name)
         return _with_fields(value, values) if name in _SAME_ITEMS and not node.named else value
 
-    # ------------------------------------------------------------ texts of the plan
-
-    def _says(self, node: Literal) -> Says:
-        return self._says_text(node.value) if isinstance(node.value, str) else Says.NOTHING
-
-    def _says_text(self, text: str) -> Says:
-        says = Says.NOTHING
-        of_host = self._judge.setting.audiences.of_host
-        if "/" in text and any(host is None or not of_host(host) for host in hosts_spoken(text)):
-            says |= Says.ADDRESS
-        if images(text) and any(host is None or not of_host(host) for host in hosts_named(text)):
-            says |= Says.IMAGE
-        if "![" in text or "<i" in text.casefold() or text.endswith("!"):
-            says |= Says.BEGINNING
-        return says
-
 
 def _split(condition: Expression, contents: list[Expression], presence: list[tuple[Variable, bool]]) -> None:
     """Take a condition apart into tests of content and of presence, those of emptiness marked."""
@@ -719,17 +666,6 @@ def _with_fields(value: Labelled, made_of: Sequence[Labelled]) -> Labelled:
     if value.label == first.label.retold():
         return value._replace(fields=first.fields.each(Label.retold))
     return value._replace(fields=first.fields if value.label == first.label else None)
-
-
-def _may_spell(own: Sequence[str]) -> bool:
-    """Whether the characters of these texts suffice for the beginning of an address.
-
-    >>> _may_spell(["https:", "/"]), _may_spell([": ", ", "]), _may_spell(["/"])
-    (True, False, False)
-    """
-    letters = set("".join(own).casefold())
-    has_slash = not letters.isdisjoint("/\\&%")
-    return (has_slash and ":" in letters and len(letters & set("htpsfw")) > 2) or {"w", "."} <= letters
 
 
 def _keeps_first(node: Slice) -> bool:

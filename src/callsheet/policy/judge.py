@@ -105,9 +105,12 @@ class Judge:
         """The labels of the fields of a call's result, None if the policy says nothing of them."""
         prepared = self.prepared(call.tool)
         traits = prepared.traits
-        if traits is None or traits.fields is None or self.source(call) != traits.returns:
+        if traits is None or traits.fields is None:
             return None
-        return traits.fields.each(lambda label: self._adding(prepared, call, label))
+        declared = self.policy.server_labels.get(prepared.tool, LITERAL)
+        if self.source(call) != traits.returns.join(declared):
+            return None
+        return traits.fields.each(lambda label: self._adding(prepared, call, label.join(declared)))
 
     def source(self, call: CallView) -> Label:
         """The label of what the tool adds from outside, by the tool and the places that the call names."""
@@ -188,6 +191,11 @@ class Judge:
         return label if label.readers is None else Label(label.untrusted, label.readers - {USER, LINKS})
 
     def _source(self, prepared: Prepared, call: CallView) -> Label:
+        """The label of what a tool adds that depends on its arguments."""
+        declared = self.policy.server_labels.get(prepared.tool, LITERAL)
+        return self._by_arguments(prepared, call).join(declared)
+
+    def _by_arguments(self, prepared: Prepared, call: CallView) -> Label:
         traits = prepared.traits
         assert traits is not None
         if prepared.tool == "ASK_HUMAN":

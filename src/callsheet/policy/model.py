@@ -239,6 +239,8 @@ class Policy:
     - `allowed_tools`, `denied_tools`: canonical names without `@`; None allows every known tool.
     - `forbidden`: RE2 patterns that no argument may match.
     - `limits`: rules over the calls of a run together.
+    - `server_labels`: what the declarations of tools say of all their results, by folded names: it counts
+      besides what the policy itself says of them.
     - `files`: absolute paths of the files that configure callsheet (the policy itself, files that name tools
       and servers, the settings); no call may write them.
     """
@@ -274,6 +276,7 @@ class Policy:
     files: tuple[str, ...] = ()
     harmless: tuple[str, ...] = ()
     observes: bool = False
+    server_labels: Mapping[str, Label] = field(default_factory=dict[str, Label])
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, TypeAlias
 
-from callsheet.ir.labels import Label
+from callsheet.ir.labels import LITERAL, Label
 from callsheet.policy.builtins import ANSWERS, PathUse, Reach, Traits, fold, is_program
 from callsheet.policy.programs.view import PROGRAM
 from callsheet.policy.rules import Check, OfLabels, OfTexts, Prepare, Setting
@@ -82,6 +82,8 @@ def prepare(setting: Setting, rules: Iterable[Prepare], tool: str) -> Prepared:
     applied = [rule for rule in prepared if rule is not None]
     by_labels = [rule for rule in applied if not isinstance(rule, OfTexts)]
     source = _fixed_source(setting, name, traits)
+    if source is not None:
+        source = source.join(setting.policy.server_labels.get(name, LITERAL))
     of_labels = _seen(setting, by_labels, name, traits, source)
     return Prepared(
         name,

@@ -123,6 +123,10 @@ class Caller(Protocol):
         """Called with an outcome that arrives after the call was given up."""
         ...
 
+    def labelled(self, context: CallContext, label: Label, places: str) -> None:
+        """Called with the label that a server gives to what a call brings back, and where it says so."""
+        ...
+
     async def answer_server(self, context: CallContext, question: ServerQuestion) -> JSON:
         """The answer to what a server asks during a call; None if nobody can answer."""
         ...
@@ -310,6 +314,14 @@ class CallContext:
         """
         if self._caller is not None:
             self._caller.came_late(self, outcome)
+
+    def labelled(self, label: Label, places: str) -> None:
+        """Say which label the tool's server gives to what the call brings back, its failure too.
+
+        It can only add to what the policy of the run says; a run without one takes no notice.
+        """
+        if self._caller is not None:
+            self._caller.labelled(self, label, places)
 
     def remark(self, *remarks: Remark) -> None:
         """Add remarks about the outcome, which are kept in the journal beside its value."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, did_you_mean
 from callsheet.ir import JSON, Effect, OnInDoubt, ToolClass, canonical_tool_name, class_of_effect
 from callsheet.ir.canon import canonical_bytes
+from callsheet.ir.labels import LITERAL, Label
 from callsheet.ports.calls import CallContext
 
 if TYPE_CHECKING:
@@ -62,6 +63,8 @@ class ToolSpec:
     """The JSON schema of its results as plans see them; empty if none is declared."""
     effect_source: str = ""
     """Who says its effect, in words; empty for what callsheet or its author declares."""
+    server_label: Label = LITERAL
+    """What its server says in its declaration of all its results."""
     hint: Effect | None = None
     """The effect that its server claims by hints, whether that counts or not."""
     undo: Inverse | None = None

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
-from callsheet.diagnostics import CallsheetError
+from callsheet.diagnostics import CallsheetError, Diagnostic
 from callsheet.ir import JSON, Plan
+from callsheet.ir.labels import Label
 from callsheet.ir.operations import CLOCK, COMPUTE
 from callsheet.machine import (
     AgentTurn,
@@ -36,6 +37,8 @@ from callsheet.machine import (
 )
 from callsheet.machine.progress import with_own_ids
 from callsheet.machine.remarks import RESULT
+from callsheet.policy.calls import Obligation
+from callsheet.policy.model import Policy
 from callsheet.ports.answers import as_json, as_json_in_turns, failure_text
 from callsheet.ports.calls import (
     CallContext,
@@ -91,6 +94,10 @@ class Route:
     is_builtin: bool = False
 
 
+Unmet: TypeAlias = "Callable[[Plan, Policy, Sequence[Obligation]], Sequence[Diagnostic]]"
+"""The obligations of a plan's proof that are not met here, and steps that would write a protected file."""
+
+
 @dataclass(frozen=True, slots=True)
 class Ports:
     """The connections through which a run's commands are carried out.
@@ -116,6 +123,8 @@ class Ports:
     """Follows the calls while they are made, for a display."""
     client: TurnPort | None = None
     """Waits for the next calls of the client of a session."""
+    unmet: Unmet | None = None
+    """Says what a new plan relies on that is not guaranteed here; None where everything is."""
 
 
 _PLAN_TOOLS = frozenset({CLOCK, COMPUTE})
@@ -181,6 +190,9 @@ class Gateway:
         """Pass on what a tool reports about its progress, if anyone follows it."""
         if self._ports.listener is not None:
             self._ports.listener.progressed(context.key, progress)
+
+    def labelled(self, context: CallContext, label: Label, places: str) -> None:
+        """Take no notice of the label that a server gives to a result: there is no policy."""
 
     async def answer_server(self, context: CallContext, question: ServerQuestion) -> JSON:
         """The answer to what a server asks during a call; None if nobody can answer."""

@@ -27,7 +27,7 @@ from callsheet.machine import (
     ToolFacts,
 )
 from callsheet.machine.keys import parse_key
-from callsheet.machine.remarks import Fact
+from callsheet.machine.remarks import LABEL, Fact
 from callsheet.passes.verify import PersistedLabels, Violation, verify
 from callsheet.policy.builtins import fold
 from callsheet.policy.calls import CODES, CallView, Rule
@@ -48,7 +48,7 @@ from callsheet.policy.overwriting import may_overwrite
 from callsheet.policy.rules.opened_files import hidden_from, seen_by
 from callsheet.ports.calls import CallContext, CallProgress, FileGrant, Objection
 from callsheet.runtime.capabilities import NO_TASKS, Call, Task, Tasks, TokenRefused, Tokens
-from callsheet.runtime.gateway import Carried, Gateway, Outcome, Ports
+from callsheet.runtime.gateway import Carried, Gateway, Outcome, Ports, Unmet
 from callsheet.runtime.label_tracking import LabelTracker, withheld
 from callsheet.runtime.places import view_of
 from callsheet.runtime.remaining import left_in, places_of, rewritten
@@ -56,10 +56,12 @@ from callsheet.store.database import UNAVAILABLE
 from callsheet.store.labels import LabelStore
 
 Reverify: TypeAlias = (
-    "Callable[[PlanCompiled, Policy, Mapping[str, Label], Label, PersistedLabels], CallsheetError | None]"
+    "Callable[[PlanCompiled, Policy, Mapping[str, Label], Label, PersistedLabels, Unmet | None],"
+    " CallsheetError | None]"
 )
 """Verifies a new plan under a policy, with the labels of the variables, of what its planner was shown, and of
-what runs have left in files, facts and notes. Returns the refusal, or None.
+what runs have left in files, facts and notes; the last argument says what is not guaranteed here. Returns the
+refusal, or None.
 """
 _MOST_TOLD = 10
 
@@ -85,7 +87,12 @@ def _with_observed(outcome: Outcome, observed: Iterable[str]) -> Outcome:
 
 
 def by_proof(
-    compiled: PlanCompiled, policy: Policy, labels: Mapping[str, Label], context: Label, left: PersistedLabels
+    compiled: PlanCompiled,
+    policy: Policy,
+    labels: Mapping[str, Label],
+    context: Label,
+    left: PersistedLabels,
+    unmet: Unmet | None = None,
 ) -> CallsheetError | None:
     """Verify a new plan under the run's policy; returns the refusal (RUN051), or None.
 
@@ -96,7 +103,9 @@ def by_proof(
     parameters = {name: fact.parameters for name, fact in compiled.facts.items()}
     verdict = verify(compiled.plan, proved, inputs=labels, parameters=parameters, can_ask=True, left=left)
     if verdict.ok:
-        return None
+        found = () if unmet is None else unmet(compiled.plan, proved, verdict.obligations)
+        wrong = [f"{each.step}: {each.code} {each.message}" for each in found if each.is_error]
+        return CallsheetError.single("RUN051", "; ".join(wrong[:_MOST_TOLD])) if wrong else None
     summary = "; ".join(_violation_text(violation) for violation in verdict.violations[:_MOST_TOLD])
     if proved.planner != LITERAL:
         summary += f"; literals of the new plan have the label {proved.planner} of the planner's prompt"
@@ -147,6 +156,8 @@ class GuardedGateway(Gateway):
         self._judge = judge_of(guard.policy)
         self._tracker = LabelTracker(self._judge, guard.labels, ports.workspace, run_id)
         self._hops = RedirectRules(guard.policy)
+        self._said: dict[str, tuple[Label, str]] = {}
+        """By the keys of calls: the labels that servers give to their outcomes, and where they say so."""
         self._tokens = Tokens(guard.policy, run_id, guard.plan, guard.tasks, guard.clock)
 
     async def carry_out(self, command: Carried) -> Outcome:
@@ -187,6 +198,10 @@ class GuardedGateway(Gateway):
             progress = progress._replace(message="")
         super().progressed(context, progress)
 
+    def labelled(self, context: CallContext, label: Label, places: str) -> None:
+        """Keep the label that a server gives to what a call brings back until its outcome is there."""
+        self._said[context.key] = label, places
+
     # ------------------------------------------------------------ new plans
 
     def _verified(self, command: Compile, outcome: Outcome) -> Outcome:
@@ -200,7 +215,8 @@ class GuardedGateway(Gateway):
             left = left_in(self._guard.labels, self._root, self._run_id)
         except UNAVAILABLE as error:
             return Failed(command.key, f"the labels of files and facts cannot be read: {error}")
-        wrong = self._guard.reverify(outcome, self._guard.policy, command.labels or {}, context, left)
+        policy, labels, unmet = self._guard.policy, command.labels or {}, self._ports.unmet
+        wrong = self._guard.reverify(outcome, policy, labels, context, left, unmet)
         if wrong is not None:
             return Failed(command.key, f"the policy refuses the new plan: {wrong}", spent=outcome.spent)
         return outcome._replace(context=shown)
@@ -281,13 +297,30 @@ class GuardedGateway(Gateway):
             writings = self._tracker.begin(command)
         except UNAVAILABLE as error:
             return Failed(command.key, f"the label of what it writes cannot be stored: {error}")
-        outcome = await super().carry_out(command)
+        try:
+            outcome = await super().carry_out(command)
+        finally:
+            said = self._said.pop(command.key, None)
         self._tracker.end(writings, outcome)
         outcome = _with_observed(outcome, observed)
         try:
-            return self._tracker.labelled(command, outcome) if isinstance(outcome, Succeeded) else outcome
+            if isinstance(outcome, Succeeded):
+                outcome = self._tracker.labelled(command, outcome)
         except UNAVAILABLE as error:
             return Failed(command.key, f"the label of what it has read cannot be read: {error}")
+        return outcome if said is None else self._as_said(command, outcome, *said)
+
+    def _as_said(self, command: CallTool, outcome: Outcome, said: Label, places: str) -> Outcome:
+        """The outcome with the label that its server gives it, besides what is known of it here."""
+        if not isinstance(outcome, Succeeded | Failed):
+            return outcome
+        known = self._judge.source(view_of(command.tool, command.args, command.step))
+        if outcome.label is not None:
+            known = outcome.label
+        if not said.flows_to(known):
+            told = Fact(LABEL, f"its server says {said} ({places}); without that it would be {known}")
+            outcome = outcome._replace(remarks=(*outcome.remarks, told))
+        return outcome._replace(label=known.join(said))
 
     def _beyond_limits(self, command: CallTool | CallModel | AgentTurn, observed: list[str]) -> Failed | None:
         """The refusal of a call by the policy's limits on the hours and on the calls of all runs.

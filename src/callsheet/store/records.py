@@ -159,14 +159,16 @@ def _read_ok(key: str, body: Mapping[str, Any], _: PlanOf) -> Succeeded:
 def _write_err(event: Failed) -> _Body:
     body: _Body = {"error": event.error}
     flags = ("unsettled", event.unsettled), ("final", event.final), ("forbidden", event.forbidden)
-    flags = (*flags, ("kind", event.kind))
+    label = "" if event.label is None else str(event.label)
+    flags = (*flags, ("kind", event.kind), ("label", label))
     return _with(body | {name: flag for name, flag in flags if flag}, event.remarks, event.spent)
 
 
 def _read_err(key: str, body: Mapping[str, Any], _: PlanOf) -> Failed:
     flags = [bool(body.get(name)) for name in ("unsettled", "final")]
     beside = _remarks(body), _spent(body), *flags
-    return Failed(key, body["error"], *beside, forbidden=_rule(body), kind=str(body.get("kind", "")))
+    kind, label = str(body.get("kind", "")), _label(body, "label")
+    return Failed(key, body["error"], *beside, forbidden=_rule(body), kind=kind, label=label)
 
 
 def _write_plan(event: PlanCompiled) -> _Body:

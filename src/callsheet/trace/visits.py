@@ -387,6 +387,7 @@ class Account:
     """The visits of steps in the order of their turns, warnings, late answers, and the run after its events.
 
     `unused` are visits that made calls ahead of a turn that never came; `until` is when the last event was.
+    `plans` are the plan and those made during the run, by the `plan` of visits.
     """
 
     folded: Folded
@@ -395,6 +396,7 @@ class Account:
     late: list[LateAnswer]
     unused: list[Visit]
     until: float
+    plans: tuple[Plan, ...]
 
 
 def account_of(plan: Plan, events: Iterable[Event], plan_of: PlanOf) -> Account:
@@ -419,4 +421,5 @@ def account_of(plan: Plan, events: Iterable[Event], plan_of: PlanOf) -> Account:
     if folded.machine.result is not None:
         for visit in steps:
             visit.outcome = "stopped" if visit.outcome == "running" else visit.outcome
-    return Account(folded, steps, warnings, late, list(visits.early.values()), visits.now)
+    early = list(visits.early.values())
+    return Account(folded, steps, warnings, late, early, visits.now, tuple(visits.plans))

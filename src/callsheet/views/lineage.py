@@ -80,8 +80,15 @@ def _rows(
             yield flow.node, head + node_line(lineage, flow.node)
     write = lineage.writes[node.write]
     if is_backward and write.visit != NONE and node in graph:
-        for name, value in lineage.reads_of(lineage.visits[write.visit]).literals:
-            yield None, f"{name + ': ' if name else ''}{shown(value)}  ·  in the plan"
+        visit = lineage.visits[write.visit]
+        for name, value in lineage.reads_of(visit).literals:
+            yield None, f"{name + ': ' if name else ''}{shown(value)}  ·  {_written_in(lineage, visit)}"
+
+
+def _written_in(lineage: Lineage, visit: Visit) -> str:
+    """Where the text stands that a step has of its own."""
+    planner = lineage.planner_of(visit) if isinstance(lineage, TreeLineage) else None
+    return "in the plan" if planner is None else f"planned by {visit_line(lineage, planner)}"
 
 
 def _head(flow: Flow) -> str:
@@ -117,7 +124,9 @@ def _origin(lineage: Lineage, number: int) -> str:
     step = visit_line(lineage, lineage.visits[write.visit])
     failed = _FAILED.get(write.made, "")
     odd = ", does not fit its cast" if write.is_odd else ""
-    return f"{step}{failed}, event {write.seq}{odd}"
+    outcomes = map(lineage.outcomes.get, lineage.keys_of(lineage.visits[write.visit]))
+    said = next((f", {each.label}" for each in outcomes if each is not None and each.label), "")
+    return f"{step}{failed}, event {write.seq}{odd}{said}"
 
 
 def visit_line(lineage: Lineage, visit: Visit) -> str:

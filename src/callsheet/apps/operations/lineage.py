@@ -127,6 +127,7 @@ def _call_json(call: RecordedCall) -> dict[str, Any]:
         "item": call.item,
         "attempt": call.attempt,
         **_times(call),
+        **({"label": call.label} if call.label else {}),
     }
 
 

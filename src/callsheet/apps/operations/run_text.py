@@ -62,13 +62,13 @@ def run_detail_lines(details: RunDetails, hint: str = "") -> Iterator[str]:
     yield ""
     waiting_words = {call.step: "in doubt" for call in details.in_doubt}
     waiting_words |= {ask.step: "asks" for ask in details.asks if not ask.is_answered}
-    plan = account.folded.machine.program.plan
-    statements = None if plan.tree is None else ActionTexts(plan, _ACTION_WIDTH)
-    shown, folded = (account.steps, 0) if statements is None else _unfolded(account.steps)
+    is_tree = account.folded.machine.program.plan.tree is not None
+    statements = [ActionTexts(plan, _ACTION_WIDTH) for plan in account.plans] if is_tree else []
+    shown, folded = _unfolded(account.steps) if is_tree else (account.steps, 0)
     width = min(max((len(visit.step) for visit in shown), default=0), _MOST_STEP)
     for visit in shown:
         action = "" if visit.action is None else describe_action(visit.action)
-        action = cut(action, _ACTION_WIDTH) if statements is None else statements.of(visit.step)
+        action = statements[visit.plan].of(visit.step) if is_tree else cut(action, _ACTION_WIDTH)
         yield _step_line(visit, action, _mark_and_word(visit, waiting_words), now, width)
         for turn in _turns(visit):
             yield f"      {turn}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from callsheet.ir import JSON, Call, Effect, Plan, Respond, Step, Terminate
+from callsheet.ir import JSON, Call, Effect, Plan, Replan, Respond, Step, Terminate
 from callsheet.ir.operations import COMPUTE
 from callsheet.ir.tree import (
     Act,
@@ -95,6 +95,8 @@ class _TreeInterpreter(BlockWalk):
                     self._add(Row(Step(place, Call(COMPUTE)), one, within))
                 case Say(word=Word.RESPOND | Word.RETURN | Word.WAIT | Word.FAIL):
                     self._add(Row(Step(place, Respond(())), one, within))
+                case Say(word=Word.REPLAN):
+                    self._add(Row(Step(place, Replan(())), one, within))
                 case Say(word=Word.TERMINATE):
                     self._add(Row(Step(place, Terminate(())), one, within))
                 case _:

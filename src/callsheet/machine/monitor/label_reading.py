@@ -6,7 +6,7 @@ a statement failed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from callsheet.ir import JSON
@@ -112,6 +112,27 @@ class LabelReading:
             label = Label(label.untrusted, frozenset()) if name in secret else label
             label = LITERAL if label == LITERAL else label
             scope.variables[name] = Known(Labelled(label))
+        if self._literal is not LITERAL:
+            for one in self._tree.inputs:
+                if not one.is_required:  # else nothing is known of a default of the plan
+                    scope.variables.setdefault(one.name, Known(Labelled(self._literal)))
+        return scope
+
+    def go_on(self, known: Mapping[str, Label], base: Label, before: LabelReading) -> Scope:
+        """The scope of the next part of a plan, with the labels of the variables that are set.
+
+        All in it is behind the decisions of `base`; `before` has the clock and the calls of the run so far.
+        """
+        scope = self.begin(())
+        scope.base = base
+        secret = {one.name for one in self._tree.inputs if one.is_secret}
+        for name, label in known.items():
+            own = Label(label.untrusted, frozenset()) if name in secret else label
+            scope.variables[name] = Known(Labelled(own, own))
+        self.clock = before.clock.join(base)
+        self.known_links_opened = before.known_links_opened
+        self.history = before.history.taken_over(self._judge.policy)
+        self.judging.apply(self._enforcement.judge, self.history, self._judge.policy.approved)
         return scope
 
     def item(self, scope: Scope, id_: str) -> Scope:

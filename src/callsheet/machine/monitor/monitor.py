@@ -411,10 +411,18 @@ class Monitor:
 
     def result_of(self, attempt: Attempt, admitted: Admitted, reported: Label | None) -> Label:
         """The label of the result of a call; `reported` is the label that the driver gave for it."""
-        if reported is None or self._is_declassified(attempt.code):
+        if reported is None:
             return admitted.result
+        if self._is_declassified(attempt.code):  # which says who may read it, not that it can be trusted
+            return admitted.result.join(Label(reported.untrusted))
         # the labels of single facts are more exact than the policy's label for all memory
         return reported.join(admitted.sent if attempt.code.tool in _MEMORY else admitted.result)
+
+    def raise_result(self, attempt: Attempt, label: Label) -> None:
+        """What an open call brings back, its error too, has at least this label."""
+        admitted = self.open_calls.calls.get(attempt.key)
+        if admitted is not None:
+            self.open_calls.calls[attempt.key] = admitted._replace(result=admitted.result.join(label))
 
     def end_talk(self, talk: Talk, label: Label, origins: Origins) -> tuple[Label, Origins]:
         """The label and origins of the value of a talk that ends, whose model has seen all its results."""

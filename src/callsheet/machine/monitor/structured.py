@@ -331,11 +331,24 @@ class TreeLabels(LabelReading):
             around = around.parent
         return frozenset(found)
 
-    def succeeded(self, scope: Scope, id_: str, admitted: Admitted, label: Label | None = None) -> None:
-        """A call has its result, which has this label; None for that of its admission."""
+    def succeeded(
+        self,
+        scope: Scope,
+        id_: str,
+        admitted: Admitted,
+        label: Label | None = None,
+        reported: Label | None = None,
+    ) -> None:
+        """A call has its result, which has this label; None for that of its admission.
+
+        `reported` is what the driver knows of the whole result, so of each of its fields.
+        """
         label = admitted.result if label is None else label
         fields = scope.fields.pop(id_, None)
-        fields = fields if label == admitted.result else None  # else something is known of it besides
+        if reported is not None and fields is not None:
+            fields = fields.raised(reported)
+        if label != (admitted.result if reported is None else admitted.result.join(reported)):
+            fields = None  # something is known of it besides
         scope.told[id_] = label.join(admitted.sent)
         self.clock = self.clock.join(label)
         act = self._statements[id_]

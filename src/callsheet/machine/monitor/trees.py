@@ -21,7 +21,14 @@ from callsheet.machine.monitor.enforcement import Enforcement
 from callsheet.machine.monitor.judging import objected
 from callsheet.machine.monitor.label_reading import Values
 from callsheet.machine.monitor.monitor import Monitor
-from callsheet.machine.monitor.shown_texts import failure, remark, sanitized_question, sanitized_value, sent
+from callsheet.machine.monitor.shown_texts import (
+    REPLAN,
+    failure,
+    remark,
+    sanitized_question,
+    sanitized_value,
+    sent,
+)
 from callsheet.machine.monitor.structured import TreeLabels
 from callsheet.machine.monitor.tree_scopes import Scope
 from callsheet.machine.monitor.variable_labels import Origins
@@ -46,9 +53,11 @@ class TreeMonitor(Monitor):
 
     __slots__ = ("_audiences", "_counters", "_secret_places", "labels", "main")
 
-    def __init__(self, enforcement: Enforcement, tree: Tree) -> None:
+    def __init__(self, enforcement: Enforcement, tree: Tree, *, literal: Label | None = None) -> None:
         super().__init__(enforcement)
-        self.labels = TreeLabels(tree, enforcement)
+        if literal is not None:
+            self.literal, self.is_anew = literal, True
+        self.labels = TreeLabels(tree, self._for_plan(), literal=literal)
         self._judging = self.labels.judging
         self._take_rules()
         self.main: Scope = self.labels.begin(())
@@ -66,10 +75,30 @@ class TreeMonitor(Monitor):
         """Apply another policy from now on; what is known of values stays."""
         self.enforcement = Enforcement.under(policy, self.enforcement.inputs)
         self.literal = self.literal.join(policy.planner)
-        self.labels.apply(self.enforcement, self.literal)
+        self.labels.apply(self._for_plan(), self.literal)
         if self._decision_log is not None:
             self._judging.judge = self._decision_log.judging(self._judging.judge)
         self._take_rules()
+
+    def _for_plan(self) -> Enforcement:
+        """The enforcement for the plan that runs now: what names steps was meant for the first one."""
+        return self.enforcement.of_new_plans() if self.is_anew else self.enforcement
+
+    def goes_on(self, tree: Tree, attempt: Attempt, context: Label) -> TreeMonitor:
+        """The monitor of the next part of the plan, which was planned by somebody who was told `context`.
+
+        It knows of each variable the label that it has here, and of all decisions that led here.
+        """
+        pc = self.labels.counter(scope_of(attempt), attempt.code.id)
+        literal = self.enforcement.policy.planner.join(context).join(pc)
+        part = TreeMonitor(self.enforcement, tree, literal=literal)
+        known = {name: label for name, (label, _) in self.variables().items()}
+        part.main = part.labels.go_on(known, pc, self.labels)
+        part.history = part.labels.history
+        part.observed, part._secret_places = self.observed, self._secret_places
+        if self._decision_log is not None:
+            part.use_decision_log(self._decision_log)
+        return part
 
     def _take_rules(self) -> None:
         policy, rules = self.enforcement.policy, self.enforcement.rules
@@ -142,6 +171,13 @@ class TreeMonitor(Monitor):
             self.open_calls.talks[attempt.key] = admitted.sent, admitted.origins
             self.narrow(attempt)
 
+    def admit_planning(self, attempt: Attempt, said: Sequence[Expression], values: Values) -> None:
+        """Judge what the planner of the next part is told as the reason; raises RefusedByPolicy."""
+        code = attempt.code
+        admitted, call = self.labels.answered(scope_of(attempt), code.id, REPLAN, said, (), values)
+        self.open_calls.calls[attempt.key] = admitted._replace(sent=admitted.sent.join(call.pc))
+        self._counters[attempt.key] = call.pc
+
     def renamed(self, before: str, key: str) -> None:
         """A call is retried under another key."""
         super().renamed(before, key)
@@ -163,7 +199,8 @@ class TreeMonitor(Monitor):
         if isinstance(attempt, Talk):
             label, origins = self.end_talk(attempt, label, origins)
         self.note_secret(attempt.frame.name, label)
-        self.labels.succeeded(scope_of(attempt), attempt.code.id, admitted._replace(origins=origins), label)
+        admitted = admitted._replace(origins=origins)
+        self.labels.succeeded(scope_of(attempt), attempt.code.id, admitted, label, reported)
 
     def failed(self, attempt: Attempt) -> None:
         """A call has failed for good: its error may reveal all that the call sent, and its model has seen."""

@@ -75,6 +75,7 @@ from callsheet.machine.tree.program import (
     Operation,
     ParallelOp,
     RemedyCode,
+    ReplanOp,
     RequireOp,
     RoundOp,
     SayOp,
@@ -278,11 +279,10 @@ class _Compiler:
                 slot, head = (NONE, NONE) if around is None else (around.slot, around.head)
                 operations.append(BreakOp(one.id, one.word, slot, head))
             case Word.REPLAN:
-                raise CallsheetError.single(
-                    "RUN038",
-                    f"{one.id}: RE-PLAN in a plan of version 2 cannot run yet",
-                    help="end the plan with @RESPOND, and compile the next one from its answer",
-                )
+                code = self.code(one.id, "", None)
+                code.kind = Kind.REPLAN
+                values = tuple(self.expression(value, scope) for value in one.values)
+                operations.append(ReplanOp(code, values))
             case Word.YIELD:
                 operations.append(YieldOp(one.id, self.expression(one.values[0], scope)))
             case _:

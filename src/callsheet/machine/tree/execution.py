@@ -29,6 +29,7 @@ from callsheet.machine.tree.program import (
     ComputeOp,
     Const,
     Operand,
+    ReplanOp,
     RoundOp,
     SayOp,
     Store,
@@ -64,13 +65,15 @@ class Execution:
 
     __slots__ = ("carry_out", "ending", "env", "hears_edit", "main", "paused", "program")
 
-    def __init__(self, program: TreeProgram, slots: list[Any], carry_out: Mapping[type, CarryOut]) -> None:
+    def __init__(
+        self, program: TreeProgram, slots: list[Any], carry_out: Mapping[type, CarryOut], path: str = ""
+    ) -> None:
         self.program = program
         self.carry_out = carry_out
         """How each kind of operation is executed; who records reads and writes puts itself between."""
         self.hears_edit: HearsEdit | None = None
         """Who records what a person sets, if anyone."""
-        self.main = Activation(program.main, slots)
+        self.main = Activation(program.main, slots, path)
         self.paused: list[Activation | Loop] = []
         self.ending: End | None = None
         """How the run ends once the calls that have left have their outcomes; nothing else starts."""
@@ -140,6 +143,9 @@ class Execution:
 
     def admit(self, run: Run, act: Activation, attempt: Attempt) -> None:
         """A call is about to be made."""
+
+    def admit_planning(self, act: Activation, op: ReplanOp, attempt: Attempt) -> None:
+        """The next part of the plan is about to be asked for."""
 
     def unmade(self, act: Activation, op: CallOp) -> None:
         """The arguments of a call cannot be evaluated."""

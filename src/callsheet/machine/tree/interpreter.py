@@ -36,6 +36,7 @@ from callsheet.machine.tree.program import (
     LetOp,
     LoopOp,
     ParallelOp,
+    ReplanOp,
     RequireOp,
     RoundOp,
     SayOp,
@@ -56,8 +57,8 @@ class TreeRun(Blocks):
 
     __slots__ = ("is_edited", "returning")
 
-    def __init__(self, program: TreeProgram, slots: list[Any]) -> None:
-        super().__init__(program, slots, OPERATIONS)
+    def __init__(self, program: TreeProgram, slots: list[Any], path: str = "") -> None:
+        super().__init__(program, slots, OPERATIONS, path)
         self.is_edited = False
         """Whether the edits that the run holds have been made over what the current event sets."""
         self.returning: Activation | None = None
@@ -244,6 +245,7 @@ OPERATIONS: Mapping[type, CarryOut] = {
     BreakOp: TreeRun._break,  # pyright: ignore[reportPrivateUsage]
     LoopOp: TreeRun._loop,  # pyright: ignore[reportPrivateUsage]
     ParallelOp: TreeRun._parallel,  # pyright: ignore[reportPrivateUsage]
+    ReplanOp: TreeRun._replan,  # pyright: ignore[reportPrivateUsage]
     InvokeOp: TreeRun._invoke,  # pyright: ignore[reportPrivateUsage]
     GuardOp: TreeRun._guard,  # pyright: ignore[reportPrivateUsage]
     UnguardOp: TreeRun._unguard,  # pyright: ignore[reportPrivateUsage]

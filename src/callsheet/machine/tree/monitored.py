@@ -31,6 +31,7 @@ from callsheet.machine.tree.program import (
     InvokeOp,
     LetOp,
     LoopOp,
+    ReplanOp,
     RequireOp,
     RoundOp,
     SayOp,
@@ -56,8 +57,8 @@ class MonitoredTreeRun(TreeRun):
 
     __slots__ = ("_names", "labels", "monitor")
 
-    def __init__(self, program: TreeProgram, slots: list[Any], monitor: TreeMonitor) -> None:
-        super().__init__(program, slots)
+    def __init__(self, program: TreeProgram, slots: list[Any], monitor: TreeMonitor, path: str = "") -> None:
+        super().__init__(program, slots, path)
         self.monitor = monitor
         self.labels = monitor.labels
         self.carry_out = _MONITORED
@@ -121,6 +122,12 @@ class MonitoredTreeRun(TreeRun):
         self.monitor.admit_call(attempt, self._values(act), is_asked=attempt.code.number in run.gated)
         run.note_observed(attempt.frame.name)
         run.note_apart(attempt, written)
+
+    def admit_planning(self, act: Activation, op: ReplanOp, attempt: Attempt) -> None:
+        """Judge what the planner of the next part is told; raises RefusedByPolicy."""
+        statement = self.labels.statement(op.code.id)
+        assert isinstance(statement, Say)
+        self.monitor.admit_planning(attempt, statement.values, self._values(act))
 
     def unmade(self, act: Activation, op: CallOp) -> None:
         """The arguments of a call cannot be evaluated."""

@@ -278,6 +278,14 @@ class EndFinalOp:
 
 
 @dataclass(slots=True)
+class ReplanOp:
+    """Asks for the next part of the plan, with which the run goes on."""
+
+    code: StepCode
+    values: tuple[Operand, ...]
+
+
+@dataclass(slots=True)
 class ClockOp:
     """Asks for the time, for the statement that follows."""
 
@@ -302,6 +310,7 @@ Operation: TypeAlias = (
     | LoopOp
     | ParallelOp
     | InvokeOp
+    | ReplanOp
     | GuardOp
     | UnguardOp
     | CatchOp
@@ -312,7 +321,7 @@ Operation: TypeAlias = (
 def statement_of(operation: Operation) -> str:
     """The id of the statement that an operation belongs to; "" for one that only leads on."""
     match operation:
-        case CallOp() | ComputeOp():
+        case CallOp() | ComputeOp() | ReplanOp():
             return operation.code.id
         case ClockOp():
             return operation.code.id.removesuffix(":clock")

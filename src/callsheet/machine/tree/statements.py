@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from callsheet.ir import Call, Step
 from callsheet.ir.tree import Failing, Word
 from callsheet.machine.agents.talk import opened
+from callsheet.machine.budget import REPLAN
 from callsheet.machine.calls import emit
 from callsheet.machine.commands import CallTool, Command, Sleep
 from callsheet.machine.doubt import DOUBT
@@ -39,6 +40,7 @@ from callsheet.machine.tree.program import (
     ComputeOp,
     LetOp,
     RemedyCode,
+    ReplanOp,
     RequireOp,
     SayOp,
     Store,
@@ -114,6 +116,20 @@ class Statements(Execution):
         self._emit(run, act, op, act.path + segment(op.code.id), {}, [], out)
         return WAITING
 
+    def _replan(self, run: Run, act: Activation, op: ReplanOp, out: list[Command]) -> int:
+        """Ask for the next part of the plan."""
+        visit = act.path + segment(op.code.id)
+        self._count(run, act, visit)
+        run.notify(NoteKind.STARTED, visit)
+        reason = " ".join(self.text(self.value(act, each)) for each in op.values)
+        refusal = run.budget.reserve_replan() or run.budget.reserve_model(REPLAN)
+        if refusal is not None:
+            raise self._refused(refusal, visit)
+        attempt = opened(TreeFrame().of(op.code, act, visit), 0, visit + ".1", {}, [reason])
+        self.admit_planning(act, op, attempt)
+        emit(run, attempt, out)
+        return WAITING
+
     def _emit(
         self,
         run: Run,
@@ -143,6 +159,9 @@ class Statements(Execution):
                 raise StatementFailed(Failure(Failing.TOOL.value, str(value), frame.visit))
             act.now = datetime.fromisoformat(str(value))
             return NEXT
+        if isinstance(op, ReplanOp):  # a plan that was made takes over before
+            error = f"no new plan: {to_message(value)}"
+            raise StatementFailed(Failure(Failing.TOOL.value, error, frame.visit))
         assert isinstance(op, CallOp | ComputeOp)
         if frame.failed:
             if frame.kind == DOUBT:

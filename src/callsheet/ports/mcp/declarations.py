@@ -17,6 +17,7 @@ from callsheet.ir import CallKind, Effect, OnInDoubt, ToolClass, call_kind, cano
 from callsheet.ir.canon import canonical_bytes
 from callsheet.ir.inverse import Inverse
 from callsheet.ir.operations import CONTROL_WORDS
+from callsheet.ports.mcp.server_labels import said_of_tool
 from callsheet.ports.mcp.servers import DEFAULT_TIMEOUT, McpServerConfig, ToolRule
 from callsheet.ports.tools import OF_SERVERS, ToolSpec
 
@@ -240,6 +241,7 @@ def spec_under(server: str, declaration: Mapping[str, Any], terms: ToolTerms) ->
         gives_list=_gives_list(output),
         result=_result_schema(output),
         effect_source=_SOURCES[terms.source],
+        server_label=said_of_tool(declaration).label,
         hint=hinted_effect(declaration),
         does=terms.does,
         tells=terms.tells,

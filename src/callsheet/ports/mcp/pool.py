@@ -33,6 +33,7 @@ from callsheet.ports.mcp.declarations import (
     unused_settings,
 )
 from callsheet.ports.mcp.front import PASSAGE, Front, TaskOfCall
+from callsheet.ports.mcp.server_labels import said_of_result
 from callsheet.ports.mcp.servers import HttpServer, McpServerConfig, ToolProbe, ToolRule
 from callsheet.ports.mcp.transport import IDEMPOTENCY_KEY
 from callsheet.ports.mcp.trust import (
@@ -396,6 +397,7 @@ class ManagedServer:
 
     async def _value(self, result: CallToolResult, schema: Any, context: CallContext) -> JSON:
         """The value of an answer, its binary data stored; `context` gets remarks and the bytes stored."""
+        said_of_result(result).tell(context)
         try:
             check_declared(result, schema)
         except ToolFailed as error:

@@ -22,6 +22,7 @@ from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.mcp.declarations import OFFERS
 from callsheet.ports.mcp.front import PASSAGE
 from callsheet.ports.mcp.pool import ManagedServer
+from callsheet.ports.mcp.server_labels import said_of_answer
 from callsheet.ports.tools import Handler, Tool
 
 _log = logging.getLogger("callsheet.mcp")
@@ -141,6 +142,7 @@ def offer_tools(servers: Callable[[], Sequence[ManagedServer]], sink: BlobSink |
         if server is None:
             raise ToolFailed(f"no server{f' {name}' if name else ''} has the resource {uri[:200]!r}")
         result = await _answer(server, "resources/read", {"uri": uri})
+        said_of_answer(result, "contents").tell(context)
         contents = _parts(server, result.get("contents"))
         return await _value([{"type": "resource", "resource": each} for each in contents], sink, context)
 
@@ -153,6 +155,7 @@ def offer_tools(servers: Callable[[], Sequence[ManagedServer]], sink: BlobSink |
                     "arguments": args.get("arguments") or {},
                 }
                 result = await _answer(server, "prompts/get", given)
+                said_of_answer(result, "messages").tell(context)
                 messages = _parts(server, result.get("messages"))
                 return await _value([each.get("content") for each in messages], sink, context)
         raise ToolFailed(f"no server{f' {of}' if of else ''} has the prompt {name[:200]!r}")

@@ -40,6 +40,7 @@ from callsheet.machine.tree.program import (
     LoopOp,
     Operation,
     RemedyCode,
+    ReplanOp,
     RoundOp,
     SayOp,
     UntilOp,
@@ -56,7 +57,7 @@ from callsheet.trace.lineage.recorder import Recorder
 from callsheet.trace.lineage.sites import Sites
 from callsheet.trace.lineage.withheld import Withholding
 
-Waiting = CallOp | ComputeOp | ClockOp | LoopOp | InvokeOp
+Waiting = CallOp | ComputeOp | ClockOp | LoopOp | InvokeOp | ReplanOp
 """Operations that are over when the next one of their activation begins."""
 _SEVERAL = 2
 _ENDS = frozenset({Word.RESPOND, Word.TERMINATE})
@@ -142,12 +143,40 @@ class BlockRecorder(Recorder):
         sites = self._sites.all
         self.lineage = self.blocks = TreeLineage(machine, [listed(sites, program)], [seq], sites=sites)
         self._withholding = Withholding(self.blocks) if start.is_veiled else None
-        tree = machine.tree
+        self._attach(NO_REASONS)
+
+    def _attach(self, base: Reasons) -> None:
+        """Stand between the machine and the operations of the plan that it runs now."""
+        tree = self.machine.tree
         assert tree is not None
         tree.carry_out = {kind: partial(self._carry_out, execute) for kind, execute in tree.carry_out.items()}
         tree.hears_edit = self._edited
-        self._main = _Frame(tree.main, NO_REASONS, NONE)
+        self._main = _Frame(tree.main, base, NONE)
         self._frames[id(tree.main)] = self._main
+
+    def _replanned(self) -> None:
+        """The run goes on with its next part, whose inputs are the variables that are set."""
+        before, program = self._main, self.machine.program
+        assert program.tree is not None
+        assert program.plan.tree is not None
+        reasons = before.base
+        if before.waiting is not None:
+            visit = before.waiting.visit
+            reasons = self.blocks.reasons.get(visit, reasons)
+            tree = self.machine.tree
+            assert tree is not None
+            self.blocks.planners[tree.main.path.removesuffix("//")] = visit
+            self._settle(before, is_behind=True)
+        self._sites = Sites(program.plan.tree, program.tree.main, len(self.blocks.sites))
+        self.blocks.sites.extend(self._sites.all)
+        self.blocks.programs[0] = listed(self._sites.all, program, self.blocks.programs[0])
+        self._attach(reasons)
+        for slot, one in program.tree.inputs:
+            write = self.blocks.main.get(one.name, NONE)
+            if write != NONE:
+                self._main.scope[slot] = write
+            elif not one.is_required:
+                self._set(self._main, slot, one.name, one.default, ValueSource.PLAN)
 
     def begin(self, first: Entry) -> None:
         """Start the run with its first entry."""
@@ -246,7 +275,7 @@ class BlockRecorder(Recorder):
     def _reach(self, frame: _Frame, site: Site, operation: Operation) -> int:
         """Begin a visit of a site; its number."""
         act = frame.act
-        keyed = isinstance(operation, CallOp | ComputeOp | ClockOp | LoopOp | InvokeOp)
+        keyed = isinstance(operation, Waiting)
         path = act.path + (segment(site.id) if keyed else site.id)
         lineage = self.blocks
         visit = len(lineage.visits)
@@ -264,7 +293,7 @@ class BlockRecorder(Recorder):
                 frame.conditions[own] = (*before, visit)
             case RoundOp(id=own) | UntilOp(id=own):
                 frame.conditions[own] = (visit,)
-            case CallOp() | ComputeOp() | ClockOp() | LoopOp() | InvokeOp():
+            case CallOp() | ComputeOp() | ClockOp() | LoopOp() | InvokeOp() | ReplanOp():
                 frame.waiting = _UnderWay(operation, act.pc, visit)
                 self._under_way[path] = frame, frame.waiting
             case _:
@@ -510,6 +539,8 @@ class BlockRecorder(Recorder):
         match note.kind:
             case NoteKind.FINISHED:
                 self._ended(note)
+            case NoteKind.REPLANNED:
+                self._replanned()
             case NoteKind.FAILED:
                 under_way = self._under_way.get(note.step)
                 if under_way is not None:
@@ -558,7 +589,11 @@ class BlockRecorder(Recorder):
             case _:
                 pass
         lineage.settled[visit] = self._now()
-        if note.var is None or isinstance(operation, ComputeOp | ClockOp) or operation.into is None:
+        if (
+            note.var is None
+            or isinstance(operation, ComputeOp | ClockOp | ReplanOp)
+            or operation.into is None
+        ):
             return
         write = self._set(frame, operation.into.slot, note.var, note.value, ValueSource.STEP, visit)
         if isinstance(operation, LoopOp):

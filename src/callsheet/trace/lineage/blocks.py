@@ -79,10 +79,14 @@ DATA = frozenset({Role.ARGUMENT, Role.SOURCE})
 """The roles of reads of which a value is made."""
 
 
-def listed(sites: Sequence[Site], program: Program) -> Program:
-    """A plan tree as a list of its sites, for those who ask a lineage for the step of a visit."""
+def listed(sites: Sequence[Site], program: Program, before: Program | None = None) -> Program:
+    """A plan tree as a list of its sites, for those who ask a lineage for the step of a visit.
+
+    With `before` it is the next part of a plan: its sites follow those.
+    """
     codes = {code.id: code for code in program.steps}
-    steps = [Step(site.id, _action(site)) for site in sites]
+    earlier = () if before is None else before.plan.steps
+    steps = [*earlier, *(Step(site.id, _action(site)) for site in sites)]
     plan = Plan(
         tuple(steps),
         Order.TEXT,
@@ -92,7 +96,8 @@ def listed(sites: Sequence[Site], program: Program) -> Program:
         program.plan.goal,
         tree=program.plan.tree,
     )
-    of_sites = [codes.get(site.id) or StepCode(number, steps[number]) for number, site in enumerate(sites)]
+    of_sites = [] if before is None else [*before.steps]
+    of_sites += [codes.get(site.id) or StepCode(site.number, steps[site.number]) for site in sites]
     return Program(plan, of_sites, {}, program.slot_of, program.names, {}, None, program.tree)
 
 
@@ -142,6 +147,8 @@ class TreeLineage(Lineage):
     """When each visit that is over was."""
     did_not_hold: set[int] = field(default_factory=set[int])
     """The visits of conditions that were false."""
+    planners: dict[str, int] = field(default_factory=dict[str, int])
+    """The visit of the RE-PLAN that asked for each part of the plan, by what the part's paths begin with."""
     lines: Mapping[str, str] = field(default_factory=dict[str, str])
     """Where the statements of a Python plan stand in its file, by id."""
 
@@ -156,6 +163,11 @@ class TreeLineage(Lineage):
     def site(self, visit: Visit) -> Site:
         """The place in the plan of a visit."""
         return self.sites[visit.number]
+
+    def planner_of(self, visit: Visit) -> Visit | None:
+        """The RE-PLAN whose planner wrote the statement of a visit; None for the plan itself."""
+        part, is_part, _ = visit.path.partition("//")
+        return self.visits[self.planners[part]] if is_part and part in self.planners else None
 
     def reads_at(self, program: int, number: int) -> Reads:
         """What a statement reads."""

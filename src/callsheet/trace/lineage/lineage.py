@@ -137,12 +137,16 @@ class Flow(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """The outcome of a call: the event, its type, the value or the error, and where its code raised."""
+    """The outcome of a call: the event, its type, the value or the error, and where its code raised.
+
+    `label` says which label its server has given it, "" if none that counts.
+    """
 
     seq: int
     type: str
     value: JSON
     traceback: str = ""
+    label: str = ""
 
 
 @dataclass(slots=True)

@@ -16,7 +16,7 @@ from callsheet.machine.frames import Group
 from callsheet.machine.keys import parse_key
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.machine.program import NOWHERE
-from callsheet.machine.remarks import TRACEBACK, Remark
+from callsheet.machine.remarks import LABEL, TRACEBACK, Remark
 from callsheet.machine.snapshots import state_from_json, state_to_json
 from callsheet.sealing.sealer import SEALED
 from callsheet.store.errors import JournalError
@@ -128,9 +128,11 @@ class Recorder:
             raise unreadable(entry, error) from error
         if event is not None:
             if type(event) is Succeeded:
-                lineage.outcomes[event.key] = Outcome(seq, kind, event.value)
+                said = _fact(LABEL, event.remarks) if event.remarks else ""
+                lineage.outcomes[event.key] = Outcome(seq, kind, event.value, "", said)
             elif type(event) is Failed:
-                lineage.outcomes[event.key] = Outcome(seq, kind, event.error, _traceback(event.remarks))
+                told = _fact(TRACEBACK, event.remarks), _fact(LABEL, event.remarks)
+                lineage.outcomes[event.key] = Outcome(seq, kind, event.error, *told)
             elif kind in _WORDS and key is not None and key not in lineage.outcomes:
                 lineage.outcomes[key] = Outcome(seq, kind, data.get("value"))
             commands = self._feed(event, entry)
@@ -377,5 +379,5 @@ def unreadable(entry: Entry, error: Exception) -> JournalError:
     )
 
 
-def _traceback(remarks: Iterable[Remark]) -> str:
-    return next((each.text for each in remarks if isinstance(each, Fact) and each.name == TRACEBACK), "")
+def _fact(name: str, remarks: Iterable[Remark]) -> str:
+    return "; ".join(each.text for each in remarks if isinstance(each, Fact) and each.name == name)

@@ -46,6 +46,7 @@ from callsheet.machine.tree.program import (
     LoopOp,
     Operation,
     ParallelOp,
+    ReplanOp,
     RequireOp,
     RoundOp,
     SayOp,
@@ -59,10 +60,14 @@ from callsheet.trace.lineage.reads import Use as Read
 
 
 class Sites:
-    """The sites of a plan tree; `of` gives that of an operation, None for those without one."""
+    """The sites of a plan tree; `of` gives that of an operation, None for those without one.
 
-    def __init__(self, tree: Tree, main: Body) -> None:
+    Their numbers count from `first` on.
+    """
+
+    def __init__(self, tree: Tree, main: Body, first: int = 0) -> None:
         self.all: list[Site] = []
+        self._first = first
         self._of: dict[int, Site] = {}
         self._operations: list[Operation] = []
         """Keeps the operations alive, by whose identity sites are found."""
@@ -96,6 +101,8 @@ class Sites:
                 case ClockOp(code=code):
                     own = code.id.removesuffix(":clock")
                     self._add(operation, own, _Made(), code.id)
+                case ReplanOp(code=code):
+                    self._add(operation, code.id, _made(self._statements[code.id]))
                 case LetOp(id=own) | RequireOp(id=own) | YieldOp(id=own) | SayOp(id=own):
                     self._add(operation, own, _made(self._statements[own]))
                 case LoopOp(id=own, body=inner) | InvokeOp(id=own, body=inner):
@@ -119,7 +126,13 @@ class Sites:
         reads = Reads(names, tuple(dict.fromkeys(made.uses)), made.literals, "", None)
         around = self._around.get(own, ())
         site = Site(
-            len(self.all), shown or own, self._statements[own], reads, made.makes, around, made.condition
+            self._first + len(self.all),
+            shown or own,
+            self._statements[own],
+            reads,
+            made.makes,
+            around,
+            made.condition,
         )
         self.all.append(site)
         self._of[id(operation)] = site

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
+import pytest
 from tests.runtime.engines.temporal.conftest import World
 
 from callsheet.frontends.structured import read_structured
 from callsheet.ir import JSON, Effect, Plan
-from callsheet.ir.labels import read_label
-from callsheet.machine import Status, ToolFacts
+from callsheet.ir.labels import LITERAL, read_label
+from callsheet.machine import Compile, Status, ToolFacts
 from callsheet.machine.tree.compiling import OWN_FACTS
-from callsheet.policy.model import Policy, ToolRule
+from callsheet.policy.model import Policy, ReplanRule, ToolRule
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.runtime.answers import Answer
 from callsheet.runtime.engines.temporal import client
@@ -153,6 +156,33 @@ S1: ?FOREACH ($n IN $names) {
     assert leaking.result is not None
     assert (harmless.result.status, leaking.result.status) == (Status.DONE, Status.REFUSED)
     assert not [key for key in tools.calls if key.endswith("S3.1")]
+
+
+@pytest.mark.parametrize("to", ["public", "private"])
+async def test_next_part_is_planned_proved_and_goes_on(world: World, to: str) -> None:
+    planned: list[str] = []
+
+    async def plan_next(command: Compile, context: CallContext) -> tuple[Plan, Mapping[str, ToolFacts]]:
+        planned.append(command.reason)
+        context.shown = LITERAL
+        what = '"x"' if to == "public" else "$a"
+        return plan_of(f"# ltp: 2\nINPUT $a: str\nS1: @WRITE (x={what}) > $w\n@RESPOND ($w)\n"), FACTS
+
+    tools = Tools()
+    ports = replace(tools.ports(), compiler=plan_next)
+    text = '# ltp: 2\nS1: @READ (x="a") > $a\nS2: RE-PLAN ("write it")\n'
+    policy = replace(PRIVATE, replan=ReplanRule())
+    async with world.worker(ports):
+        outcome = await world.run(plan_of(text), {}, FACTS, policy=policy)
+    assert outcome.result is not None
+    assert planned == ["write it"]
+    if to == "public":
+        assert outcome.result.answer == "X"
+        assert [*tools.calls] == ["S1.1", "r1//S1.1"]
+    else:
+        assert "private data in x ($a) of @WRITE would reach outside" in (outcome.result.error or "")
+        assert [*tools.calls] == ["S1.1"]
+    assert world.journal.verify(outcome.run_id) is None
 
 
 async def test_tree_whose_history_grows_long_ends_as_well(world: World) -> None:

@@ -192,7 +192,9 @@ def _labels() -> LabelStore:
 async def _serve(
     settings: TemporalSettings, setup: Setup, duties: Duties, *, is_current: bool, as_json: bool
 ) -> None:
+    from callsheet.api.proving import undertaking  # noqa: PLC0415 - as above
     from callsheet.api.requirements import offer_lookup  # noqa: PLC0415 - as above
+    from callsheet.apps.guarantees import guarantees_of  # noqa: PLC0415 - as above
     from callsheet.apps.models import models_for_any_plan, with_local_model  # noqa: PLC0415 - as above
     from callsheet.apps.toolbox import open_toolbox  # noqa: PLC0415
     from callsheet.runtime.engines.temporal.connection import reach  # noqa: PLC0415
@@ -205,6 +207,7 @@ async def _serve(
         print_diagnostics(toolbox.diagnostics, None)
         compiler = models.compiler(toolbox.registry, setup.settings.on_in_doubt)
         ports = toolbox.ports(models.model, compiler, models.turns(toolbox.registry))
+        ports = replace(ports, unmet=undertaking(lambda: guarantees_of(setup, toolbox.registry)))
         ports = replace(ports, blocks=None)  # blocks are read from a journal, which a worker does not have
         duties = replace(duties, offer_of=offer_lookup(toolbox.registry))
         address = connection.client.service_client.config.target_host
