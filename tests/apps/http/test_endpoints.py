@@ -173,6 +173,40 @@ def test_edited_plan_keeps_finished_calls_and_needs_consent(ended):
     assert api("POST", "/v1/runs/t/rerun", {}).status == 422
 
 
+LOOP = """# ltp: 2
+S1: ?FOREACH ($n IN ["a", "", "b"]) {
+  REQUIRE ($n) "nothing to note"
+  S2: @NOTE (line=$n) > $x
+  YIELD ($x)
+} > $rows ON_FAIL SKIP
+S3: @NOTE (line="${len($rows)} noted")
+"""
+
+
+def test_failed_items_run_again_after_consent_and_the_others_are_kept(ended):
+    api, notes = ended, ended.folder / "notes.txt"
+    notes.unlink(missing_ok=True)
+    told(api, "POST", "/v1/runs", {"plan": LOOP, "run_id": "t"}, 202, "/v1/runs")
+    assert api.ended("t")["outcome"] == "done_with_failures"
+    assert api("POST", "/v1/runs/t/rerun", {"step": "S1", "failed_items": True}).status == 422
+    again = {"failed_items": True, "effects": True, "run_id": "t2"}
+    told(
+        api, "POST", "/v1/runs/t/rerun", again, 202, "/v1/runs/{run_id}/rerun"
+    )  # all calls turn out the same
+    assert api.ended("t2")["outcome"] == "done_with_failures"
+    assert notes.read_text() == "a\nb\n2 noted\n"
+    plan = LOOP.replace('"nothing to note"', '"nothing"').replace('["a", ""', '["a", "c"')
+    body = {"failed_items": True, "plan": plan, "run_id": "t3"}
+    refused = api("POST", "/v1/runs/t/rerun", body)
+    assert (refused.status, refused.code) == (409, "JRN083")
+    assert refused.json["kept"][:2] == ["failed items of S1: 1 of 3: [1]", "kept: 2 calls: S2 (2)"]
+    body |= {"consent": refused.json["consent"]}
+    told(api, "POST", "/v1/runs/t/rerun", body, 202, "/v1/runs/{run_id}/rerun")
+    assert api.ended("t3")["outcome"] == "done"
+    assert notes.read_text() == "a\nb\n2 noted\nc\n3 noted\n"
+    assert api("POST", "/v1/runs/t3/rerun", {"failed_items": True}).code == "JRN087"
+
+
 def test_branching_needs_confirmation(ended):
     api = ended
     refused = api("POST", "/v1/runs/r/rerun", {"step": "S2"})

@@ -127,6 +127,19 @@ async def test_question_of_new_run_is_answered_in_same_call(room: Room, mode: st
     assert room.calls == ["look tea", "send green", "send green"]
 
 
+async def test_failed_items_run_again_and_consent_names_what_is_kept(room: Room, mode: str) -> None:
+    text = 'S1: ?FOREACH ($n IN ["a", 1, "b"]) THEN @SEND (text=$n) > $rows\nS2: @SEND (text="end") > $x'
+    async with room.client(mode, lambda _: AGREES) as client:
+        run = (await call(client, "plan_execute", ltp_text=text)).structured_content
+        again = await call(client, "rerun_run", run_id=run["run_id"], failed_items=True)
+    (form,) = room.asked
+    assert "failed items of S1: 1 of 3: [1]\nkept: 2 calls: S1 (2)" in form.message
+    assert "text=1" in form.message
+    assert 'text="a"' not in form.message
+    assert again.structured_content["outcome"] == "done_with_failures"
+    assert room.calls == ["send a", "send b", "send end"]
+
+
 TREE = """# ltp: 2
 S1: @SEND (text="one") > $a
 S2: @SEND (text="two") > $b

@@ -330,8 +330,9 @@ _ALLOW = "allow it: `effects` true, or the `consent` to exactly these calls"
 
 def _rerun_of(request: RerunRequest) -> Rerun | Revised:
     """What is run again; raises CallsheetError with the errors of an edited plan."""
+    by, limits, items = request.by, request.terms.limits, request.failed_items
     if request.plan is None:
-        return Rerun(request.place, request.by, request.terms.limits)
+        return Revised(by=by, failed_items=True, limits=limits) if items else Rerun(request.place, by, limits)
     plan, text = request.plan.require(), request.plan.source.text
     verb = "resume" if request.ends_parent else "rerun"
-    return Revised(plan, text, request.place, request.by, verb)
+    return Revised(plan, text, request.place, by, verb, items)

@@ -77,6 +77,8 @@ AS_RECORDED = ResumeOptions(as_recorded=True)
 class RerunRequest:
     """Run a plan again from a step of another run, or an edited `plan` that keeps what it has in common.
 
+    With `failed_items` the failed items of its loops are run again.
+
     With `ends_parent` the other run is ended before, since the new one goes on for it.
 
     `effects` allows calls that change something outside: True for any, or the `consent` of a prepared fork
@@ -85,6 +87,7 @@ class RerunRequest:
 
     place: str = ""
     plan: PlanText | None = None
+    failed_items: bool = False
     ends_parent: bool = False
     effects: bool | str = False
     run_id: str | None = None

@@ -194,7 +194,7 @@ def _consent_form(forking_plan: Forking, masker: Masker) -> Form:
     parent, at = forking_plan.parent.run_id, forking_plan.at
     lines = [f"A new run from {parent}, up to event {at}, may change something outside:"]
     if forking_plan.kept:
-        lines = [f"A new run of an edited plan goes on from {parent}:", *forking_plan.kept]
+        lines = [f"A new run keeps calls of {parent}:", *forking_plan.kept]
         lines.append("It may change something outside:")
     for effect in forking_plan.effects[:_MOST_EFFECTS]:
         lines += [f"  {effect.title}", *(f"      {line}" for line in effect.lines())]

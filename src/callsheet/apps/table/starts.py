@@ -266,10 +266,15 @@ class RerunArguments(BranchArguments):
     """A rerun from a step of another run."""
 
     step: Annotated[str, Field(max_length=1_000)] = Field(
-        "", description="The step to rerun from: S3, or S3@2 for its second visit. This or a plan."
+        "",
+        description="The step to rerun from: S3, or S3@2 for its second visit. This, a plan or failed_items.",
     )
     plan: Annotated[str | None, in_mcp(kind=Annotated[str, Field(max_length=MOST_CHARACTERS)], unset="")] = (
         Field(None, description=_EDITED)
+    )
+    failed_items: bool = Field(
+        False,
+        description="Run only the failed items of loops again, and what reads their list; the run has ended.",
     )
 
 
@@ -281,10 +286,13 @@ async def rerun(context: Context, args: RerunArguments) -> Recorded:
     """
     parent = (await context.run(args.run_id)).run_id
     _tell_plan(context, parent)
-    if not args.step and args.plan is None:
-        raise context.wrong("a rerun needs a step, or an edited plan")
+    if not args.step and args.plan is None and not args.failed_items:
+        raise context.wrong("a rerun needs a step, an edited plan, or failed_items")
+    if args.step and args.failed_items:
+        raise context.wrong("a rerun is from a step or of the failed items, not both")
     request = RerunRequest(
         place=args.step,
+        failed_items=args.failed_items,
         plan=None if args.plan is None else await _edited(context, args.plan),
         effects=args.effects or args.consent,
         run_id=args.new_id,
