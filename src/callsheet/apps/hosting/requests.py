@@ -106,6 +106,18 @@ class ForkRequest:
     terms: ResumeOptions = field(default_factory=ResumeOptions)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UndoRequest:
+    """Take back what the calls of a run did, from the step `place` on (empty: all); `effects` as for a rerun.
+
+    An undoing that has not ended goes on, on these terms.
+    """
+
+    place: str = ""
+    effects: bool | str = False
+    terms: ResumeOptions = field(default_factory=ResumeOptions)
+
+
 def tightened(own: Limits, changes: Mapping[str, Any]) -> Limits:
     """Limits with changes that only tighten: the lower value of each bound, but the pace as given.
 
