@@ -273,7 +273,7 @@ class Session:
             tool = registry.get(name)
             if tool is None:
                 return None
-            return Route(tool.handler, probe=tool.probe, is_builtin=tool.spec.origin == "builtin")
+            return Route.of(tool)
 
         config = self._config
         has_none = config.replan is None and config.planner is None

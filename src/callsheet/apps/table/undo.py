@@ -97,7 +97,7 @@ UNDO_OPERATIONS: tuple[Operation[Any, Any], ...] = (
             name="undo_run",
             title="Undo a run",
             description="Take back what the calls of an ended run did: the inverse of each, newest first, "
-            "as a run of its own. Effects outside need consent. Goes on with an undoing that was interrupted.",
+            "as a run of its own. Effects outside need consent; an undoing that was interrupted goes on.",
             hint=Hint.DESTRUCTIVE,
             reply=None,
             result=LimitedOutcome,
