@@ -51,7 +51,6 @@ from callsheet.ports.cleaning import CLEANED_TOOLS, LISTED_TOOLS, clean_output, 
 from callsheet.ports.models.failures import as_error
 from callsheet.ports.models.model import ModelFailed
 from callsheet.ports.probes import Probed, Prober
-from callsheet.ports.reconcilers import Reconciler
 from callsheet.ports.timeouts import Slots, within
 from callsheet.ports.tools import Handler, Tool
 from callsheet.ports.tracebacks import Tracebacks
@@ -59,6 +58,7 @@ from callsheet.sealing.known import Known
 from callsheet.sealing.masking import Finder, mask_text
 
 if TYPE_CHECKING:
+    from callsheet.ports.reconcilers import Reconciler
     from callsheet.store.kept_calls import KeptCalls
 
 ModelPort: TypeAlias = "Callable[[CallModel, CallContext], Awaitable[JSON]]"
