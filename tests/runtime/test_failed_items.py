@@ -15,6 +15,11 @@ from typing import Any
 import pytest
 
 from callsheet import CallsheetError, ChatModel, Limits, Runtime, tool
+from callsheet.ir.labels import read_label
+from callsheet.policy.model import Policy, ToolRule
+from callsheet.runtime.edits import ParentHistory
+from callsheet.runtime.failed_items import failures_of
+from callsheet.store import Journal
 
 BLOCKS = """# ltp: 2
 S1: ?FOREACH ($n IN range(6)) {
@@ -125,6 +130,49 @@ def test_only_failed_items_run_again_and_what_reads_their_list(
     assert [n for n in range(6) if f"n={n}" in ahead] == [1, 4]  # consent is asked for these alone
     with pytest.raises(CallsheetError, match="JRN087"):
         runtime.rerun_sync(second.run_id, failed_items=True, effects=True)
+
+
+NESTED = """# ltp: 2
+S1: ?FOREACH ($row IN [[0], [1, 2], [3]]) {
+  S2: ?FOREACH ($n IN $row) {
+    TRY {
+      S3: @PUT (n=$n) > $r
+    } ON_FAIL @RETRY(1, delay=0)
+    S4: @NOTE (text="item $n")
+  }
+}
+"""
+
+
+def test_failed_items_are_named_by_their_places_also_in_loops_inside_loops(tmp_path: Path) -> None:
+    world = World()
+    runtime = world.runtime(tmp_path)
+    first = runtime.run_sync(NESTED)
+    with Journal.open(tmp_path / "j.db") as journal:
+        info = journal.find_run(first.run_id)
+        found = failures_of(journal, info, ParentHistory(journal, info))
+    assert [*found.lines()] == [
+        "failed items of S1[1]/S2: 1 of 2: [0]",
+        "failed items of S1: 1 of 3: [1]",
+    ]
+    world.new()
+    world.bad.clear()
+    runtime.rerun_sync(first.run_id, failed_items=True, effects=True)
+    assert world.new() == ["item 1", "put 1"]
+
+
+@pytest.mark.parametrize("plan", [BLOCKS, FLAT], ids=["blocks", "version 1"])
+def test_failed_items_run_again_under_the_policy_of_the_run(tmp_path: Path, plan: str) -> None:
+    returns = read_label("T/pub")
+    rule = ToolRule(egress=False, destructive=False, idempotent=False, returns=returns)
+    world = World()
+    runtime = world.runtime(tmp_path, policy=Policy(tools=dict.fromkeys(("PUT", "NOTE", "SEEN"), rule)))
+    first = runtime.run_sync(plan)
+    world.new()
+    world.bad.clear()
+    second = runtime.rerun_sync(first.run_id, failed_items=True, effects=True)
+    assert str(second.status) == "done"
+    assert [one for one in world.new() if one.startswith("put")] == ["put 1", "put 4"]
 
 
 def test_rerun_of_a_rerun_keeps_what_both_have_finished(tmp_path: Path) -> None:

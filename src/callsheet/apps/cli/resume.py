@@ -336,6 +336,7 @@ def execute_resume(  # noqa: PLR0913 - an argument for each option
         if info.status == "failed":
             to_stderr(
                 f"run it again from a step, as a new run: callsheet rerun {info.run_id} --from STEP{hint}"
+                " (--failed-items: only the items of loops that failed)"
             )
     return status
 
