@@ -42,7 +42,13 @@ def look(what: str) -> str:
     return f"seen {what}"
 
 
-@tool
+@tool(effect="idempotent")
+def unsend(text: str) -> str:
+    mark(f"unsend {text}")
+    return "unsent"
+
+
+@tool(undo="unsend(text=call.text)")
 def send(text: str) -> str:
     mark(f"send {text}")
     return f"sent {text}"

@@ -75,6 +75,28 @@ async def test_agent_calls_tools_of_its_runtime_and_every_turn_is_in_journal(
     assert [key for kind, key in keys if kind == "ok"] == ["S1.0.1/t1", "S1.0.1/t1c1", "S1.0.1/t2"]
 
 
+@pytest.mark.parametrize(
+    ("text", "may"),
+    [
+        (PLAN, True),
+        (f"# ltp: 2\n{PLAN}", True),
+        (PLAN.replace('"price", "order"', '"price"'), False),
+        (f"# ltp: 2\n{PLAN}".replace('"price", "order"', '"price"'), False),
+    ],
+    ids=["version 1", "blocks", "version 1, reads alone", "blocks, reads alone"],
+)
+async def test_agent_has_the_tools_that_its_step_names_and_a_rerun_asks_for_those_that_write(
+    tmp_path: Path, text: str, may: bool
+) -> None:
+    world, shown = World(), list[str]()
+    model = scripted(*[act("order", item="pen"), act("look"), {"finish": 7}] * 2)
+    runtime = Runtime(world.tools(), model=model, journal=tmp_path / "journal.db")
+    run = await runtime.run(text)
+    assert world.calls == (["order pen"] if may else [])  # @LOOK, which only reads, is not named
+    await runtime.rerun(run.run_id, "S1", effects=lambda ahead: bool(shown.extend(map(str, ahead))) or True)
+    assert ["may call @ORDER" in title for title in shown] == ([True] if may else [])
+
+
 async def test_each_agent_turn_is_event() -> None:
     world = World()
     model = scripted(act("price", item="pen"), {"finish": 7})

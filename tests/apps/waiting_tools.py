@@ -35,10 +35,20 @@ def die() -> str:
         os._exit(77)
     return "alive"
 
-@tool
+@tool(undo="strike(line=call.line)")
 def note(line: str) -> str:
     """Adds a line to a file."""
     with open("notes.txt", "a") as file:
         file.write(line + "\\n")
+    return line
+
+@tool(effect="idempotent")
+async def strike(line: str) -> str:
+    """Takes a line out of a file; waits as long as another file is there."""
+    while Path("frozen").exists():
+        Path("frozen.began").touch()
+        await asyncio.sleep(0.01)
+    path = Path("notes.txt")
+    path.write_text("".join(f"{each}\\n" for each in path.read_text().splitlines() if each != line))
     return line
 '''

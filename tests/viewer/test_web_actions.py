@@ -45,6 +45,39 @@ async def test_run_is_forked_with_edited_variable_and_rerun_after_confirmation(
         await web.page.context.close()
 
 
+async def test_failed_items_are_run_again_and_the_page_says_what_is_kept(browser: Browser, folder: Path):
+    with running(folder) as api:
+        loop = '?FOREACH ($n IN ["a", 1, "b"]) THEN @NOTE (line=$n)'
+        run = api.start(f"S1: {loop} > $rows", 'S2: @NOTE (line="end") > $n', name="loop")
+        api.ended(run)
+        web = await browse(browser, api)
+        await web.sign_in(f"run={run}&step=S1")
+        await web.page.click(".branching summary")
+        await web.page.click("button:has-text('Rerun failed items')")
+        await web.page.locator(".consent", has_text="failed items of S1: 1 of 3: [1]").wait_for()
+        await web.page.click("text=Continue anyway")
+        await web.page.locator(".what", has_text=f"from run {run}").wait_for()
+        await web.page.locator("h1 .words", has_text="Done").wait_for()
+        assert (folder / "notes.txt").read_text() == "a\nb\nend\n"
+        await web.page.context.close()
+
+
+async def test_run_is_undone_after_the_page_has_shown_what_that_takes(browser: Browser, folder: Path):
+    with running(folder) as api:
+        run = api.start('S1: @NOTE (line="a") > $n', "S2: @ADD (a=1) > $b")
+        api.ended(run)
+        web = await browse(browser, api)
+        await web.sign_in(f"run={run}")
+        await web.page.click("button:has-text('Undo')")
+        await web.page.locator(".consent", has_text='@STRIKE (line="a")').wait_for()
+        await web.page.click("text=Undo these calls")
+        await web.page.locator("h1 .words", has_text="Done").wait_for()
+        await web.wait_for(lambda: _is_elsewhere(web.page.url, run))
+        await web.page.locator(f"text=1 call of run {run} undone").first.wait_for()
+        assert (folder / "notes.txt").read_text() == ""
+        await web.page.context.close()
+
+
 async def test_page_reports_unreachable_server(browser: Browser, folder: Path):
     with running(folder) as api:
         run = api.start('S1: @HOLD (name="gate") > $a')

@@ -71,6 +71,7 @@ class RerunOptions(BranchOptions, total=False):
     """The options of `Runtime.rerun`."""
 
     plan: PlanLike | None
+    failed_items: bool
 
 
 class ForkOptions(BranchOptions, total=False):
@@ -138,6 +139,7 @@ class Branching(RecordedRuns):
         step: str = "",
         *,
         plan: PlanLike | None = None,
+        failed_items: bool = False,
         effects: Consent = False,
         new_id: str | None = None,
         by: str = "",
@@ -149,26 +151,37 @@ class Branching(RecordedRuns):
         """Run a plan again from a step, as a new run that keeps the earlier results.
 
         With `plan`, an edited plan with blocks, that one is run, and each finished call that it makes too is
-        kept; with `step` as well, that step and those behind it in the text keep nothing.
+        kept; with `step` as well, that step and those behind it in the text keep nothing. With
+        `failed_items`, instead of a step, the failed items of the loops of a run that has ended are run
+        again: the calls of the other items are kept, and what follows runs again where it asks for other
+        things.
 
         `step` is an id, or one of its visits such as `S3@2`. `effects` allows calls that may change something
         outside: True, or a function that is shown them and returns True; otherwise they are refused (JRN083).
         `new_id` is the id of the new run, `by` the person who asks; the other arguments are those of
         `resume`. Raises CallsheetError: JRN002 for an unknown run, JRN022 for one of another version, JRN081
-        for a step that the run has not reached, and what `resume` raises.
+        for a step that the run has not reached, JRN087 for a run without failed items, and what `resume`
+        raises.
         """
         self._require_journal()
         wanted("step", step, str, "the id of a step")
-        if not step and plan is None:
-            raise ValueError("name the step to start from, or give an edited plan")
+        wanted("failed_items", failed_items, bool, "True or False")
+        if failed_items and step:
+            raise ValueError("either name the step to start from, or let the failed items run again")
+        if not step and plan is None and not failed_items:
+            raise ValueError(
+                "name the step to start from, give an edited plan, or let the failed items run again: "
+                "failed_items=True"
+            )
         edited = None if plan is None else as_plan(plan, ())
         _check_names(new_id, effects, by)
         terms = resume_terms(in_doubt, accept_changed_tools, limits, as_recorded=as_recorded)
         async with self._opened() as session:
-            if edited is None:
+            if edited is None and not failed_items:
                 what = run_branches.Rerun(step, by, terms.limits)
             else:
-                what = run_branches.Revised(edited.ir, "", step, by)
+                ir = None if edited is None else edited.ir
+                what = run_branches.Revised(ir, "", step, by, failed_items=failed_items, limits=terms.limits)
             made = await session.branch_off(run_id, what, terms)
             return await _run_branch(session, made, effects, new_id, terms)
 

@@ -49,6 +49,8 @@ class Revised:
     """A run of another plan with blocks, which keeps the finished calls that are unchanged.
 
     `plan` is None for the plan of the run itself; `place` is the statement from which on nothing is kept.
+    With `failed_items` the failed items of loops are run again, also in a plan of version 1, to which
+    `limits` then apply before they are.
     """
 
     plan: Plan | None = None
@@ -56,6 +58,8 @@ class Revised:
     place: str = ""
     by: str = ""
     verb: str = "rerun"
+    failed_items: bool = False
+    limits: Callable[[Limits], Limits] | None = None
 
 
 def _anyone(_: Policy | None) -> None:
@@ -101,6 +105,10 @@ async def branch_off(
                 rules.check_policy(draft.policy)
                 revision = await _revised(draft, rules)
             made = await offload(lambda: forking.fork(journal, run_id, at, edits, revision, known))
+        case Revised(plan=None, failed_items=True) if not _is_tree(journal, run_id):
+            from callsheet.runtime.failed_items import rerun_items  # noqa: PLC0415 - only for version 1
+
+            made = await offload(lambda: rerun_items(journal, run_id, what.by, what.limits))
         case Revised():
             made = await _keeping(journal, run_id, what, rules)
     rules.check_policy(made.folded.policy)
@@ -139,6 +147,7 @@ async def _keeping(journal: Journal, run_id: str, what: Revised, rules: BranchRu
             journal, info.run_id, plan, revision,
             verb=what.verb, start_again=what.place, by=what.by, known=known,
             text=what.text or (history.text if what.plan is None else ""),
+            failed_items=what.failed_items,
         )
     )  # fmt: skip
 

@@ -44,7 +44,7 @@ from callsheet.runtime.launch import Watch
 from callsheet.sealing.known import Known
 from callsheet.sealing.masking import Finder, MaskedFields
 from callsheet.sealing.shapes import Shapes
-from callsheet.store import Journal, JournalError
+from callsheet.store import Journal
 from callsheet.store.run_index import TAGS
 from callsheet.store.start import Start
 
@@ -233,7 +233,7 @@ class Session:
 
         Raises as `undo.begin_undo` does, JournalError (JRN083) unless its `effects` are allowed.
         """
-        from callsheet.api.undo import UndoTerms, begin_undo, undo_lines  # noqa: PLC0415 - only to undo
+        from callsheet.api.undo import UndoNeedsConsent, UndoTerms, begin_undo  # noqa: PLC0415 - only to undo
 
         assert self.journal is not None
         equipment, config = await self.checks.equipment(None), self._config
@@ -243,11 +243,7 @@ class Session:
         def agrees(undoing: Undoing) -> bool:
             if effects(undoing) if callable(effects) else effects:
                 return True
-            told, hint = (
-                "\n".join(undo_lines(undoing)),
-                "allow it: effects=True, or a function that is shown it",
-            )
-            raise JournalError("JRN083", f"undoing has effects: {told}", hint)
+            raise UndoNeedsConsent(undoing, "allow it: effects=True, or a function that is shown it")
 
         name = await begin_undo(self.journal, run_id, equipment, terms, agrees)
         assert name is not None, "it was agreed to"
@@ -278,7 +274,7 @@ class Session:
             tool = registry.get(name)
             if tool is None:
                 return None
-            return Route(tool.handler, probe=tool.probe, is_builtin=tool.spec.origin == "builtin")
+            return Route.of(tool)
 
         config = self._config
         has_none = config.replan is None and config.planner is None

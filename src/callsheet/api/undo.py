@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from hashlib import sha256
+from typing import Annotated, Any, NamedTuple, TypedDict
 
 from callsheet.api.admission import Equipment, Request, prepare
 from callsheet.api.run_service import record
@@ -18,6 +19,7 @@ from callsheet.ir.inverse import Inverse
 from callsheet.machine import Limits
 from callsheet.policy.model import Policy
 from callsheet.ports.tools import Registry
+from callsheet.runtime.offloading import Offload, at_once
 from callsheet.runtime.undo import UNDOES, Irreversible, MadeCall, Reversal, Undoing, prepare_undo
 from callsheet.store import Journal, JournalError
 from callsheet.views.columns import CUT, escaped
@@ -85,28 +87,58 @@ class UndoTerms(NamedTuple):
     default: Policy | None = None
 
 
+class UndoNeedsConsent(JournalError):
+    """What undoing a run changes needs consent; `undoing` is that, and nothing of it is recorded."""
+
+    def __init__(self, undoing: Undoing, hint: str) -> None:
+        told = "\n".join(undo_lines(undoing))
+        super().__init__("JRN083", f"undoing has effects: {told}", hint)
+        self.undoing = undoing
+
+    @property
+    def consent(self) -> str:
+        """A code for exactly these calls: equal codes mean equal calls."""
+        return consent_to(self.undoing)
+
+
+def consent_to(undoing: Undoing) -> str:
+    """A code for exactly the calls of an undoing, and for what it leaves."""
+    told = json.dumps(undo_json(undoing), sort_keys=True, default=str)
+    return sha256(told.encode()).hexdigest()
+
+
+async def foresee_undo(
+    journal: Journal, run_id: str, equipment: Equipment, start: str = "", offload: Offload = at_once
+) -> Undoing:
+    """What undoing a run from a step on takes; nothing is recorded. Raises as `prepare_undo` does."""
+    inverse_of = partial(inverse_in, equipment.registry)
+    return await offload(
+        lambda: prepare_undo(journal, run_id, inverse_of, start=start, known=equipment.known)
+    )
+
+
 async def begin_undo(
     journal: Journal,
     run_id: str,
     equipment: Equipment,
     terms: UndoTerms,
     agrees: Callable[[Undoing], bool],
+    offload: Offload = at_once,
 ) -> str | None:
     """The id of the run that undoes another, recorded and not begun; None unless somebody `agrees` to it.
 
     An earlier undoing that has not ended is the one; nobody is asked about it again. `resume` continues the
     run. Raises CallsheetError as `prepare_undo`, `require_work` and `prepare` do.
     """
-    undoing = prepare_undo(
-        journal, run_id, partial(inverse_in, equipment.registry), start=terms.start, known=equipment.known
-    )
+    undoing = await foresee_undo(journal, run_id, equipment, terms.start, offload)
     if undoing.unfinished is not None:
         return undoing.unfinished
     require_work(undoing)
     if not agrees(undoing):
         return None
     policy = terms.policy or undoing.policy or terms.default
-    prepared = prepare(undo_request(undoing, terms.limits, terms.note, policy), equipment)
+    request = undo_request(undoing, terms.limits, terms.note, policy)
+    prepared = await offload(lambda: prepare(request, equipment))
     begun = await record(prepared, journal, undoing.run_id)
     assert begun is not None, "no other program has completed steps of it"
     begun.close()
@@ -153,27 +185,71 @@ def _other_lines(undoing: Undoing) -> Iterator[str]:
         )
 
 
-def undo_json(undoing: Undoing) -> dict[str, Any]:
+class CallOfRun(TypedDict):
+    """A call that a run made."""
+
+    event: Annotated[int, "the event of its outcome"]
+    step: str
+    tool: str
+    arguments: dict[str, Any]
+
+
+class ReversedCall(TypedDict):
+    """A call that takes back another; secret arguments are shown as `(secret)`."""
+
+    tool: str
+    arguments: dict[str, Any]
+    takes_back: CallOfRun
+
+
+class IrreversibleCall(CallOfRun):
+    """A call that is not taken back, and why."""
+
+    why: str
+
+
+class InheritedCalls(TypedDict):
+    """Calls that belong to the run that a run branched off, which has to be undone itself."""
+
+    run_id: str | None
+    calls: int
+
+
+class UndoResult(TypedDict):
+    """What undoing a run takes."""
+
+    undoes: Annotated[str, "the run"]
+    irreversible: Annotated[list[IrreversibleCall], "what cannot be undone, newest first"]
+    calls: Annotated[list[ReversedCall], "the calls that are made, newest first"]
+    undone_before: Annotated[int, "the calls that earlier undoings have taken back"]
+    inherited: Annotated[InheritedCalls | None, "the calls that belong to an earlier run"]
+    unfinished: Annotated[str | None, "an earlier undoing that has not ended, and goes on first"]
+    text: Annotated[list[str], "all of it in words"]
+
+
+def undo_json(undoing: Undoing) -> UndoResult:
     """What undoing a run takes, as data."""
     return {
         "undoes": undoing.of.run_id,
-        "calls": [_reversal_json(each) for each in undoing.reversals],
         "irreversible": [_irreversible_json(each) for each in undoing.irreversible],
+        "calls": [_reversal_json(each) for each in undoing.reversals],
         "undone_before": undoing.undone,
         "inherited": {"run_id": undoing.parent, "calls": undoing.inherited} if undoing.inherited else None,
+        "unfinished": undoing.unfinished,
+        "text": undo_lines(undoing),
     }
 
 
-def _reversal_json(each: Reversal) -> dict[str, Any]:
+def _reversal_json(each: Reversal) -> ReversedCall:
     shown = {name: "(secret)" if name in each.secret else value for name, value in each.args.items()}
     return {"tool": each.tool, "arguments": shown, "takes_back": _call_json(each.call)}
 
 
-def _irreversible_json(each: Irreversible) -> dict[str, Any]:
+def _irreversible_json(each: Irreversible) -> IrreversibleCall:
     return {**_call_json(each.call), "why": each.why}
 
 
-def _call_json(call: MadeCall) -> dict[str, Any]:
+def _call_json(call: MadeCall) -> CallOfRun:
     return {"event": call.seq, "step": call.step, "tool": call.tool, "arguments": dict(call.args)}
 
 

@@ -73,7 +73,7 @@ class Toolbox:
             tool = self.registry.get(name)
             if tool is None:
                 return None
-            return Route(tool.handler, probe=tool.probe, is_builtin=tool.spec.origin == "builtin")
+            return Route.of(tool)
 
         return Ports(
             route,

@@ -351,6 +351,7 @@ CODES: dict[str, Code] = _table(
     JRN084="an edit of an unknown variable or step",
     JRN085="a pattern that RE2 does not support",
     JRN086="a run that cannot be undone",
+    JRN087="a run without failed items",
     MDL020="local models without their extra",
     MDL021="an unknown local model",
     MDL022="a local model that is not downloaded",

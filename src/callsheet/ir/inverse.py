@@ -86,8 +86,10 @@ class Inverse:
         }
 
 
-def read_inverse(text: str) -> Inverse:
+def read_inverse(text: str, roots: tuple[str, str] = (CALL, RESULT)) -> Inverse:
     """The inverse that a declaration names; raises NotAnInverse.
+
+    `roots` are the words that its arguments begin with: for those of the call, and for what else is known.
 
     >>> inverse = read_inverse("delete_event(event_id=result.id, notify=False)")
     >>> inverse.tool, inverse.bound({}, {"id": 7})
@@ -104,12 +106,12 @@ def read_inverse(text: str) -> Inverse:
     arguments: dict[str, Given] = {}
     for word in call.keywords:
         if word.arg is not None:
-            arguments[word.arg] = _given(word.value)
+            arguments[word.arg] = _given(word.value, roots)
         elif isinstance(word.value, ast.Dict):  # for names that Python keeps for itself, such as `from`
             for key, value in zip(word.value.keys, word.value.values, strict=True):
                 if not (isinstance(key, ast.Constant) and isinstance(key.value, str)):
                     raise NotAnInverse(f"the arguments of {call.func.id} need names; {_HOW}")
-                arguments[key.value] = _given(value)
+                arguments[key.value] = _given(value, roots)
         else:
             raise NotAnInverse(f"the arguments of {call.func.id} need names; {_HOW}")
     return Inverse(canonical_tool_name(call.func.id), arguments)
@@ -126,37 +128,37 @@ def _read(text: str) -> JSON:
         return text
 
 
-def _given(node: ast.expr) -> Given:
+def _given(node: ast.expr, roots: tuple[str, str]) -> Given:
     steps: list[str | int] = []
     inner = node
     while isinstance(inner, ast.Attribute | ast.Subscript):
         if isinstance(inner, ast.Attribute):
             steps.append(inner.attr)
         else:
-            steps.append(_index(inner.slice, node))
+            steps.append(_index(inner.slice, node, roots))
         inner = inner.value
     if isinstance(inner, ast.Name):
-        if inner.id not in (CALL, RESULT):
-            raise _no_value(node)
+        if inner.id not in roots:
+            raise _no_value(node, roots)
         if inner.id == CALL and not steps:
             raise NotAnInverse("name the argument of the call: call.argument")
         return Place(inner.id, tuple(reversed(steps)))
     try:
         value = ast.literal_eval(node)
     except (ValueError, TypeError, RecursionError, MemoryError):
-        raise _no_value(node) from None
+        raise _no_value(node, roots) from None
     if not _is_json(value):
-        raise _no_value(node)
+        raise _no_value(node, roots)
     return cast("JSON", value)
 
 
-def _index(slice_: ast.expr, node: ast.expr) -> str | int:
+def _index(slice_: ast.expr, node: ast.expr, roots: tuple[str, str]) -> str | int:
     try:
         index = ast.literal_eval(slice_)
     except ValueError:
-        raise _no_value(node) from None
+        raise _no_value(node, roots) from None
     if type(index) not in (str, int):
-        raise _no_value(node)
+        raise _no_value(node, roots)
     return index
 
 
@@ -175,11 +177,10 @@ def _is_json(value: object) -> bool:
             return False
 
 
-def _no_value(node: ast.expr) -> NotAnInverse:
-    shown = ast.unparse(node)[:60]
-    return NotAnInverse(
-        f"{shown} is neither a value nor a part of the call (call.…) or of its result (result.…)"
-    )
+def _no_value(node: ast.expr, roots: tuple[str, str]) -> NotAnInverse:
+    shown, (call, other) = ast.unparse(node)[:60], roots
+    rest = "of its result (result.…)" if other == RESULT else f"its {other}"
+    return NotAnInverse(f"{shown} is neither a value nor a part of the call ({call}.…) or {rest}")
 
 
 def _part(value: JSON, step: str | int) -> JSON:

@@ -13,8 +13,8 @@ from typing import Any, TypeAlias, TypeVar, assert_never
 
 from callsheet.diagnostics import Span
 from callsheet.ir import step
-from callsheet.ir.expr import JSON, Literal
-from callsheet.ir.expression import Expression, variables_in
+from callsheet.ir.expr import JSON, ListExpr, Literal, Value
+from callsheet.ir.expression import Display, Expression, Kind, variables_in
 from callsheet.ir.operations import CallKind, call_kind
 from callsheet.ir.plan import Order, Plan
 from callsheet.ir.types import Basic, Record, Type
@@ -704,10 +704,24 @@ def plan_of_tree(
     return Plan(steps, Order.TREE, (), id, title, goal, comments, tree)
 
 
+def _tool_names(value: Expression) -> Value:
+    """The names of the tools that an agent is given, if the plan says them; else null, which names none."""
+    if isinstance(value, Display) and value.kind is Kind.LIST:
+        items = [item for item in value.items if isinstance(item, Literal)]
+        if len(items) == len(value.items):
+            return ListExpr(tuple(items))
+    return Literal(None)
+
+
 def _listed(act: Act) -> step.Step:
     positional = [value for value in act.positional if isinstance(value, Literal)]
     if len(positional) < len(act.positional):
         positional = []
-    named = [(name, value) for name, value in act.named if isinstance(value, Literal)]
+    named: list[tuple[str, Value]] = []
+    for name, value in act.named:
+        if isinstance(value, Literal):
+            named.append((name, value))
+        elif name == "tools" and act.kind is CallKind.AGENT:
+            named.append((name, _tool_names(value)))
     call = step.Call(act.tool, tuple(positional), tuple(named), act.span)
     return step.Step(act.id, call, title=act.title, comments=act.comments, remark=act.remark, span=act.span)

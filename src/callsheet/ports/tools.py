@@ -21,6 +21,7 @@ from callsheet.ports.calls import CallContext
 if TYPE_CHECKING:
     from callsheet.ir.inverse import Inverse
     from callsheet.ports.probes import Prober
+    from callsheet.ports.reconcilers import Reconciler
 
 Handler: TypeAlias = Callable[[dict[str, Any], CallContext], Awaitable[JSON]]
 """Carries out a call: returns the value, or raises ToolFailed (any other exception is a failure too)."""
@@ -93,11 +94,15 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A declaration with its handler and, if the effect is `probe`, its probe. `Tool.of` makes one."""
+    """A declaration with its handler and, if the effect is `probe`, its probe. `Tool.of` makes one.
+
+    In place of a probe a `reconciler` says which other tools tell whether a call took place.
+    """
 
     spec: ToolSpec
     handler: Handler
     probe: Prober | None = None
+    reconciler: Reconciler | None = None
 
     @classmethod
     def of(  # noqa: PLR0913 - all that can be said of a tool

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from callsheet.ir import JSON, Call, CallKind, Effect, Goto, Order, Plan, Replan, Respond, Step, Terminate
 from callsheet.ir.flow import flow_of
 from callsheet.machine import Ask, CallTool, Machine, Probe, RunAgent, Sleep, ToolFacts
+from callsheet.machine.agents.allowance import names_its_tools, tools_named
 from callsheet.machine.compiling import fact_of, named_arguments
 from callsheet.machine.forecasting import (
     Begun,
@@ -149,7 +150,7 @@ class _Preview:
             effect=effect,
             parent=self._parent.run_id,
             calls=tuple(calls),
-            may_call=_inner(step, self._facts),
+            may_call=inner_tools(step, self._facts),
             more=more,
             repeats=seen.repeats,
             on_failure=seen.when is When.ON_FAILURE and not has_begun,
@@ -345,7 +346,7 @@ def _effect_of(step: Step, facts: Mapping[str, ToolFacts]) -> Effect | None:
             return None
         case Call(kind=CallKind.AGENT, tool=tool):
             known = facts.get(tool)
-            inner = _inner(step, facts)
+            inner = inner_tools(step, facts)
             is_harmless = known is not None and known.loop is not None and not inner
             return None if is_harmless else Effect.UNSAFE
         case Call(kind=CallKind.MODEL):
@@ -363,9 +364,11 @@ def _tool_of(step: Step) -> str:
     return step.call.tool if step.call is not None else REPLAN
 
 
-def _inner(step: Step, facts: Mapping[str, ToolFacts]) -> tuple[str, ...]:
+def inner_tools(step: Step, facts: Mapping[str, ToolFacts]) -> tuple[str, ...]:
     """The tools with side effects that an agent may call."""
-    known = facts.get(step.call.tool) if step.call is not None else None
-    if known is None or known.loop is None:
+    call = step.call
+    known = None if call is None else facts.get(call.tool)
+    if call is None or known is None or known.loop is None:
         return ()
-    return tuple(t for t in known.loop.tools if not facts.get(t, ToolFacts()).effect.only_reads)
+    named = tools_named(call) if names_its_tools(call) else known.loop.tools
+    return tuple(t for t in named or () if not facts.get(t, ToolFacts()).effect.only_reads)

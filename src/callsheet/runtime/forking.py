@@ -7,7 +7,7 @@ the new run, in the journal, for `resume_run` to continue. No tool is called.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import takewhile
@@ -244,14 +244,18 @@ def rerun(
     place: str,
     by: str = "",
     limits: Callable[[Limits], Limits] | None = None,
+    *,
+    also: Collection[str] = (),
+    origin: Mapping[str, Any] = MappingProxyType({}),
 ) -> Forking:
     """Prepare a run of the same plan that repeats a step and what follows, keeping everything before its
     turn.
 
     `place` is the step, or a visit of it such as `S3@2`; in a plan that the run made itself, `r1/S3`. In a
     graph the results of all steps that do not depend on it are kept, in a block those of the other members.
-    Other `limits` apply before the step begins, so that one which a limit refused can be made.
-    Raises JournalError as `fork` does; JRN081 for a step that the run has not reached.
+    Other `limits` apply before the step begins, so that one which a limit refused can be made. The steps
+    `also`, which begin no earlier, and what depends on them are repeated too; `origin` is recorded with the
+    origin of the new run. Raises JournalError as `fork` does; JRN081 for a step that the run has not reached.
     """
     parent = parent_of(journal, run_id)
     history = ParentHistory(journal, parent)
@@ -260,9 +264,10 @@ def rerun(
     if beginning is None:
         raise _not_come_to(history, place, visited)
     at, there = beginning
-    early = _early(there.machine) | _issued(history, at, visited)
-    cut = Cut(at, early, _keeping(there.machine, visited))
-    body = history.start(at, {"verb": "rerun", "from": place, "by": by, "edits": []})
+    again = [visited, *map(_visited, also)]
+    early = _early(there.machine).union(*(_issued(history, at, each) for each in again))
+    cut = Cut(at, early, _keeping(there.machine, again))
+    body = history.start(at, {"verb": "rerun", "from": place, "by": by, "edits": [], **origin})
     before, edit = there.machine.limits, None
     bounds = before if limits is None else bounded(limits(before), there.policy)
     if bounds != before and at == 1:
@@ -406,13 +411,14 @@ def _issued(history: ParentHistory, at: int, visited: Visited) -> frozenset[str]
     return frozenset(key for key in keys if key is not None and visit_at(key) == visited)
 
 
-def _keeping(machine: Machine, visited: Visited) -> Keeps:
-    """Which visits keep their results, besides those that had ended when the step's turn came."""
+def _keeping(machine: Machine, repeated: Sequence[Visited]) -> Keeps:
+    """Which visits keep their results, besides those that had ended when the first step's turn came."""
     program, plan = machine.program, machine.program.plan
-    first = program.number_of[visited.step]
+    first = program.number_of[repeated[0].step]
     if plan.order is Order.DAG:
         assert program.graph is not None
-        cone, stack = {first}, [first]
+        stack = [program.number_of[each.step] for each in repeated]
+        cone = {*stack}
         while stack:
             for following in program.graph.dependents[stack.pop()]:
                 if following not in cone:
@@ -424,4 +430,6 @@ def _keeping(machine: Machine, visited: Visited) -> Keeps:
     if group is None:
         return lambda place: False
     others = {s.id: machine.visits[n] for n, s in enumerate(plan.steps) if s.group == group and n != first}
+    for each in repeated:
+        others.pop(each.step, None)
     return lambda place: others.get(place.step) == place.visit

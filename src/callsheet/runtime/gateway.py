@@ -53,14 +53,15 @@ from callsheet.ports.calls import (
 from callsheet.ports.cleaning import CLEANED_TOOLS, LISTED_TOOLS, clean_output, left_out
 from callsheet.ports.models.failures import as_error
 from callsheet.ports.models.model import ModelFailed
-from callsheet.ports.probes import Prober
+from callsheet.ports.probes import Probed, Prober
 from callsheet.ports.timeouts import Slots, within
-from callsheet.ports.tools import Handler
+from callsheet.ports.tools import Handler, Tool
 from callsheet.ports.tracebacks import Tracebacks
 from callsheet.sealing.known import Known
 from callsheet.sealing.masking import Finder, mask_text
 
 if TYPE_CHECKING:
+    from callsheet.ports.reconcilers import Reconciler
     from callsheet.store.kept_calls import KeptCalls
 
 ModelPort: TypeAlias = "Callable[[CallModel, CallContext], Awaitable[JSON]]"
@@ -84,14 +85,23 @@ Carried: TypeAlias = "Remote | Sleep"
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """How calls of one tool are made: the handler and the probe.
+    """How calls of one tool are made: the handler and the probe, or in place of it the reconciler.
 
-    `is_builtin` marks callsheet's own tools.
+    `is_builtin` marks callsheet's own tools, and `reads` those that change nothing.
     """
 
     handler: Handler
     probe: Prober | None = None
     is_builtin: bool = False
+    reconciler: Reconciler | None = None
+    reads: bool = False
+
+    @classmethod
+    def of(cls, tool: Tool, handler: Handler | None = None) -> Route:
+        """The route of a tool, with another handler if one is given."""
+        spec = tool.spec
+        is_builtin, reads = spec.origin == "builtin", spec.effect.only_reads
+        return cls(handler or tool.handler, tool.probe, is_builtin, tool.reconciler, reads)
 
 
 Unmet: TypeAlias = "Callable[[Plan, Policy, Sequence[Obligation]], Sequence[Diagnostic]]"
@@ -342,10 +352,10 @@ class Gateway:
         key, call = command.key, command.call
         context = CallContext(self._run_id, key, delivery=call.delivery)
         try:
-            probe = self._find(call.tool).probe
-            if probe is None:
+            route = self._find(call.tool)
+            if route.probe is None and route.reconciler is None:
                 return Doubted(key, f"@{call.tool} has no probe that determines whether it took place")
-            decision = await within(_PROBE_SECONDS, probe(own_copy(call.args), context))
+            decision = await within(_PROBE_SECONDS, self._probed(route, own_copy(call.args), context))
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
@@ -358,12 +368,20 @@ class Gateway:
             return Doubted(key, "the probe could not determine whether it took place")
         return Decided(key, decision or Decision.RETRY, by="probe")
 
+    async def _probed(self, route: Route, args: dict[str, Any], context: CallContext) -> Probed:
+        if route.probe is not None:
+            return await route.probe(args, context)
+        from callsheet.runtime.reconciliation import reconcile  # noqa: PLC0415 - only for calls in doubt
+
+        assert route.reconciler is not None
+        return await reconcile(route.reconciler, args, context, self._find)
+
     def _find(self, tool: str, *, as_data: bool = False) -> Route:
         route = self._ports.route(tool)
         if route is None and tool in _PLAN_TOOLS:
             from callsheet.runtime.plan_tools import plan_tool  # noqa: PLC0415 - only for version 2
 
-            route = Route(plan_tool(tool), is_builtin=True)
+            route = Route(plan_tool(tool), is_builtin=True, reads=True)
         if route is None:
             raise ToolFailed(f"no tool is called @{tool}")
         if tool in self._slots:

@@ -313,7 +313,7 @@ async def resume_run(
                 ports = await stack.enter_async_context(ports_for(placed, plan))
                 other = amendments.policy(folded)
             _change(folded, recorder, amendments.limits, other)
-            if machine.result is None and machine.tree is not None:
+            if machine.result is None:
                 _settle_kept(journal, run_id, folded, recorder)
             if machine.result is None:
                 settle_doubts(folded, recorder, amendments.in_doubt)
@@ -344,9 +344,7 @@ async def _go_on(
     commands = [remaining_command(folded, key) for key in folded.waiting if key not in doubtful]
     writer.know(ports.known)
     writer.set_status(RunStatus.RUNNING)
-    kept = None
-    if folded.machine.tree is not None:
-        kept = await offload(lambda: kept_calls.kept_by(journal, writer.run_id))
+    kept = await offload(lambda: kept_calls.kept_by(journal, writer.run_id))
     with gateway_of(journal, writer.run_id, folded, ports, kept) as gateway:
         await keep_notes(journal, writer.run_id, plan, gateway, offload)
         return await drive(options, folded, commands, gateway, journaled, watch.on_driver)

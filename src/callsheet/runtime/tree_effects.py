@@ -47,7 +47,7 @@ from callsheet.machine.tree.program import CatchOp, ClockOp, UntilOp, statement_
 from callsheet.machine.tree.variables import activations_under_way, names_in, place_of
 from callsheet.machine.tree.wire import plain
 from callsheet.runtime.effects import REPLAN, AheadCall, EarlierCall, EffectAhead, same_arguments
-from callsheet.runtime.effects_ahead import OpenCall, ParentCalls, calls_that_are_open
+from callsheet.runtime.effects_ahead import OpenCall, ParentCalls, calls_that_are_open, inner_tools
 from callsheet.store.folded import Folded
 
 
@@ -88,6 +88,7 @@ class _Preview:
         assert tree is not None
         self._tree: Tree = tree
         self._statements = {one.id: one for one in all_statements(tree)}
+        self._listed = {step.id: step for step in self._machine.program.plan.steps}
         self._evaluator = Evaluator()
         self._before = {call.key: call for call in parent.calls}
         self._open: dict[str, list[OpenCall]] = {}
@@ -108,7 +109,7 @@ class _Preview:
             self._add(rows, one)
         order = {id_: number for number, id_ in enumerate(self._statements)}
         for (step, tool), row in sorted(rows.items(), key=lambda item: order.get(item[0][0], 0)):
-            effect = self._effect(tool)
+            effect = self._effect(step, tool)
             if effect is None:
                 continue
             named = {call.earlier.event for call in row.calls if call.earlier is not None}
@@ -116,7 +117,7 @@ class _Preview:
             mine = (c for c in self._parent.calls if (c.step, c.tool) == (step, tool) and c.seq not in named)
             yield EffectAhead(
                 step, tool, effect, self._parent.run_id, tuple(row.calls),
-                may_call=self._inner(tool), repeats=row.repeats, on_failure=row.on_failure,
+                may_call=self._inner(step, tool), repeats=row.repeats, on_failure=row.on_failure,
                 earlier=tuple(map(self._parent.earlier, mine)) if is_open else (),
             )  # fmt: skip
 
@@ -126,7 +127,7 @@ class _Preview:
             row = rows.setdefault((statement.id, REPLAN), _Row())
             row.calls.append(AheadCall(statement.id, {"reason": list_of(self._said(one, statement))}))
             row.on_failure = row.on_failure and one.on_failure
-        if not isinstance(statement, Act) or self._effect(statement.tool) is None:
+        if not isinstance(statement, Act) or self._effect(statement.id, statement.tool) is None:
             return
         row = rows.setdefault((statement.id, statement.tool), _Row())
         row.on_failure = row.on_failure and one.on_failure
@@ -318,8 +319,8 @@ class _Preview:
 
     # ------------------------------------------------------------ effects
 
-    def _effect(self, tool: str) -> Effect | None:
-        """The effect of a tool, None for one without side effects."""
+    def _effect(self, step: str, tool: str) -> Effect | None:
+        """The effect of a tool that a statement calls, None for one without side effects."""
         if tool == REPLAN:
             return Effect.UNSAFE
         from callsheet.ir import call_kind  # noqa: PLC0415 - beside its kinds
@@ -329,17 +330,17 @@ class _Preview:
             case CallKind.MODEL | CallKind.HUMAN | CallKind.TRANSFORM:
                 return None
             case CallKind.AGENT:
-                is_harmless = known.loop is not None and not self._inner(tool)
+                is_harmless = known.loop is not None and not self._inner(step, tool)
                 return None if is_harmless else Effect.UNSAFE
             case CallKind.TOOL:
                 return None if known.effect.only_reads else known.effect
 
-    def _inner(self, tool: str) -> tuple[str, ...]:
-        """The tools with side effects that an agent may call."""
-        known = self._facts.get(tool)
-        if known is None or known.loop is None:
+    def _inner(self, step: str, tool: str) -> tuple[str, ...]:
+        """The tools with side effects that the agent of a statement may call; none for a call of its own."""
+        listed = self._listed.get(step)
+        if listed is None or listed.call is None or listed.call.tool != tool:
             return ()
-        return tuple(t for t in known.loop.tools if not self._facts.get(t, ToolFacts()).effect.only_reads)
+        return inner_tools(listed, self._facts)
 
 
 def _current(act: Activation) -> str:

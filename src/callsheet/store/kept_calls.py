@@ -8,7 +8,7 @@ another id, at another place, for another item, or by one that is no longer in t
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from hashlib import sha256
 from typing import Any, NamedTuple, TypeAlias, cast
 
@@ -17,7 +17,7 @@ from callsheet.ir import JSON, Plan
 from callsheet.ir.tree import Statement, all_statements, without_spans
 from callsheet.ir.tree_codec import tree_to_json
 from callsheet.machine import AgentTurn, CallModel, CallTool, Fact, RunAgent, Succeeded
-from callsheet.machine.keys import attempt_key, parse_key, place_in_tree, segment
+from callsheet.machine.keys import attempt_key, is_of_tree, item_of, parse_key, place_in_tree, segment
 from callsheet.store.events import Event as Row
 from callsheet.store.events import EventType
 from callsheet.store.folded import Folded
@@ -182,8 +182,11 @@ class KeptCalls:
         if self._is_again(key):
             return None
         place, signature, rounds = _place(key), self.signatures.get(step), _ROUND.findall(key)
+        is_tree = is_of_tree(key)
 
         def rank(call: Finished) -> int:
+            if not is_tree:  # a visit and its items are all that plans of version 1 have of places
+                return 0 if call.place == place else 1 if item_of(call.key) == item_of(key) else 9
             before = _statement_of(call.key)
             if call.place == place and (call.signature == signature or before == step):
                 return 0
@@ -201,6 +204,17 @@ class KeptCalls:
             return None
         waiting.remove(found)
         return found
+
+    def take_talk(self, question: Finished) -> list[Finished]:
+        """What an agent has asked and called, from a question of it on, which was taken; found once."""
+        mine = [
+            call
+            for call in self.left()
+            if call.run_id == question.run_id and attempt_key(call.key) == attempt_key(question.key)
+        ]
+        for call in mine:
+            self._left[call.content].remove(call)
+        return [question, *mine]
 
     def _is_again(self, key: str) -> bool:
         if not self._again:
@@ -250,7 +264,7 @@ def calls_of(journal: Journal, run_id: str) -> list[Finished]:
     found += _doubtful(run_id, folded, said, info.events)
     if keeps(first.body or {}) and info.parent_run is not None:
         own = {call.content for call in found}
-        earlier = calls_of(journal, info.parent_run)
+        earlier = _offered(first.body or {}, calls_of(journal, info.parent_run))
         found += [
             c
             for c in earlier
@@ -263,6 +277,17 @@ def keeps(start: Mapping[str, Any]) -> bool:
     """Whether a run with this start keeps the calls of its parent."""
     origin: Mapping[str, Any] = start.get("fork") or {}
     return bool(origin.get("keeps"))
+
+
+def without_talks(calls: Iterable[Finished], anew: Collection[str]) -> list[Finished]:
+    """The calls without the questions to the models of these attempts of agents, which begin anew."""
+    return [c for c in calls if not (isinstance(c.command, AgentTurn) and attempt_key(c.key) in anew)]
+
+
+def _offered(start: Mapping[str, Any], calls: list[Finished]) -> list[Finished]:
+    """What a run with this start may keep of the calls of its parent."""
+    anew = start["fork"].get("anew")
+    return without_talks(calls, anew) if anew else calls
 
 
 def kept_by(journal: Journal, run_id: str) -> KeptCalls | None:
@@ -279,8 +304,10 @@ def kept_by(journal: Journal, run_id: str) -> KeptCalls | None:
         if row.type is EventType.OK and isinstance(outcome := recorded_event(row, journal.plan_of), Succeeded)
         for source in _sources(outcome)
     }
-    calls = [call for call in calls_of(journal, info.parent_run) if (call.run_id, call.seq) not in used]
-    return KeptCalls(journal.plan_of(info.plan_hash), calls, (first.body or {})["fork"].get("again", ()))
+    body = first.body or {}
+    offered = _offered(body, calls_of(journal, info.parent_run))
+    calls = [call for call in offered if (call.run_id, call.seq) not in used]
+    return KeptCalls(journal.plan_of(info.plan_hash), calls, body["fork"].get("again", ()))
 
 
 def as_kept(call: Finished, key: str) -> Succeeded:

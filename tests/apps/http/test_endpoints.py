@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -171,6 +172,78 @@ def test_edited_plan_keeps_finished_calls_and_needs_consent(ended):
     wrong = api("POST", "/v1/runs/t/rerun", {"plan": "# ltp: 2\n@RESPOND ($nothing)"})
     assert wrong.status == 422
     assert api("POST", "/v1/runs/t/rerun", {}).status == 422
+
+
+LOOP = """# ltp: 2
+S1: ?FOREACH ($n IN ["a", "", "b"]) {
+  REQUIRE ($n) "nothing to note"
+  S2: @NOTE (line=$n) > $x
+  YIELD ($x)
+} > $rows ON_FAIL SKIP
+S3: @NOTE (line="${len($rows)} noted")
+"""
+
+
+def test_failed_items_run_again_after_consent_and_the_others_are_kept(ended):
+    api, notes = ended, ended.folder / "notes.txt"
+    notes.unlink(missing_ok=True)
+    told(api, "POST", "/v1/runs", {"plan": LOOP, "run_id": "t"}, 202, "/v1/runs")
+    assert api.ended("t")["outcome"] == "done_with_failures"
+    assert api("POST", "/v1/runs/t/rerun", {"step": "S1", "failed_items": True}).status == 422
+    again = {"failed_items": True, "effects": True, "run_id": "t2"}
+    told(
+        api, "POST", "/v1/runs/t/rerun", again, 202, "/v1/runs/{run_id}/rerun"
+    )  # all calls turn out the same
+    assert api.ended("t2")["outcome"] == "done_with_failures"
+    assert notes.read_text() == "a\nb\n2 noted\n"
+    plan = LOOP.replace('"nothing to note"', '"nothing"').replace('["a", ""', '["a", "c"')
+    body = {"failed_items": True, "plan": plan, "run_id": "t3"}
+    refused = api("POST", "/v1/runs/t/rerun", body)
+    assert (refused.status, refused.code) == (409, "JRN083")
+    assert refused.json["kept"][:2] == ["failed items of S1: 1 of 3: [1]", "kept: 2 calls: S2 (2)"]
+    body |= {"consent": refused.json["consent"]}
+    told(api, "POST", "/v1/runs/t/rerun", body, 202, "/v1/runs/{run_id}/rerun")
+    assert api.ended("t3")["outcome"] == "done"
+    assert notes.read_text() == "a\nb\n2 noted\nc\n3 noted\n"
+    assert api("POST", "/v1/runs/t3/rerun", {"failed_items": True}).code == "JRN087"
+
+
+def test_run_is_undone_after_consent_and_what_cannot_be_undone_is_named_first(ended):
+    api, at, notes = ended, "/v1/runs/{run_id}/undo", ended.folder / "notes.txt"
+    notes.unlink(missing_ok=True)
+    (ended.folder / "gate").touch()
+    steps = ('S1: @NOTE (line="a") > $x', 'S2: @NOTE (line="b") > $y', 'S3: @WRITE (name="gate") > $z')
+    api.ended(api.start(*steps, run_id="u"))
+    seen = told(api, "GET", "/v1/runs/u/undo", at=at)
+    assert seen["text"][0] == "1 call of run u cannot be undone:"
+    assert [call["takes_back"]["arguments"] for call in seen["calls"]] == [{"line": "b"}, {"line": "a"}]
+    assert seen["irreversible"][0]["why"] == "no inverse of @WRITE is declared"
+    assert len(told(api, "GET", "/v1/runs/u/undo?step=S2", at=at)["calls"]) == 1
+    refused = api("POST", "/v1/runs/u/undo", {})
+    assert (refused.status, refused.code, refused.json["undo"]) == (409, "JRN083", seen)
+    assert api("POST", "/v1/runs/u/undo", {"consent": "0" * 64}).code == "JRN083"
+    assert notes.read_text() == "a\nb\n"
+    part = api("POST", "/v1/runs/u/undo", {"step": "S2"}).json["consent"]
+    name = told(api, "POST", "/v1/runs/u/undo", {"step": "S2", "consent": part}, 202, at)["run_id"]
+    assert (name, api.ended(name)["status"], notes.read_text()) == ("undo-u", "done", "a\n")
+    rest = told(api, "POST", "/v1/runs/u/undo", {"effects": True}, 202, at)["run_id"]
+    assert (api.ended(rest)["status"], notes.read_text()) == ("done", "")
+    assert api("POST", "/v1/runs/u/undo", {"effects": True}).code == "JRN086"
+
+
+def test_undoing_that_was_interrupted_goes_on_with_the_same_request(folder):
+    (folder / "frozen").touch()
+    with running(folder) as api:
+        api.ended(api.start('S1: @NOTE (line="a") > $x', run_id="u"))
+        assert api("POST", "/v1/runs/u/undo", {"effects": True}).json["run_id"] == "undo-u"
+        while not (folder / "frozen.began").exists():
+            time.sleep(0.01)
+        assert api("POST", "/v1/runs/u/undo", {"effects": True}).json["run_id"] == "undo-u"  # under way
+        assert api.get("/v1/runs/u/undo")["unfinished"] == "undo-u"
+    (folder / "frozen").unlink()
+    with running(folder) as api:
+        assert api("POST", "/v1/runs/u/undo", {}).json["run_id"] == "undo-u"
+        assert (api.ended("undo-u")["status"], (folder / "notes.txt").read_text()) == ("done", "")
 
 
 def test_branching_needs_confirmation(ended):

@@ -127,6 +127,42 @@ async def test_question_of_new_run_is_answered_in_same_call(room: Room, mode: st
     assert room.calls == ["look tea", "send green", "send green"]
 
 
+@pytest.mark.parametrize("asks", [True, False])
+async def test_run_is_undone_with_consent_and_an_undoing_goes_on(room: Room, mode: str, asks: bool) -> None:
+    async with room.client(mode, (lambda _: AGREES) if asks else None) as client:
+        run_id = await done(client)
+        answer = await call(client, "undo_run", run_id=run_id, **({} if asks else {"effects": True}))
+        again = await call(client, "undo_run", run_id=run_id, effects=True)
+    assert answer.structured_content["response"] == f"1 call of run {run_id} undone"
+    assert room.calls == ["look tea", "send seen tea", "unsend seen tea"]
+    assert "JRN086" in again.content[0].text
+    if asks:
+        assert '@UNSEND (text="seen tea")' in room.asked[0].message
+
+
+async def test_undoing_is_refused_with_its_calls_without_consent(room: Room, mode: str) -> None:
+    async with room.client(mode, lambda _: ElicitResult(action="decline")) as client:
+        run_id = await done(client)
+        refused = await call(client, "undo_run", run_id=run_id)
+    assert refused.is_error
+    assert "JRN083" in refused.content[0].text
+    assert '@UNSEND (text="seen tea")' in refused.content[0].text
+    assert room.calls == ["look tea", "send seen tea"]
+
+
+async def test_failed_items_run_again_and_consent_names_what_is_kept(room: Room, mode: str) -> None:
+    text = 'S1: ?FOREACH ($n IN ["a", 1, "b"]) THEN @SEND (text=$n) > $rows\nS2: @SEND (text="end") > $x'
+    async with room.client(mode, lambda _: AGREES) as client:
+        run = (await call(client, "plan_execute", ltp_text=text)).structured_content
+        again = await call(client, "rerun_run", run_id=run["run_id"], failed_items=True)
+    (form,) = room.asked
+    assert "failed items of S1: 1 of 3: [1]\nkept: 2 calls: S1 (2)" in form.message
+    assert "text=1" in form.message
+    assert 'text="a"' not in form.message
+    assert again.structured_content["outcome"] == "done_with_failures"
+    assert room.calls == ["send a", "send b", "send end"]
+
+
 TREE = """# ltp: 2
 S1: @SEND (text="one") > $a
 S2: @SEND (text="two") > $b

@@ -46,6 +46,19 @@ def order(amount: int, ctx: Context) -> str:
 
 
 @server.tool()
+def pay_once(amount: int, idempotency_key: str) -> str:
+    """Takes its key in an argument with the usual name, which nobody declares."""
+    note("pay_once", idempotency_key)
+    return f"paid {amount}"
+
+
+@server.tool()
+def list_orders(amount: int) -> list[dict[str, str]]:
+    """What was ordered, as a tracker lists it."""
+    return [row for row in taken() if row["tool"] == "order"]
+
+
+@server.tool()
 def find_order(reference: str) -> dict[str, object]:
     """Whether an order with this reference exists."""
     found = any(row == {"tool": "order", "key": reference} for row in taken())

@@ -336,7 +336,8 @@ def execute_resume(  # noqa: PLR0913 - an argument for each option
         to_stderr(f"run {info.run_id} had already ended: no call was made and nothing was changed")
         if info.status == "failed":
             again = f"callsheet rerun {info.run_id} {_from_where(journal, info)}"
-            to_stderr(f"run it again, as a new run: {again}{hint}")
+            items = "--failed-items: only the items of loops that failed"
+            to_stderr(f"run it again, as a new run: {again}{hint} ({items})")
     return status
 
 

@@ -348,7 +348,7 @@ class Session:
             finally:
                 PASSAGE.reset(token)
 
-        return Route(passing, probe=tool.probe, is_builtin=tool.spec.origin == "builtin")
+        return Route.of(tool, passing)
 
     def _doubt(self, call: ClientCall, why: str) -> str:
         return (

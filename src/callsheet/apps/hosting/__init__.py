@@ -6,7 +6,13 @@ and the MCP server are built on it.
 
 from callsheet.apps.hosting.host import Host, Started
 from callsheet.apps.hosting.recorded import RunState
-from callsheet.apps.hosting.requests import ForkRequest, RerunRequest, ResumeOptions, RunRequest
+from callsheet.apps.hosting.requests import (
+    ForkRequest,
+    RerunRequest,
+    ResumeOptions,
+    RunRequest,
+    UndoRequest,
+)
 from callsheet.apps.hosting.run_queue import HostedRun, Stage
 from callsheet.apps.hosting.shared import SharedTools
 
@@ -21,4 +27,5 @@ __all__ = [
     "SharedTools",
     "Stage",
     "Started",
+    "UndoRequest",
 ]

@@ -18,11 +18,26 @@ from typing import NamedTuple, TypeVar
 from callsheet.api.arguments import id_of_run
 from callsheet.api.run_branches import Fork, Rerun, Revised, record_branch, why_superseded
 from callsheet.api.run_service import cancel, check_plan_file, decide, record
+from callsheet.api.undo import UndoNeedsConsent, consent_to
 from callsheet.apps.hosting.left_runs import LeftRuns, runs_left_by
 from callsheet.apps.hosting.recorded import RunSource, RunState, follow, recorded_outcome
-from callsheet.apps.hosting.requests import ForkRequest, RerunRequest, ResumeOptions, RunRequest
+from callsheet.apps.hosting.requests import (
+    ForkRequest,
+    RerunRequest,
+    ResumeOptions,
+    RunRequest,
+    UndoRequest,
+)
 from callsheet.apps.hosting.run_queue import Capacity, Here, HostedRun, RunQueue
-from callsheet.apps.hosting.service import HostConfig, branch_in_host, is_slow, observer_on_loop, ready
+from callsheet.apps.hosting.service import (
+    HostConfig,
+    branch_in_host,
+    foresee_undo_in_host,
+    is_slow,
+    observer_on_loop,
+    ready,
+    undo_in_host,
+)
 from callsheet.apps.hosting.shared import SharedTools
 from callsheet.apps.masking import Masker
 from callsheet.apps.operations.runs import shown_status
@@ -36,6 +51,7 @@ from callsheet.runtime.cancelling import PATIENCE
 from callsheet.runtime.doubt import Resolution, RunOutcome
 from callsheet.runtime.inbox import Programs, answer_run, asks_of
 from callsheet.runtime.offloading import at_once
+from callsheet.runtime.undo import Undoing
 from callsheet.store import Journal, JournalError
 from callsheet.store.errors import run_exists
 from callsheet.store.events import Event
@@ -181,6 +197,32 @@ class Host:
             if ended is None:
                 self._queue.enqueue(new_id, replace(terms, as_recorded=True))
         return Started(new_id)
+
+    async def undo(self, run_id: str, request: UndoRequest) -> Started:
+        """Take back what the calls of a run did; raises what `callsheet undo` raises, and UndoNeedsConsent.
+
+        An earlier undoing that has not ended goes on instead, unless it is under way.
+        """
+        self._queue.check_open()
+        await self.beside(lambda: self.info(run_id))
+
+        def agrees(undoing: Undoing) -> bool:
+            if request.effects is not True and request.effects != consent_to(undoing):
+                raise UndoNeedsConsent(undoing, _ALLOW)
+            return True
+
+        with self._queue.reserved():
+            name = await undo_in_host(self.journal, run_id, request.place, agrees, self.config)
+            if self._queue.get(name) is None:
+                if await self._is_elsewhere(name):
+                    raise JournalError("JRN004", f"run {name} is running already", "watch it")
+                self._queue.enqueue(name, replace(request.terms, as_recorded=True))
+        return Started(name)
+
+    async def foresee_undo(self, run_id: str, start: str = "") -> Undoing:
+        """What undoing a run from a step on takes; nothing is done. Raises as `undo` does."""
+        await self.beside(lambda: self.info(run_id))
+        return await foresee_undo_in_host(self.journal, run_id, start, self.config)
 
     # ------------------------------------------------------------ recorded runs
 
@@ -331,8 +373,9 @@ _ALLOW = "allow it: `effects` true, or the `consent` to exactly these calls"
 
 def _rerun_of(request: RerunRequest) -> Rerun | Revised:
     """What is run again; raises CallsheetError with the errors of an edited plan."""
+    by, limits, items = request.by, request.terms.limits, request.failed_items
     if request.plan is None:
-        return Rerun(request.place, request.by, request.terms.limits)
+        return Revised(by=by, failed_items=True, limits=limits) if items else Rerun(request.place, by, limits)
     plan, text = request.plan.require(), request.plan.source.text
     verb = "resume" if request.ends_parent else "rerun"
-    return Revised(plan, text, request.place, request.by, verb)
+    return Revised(plan, text, request.place, by, verb, items)

@@ -77,6 +77,8 @@ AS_RECORDED = ResumeOptions(as_recorded=True)
 class RerunRequest:
     """Run a plan again from a step of another run, or an edited `plan` that keeps what it has in common.
 
+    With `failed_items` the failed items of its loops are run again.
+
     With `ends_parent` the other run is ended before, since the new one goes on for it.
 
     `effects` allows calls that change something outside: True for any, or the `consent` of a prepared fork
@@ -85,6 +87,7 @@ class RerunRequest:
 
     place: str = ""
     plan: PlanText | None = None
+    failed_items: bool = False
     ends_parent: bool = False
     effects: bool | str = False
     run_id: str | None = None
@@ -100,6 +103,18 @@ class ForkRequest:
     edits: Edits = field(default_factory=Edits)
     effects: bool | str = False
     run_id: str | None = None
+    terms: ResumeOptions = field(default_factory=ResumeOptions)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UndoRequest:
+    """Take back what the calls of a run did, from the step `place` on (empty: all); `effects` as for a rerun.
+
+    An undoing that has not ended goes on, on these terms.
+    """
+
+    place: str = ""
+    effects: bool | str = False
     terms: ResumeOptions = field(default_factory=ResumeOptions)
 
 

@@ -18,6 +18,7 @@ from callsheet.api.admission import Equipment, Prepared, Request, own_rules, pre
 from callsheet.api.arguments import values_of
 from callsheet.api.run_branches import BranchRules, Fork, Rerun, Revised, branch_off
 from callsheet.api.run_service import Conduct, Opened, resume
+from callsheet.api.undo import UndoTerms, begin_undo, foresee_undo
 from callsheet.apps.credentials import credentials_for
 from callsheet.apps.equipment import equip, needs_of, needs_of_recorded
 from callsheet.apps.hosting.collector import CollectorHold
@@ -27,7 +28,7 @@ from callsheet.apps.masking import Masker
 from callsheet.apps.operations.library import bound, origin_note, other_tools
 from callsheet.apps.setup import Setup
 from callsheet.diagnostics import CallsheetError
-from callsheet.ir import Plan
+from callsheet.ir import JSON, Plan
 from callsheet.machine import Limits
 from callsheet.machine.approvals import approval_rules
 from callsheet.machine.machine import Observer
@@ -35,10 +36,12 @@ from callsheet.machine.notes import Note
 from callsheet.policy.canon import is_of
 from callsheet.policy.model import Policy
 from callsheet.runtime.doubt import RunOutcome
+from callsheet.runtime.edits import ParentHistory
 from callsheet.runtime.forking import HOST, Draft, Forking
 from callsheet.runtime.gateway import Ports
 from callsheet.runtime.launch import Watch
 from callsheet.runtime.offloading import Offload, at_once
+from callsheet.runtime.undo import Undoing
 from callsheet.store import Journal
 from callsheet.store.run_index import TAGS
 from callsheet.store.start import Start
@@ -231,6 +234,47 @@ async def branch_in_host(
         offload=config.beside,
     )
     return await branch_off(journal, run_id, what, rules)
+
+
+@asynccontextmanager
+async def _equipped_to_undo(
+    journal: Journal, run_id: str, config: HostConfig
+) -> AsyncGenerator[tuple[Equipment, UndoTerms]]:
+    """What undoing a run needs: its tools, and the terms on which it is undone whole."""
+    history = await config.beside(lambda: ParentHistory(journal, journal.find_run(run_id)))
+    launch = await config.beside(history.first)
+    needs = needs_of_recorded(Setup.from_note(launch.launch), history.plan, launch.limits, config.say)
+    async with config.tools.for_run(needs.setup, needs.plan, needs.agents) as toolbox:
+        equipment, _, setup = equip(needs, toolbox, journal.path)
+        note: dict[str, JSON] = {"plan": f"undo {run_id}", "setup": config.tools.note_of(setup)}
+        note |= {HOST: config.name} if config.name else {}
+        yield equipment, UndoTerms("", launch.limits, note, default=config.policy)
+
+
+async def undo_in_host(
+    journal: Journal, run_id: str, start: str, agrees: Callable[[Undoing], bool], config: HostConfig
+) -> str:
+    """The id of the run that undoes another, recorded and not begun; raises as `begin_undo` does.
+
+    `agrees` raises for what is not agreed to. Raises API020 for a run of another policy.
+    """
+
+    def allowed(undoing: Undoing) -> bool:
+        if undoing.policy is not None:
+            _check_policy(undoing.policy, config.policy)
+        return agrees(undoing)
+
+    async with _equipped_to_undo(journal, run_id, config) as (equipment, whole):
+        terms = whole._replace(start=start)
+        name = await begin_undo(journal, run_id, equipment, terms, allowed, config.beside)
+        assert name is not None, "it was agreed to"
+        return name
+
+
+async def foresee_undo_in_host(journal: Journal, run_id: str, start: str, config: HostConfig) -> Undoing:
+    """What undoing a run from a step on takes; nothing is recorded. Raises as `foresee_undo` does."""
+    async with _equipped_to_undo(journal, run_id, config) as (equipment, _):
+        return await foresee_undo(journal, run_id, equipment, start, config.beside)
 
 
 def _check_policy(own: Policy | None, policy: Policy | None) -> None:

@@ -17,6 +17,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from callsheet.api.undo import UndoNeedsConsent, undo_json
 from callsheet.apps.http.endpoint import ApiRequest, Empty, Endpoint
 from callsheet.apps.http.guard import Guard
 from callsheet.apps.http.problems import Problem, problem_of
@@ -80,6 +81,10 @@ async def _answer(endpoint: Endpoint, request: Request, state: State) -> Respons
                 request, endpoint.body, state.request_limits, is_needed=endpoint.needs_body
             )
         return await endpoint.handler(ApiRequest(state, body, query, request.path_params, request))
+    except UndoNeedsConsent as refused:
+        state.host.masker.add_secrets(refused.undoing.known)
+        undo = state.host.masker.value(undo_json(refused.undoing))
+        return problem_of(state.host.masker.error(refused), {"undo": undo, "consent": refused.consent})
     except NeedsConsent as refused:
         forking = refused.forking
         effects = state.host.masker.value([effect.to_json() for effect in forking.effects])

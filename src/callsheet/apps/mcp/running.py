@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 import anyio
 from mcp_types import ElicitResult, InputRequiredResult, ResourceLink
 
+from callsheet.api.undo import UndoNeedsConsent, undo_lines
 from callsheet.apps.hosting import ResumeOptions
 from callsheet.apps.hosting.requests import Listeners
 from callsheet.apps.masking import Masker
@@ -40,6 +41,7 @@ from callsheet.machine.notes import Note, NoteKind, StepOutcome
 from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.forking import Forking, NeedsConsent
 from callsheet.runtime.inbox import programs_of
+from callsheet.runtime.undo import Undoing
 from callsheet.views.describe import ActionTexts
 
 Answer: TypeAlias = "Reply | InputRequiredResult | RunTask"
@@ -150,10 +152,13 @@ async def start_and_wait(
             args = args.model_copy(update={"consent": str(state[_ASKED])})
     try:
         started = await operation.work(context, args)
-    except NeedsConsent as needed:
+    except (NeedsConsent, UndoNeedsConsent) as needed:
         if caller.state is not None or not caller.supports_forms:
             raise
-        form, consent = _consent_form(needed.forking, context.host.masker), needed.forking.consent
+        if isinstance(needed, UndoNeedsConsent):
+            form, consent = _undo_form(needed.undoing, context.host.masker), needed.consent
+        else:
+            form, consent = _consent_form(needed.forking, context.host.masker), needed.forking.consent
         if caller.has_input_required:
             requests: dict[str, Any] = {_ASKED: form.request()}
             return InputRequiredResult(input_requests=requests, request_state=json.dumps({_ASKED: consent}))
@@ -194,12 +199,22 @@ def _consent_form(forking_plan: Forking, masker: Masker) -> Form:
     parent, at = forking_plan.parent.run_id, forking_plan.at
     lines = [f"A new run from {parent}, up to event {at}, may change something outside:"]
     if forking_plan.kept:
-        lines = [f"A new run of an edited plan goes on from {parent}:", *forking_plan.kept]
+        lines = [f"A new run keeps calls of {parent}:", *forking_plan.kept]
         lines.append("It may change something outside:")
     for effect in forking_plan.effects[:_MOST_EFFECTS]:
         lines += [f"  {effect.title}", *(f"      {line}" for line in effect.lines())]
     remaining = len(forking_plan.effects) - _MOST_EFFECTS
     lines += [f"  and {remaining} more steps"] if remaining > 0 else []
+    return _form(lines, masker)
+
+
+def _undo_form(undoing: Undoing, masker: Masker) -> Form:
+    masker.add_secrets(undoing.known)
+    return _form(undo_lines(undoing), masker)
+
+
+def _form(lines: list[str], masker: Masker) -> Form:
+    """A form that asks to allow what these lines say."""
     field = {"type": "boolean", "title": "Allow it"}
     schema = {"type": "object", "properties": {"agree": field}, "required": ["agree"]}
     return Form("\n".join(map(masker.value, lines)), schema)

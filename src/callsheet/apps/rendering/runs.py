@@ -87,11 +87,15 @@ class ForkOrigin:
     edits: tuple[Mapping[str, Any], ...]
     keeps: bool = False
     """Whether it keeps the calls of that run by their content, under another plan or from a step on."""
+    failed_items: bool = False
+    """Whether it makes the failed items of loops of that run again."""
 
     def describe(self) -> str:
         """The origin as text."""
         what = f"rerun from {self.place}" if self.verb == "rerun" and self.place else "forked"
-        if self.keeps:
+        if self.failed_items:
+            what = "rerun of its failed items"
+        elif self.keeps:
             what = f"{self.verb} with the calls that it keeps" + (
                 f", from {self.place}" if self.place else ""
             )
@@ -124,6 +128,7 @@ def origin_of(start: Mapping[str, Any] | None) -> ForkOrigin | None:
         str(fork.get("by", "")),
         tuple(fork.get("edits", ())),
         bool(fork.get("keeps")),
+        bool(fork.get("failed_items")),
     )
 
 

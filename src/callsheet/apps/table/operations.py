@@ -12,12 +12,14 @@ from callsheet.apps.table.proofs import PROOF_OPERATIONS
 from callsheet.apps.table.runs import RUN_OPERATIONS
 from callsheet.apps.table.starts import START_OPERATIONS
 from callsheet.apps.table.texts import TEXT_OPERATIONS
+from callsheet.apps.table.undo import UNDO_OPERATIONS
 
 OPERATIONS: tuple[Operation[Any, Any], ...] = (
     *TEXT_OPERATIONS,
     *PROOF_OPERATIONS,
     *PLAN_OPERATIONS,
     *START_OPERATIONS,
+    *UNDO_OPERATIONS,
     *ANSWER_OPERATIONS,
     *RUN_OPERATIONS,
     *BULK_OPERATIONS,

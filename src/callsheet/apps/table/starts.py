@@ -82,7 +82,8 @@ class Recorded(NamedTuple):
         return {"run_id": self.run_id, "status": self.status, "diagnostics": rows}
 
 
-def _recorded(context: Context, started: Started, source: Source | None = None) -> Recorded:
+def recorded_run(context: Context, started: Started, source: Source | None = None) -> Recorded:
+    """A run that a host has recorded, as an operation gives it."""
     status = context.host.state(started.run_id).status
     return Recorded(started.run_id, status, started.diagnostics, source)
 
@@ -174,7 +175,7 @@ async def start(context: Context, args: StartArguments) -> Recorded:
         reads=context.reads,
         listeners=context.listeners,
     )
-    return _recorded(context, await context.host.start(request), text.source)
+    return recorded_run(context, await context.host.start(request), text.source)
 
 
 def _tags(context: Context, given: dict[str, str]) -> dict[str, str]:
@@ -198,7 +199,7 @@ async def create_and_start(context: Context, args: CreateAndStartArguments) -> R
     text = await asyncio.to_thread(text_of_stored, stored, args.inputs)
     context.runs(text.require())
     request = RunRequest(text=text, inputs=args.inputs, reads=context.reads, listeners=context.listeners)
-    return _recorded(context, await context.host.start(request), text.source)
+    return recorded_run(context, await context.host.start(request), text.source)
 
 
 # ---------------------------------------------------------------- resume and branch
@@ -229,7 +230,7 @@ async def resume(context: Context, args: ResumeArguments) -> Recorded:
     """Resume a run where its journal ends."""
     run_id = (await context.run(args.run_id)).run_id
     if args.plan is not None:
-        _tell_plan(context, run_id)
+        tell_plan(context, run_id)
         request = RerunRequest(
             plan=await _edited(context, args.plan),
             ends_parent=True,
@@ -238,15 +239,15 @@ async def resume(context: Context, args: ResumeArguments) -> Recorded:
             by=context.by,
             terms=args.terms(context),
         )
-        return _recorded(context, await context.host.rerun(run_id, request))
+        return recorded_run(context, await context.host.rerun(run_id, request))
     verdict = None if args.in_doubt is None else args.in_doubt.resolution()
-    _tell_plan(context, run_id)
+    tell_plan(context, run_id)
     if context.face is Face.HTTP or context.host.hosted(run_id) is None:
         await context.host.resume(run_id, args.terms(context, verdict))
-    return _recorded(context, Started(run_id))
+    return recorded_run(context, Started(run_id))
 
 
-def _tell_plan(context: Context, run_id: str) -> None:
+def tell_plan(context: Context, run_id: str) -> None:
     """Tell who waits for a run its plan."""
     if context.face is Face.MCP:
         context.runs(plan_in(context.host.journal, run_id))
@@ -266,10 +267,15 @@ class RerunArguments(BranchArguments):
     """A rerun from a step of another run."""
 
     step: Annotated[str, Field(max_length=1_000)] = Field(
-        "", description="The step to rerun from: S3, or S3@2 for its second visit. This or a plan."
+        "",
+        description="The step to rerun from: S3, or S3@2 for its second visit. This, a plan or failed_items.",
     )
     plan: Annotated[str | None, in_mcp(kind=Annotated[str, Field(max_length=MOST_CHARACTERS)], unset="")] = (
         Field(None, description=_EDITED)
+    )
+    failed_items: bool = Field(
+        False,
+        description="Run only failed items of loops again, and what reads their list; the run has ended.",
     )
 
 
@@ -280,18 +286,21 @@ async def rerun(context: Context, args: RerunArguments) -> Recorded:
     the calls as `effects`, and has a `consent`, the code that allows exactly these calls.
     """
     parent = (await context.run(args.run_id)).run_id
-    _tell_plan(context, parent)
-    if not args.step and args.plan is None:
-        raise context.wrong("a rerun needs a step, or an edited plan")
+    tell_plan(context, parent)
+    if not args.step and args.plan is None and not args.failed_items:
+        raise context.wrong("a rerun needs a step, an edited plan, or failed_items")
+    if args.step and args.failed_items:
+        raise context.wrong("a rerun is from a step or of the failed items, not both")
     request = RerunRequest(
         place=args.step,
+        failed_items=args.failed_items,
         plan=None if args.plan is None else await _edited(context, args.plan),
         effects=args.effects or args.consent,
         run_id=args.new_id,
         by=args.by or context.by,
         terms=args.terms(context),
     )
-    return _recorded(context, await context.host.rerun(parent, request))
+    return recorded_run(context, await context.host.rerun(parent, request))
 
 
 class ChangedArgument(Part):
@@ -327,7 +336,7 @@ async def fork(context: Context, args: ForkArguments) -> Recorded:
     if (at is None) == (not args.before):
         raise context.wrong("a fork needs either before, a step, or at, an event")
     parent = (await context.run(args.run_id)).run_id
-    _tell_plan(context, parent)
+    tell_plan(context, parent)
     arguments = {(each.step, each.name): each.value for each in args.arguments}
     if len(arguments) < len(args.arguments):
         raise context.wrong("arguments: an argument of a step occurs twice")
@@ -340,10 +349,11 @@ async def fork(context: Context, args: ForkArguments) -> Recorded:
         run_id=args.new_id,
         terms=args.terms(context),
     )
-    return _recorded(context, await host.fork(parent, request))
+    return recorded_run(context, await host.fork(parent, request))
 
 
-def _location(run: Recorded) -> str:
+def location_of(run: Recorded) -> str:
+    """The address of a run that was recorded."""
     return f"/v1/runs/{run.run_id}"
 
 
@@ -375,7 +385,7 @@ START_OPERATIONS: tuple[Operation[Any, Any], ...] = (
             summary="Start a run",
             tag="runs",
             responses=_QUEUED,
-            location=_location,
+            location=location_of,
             problems=(403, 404, 409, 503),
         ),
         mcp=_starts(
@@ -404,7 +414,7 @@ START_OPERATIONS: tuple[Operation[Any, Any], ...] = (
         result=StartedResult,
         to_json=Recorded.to_json,
         http=run_endpoint(
-            "POST", "/resume", "Resume a run", _QUEUED, 503, needs_body=False, location=_location
+            "POST", "/resume", "Resume a run", _QUEUED, 503, needs_body=False, location=location_of
         ),
         mcp=_starts(
             "resume_run",
@@ -418,7 +428,7 @@ START_OPERATIONS: tuple[Operation[Any, Any], ...] = (
         arguments=RerunArguments,
         result=StartedResult,
         to_json=Recorded.to_json,
-        http=run_endpoint("POST", "/rerun", "Rerun from a step", _NEW, 503, location=_location),
+        http=run_endpoint("POST", "/rerun", "Rerun from a step", _NEW, 503, location=location_of),
         mcp=_starts(
             "rerun_run",
             "Rerun from a step",
@@ -431,7 +441,7 @@ START_OPERATIONS: tuple[Operation[Any, Any], ...] = (
         arguments=ForkArguments,
         result=StartedResult,
         to_json=Recorded.to_json,
-        http=run_endpoint("POST", "/fork", "Fork from an event with edits", _NEW, 503, location=_location),
+        http=run_endpoint("POST", "/fork", "Fork from an event with edits", _NEW, 503, location=location_of),
         mcp=_starts(
             "fork_run",
             "Fork a run",

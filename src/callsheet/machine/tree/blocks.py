@@ -258,6 +258,8 @@ class Blocks(Statements):
         by, op = ended.by, loop.op
         if isinstance(by, Failure):
             loop.failures[item.index] = by
+            if self.hears_failed_item is not None:
+                self.hears_failed_item(loop.path, item.index, len(loop.items))
             if op.one_by_one and (not op.skips or by.kind == Failing.DENIED):
                 loop.is_stopped = True
             if op.skips:

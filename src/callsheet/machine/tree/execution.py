@@ -60,10 +60,14 @@ HearsEdit: TypeAlias = Callable[[Activation, int, "tuple[Activation, int] | None
 """Hears that a slot of an activation is set by hand, or has the value that another one was given."""
 
 
+HearsFailedItem: TypeAlias = Callable[[str, int, int], None]
+"""Hears that an item of a loop has failed: the place of the loop, the item from 0, and how many there are."""
+
+
 class Execution:
     """Executes operations; `carry_out` says how each kind of them is executed."""
 
-    __slots__ = ("carry_out", "ending", "env", "hears_edit", "main", "paused", "program")
+    __slots__ = ("carry_out", "ending", "env", "hears_edit", "hears_failed_item", "main", "paused", "program")
 
     def __init__(
         self, program: TreeProgram, slots: list[Any], carry_out: Mapping[type, CarryOut], path: str = ""
@@ -73,6 +77,8 @@ class Execution:
         """How each kind of operation is executed; who records reads and writes puts itself between."""
         self.hears_edit: HearsEdit | None = None
         """Who records what a person sets, if anyone."""
+        self.hears_failed_item: HearsFailedItem | None = None
+        """Who wants to know which items of loops fail, if anyone."""
         self.main = Activation(program.main, slots, path)
         self.paused: list[Activation | Loop] = []
         self.ending: End | None = None

@@ -29,6 +29,7 @@ from callsheet.ports.mcp.servers import (
     ToolRule,
     is_safe,
 )
+from callsheet.ports.reconcilers import ByPlan, Condition, NotAReconciler, read_condition, read_plan
 from callsheet.ports.urls import server_host
 
 _BLANK = lazy.pattern(r"(?:[ \t\r\n\ufeff]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
@@ -199,7 +200,7 @@ _OTHERS = frozenset(
 )
 """Keys of other clients that are accepted and ignored."""
 _RULE = ("effect", "does", "to", "key_argument", "probe", "on_in_doubt", "max_concurrent", "undo")
-_PROBE = ("tool", "arguments", "key_argument")
+_PROBE = ("tool", "arguments", "key_argument", "happened", "value", "plan")
 _EXTENSION = ("effects", "trusted", "timeout", "max_concurrent", "oauth")
 _OAUTH = ("grant", "client_id", "client_secret", "client_metadata_url", "issuer", "scope", "redirect_port")
 _HTTP_TYPES = frozenset({"http", "streamable-http", "streamableHttp", "streamable_http"})
@@ -402,15 +403,38 @@ class _Reading:
             return ToolProbe(node.value)
         entry = self.table(node, '"probe"')
         self.known(entry, _PROBE, frozenset())
+        if "plan" in entry:
+            if len(entry) > 1:
+                self.wrong(node.span, "a plan that probes needs nothing beside it", '{"plan": "FILE.ltp"}')
+            return ToolProbe("", plan=self.probing_plan(entry["plan"]))
         if "tool" not in entry:
-            self.wrong(node.span, "a probe names the tool that probes", '{"tool": "TOOL"}')
+            self.wrong(node.span, "a probe names the tool that probes, or a plan", '{"tool": "TOOL"}')
         names = entry.get("arguments")
         arguments = (
             tuple(self.text(n, "arguments") for n in self.items(names, "arguments")) if names else None
         )
+        key_argument = self.get(entry, "key_argument", str, None)
         return ToolProbe(
-            self.get(entry, "tool", str, ""), arguments, self.get(entry, "key_argument", str, None)
+            self.get(entry, "tool", str, ""), arguments, key_argument, self.condition(entry, node)
         )
+
+    def condition(self, entry: dict[str, Node], node: Node) -> Condition | None:
+        """The condition on the answer of a probing tool; None for one that says itself what happened."""
+        if "happened" not in entry:
+            if "value" in entry:
+                self.wrong(node.span, 'the "value" of a probe needs the condition "happened"')
+            return None
+        value = self.text(entry["value"], "value") if "value" in entry else None
+        try:
+            return read_condition(self.text(entry["happened"], "happened"), value)
+        except NotAReconciler as error:
+            self.wrong(entry["happened"].span, str(error))
+
+    def probing_plan(self, node: Node) -> ByPlan:
+        try:
+            return read_plan(self.text(node, "plan"), self.folder)
+        except NotAReconciler as error:
+            self.wrong(node.span, str(error))
 
     def transport(self, name: str, entry: dict[str, Node], node: Node) -> StdioServer | HttpServer:
         kind_key = next((k for k in ("type", "transport") if k in entry), None)

@@ -124,8 +124,35 @@ def terms_of(
     name = str(declaration["name"])
     rule = config.rules.get(name, ToolRule())
     effect, source = _effect(config, declaration, accepted)
-    doubt, timeout = rule.on_in_doubt, config.timeout
-    return ToolTerms(effect, source, rule.key_argument, doubt, timeout, rule.does, rule.to, rule.undo)
+    doubt, timeout, key = rule.on_in_doubt, config.timeout, rule.key_argument
+    if key is None and effect in (Effect.KEYED, Effect.PROBE):
+        key = declared_key(declaration)
+    return ToolTerms(effect, source, key, doubt, timeout, rule.does, rule.to, rule.undo)
+
+
+def declared_key(declaration: Mapping[str, Any]) -> str | None:
+    """The argument of a tool that takes an idempotency key, by the names that APIs give it; None without one.
+
+    >>> declared_key({"name": "pay", "inputSchema": {"properties": {"idempotencyKey": {"type": "string"}}}})
+    'idempotencyKey'
+    """
+    schema: Any = declaration.get("inputSchema")
+    properties: Any = cast("dict[str, Any]", schema).get("properties") if isinstance(schema, dict) else None
+    if not isinstance(properties, dict):
+        return None
+    for name, said in cast("dict[str, Any]", properties).items():
+        is_text = isinstance(said, dict) and "string" in str(
+            cast("dict[str, Any]", said).get("type", "string")
+        )
+        if is_text and name.lower().replace("_", "").replace("-", "") in _KEYS:
+            return name
+    return None
+
+
+_KEYS = frozenset(
+    {"idempotencykey", "xidempotencykey", "idempotencytoken", "clienttoken", "clientrequesttoken"}
+)
+"""What APIs call the argument for an idempotency key, such as Stripe's, AWS's and those of the IETF draft."""
 
 
 def _effect(
@@ -137,6 +164,8 @@ def _effect(
     if accepted is not None:
         return accepted, EffectSource.ACCEPTED
     hinted = hinted_effect(declaration) if config.trusted else None
+    if hinted is None and config.trusted and declared_key(declaration) is not None:
+        hinted = Effect.KEYED
     return (Effect.UNSAFE, EffectSource.NOBODY) if hinted is None else (hinted, EffectSource.TRUSTED)
 
 
@@ -308,7 +337,7 @@ def _seen_by_plans(schema: dict[str, Any], key_argument: str | None) -> dict[str
 
 def unused_settings(config: McpServerConfig, offered: Collection[str]) -> Iterator[Diagnostic]:
     """Warnings about effects, rules and probes configured for tools that the server does not offer."""
-    probes = [rule.probe.tool for rule in config.rules.values() if rule.probe is not None]
+    probes = [rule.probe.tool for rule in config.rules.values() if rule.probe is not None and rule.probe.tool]
     for name in dict.fromkeys((*config.effects, *config.rules, *probes)):
         if name in offered:
             continue

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from callsheet.diagnostics import CallsheetError, Diagnostic
-from callsheet.ir import JSON
+from callsheet.ir import JSON, Effect
 from callsheet.machine import Fact, Spent
 from callsheet.ports.answers import BlobSink, value_of
 from callsheet.ports.calls import CallContext, ServerQuestion, ToolFailed
@@ -26,10 +26,12 @@ from callsheet.ports.mcp.content import (
     unrepeated_texts,
 )
 from callsheet.ports.mcp.declarations import (
+    ToolTerms,
     declaration_warnings,
     is_plain,
     qualified_name,
     spec_of,
+    terms_of,
     unused_settings,
 )
 from callsheet.ports.mcp.front import PASSAGE, Front, TaskOfCall
@@ -275,11 +277,12 @@ class ManagedServer:
                 continue
             spec = self._spec(name, declaration)
             rule = self.config.rules.get(name, ToolRule())
-            probe = None if rule.probe is None else self._prober(rule.probe)
-            handler = self._handler(spec, declaration, rule.key_argument)
+            plan = None if rule.probe is None else rule.probe.plan
+            probe = None if rule.probe is None or plan is not None else self._prober(rule.probe)
+            handler = self._handler(spec, declaration, self._terms(name, declaration).key_argument)
             if rule.max_concurrent is not None:
                 handler = Slots(rule.max_concurrent).sharing(handler)
-            tool = Tool(spec, handler, probe)
+            tool = Tool(spec, handler, probe, plan)
             tools.append((tool, qualified_name(self.config.name, name)))
         return tools
 
@@ -289,10 +292,16 @@ class ManagedServer:
         return {} if self._connection is None else self._connection.declarations
 
     def _spec(self, name: str, declaration: Mapping[str, Any]) -> ToolSpec:
-        locked = None if self.locked is None else self.locked.tools.get(name)
-        accepted = None if locked is None else locked.accepted
-        spec = spec_of(self.config, declaration, accepted)
+        spec = spec_of(self.config, declaration, self._accepted(name))
         return replace(spec, refusal=self.judgement.refusals.get(name))
+
+    def _accepted(self, name: str) -> Effect | None:
+        """The effect of a tool that a person has accepted into the lock file."""
+        locked = None if self.locked is None else self.locked.tools.get(name)
+        return None if locked is None else locked.accepted
+
+    def _terms(self, name: str, declaration: Mapping[str, Any]) -> ToolTerms:
+        return terms_of(self.config, declaration, self._accepted(name))
 
     def _prober(self, rule: ToolProbe) -> Prober | None:
         """The prober that calls the probing tool; None if the server does not offer it (see `warnings`)."""
@@ -304,7 +313,10 @@ class ManagedServer:
         handler = self._handler(spec, declaration, rule.key_argument)
 
         async def probe(args: dict[str, Any], context: CallContext) -> Probed:
-            return probed_json(await handler({n: v for n, v in args.items() if n in names}, context))
+            answer = await handler({n: v for n, v in args.items() if n in names}, context)
+            if rule.condition is not None:
+                return rule.condition.judge(answer, args, context.idempotency_key)
+            return probed_json(answer)
 
         return probe
 

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from callsheet.diagnostics.settings_types import check_fields
 from callsheet.ir import Effect, OnInDoubt, ToolClass
 from callsheet.ir.inverse import Inverse
+from callsheet.ports.reconcilers import ByPlan, Condition
 from callsheet.sealing.configured import configured, in_address, in_arguments, in_environment, in_headers
 from callsheet.sealing.masking import Finder
 from callsheet.sealing.shapes import Shapes
@@ -83,12 +84,15 @@ class ToolProbe:
     """The tool of the same server that tells whether a call of another one took place.
 
     `arguments` names the call's arguments that it is given (None: those that it declares), and `key_argument`
-    the argument that receives the idempotency key.
+    the argument that receives the idempotency key. A `condition` judges its answer; without one it answers
+    `{"happened": …, "value": …}`. In place of a tool a `plan` tells.
     """
 
     tool: str
     arguments: tuple[str, ...] | None = None
     key_argument: str | None = None
+    condition: Condition | None = None
+    plan: ByPlan | None = None
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -9,6 +9,7 @@ import hashlib
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from callsheet import lazy
@@ -27,6 +28,7 @@ from callsheet.ports.tools import Handler, Tool, ToolSpec
 
 if TYPE_CHECKING:
     from callsheet.ir.inverse import Inverse
+    from callsheet.ports.reconcilers import Reconciler
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -45,6 +47,7 @@ class Declaration:
     inline: bool = False
     key_argument: str | None = None
     probe: Callable[..., Any] | None = None
+    reconciler: Reconciler | None = None
     on_in_doubt: OnInDoubt | None = None
     max_concurrent: int | None = None
     does: ToolClass | None = None
@@ -63,7 +66,9 @@ def tool(
     timeout: float | None = None,
     inline: bool = False,
     key_argument: str | None = None,
-    probe: Callable[..., Any] | None = None,
+    probe: Callable[..., Any] | str | None = None,
+    happened: str | None = None,
+    value: str | None = None,
     on_in_doubt: OnInDoubt | str | None = None,
     max_concurrent: int | None = None,
     does: ToolClass | str | None = None,
@@ -80,7 +85,9 @@ def tool(  # noqa: PLR0913 - all that can be said of a tool
     timeout: float | None = None,
     inline: bool = False,
     key_argument: str | None = None,
-    probe: Callable[..., Any] | None = None,
+    probe: Callable[..., Any] | str | None = None,
+    happened: str | None = None,
+    value: str | None = None,
     on_in_doubt: OnInDoubt | str | None = None,
     max_concurrent: int | None = None,
     does: ToolClass | str | None = None,
@@ -100,9 +107,14 @@ def tool(  # noqa: PLR0913 - all that can be said of a tool
     plans do not see it. `probe` (with effect `probe`) is a function that tells whether a call took
     place: it is given those of the call's arguments that it has parameters for, a `CallContext`
     with the same idempotency key, and gives `TookPlace(value)`, False (it did not) or None
-    (unknown). `on_in_doubt` is `ask`, `fail` or `retry`: what becomes of a call that may have taken
-    place. `max_concurrent` is how many calls may be under way at once, in whatever runs of an event loop; the
-    others wait.
+    (unknown). Or it is a text, and other tools tell: `probe="find_order(reference=key)"` calls one
+    that reads, where `call` stands for the call's arguments and `key` for its idempotency key;
+    `happened` is an expression over `$answer`, `$call` and `$key` that says whether the call took
+    place, and `value` one for what it gave (by default the answer). Or the text is a plan, or the
+    file of one beside the function's, that answers `{"happened": …, "value": …}`. `on_in_doubt` is
+    `ask`, `fail` or `retry`: what becomes of a call that may have taken place.
+    `max_concurrent` is how many calls may be under way at once, in whatever runs of an event loop;
+    the others wait.
 
     `does` says what kind of thing a call does, for policies: `computes`, `reads`, `writes`, `sends`, `pays`,
     `deletes`, `runs` or `administers`; by default `computes` for the effect `pure` and `reads` for `read`.
@@ -128,7 +140,8 @@ def tool(  # noqa: PLR0913 - all that can be said of a tool
             timeout,
             inline,
             key_argument,
-            probe,
+            None if isinstance(probe, str) else probe,
+            _reconciler(target, probe, happened, value),
             None if on_in_doubt is None else _word(target, OnInDoubt, "policy", on_in_doubt),
             max_concurrent,
             None if does is None else _word(target, ToolClass, "class", does),
@@ -201,7 +214,7 @@ def tool_of(function: Callable[..., Any], *, origin: str | None = None) -> Tool:
         from callsheet.ports.timeouts import Slots  # noqa: PLC0415 - brings asyncio
 
         handler = Slots(declared.max_concurrent).sharing(handler)
-    return Tool(spec, handler, probe)
+    return Tool(spec, handler, probe, declared.reconciler)
 
 
 _Word = TypeVar("_Word", Effect, OnInDoubt, ToolClass)
@@ -226,11 +239,34 @@ def _inverse(function: Callable[..., Any], text: str) -> Inverse:
         raise cannot(function, "its `undo` cannot be read", str(error)) from None
 
 
+def _reconciler(
+    function: Callable[..., Any],
+    probe: Callable[..., Any] | str | None,
+    happened: str | None,
+    value: str | None,
+) -> Reconciler | None:
+    if not isinstance(probe, str):
+        if happened is not None or value is not None:
+            hint = 'write probe="find_order(reference=key)", happened="len($answer) > 0"'
+            raise cannot(
+                function, "`happened` and `value` judge the answer of a tool that `probe` names", hint
+            )
+        return None
+    from callsheet.ports.reconcilers import PROBE_HINT, NotAReconciler, read_reconciler  # noqa: PLC0415 - few have one
+
+    folder = Path(getattr(getattr(function, "__code__", None), "co_filename", "")).parent
+    try:
+        return read_reconciler(probe, happened, value, folder)
+    except NotAReconciler as error:
+        raise cannot(function, f"its `probe` cannot be used: {error}", PROBE_HINT) from None
+
+
 def _refuse_misfits(function: Callable[..., Any], declared: Declaration) -> None:
     """Raise CFG105 for a key or probe that the effect does not use, or a missing probe."""
     if declared.key_argument is not None and declared.effect not in (Effect.KEYED, Effect.PROBE):
         raise cannot(function, "key_argument passes an idempotency key", "declare effect='keyed'")
-    if (declared.probe is not None) != (declared.effect is Effect.PROBE):
+    has_probe = declared.probe is not None or declared.reconciler is not None
+    if has_probe != (declared.effect is Effect.PROBE):
         hint = "write @tool(effect='probe', probe=function)"
         raise cannot(function, "the effect probe and a probe belong together", hint)
     if declared.undo is not None and (declared.effect or Effect.UNSAFE).only_reads:

@@ -11,9 +11,14 @@ export function Branching({ at, label }) {
   </details>`;
 }
 
+// Whether items of loops may have failed in this run, which has ended.
+const canHaveFailedItems = () => ["failed", "done_with_failures"].includes(model.value.run.outcome)
+  && model.value.visits.some((each) => model.value.step(each).foreach || model.value.label(each).includes("["));
+
 function Commands({ at, label }) {
   const { id } = model.value.run;
   const commands = [
+    ...(canHaveFailedItems() ? [["Run its failed items again", `callsheet rerun ${id} --failed-items`]] : []),
     ["Rerun from this step", `callsheet rerun ${id} --from ${label}`],
     ["Fork at this event, with an edit", `callsheet fork ${id} --at ${at} --set VAR=JSON`],
   ];
@@ -34,7 +39,7 @@ function Actions({ at, label }) {
     act(async () => {
       const refusal = await actions.value[action](body);
       const confirm = () => branch(action, { ...body, consent: refusal.consent });
-      setEffects(refusal ? { label, at: body.at, list: refusal.effects, confirm } : null);
+      setEffects(refusal ? { label, at: body.at, list: refusal.effects, kept: refusal.kept || [], confirm } : null);
     });
   const fork = (event) => {
     event.preventDefault();
@@ -46,6 +51,9 @@ function Actions({ at, label }) {
     <p><button class="plain" disabled=${isBusy}
         onClick=${() => branch("rerun", { step: label })}>Rerun from ${label}</button>
       <small class="quiet">earlier steps keep their results</small></p>
+    ${canHaveFailedItems() ? html`<p><button class="plain" disabled=${isBusy}
+        onClick=${() => branch("rerun", { failed_items: true })}>Rerun failed items</button>
+      <small class="quiet">what the other items of loops gave is kept</small></p>` : ""}
     <form onSubmit=${fork}>
       <label>Fork after event ${at}, with <select value=${name} onChange=${into(setName)}>
         <option value="">no change</option>
@@ -65,6 +73,8 @@ function Consent({ effects, isBusy, onLeave }) {
   const box = useSeen(effects);
   useEffect(() => box.current.focus({ preventScroll: true }), [effects]);
   return html`<div class="notice consent" role="group" aria-label="Consent" tabindex="-1" ref=${box}>
+    ${effects.kept.length ? html`<ul aria-label="Kept">${effects.kept.map(
+      (line, n) => html`<li key=${n}>${line}</li>`)}</ul>` : ""}
     <p>These calls may have side effects:</p>
     <ul tabindex="0" aria-label="Calls">${effects.list.map(
       (each, n) => html`<li key=${n}><b>${each.step}</b> ${each.tool === "RE-PLAN" ? "" : "@"}${each.tool}${" "}

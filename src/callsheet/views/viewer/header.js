@@ -1,7 +1,7 @@
 // The head of the page: the outcome of the run, its likely cause, its totals, and actions.
 import { useState } from "preact/hooks";
 import { Dialog, Moment, Status, copy, counted, download, duration, html } from "./ui.js";
-import { ErrorMessage, useAction } from "./actions.js";
+import { ErrorMessage, useAction, useSeen } from "./actions.js";
 import { decompressed } from "./compressed.js";
 import { plain } from "./model.js";
 import { CopyValue, useValue } from "./value.js";
@@ -109,11 +109,26 @@ function Actions() {
   const isOver = ["done", "failed", "refused", "cancelled", "corrupt"].includes(status);
   const isAnswered = status === "waiting" && model.value.doc.asks.some((ask) => ask.answered);
   const canGoOn = status === "interrupted" || isAnswered;
+  const [refusal, setRefusal] = useState(null); // what undoing takes, until somebody agrees to it
+  const undo = (body) => async () => setRefusal(await actions.value.undo(body));
   const button = (name, action) => html`
     <button class="plain" disabled=${isBusy} onClick=${() => act(action)}>${name}</button>`;
   return html`<${ErrorMessage} text=${problem} />
     ${canGoOn ? button("Resume", actions.value.resume) : ""}
-    ${isOver ? "" : button("Cancel", actions.value.cancel)}`;
+    ${isOver && actions.value.undo ? button("Undo", undo({})) : ""}
+    ${isOver ? "" : button("Cancel", actions.value.cancel)}
+    ${refusal ? html`<${Undo} refusal=${refusal} isBusy=${isBusy}
+      onAgree=${() => act(undo({ consent: refusal.consent }))} onLeave=${() => setRefusal(null)} />` : ""}`;
+}
+
+// What undoing the run takes: what cannot be undone is named first.
+function Undo({ refusal, isBusy, onAgree, onLeave }) {
+  const box = useSeen(refusal);
+  return html`<div class="notice consent" role="group" aria-label="Undo" tabindex="-1" ref=${box}>
+    <pre tabindex="0" aria-label="What undoing takes">${refusal.undo.text.join("\n")}</pre>
+    <p class="consent-acts"><button class="plain strong" disabled=${isBusy} onClick=${onAgree}>Undo these calls</button>
+      <button class="plain" disabled=${isBusy} onClick=${onLeave}>Do not</button></p>
+  </div>`;
 }
 
 function Cause() {

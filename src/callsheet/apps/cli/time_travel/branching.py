@@ -10,6 +10,7 @@ import getpass
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, redirect_stdout
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -279,16 +280,33 @@ def edited_plan(path: Path, place: str, by: str, verb: str) -> Revised:
     metavar="FILE",
     help="Run this edited plan with blocks, and keep the finished calls of RUN that are the same in it.",
 )
+@click.option(
+    "--failed-items",
+    "failed_items",
+    is_flag=True,
+    help="Run only the failed items of loops again, and what reads their results.",
+)
 @sure
 @run_id
 @by
 @resume_options
-def rerun(run: str, place: str | None, plan_file: Path | None, by: str | None, **arguments: Any) -> int:
+def rerun(
+    run: str,
+    place: str | None,
+    plan_file: Path | None,
+    failed_items: bool,
+    by: str | None,
+    **arguments: Any,
+) -> int:
     """Run the plan of RUN again from a step, as a new run that keeps the earlier results.
 
     With --plan an edited plan with blocks is run instead: each finished call with the same tool and arguments
     by the same statement is kept, also under another id, for another item and in sub-plans. With --from as
     well, that statement and those behind it keep nothing.
+
+    With --failed-items the failed items of the loops of RUN, which has ended, are run again, for instance
+    after a tool was mended. What the other items gave is kept; later steps run again where they ask for other
+    things.
 
     RUN is a run id, a unique prefix of one, or `last`; it is not changed. In a graph, all steps that do not
     depend on the step keep their results; in a @PARALLEL block, the other members do. Earlier usage counts
@@ -301,11 +319,20 @@ def rerun(run: str, place: str | None, plan_file: Path | None, by: str | None, *
     Example:
       callsheet rerun last --from S3
       callsheet rerun last --from 'S2[1]/S4'
+      callsheet rerun last --failed-items
     """
-    from callsheet.api.run_branches import Rerun  # noqa: PLC0415 - imports the runtime
+    from callsheet.api.run_branches import Rerun, Revised  # noqa: PLC0415 - imports the runtime
 
+    if failed_items and place is not None:
+        raise click.UsageError("--failed-items and --from cannot be combined")
     if plan_file is not None:
-        return start_branch(run, edited_plan(plan_file, place or "", actor_name(by), "rerun"), **arguments)
+        edited = edited_plan(plan_file, place or "", actor_name(by), "rerun")
+        return start_branch(run, replace(edited, failed_items=failed_items), **arguments)
+    if failed_items:
+        what = Revised(by=actor_name(by), failed_items=True, limits=arguments["changes"])
+        return start_branch(run, what, **arguments)
     if place is None:
-        raise click.UsageError("name the step to start from (--from STEP), or an edited plan (--plan FILE)")
+        raise click.UsageError(
+            "name the step to start from (--from STEP), an edited plan (--plan FILE), or --failed-items"
+        )
     return start_branch(run, Rerun(place, actor_name(by), arguments["changes"]), **arguments)

@@ -39,6 +39,7 @@ function actionsOf(id, run, source, other) {
     cancel: () => post("cancel")({ reason: "cancelled in the viewer" }),
     rerun: (body) => branch(`${run}/rerun`, body),
     fork: (body) => branch(`${run}/fork`, body),
+    undo: (body) => branch(`${run}/undo`, body),
     compare: (other) => go(`run=${id}${other ? `&other=${other}&below=diff` : "&below=diff"}`),
     // the open questions of this run with the further calls of the plan that one answer may cover
     programs: async () => (await request("/v1/inbox")).asks.filter((ask) => ask.run_id === id && ask.program),
@@ -51,15 +52,15 @@ function actionsOf(id, run, source, other) {
   };
 }
 
-// Branches this run. Returns the calls with side effects and the code of consent to exactly these if they
-// need consent, otherwise null.
+// Branches or undoes this run. Returns the calls with side effects and the code of consent to exactly these if
+// they need consent, otherwise null.
 async function branch(path, body) {
   try {
     const { run_id } = await request(path, { body });
     await go(`run=${run_id}`);
     return null;
   } catch (error) {
-    if (error instanceof Refused && error.problem.effects) return error.problem;
+    if (error instanceof Refused && error.problem.consent) return error.problem;
     throw error;
   }
 }
