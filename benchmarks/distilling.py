@@ -8,7 +8,7 @@ with other data. A variant is right if the plan has done exactly what the task a
 the notes written), stopped if it ended with an error or has an input that nobody gave it, and wrong
 otherwise.
 The inputs of a variant are what the user says anew; an input that is no word of the user is not filled in.
-Twenty sessions of other jobs (`distilling_jobs.py`) are measured likewise.
+Twice twenty sessions of other jobs (`distilling_jobs.py`) are measured likewise.
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ def transcript(said: str, calls: list[tuple[str, dict[str, Any], Any]]) -> str:
 class Suite:
     """Tasks in one kind of world, and how many sessions of them are recorded."""
 
-    world: Callable[[int], Office | jobs.Bureau]
+    world: Callable[[int], Office | jobs.Bureau | jobs.Agency]
     fields: dict[str, tuple[str, ...]]
     reads: frozenset[str]
     tasks: tuple[Task, ...]
@@ -294,12 +294,19 @@ OTHERS = Suite(
     tuple(Task(said, agent, jobs.given) for said, agent in jobs.JOBS),
     len(jobs.JOBS),
 )
+AGENCY = Suite(
+    jobs.Agency,
+    jobs.AGENCY_FIELDS,
+    jobs.AGENCY_READS,
+    tuple(Task(said, agent, jobs.agency_given) for said, agent in jobs.AGENCY_JOBS),
+    len(jobs.AGENCY_JOBS),
+)
 
 
 def main() -> int:
     """Print the outcomes by task; 1 if a plan was wrong."""
     wrong = 0
-    for suite in (OFFICE, OTHERS):
+    for suite in (OFFICE, OTHERS, AGENCY):
         found = asyncio.run(outcomes(suite))
         for said in dict.fromkeys(said for said, _, _ in found):
             counts = Counter(outcome for name, outcome, _ in found if name == said)

@@ -1,7 +1,8 @@
-"""Twenty other jobs for `distilling.py`, written after distilling was, and never used to change it.
+"""Two sets of twenty other jobs for `distilling.py`: a bureau (tickets, files, events, teams), and an agency.
 
-Projects with tickets, folders of files, days with events, teams. Three jobs hide a decision of the agent that
-the user's words do not tell (`review`, `deal`, `tidy`): a plan that repeats it would be wrong.
+Each was written before anybody had seen a plan of it; README.md has what it showed first, before its general
+causes were mended. Some jobs hide a decision of the agent that the user's words do not tell (`review`, `deal`,
+`tidy`; a flight, a condition, "or"): a plan that repeats one would be wrong, so it has to stop.
 """
 
 from __future__ import annotations
@@ -258,4 +259,254 @@ JOBS: tuple[tuple[str, Callable[[Call, dict[str, Any]], None]], ...] = (
     ("welcome {login}", greet),
     ('tell the lead of the lead of {login}: "{text}"', tell_lead),
     ("write the titles of the events on {day}, with commas, to {path}", titles),
+)
+
+
+# ---------------------------------------------------------------- a third set, after the second was used
+
+AGENCY_FIELDS = {
+    "find_flights": ("origin", "destination"),
+    "list_hotels": ("city",),
+    "get_customer": ("customer",),
+    "list_invoices": ("customer",),
+    "list_devices": ("site",),
+    "get_weather": ("city",),
+    "book": ("flight", "passenger"),
+    "reserve": ("hotel", "guest"),
+    "remind": ("invoice", "text"),
+    "refund": ("invoice", "amount"),
+    "send": ("email", "text"),
+    "restart": ("device",),
+    "log": ("text",),
+}
+AGENCY_READS = frozenset(name for name in AGENCY_FIELDS if name.startswith(("list_", "get_", "find_")))
+CITIES = ("Oslo", "Porto", "Riga", "Turin", "Vienna", "Zagreb", "Bergen")
+
+
+@dataclass
+class Agency:
+    """Flights, hotels, customers and devices made of a seed, and what was done to them."""
+
+    seed: int
+    done: list[tuple[str, dict[str, Any]]] = field(default_factory=list[tuple[str, dict[str, Any]]])
+
+    def pick(self, *key: object) -> random.Random:
+        return random.Random(f"{self.seed}:{key}")
+
+    def call(self, tool: str, args: dict[str, Any]) -> Any:
+        if tool not in AGENCY_READS:
+            self.done.append((tool, args))
+            return {"status": "ok", "receipt": f"{tool[:2]}{len(self.done):05}"}
+        return getattr(self, tool)(**args)
+
+    def find_flights(self, origin: str, destination: str) -> dict[str, Any]:
+        chance = self.pick("flights", origin, destination)
+        flights = [
+            {
+                "flight": f"{chance.choice(('KL', 'OS', 'TP'))}{chance.randrange(100, 999)}",
+                "price": chance.randrange(60, 700),
+                "direct": chance.random() < 0.5,
+            }
+            for _ in range(chance.randrange(2, 6))
+        ]
+        return {"origin": origin, "destination": destination, "flights": flights}
+
+    def list_hotels(self, city: str) -> list[dict[str, Any]]:
+        chance = self.pick("hotels", city)
+        return [
+            {
+                "hotel": f"Hotel {chance.choice(WORDS)} {n}",
+                "price": chance.randrange(50, 400),
+                "stars": chance.randrange(2, 6),
+            }
+            for n in range(chance.randrange(2, 6))
+        ]
+
+    def get_customer(self, customer: str) -> dict[str, Any]:
+        chance = self.pick("customer", customer)
+        name = f"{customer.title()} {chance.choice(('Berg', 'Falk', 'Lind', 'Moen'))}"
+        return {
+            "customer": customer,
+            "name": name,
+            "email": f"{customer}{chance.randrange(10, 99)}@post.example",
+            "city": chance.choice(CITIES),
+        }
+
+    def list_invoices(self, customer: str) -> list[dict[str, Any]]:
+        chance = self.pick("invoices", customer)
+        return [
+            {
+                "invoice": f"INV-{chance.randrange(10_000, 99_999)}",
+                "amount": chance.randrange(20, 900),
+                "due": f"2026-{chance.randrange(1, 13):02}-15",
+                "paid": chance.random() < 0.5,
+            }
+            for _ in range(chance.randrange(2, 6))
+        ]
+
+    def list_devices(self, site: str) -> list[dict[str, Any]]:
+        chance = self.pick("devices", site)
+        return [
+            {
+                "device": f"sensor-{chance.randrange(100, 999)}",
+                "online": chance.random() < 0.6,
+                "battery": chance.randrange(1, 100),
+            }
+            for _ in range(chance.randrange(3, 7))
+        ]
+
+    def get_weather(self, city: str) -> dict[str, Any]:
+        chance = self.pick("weather", city)
+        return {"city": city, "rain": chance.random() < 0.5, "high": chance.randrange(5, 35)}
+
+
+def book_cheapest(call: Call, given: dict[str, Any]) -> None:
+    found = call("find_flights", origin=given["origin"], destination=given["city"])["flights"]
+    call("book", flight=min(found, key=lambda one: one["price"])["flight"], passenger=given["who"])
+
+
+def remind_unpaid(call: Call, given: dict[str, Any]) -> None:
+    for invoice in call("list_invoices", customer=given["customer"]):
+        if not invoice["paid"]:
+            call("remind", invoice=invoice["invoice"], text=given["text"])
+
+
+def restart_offline(call: Call, given: dict[str, Any]) -> None:
+    for device in call("list_devices", site=given["site"]):
+        if not device["online"]:
+            call("restart", device=device["device"])
+
+
+def restart_online(call: Call, given: dict[str, Any]) -> None:
+    for device in call("list_devices", site=given["site"]):
+        if device["online"]:
+            call("restart", device=device["device"])
+
+
+def restart_all(call: Call, given: dict[str, Any]) -> None:
+    for device in call("list_devices", site=given["site"]):
+        call("restart", device=device["device"])
+
+
+def remind_overdue(call: Call, given: dict[str, Any]) -> None:
+    for invoice in call("list_invoices", customer=given["customer"]):
+        if invoice["due"] < "2026-06-01":
+            call("remind", invoice=invoice["invoice"], text=given["text"])
+
+
+def reserve_cheapest(call: Call, given: dict[str, Any]) -> None:
+    hotels = call("list_hotels", city=given["city"])
+    call("reserve", hotel=min(hotels, key=lambda one: one["price"])["hotel"], guest=given["who"])
+
+
+def tell_of_rain(call: Call, given: dict[str, Any]) -> None:
+    if call("get_weather", city=given["city"])["rain"]:
+        call("send", email=given["address"], text=given["text"])
+
+
+def total_of_invoices(call: Call, given: dict[str, Any]) -> None:
+    invoices = call("list_invoices", customer=given["customer"])
+    call("log", text=str(sum(one["amount"] for one in invoices)))
+
+
+def total_of_unpaid(call: Call, given: dict[str, Any]) -> None:
+    invoices = call("list_invoices", customer=given["customer"])
+    call("log", text=str(sum(one["amount"] for one in invoices if not one["paid"])))
+
+
+def log_customer(call: Call, given: dict[str, Any]) -> None:
+    customer = call("get_customer", customer=given["customer"])
+    call("log", text=f"{customer['name']}, {customer['city']}")
+
+
+def write_customer(call: Call, given: dict[str, Any]) -> None:
+    customer = call("get_customer", customer=given["customer"])
+    call("send", email=customer["email"], text=f"Dear {customer['name']}, {given['text']}")
+
+
+def refund_last(call: Call, given: dict[str, Any]) -> None:
+    last = call("list_invoices", customer=given["customer"])[-1]
+    call("refund", invoice=last["invoice"], amount=last["amount"])
+
+
+def log_weak(call: Call, given: dict[str, Any]) -> None:
+    weak = [one for one in call("list_devices", site=given["site"]) if one["battery"] < given["level"]]
+    call("log", text=", ".join(one["device"] for one in weak))
+
+
+def tell_weather(call: Call, given: dict[str, Any]) -> None:
+    weather = call("get_weather", city=given["city"])
+    mood = "a nice day" if weather["high"] > 18 else "a cold day"
+    call("send", email=given["address"], text=f"{mood} in {given['city']}: {weather['high']} degrees")
+
+
+def count_online(call: Call, given: dict[str, Any]) -> None:
+    devices = call("list_devices", site=given["site"])
+    call("log", text=str(len([one for one in devices if one["online"]])))
+
+
+def remind_of_one(call: Call, given: dict[str, Any]) -> None:
+    invoices = call("list_invoices", customer=given["customer"])
+    largest = max(invoices, key=lambda one: one["amount"])
+    call("remind", invoice=largest["invoice"], text=given["text"])
+
+
+def book_direct(call: Call, given: dict[str, Any]) -> None:
+    found = call("find_flights", origin=given["origin"], destination=given["city"])["flights"]
+    direct = [one for one in found if one["direct"]]
+    if direct:
+        call("book", flight=min(direct, key=lambda one: one["price"])["flight"], passenger=given["who"])
+
+
+def send_or_log(call: Call, given: dict[str, Any]) -> None:
+    customer = call("get_customer", customer=given["customer"])
+    if customer["city"] in CITIES[:4]:
+        call("send", email=customer["email"], text=given["text"])
+    else:
+        call("log", text=given["text"])
+
+
+def hotel_in_customers_city(call: Call, given: dict[str, Any]) -> None:
+    customer = call("get_customer", customer=given["customer"])
+    hotels = call("list_hotels", city=customer["city"])
+    call("reserve", hotel=hotels[0]["hotel"], guest=customer["name"])
+
+
+def agency_given(chance: random.Random) -> dict[str, Any]:
+    """What a user says of each kind of thing."""
+    origin, city = chance.sample(CITIES, 2)
+    who, customer, writer = chance.sample(PEOPLE, 3)
+    return {
+        "origin": origin,
+        "city": city,
+        "who": who.title(),
+        "customer": customer,
+        "address": f"{writer}@east.example",
+        "site": f"plant-{chance.randrange(10, 99)}",
+        "text": f"it is about the {chance.choice(WORDS)} of last year",
+        "level": chance.randrange(30, 60),
+    }
+
+
+AGENCY_JOBS: tuple[tuple[str, Callable[[Call, dict[str, Any]], None]], ...] = (
+    ("book a flight from {origin} to {city} for {who}", book_cheapest),
+    ('remind {customer} of the unpaid invoices: "{text}"', remind_unpaid),
+    ("restart what is offline at {site}", restart_offline),
+    ("restart the online devices at {site}", restart_online),
+    ("restart all devices at {site}", restart_all),
+    ('remind {customer} of the overdue invoices: "{text}"', remind_overdue),
+    ("reserve the cheapest hotel in {city} for {who}", reserve_cheapest),
+    ('if it rains in {city}, tell {address}: "{text}"', tell_of_rain),
+    ("log what all invoices of {customer} come to", total_of_invoices),
+    ("log what the invoices of {customer} that are not paid come to", total_of_unpaid),
+    ("log name and city of {customer}", log_customer),
+    ('write to {customer}: "{text}"', write_customer),
+    ("refund the last invoice of {customer}", refund_last),
+    ("log the devices at {site} with a battery below {level}", log_weak),
+    ("tell {address} about the weather in {city}", tell_weather),
+    ("log how many devices are online at {site}", count_online),
+    ('remind {customer} of an invoice: "{text}"', remind_of_one),
+    ("book the cheapest direct flight from {origin} to {city} for {who}", book_direct),
+    ('tell {customer}, or note it: "{text}"', send_or_log),
+    ("reserve the first hotel in the city of {customer} for them", hotel_in_customers_city),
 )

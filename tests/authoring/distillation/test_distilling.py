@@ -255,6 +255,8 @@ ORDERS: list[JSON] = [
         ("close the first two orders", (0, 1), "for order in orders[:2]:"),
         ("close the last order", (3,), 'close(order=orders[-1]["id"])'),
         ("close the order with the largest total", (3,), 'max(orders, key=lambda one: one["total"])["id"]'),
+        ("close the order with the most stock", (0,), 'max(orders, key=lambda one: one["stock"])["id"]'),
+        ("close most orders", (0, 1, 3), ""),
         ("close the largest order", (3,), ""),  # by the total or by the stock?
         ("close the open orders", (0, 1, 3), ""),  # the agent has done something else
         ("close the open orders", (0, 1, 2, 3), ""),
@@ -281,12 +283,42 @@ def test_items_that_the_words_of_the_user_select_are_no_choice(
 
 
 def test_condition_stays_where_the_recorded_items_all_fulfilled_it() -> None:
-    open_ones = [row for row in ORDERS if isinstance(row, dict) and row["open"]]
-    calls = [RecordedCall(0, "LIST_ORDERS", {}, [*open_ones])]
+    open_ones: list[Any] = [row for row in ORDERS if isinstance(row, dict) and row["open"]]
+    calls = [RecordedCall(0, "LIST_ORDERS", {}, open_ones)]
     calls += [RecordedCall(n, "CLOSE", {"order": row["id"]}, "ok") for n, row in enumerate(open_ones, 1)]
     assert 'if each["open"]]' in distilled(calls, "close the open orders", "").text
     one = distilled(calls[:2], "close the open orders", "")
     assert one.inputs == {"order": "O-1001"}  # there were two
+    late = distilled(calls, "close the late orders", "")
+    assert late.inputs == {"orders_2": ["O-1001", "O-1003"]}  # nothing says what late means
+
+
+def test_single_call_for_a_selected_item_is_a_loop_only_if_it_names_the_item() -> None:
+    rows: list[Any] = [
+        {"order": "O-1", "open": True, "total": 4711},
+        {"order": "O-2", "open": False, "total": 5},
+    ]
+    listed = RecordedCall(0, "LIST_ORDERS", {}, rows)
+    named = distilled([listed, RecordedCall(1, "CLOSE", {"order": "O-1"}, "ok")], "close the open orders", "")
+    assert 'close(order=line["order"])' in named.text
+    for text in ("4711", "O-1"):  # perhaps the sum of all, or a list of all
+        log = RecordedCall(1, "LOG", {"text": text}, "ok")
+        assert distilled([listed, log], "log the open orders", "").inputs == {"text": text}
+
+
+async def test_condition_of_the_user_is_an_input_since_a_model_decided() -> None:
+    calls = [
+        RecordedCall(0, "GET_WEATHER", {"city": "Oslo"}, {"rain": True}),
+        RecordedCall(1, "SEND", {"to": "ann@x.example"}, "sent"),
+    ]
+    plan = distilled(calls, "if it rains in Oslo, write to ann@x.example", "")
+    assert plan.inputs["condition_holds"] is True
+    assert "if not condition_holds:" in plan.text
+    assert "“if”" in plan.reasons["condition_holds"]
+    assert (
+        "condition_holds"
+        not in distilled(calls, 'write to ann@x.example of Oslo: "call if it rains"', "").text
+    )
 
 
 @pytest.mark.parametrize(

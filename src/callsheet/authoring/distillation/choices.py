@@ -19,14 +19,19 @@ from callsheet.ir import JSON
 
 _NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _PLACES = {"first": "0", "second": "1", "third": "2", "last": "-1"}
-_GREATEST = frozenset(("largest", "biggest", "highest", "greatest", "maximum", "longest", "heaviest"))
-_LEAST = frozenset(("smallest", "lowest", "least", "minimum", "shortest", "lightest"))
-_NEWEST = frozenset(("newest", "latest"))
-_OLDEST = frozenset(("oldest", "earliest"))
-_PRICES = {"cheapest": "min", "priciest": "max"}
+_FUNCTIONS = {
+    **dict.fromkeys(("largest", "biggest", "highest", "greatest", "maximum", "longest", "heaviest"), "max"),
+    **dict.fromkeys(("smallest", "lowest", "least", "minimum", "shortest", "lightest"), "min"),
+    **{"most": "max", "fewest": "min", "priciest": "max", "cheapest": "min"},
+    **{"newest": "max", "latest": "max", "oldest": "min", "earliest": "min"},
+}
+_PRICES = frozenset(("price", "cost", "fare", "fee", "amount", "total", "rate"))
+_OF_TIME = frozenset(("newest", "latest", "oldest", "earliest"))
+_OF_A_NAMED_FIELD = frozenset(("most", "fewest", "least"))
+""""The most votes", while "most tickets" are many of them."""
 _UNCLEAR = frozenset(
     (
-        *("except", "excluding", "unless", "only", "most", "some", "few", "half", "top", "other", "others"),
+        *("except", "excluding", "unless", "only", "some", "few", "half", "top", "other", "others"),
         *("rest", "remaining", "best", "worst", "unique", "distinct", "odd", "even", "random", "any"),
     )
 )
@@ -35,6 +40,18 @@ _NOT = frozenset(("not", "no", "never", "without", "isn't", "aren't", "isnt", "a
 _BOUND = re.compile(
     r"\b(over|above|more than|greater than|at least|under|below|less than|at most|exactly)"
     r"\s+\D?(\d+(?:\.\d+)?)"
+)
+_QUANTIFIERS = frozenset(
+    (
+        *("all", "each", "every", "both", "these", "those", "what", "which", "their", "his", "her"),
+        *("many", "number", "count"),
+    )
+)
+_RELATIVES = frozenset(
+    ("that", "which", "who", "whose", "with", "without", "where", "older", "newer", "due", "still")
+)
+_CONDITIONS = frozenset(
+    ("if", "unless", "whether", "otherwise", "else", "or", "depending", "provided", "when")
 )
 _COMPARED: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {
     **dict.fromkeys(("over", "above", "more than", "greater than"), (">", operator.gt)),
@@ -87,11 +104,14 @@ def part_named(
     items: Sequence[JSON],
     asked: frozenset[str],
     input_for: Callable[[str, JSON], str],
+    nouns: frozenset[str] = frozenset(),
 ) -> Part | Unclear | None:
     """The part of a list that the words name.
 
-    `asked` are the texts that the tool was given, which it has followed by itself. `input_for` gives the name
-    of the input for a value that the user has said.
+    `asked` are texts that are no condition: the tool was given them, and has followed them by itself.
+    `nouns` are the words for the items, as the tool has them: what stands before one, and is not understood,
+    restricts the list in an unknown way. `input_for` gives the name of the input for a value that the user
+    has said.
 
     >>> orders = [{"id": "a", "total": 5, "open": True}, {"id": "b", "total": 9, "open": False}]
     >>> part_named("note the open orders", "orders", orders, frozenset(), lambda name, value: name).code
@@ -113,11 +133,27 @@ def part_named(
         code = f"[each for each in {listing} if {' and '.join(test.code for test in known)}]"
         kept = [row for row in rows if all(test.holds(row) for test in known)]
     ranks = [*_ranks(said, words, code, kept)]
+    if not ranks and not known and _is_restricted(words, nouns, asked):
+        return UNCLEAR
     if not ranks:
         return Part(code, tuple(kept)) if known else None
     if len(ranks) > 1 or ranks[0] is None or not kept:
         return UNCLEAR
     return ranks[0]
+
+
+def _is_restricted(words: Sequence[str], nouns: frozenset[str], asked: frozenset[str]) -> bool:
+    """Whether something before or after the word for the items says which of them are meant."""
+    data = {word for text in asked for word in re.findall(r"[\w'-]+", text.lower())}
+    for place, word in enumerate(words):
+        if word not in nouns and word.rstrip("s") not in nouns:
+            continue
+        before = words[place - 1] if place > 1 else ""
+        if before and before not in _SMALL_WORDS | _QUANTIFIERS | nouns | data:
+            return True
+        if place + 1 < len(words) and words[place + 1] in _RELATIVES:
+            return True
+    return False
 
 
 def _tests(
@@ -178,16 +214,15 @@ def _ranks(
         else:
             yield None
     for word in dict.fromkeys(words):
-        is_time, function = word in _NEWEST | _OLDEST, ""
-        if word in _GREATEST | _NEWEST:
-            function = "max"
-        elif word in _LEAST | _OLDEST:
-            function = "min"
-        elif word in _PRICES:
-            function = _PRICES[word]
-        if not function:
+        function = _FUNCTIONS.get(word)
+        if function is None:
             continue
-        field = _day_field(rows) if is_time else _number_field(words, rows)
+        field = _day_field(rows) if word in _OF_TIME else _number_field(words, rows)
+        if word in {"cheapest", "priciest"}:
+            field = _number_field([*_PRICES], rows)
+        if word in _OF_A_NAMED_FIELD and (field is None or _place_of(field, words) != words.index(word) + 1):
+            yield None
+            continue
         if field is None or not rows:
             yield None
             continue
@@ -252,6 +287,24 @@ def _day_field(rows: Sequence[dict[str, JSON]]) -> str | None:
         if all(isinstance(value, str) and _DAY.match(value) for value in values)
     ]
     return found[0] if len(found) == 1 else None
+
+
+def unquoted(said: str) -> str:
+    """The words of a request without what it quotes, which is data.
+
+    >>> unquoted('tell bob: "call me if you can"')
+    'tell bob: '
+    """
+    return re.sub(r"\"[^\"]*\"|“[^”]*”|«[^»]*»", "", said)
+
+
+def condition_in(said: str) -> str:
+    """The word with which a request makes something depend on what is found; "" if there is none.
+
+    >>> condition_in("if it rains, tell ann"), condition_in("tell ann")
+    ('if', '')
+    """
+    return next((word for word in re.findall(r"\w+", unquoted(said).lower()) if word in _CONDITIONS), "")
 
 
 def counts(said: str) -> bool:

@@ -17,7 +17,14 @@ from dataclasses import dataclass, field
 from itertools import chain, pairwise
 from typing import NamedTuple
 
-from callsheet.authoring.distillation.choices import Part, Unclear, counts, part_named, says_the_same
+from callsheet.authoring.distillation.choices import (
+    Part,
+    condition_in,
+    counts,
+    part_named,
+    says_the_same,
+    unquoted,
+)
 from callsheet.authoring.distillation.explanations import (
     Explained,
     Source,
@@ -31,6 +38,8 @@ from callsheet.ir import JSON
 
 _MOST_IN_ROUND = 4
 """The most calls of one round of a loop."""
+_SENTENCE = 3
+"""From more words on, what the user has said is a text of theirs."""
 _NEAR = 0
 _LOOP = 10
 _BEFORE = 20
@@ -65,6 +74,8 @@ class _Known:
     is_list: bool
     asked: frozenset[str] = frozenset()
     """The texts in the arguments of the call."""
+    nouns: frozenset[str] = frozenset()
+    """The words for what the tool lists."""
 
 
 @dataclass
@@ -77,9 +88,14 @@ class _Writer:
     lines: list[str] = field(default_factory=list[str])
     vocabulary: frozenset[str] = frozenset()
     """The words of the tools and their arguments."""
-    parts: dict[str, dict[str, Part | Unclear]] = field(
-        default_factory=dict[str, "dict[str, Part | Unclear]"]
+    request: str = ""
+    """What the user has said, without what that quotes."""
+    given: frozenset[str] = frozenset()
+    """The texts in the arguments of all calls."""
+    parts: dict[str, dict[str, tuple[Part, ...]]] = field(
+        default_factory=dict[str, dict[str, tuple[Part, ...]]]
     )
+    """By the name of a result, the parts of its lists that the user's words may mean; none if unclear."""
     words_kept: list[str] = field(default_factory=list[str])
     """The words around data that were taken for the user's."""
     items: int = 0
@@ -113,6 +129,11 @@ class _Writer:
         for name in [name for name in self.inputs if name not in used]:
             del self.inputs[name], self.reasons[name]
 
+    def ask_whether(self, condition: str) -> None:
+        """Make an input of what a model decided: that the user's condition held in the recorded run."""
+        name = self.input_for("condition_holds", True, f"the user said “{condition}”, and a model decided")
+        self.lines += [f"    if not {name}:", "        return None"]
+
     # ------------------------------------------------------------ calls
 
     def write(self, segment: _Segment) -> None:
@@ -125,17 +146,21 @@ class _Writer:
                 result = self.new_name(_noun(call.tool))
                 self.lines.append(f"    {result} = await {call.tool.lower()}({', '.join(written)})")
                 asked = frozenset(texts_in(call.args))
-                self.known.append(_Known(result, (call.result,), is_list=False, asked=asked))
+                self.known.append(_Known(result, (call.result,), False, asked, _nouns(call)))
             return
         self.write_loop(segment.rounds)
 
     def is_for_each(self, call: RecordedCall) -> bool:
-        """Whether a single call was made for the one item that the user's words select from a list."""
+        """Whether a single call was made for the one item that the user's words select from a list.
+
+        The argument has to be the item's field of that name: else it may be made from all of them.
+        """
         chosen = [source for source in self.listed(1) if source.is_sure]
         return bool(chosen) and any(
             not self.has_said(value)
             and explain(name, [value], self.outer(1), self.is_expected) is None
-            and explain(name, [value], chosen) is not None
+            and (found := explain(name, [value], chosen)) is not None
+            and found.code.endswith(f'["{name}"]')
             for name, value in call.args.items()
         )
 
@@ -152,12 +177,35 @@ class _Writer:
             return repr(value)
         if self.has_said(value):
             return self.input_for(name, value, "the user said it")
-        found = explain(name, [value], self.outer(1), self.is_expected)
+        sources = [*self.outer(1), *self.words_in(name, value)]
+        found = explain(name, [value], sources, self.is_expected)
         if found is not None:
             return found.code
         if isinstance(value, dict | list) and self.is_partly_known(value):
             return self.built(name, value)
         return self.input_for(name, value, "nothing before it explains it")
+
+    def words_in(self, name: str, value: JSON) -> list[Source]:
+        """The words of a text that the user has said exactly so, as inputs: another time they may differ."""
+        if not isinstance(value, str):
+            return []
+        found: list[Source] = []
+        words = [*re.finditer(r"\w+", value)]
+        place = 0
+        while place < len(words):
+            start, size = words[place].start(), 1
+            while place + size < len(words) and self.has_said(value[start : words[place + size].end()]):
+                size += 1
+            text = value[start : words[place + size - 1].end()]
+            if size > _SENTENCE or (self.has_said(text) and self.is_of_this_time(text)):
+                found.append(Source(self.said_input(name if size > 1 else text, text), (text,), _GIVEN))
+            place += size
+        return found
+
+    def is_of_this_time(self, text: str) -> bool:
+        """Whether a text has a word besides those of the tools and those that say nothing."""
+        words = re.findall(r"[^\W\d]\w{3,}", text)
+        return any(not says_the_same(word, "", self.vocabulary) for word in words)
 
     def is_partly_known(self, value: JSON) -> bool:
         """Whether something in an object or a list was said or is explained."""
@@ -257,11 +305,10 @@ class _Writer:
             value = one.values[0]
             if self.parts_of(one):
                 value = without_tables(value)
-            for part in self.parts_of(one).values():
-                if isinstance(part, Part):
-                    code, items = part.picked or part.code, [*part.items]
-                    whole = items[0] if part.picked else items
-                    chosen.append(Source(code, (whole,) * count, _BEFORE + age))
+            for part in chain.from_iterable(self.parts_of(one).values()):
+                code, items = part.picked or part.code, [*part.items]
+                whole = items[0] if part.picked else items
+                chosen.append(Source(code, (whole,) * count, _BEFORE + age))
             results.append(Source(one.name, (value,) * count, _BEFORE + age))
         given = (Source(name, (value,) * count, _GIVEN) for name, value in self.inputs.items())
         return [*chosen, *self.numbers(count), *results, *given]
@@ -276,25 +323,32 @@ class _Writer:
                 continue
             parts = self.parts_of(one)
             for code, items in tables_in(one.name, one.values[0]):
-                part = parts.get(code)
-                if isinstance(part, Part) and not part.picked:
-                    lists.append((part.code, len(part.items)))
-                elif part is None:
+                meant = parts.get(code)
+                if meant is None:
                     lists.append((code, len(items)))
+                else:
+                    lists += [(part.code, len(part.items)) for part in meant if not part.picked]
         if len(lists) != 1:
             return []
         code, number = lists[0]
         return [Source(f"len({code})", (number,) * count, _BEFORE, is_sure=True)]
 
-    def parts_of(self, one: _Known) -> dict[str, Part | Unclear]:
-        """The parts of its lists that the user's words name, by the code of the list."""
+    def parts_of(self, one: _Known) -> dict[str, tuple[Part, ...]]:
+        """The parts of its lists that the user's words name, by the code of the list, the likeliest first.
+
+        A text that the calls were made with may be a condition besides, or not: the record tells.
+        """
         found = self.parts.get(one.name)
         if found is None:
             found = self.parts[one.name] = {}
             for code, items in tables_in(one.name, one.values[0]):
-                part = part_named(self.said, code, items, one.asked, self.said_input)
-                if part is not None:
-                    found[code] = part
+                read = [
+                    part_named(self.request, code, items, asked, self.said_input, one.nouns)
+                    for asked in (one.asked, one.asked | self.given)
+                ]
+                if read[0] is not None:
+                    known = (part for part in read if isinstance(part, Part))
+                    found[code] = tuple({part.code + part.picked: part for part in known}.values())
         return found
 
     def said_input(self, name: str, value: JSON) -> str:
@@ -312,8 +366,8 @@ class _Writer:
                     found.append(self.item_of(one.name, one.values, rank))
                 continue
             parts = self.parts_of(one)
-            for part in parts.values():
-                if isinstance(part, Part) and not part.picked and len(part.items) == count:
+            for part in chain.from_iterable(parts.values()):
+                if not part.picked and len(part.items) == count:
                     item = self.item_of(part.code, part.items, _LOOP)
                     chosen.append(item._replace(is_sure=True))
             for code, items in lists_in(one.name, one.values[0], count):
@@ -336,7 +390,12 @@ def distilled(calls: Sequence[RecordedCall], said: str, title: str) -> Distilled
     """The plan of these calls; there is at least one."""
     names = {call.tool.lower() for call in calls} | {"main", "row", "each", "one"}
     words = (re.split(r"\W|_", text.lower()) for call in calls for text in (call.tool, *call.args))
-    writer = _Writer(said, names=names, vocabulary=frozenset(chain.from_iterable(words)))
+    given = frozenset(chain.from_iterable(texts_in(call.args) for call in calls))
+    writer = _Writer(said, names=names, vocabulary=frozenset(chain.from_iterable(words)), given=given)
+    writer.request = unquoted(said)
+    condition = condition_in(said)
+    if condition:
+        writer.ask_whether(condition)
     for segment in _segments(calls):
         writer.write(segment)
     answer = writer.known[-1].name
@@ -359,8 +418,8 @@ def _readings(writer: _Writer, lines: Sequence[str]) -> Iterator[str]:
     """The parts of lists, and the words around data, that a plan has because of the user's words."""
     text = "\n".join(lines)
     for parts in writer.parts.values():
-        for part in parts.values():
-            if isinstance(part, Part) and (code := part.picked or part.code) in text:
+        for part in chain.from_iterable(parts.values()):
+            if (code := part.picked or part.code) in text:
                 yield f"{code} is what the user's words select, and was so in the run"
     for words in dict.fromkeys(writer.words_kept):
         quoted = json.dumps(words, ensure_ascii=False)
@@ -424,6 +483,14 @@ def _noun(tool: str) -> str:
     """A name for the result of a tool: what stands after its verb."""
     words = tool.lower().rpartition("__")[2].split("_")
     return "_".join(words[1:]) if len(words) > 1 else f"{words[0]}_result"
+
+
+def _nouns(call: RecordedCall) -> frozenset[str]:
+    """The words for what a call lists: those of its tool after the verb, and the fields with lists."""
+    words = call.tool.lower().rpartition("__")[2].split("_")[1:]
+    for code, _ in tables_in("", call.result):
+        words += re.findall(r"[a-z]+", code.lower())
+    return frozenset(form for word in words for form in (word, word.rstrip("s")))
 
 
 def _singular(word: str) -> str:
