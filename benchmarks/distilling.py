@@ -1,6 +1,6 @@
 """What plans distilled from recorded sessions do with other inputs: right, stopped, or wrong without a word.
 
-    python benchmarks/distilling.py [--show]
+    python -m benchmarks.distilling [--show]
 
 Fifty sessions of a small office (mails, people, orders, files) are recorded: for each task a scripted agent
 makes its calls for one input. The plan that is distilled from each runs on three other inputs, in an office
@@ -8,6 +8,7 @@ with other data. A variant is right if the plan has done exactly what the task a
 the notes written), stopped if it ended with an error or has an input that nobody gave it, and wrong
 otherwise.
 The inputs of a variant are what the user says anew; an input that is no word of the user is not filled in.
+Twice twenty sessions of other jobs (`distilling_jobs.py`) are measured likewise.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from benchmarks import distilling_jobs as jobs
 from callsheet.api.distillation import Distillation, distil_transcript
 from callsheet.api.oneshot import arun
 from callsheet.api.plan import Plan
@@ -190,10 +192,23 @@ def transcript(said: str, calls: list[tuple[str, dict[str, Any], Any]]) -> str:
     return json.dumps({"messages": messages})
 
 
-async def distilled(task: Task, number: int) -> tuple[Distillation | CallsheetError, dict[str, Any]]:
+@dataclass(frozen=True)
+class Suite:
+    """Tasks in one kind of world, and how many sessions of them are recorded."""
+
+    world: Callable[[int], Office | jobs.Bureau | jobs.Agency]
+    fields: dict[str, tuple[str, ...]]
+    reads: frozenset[str]
+    tasks: tuple[Task, ...]
+    sessions: int
+
+
+async def distilled(
+    suite: Suite, task: Task, number: int
+) -> tuple[Distillation | CallsheetError, dict[str, Any]]:
     """The plan of a recorded session, and what the user had given."""
     calls: list[tuple[str, dict[str, Any], Any]] = []
-    office = Office(number)
+    office = suite.world(number)
 
     def call(tool: str, **args: Any) -> Any:
         result = office.call(tool, args)
@@ -229,44 +244,41 @@ def filled(
     return inputs
 
 
-async def ended(made: Distillation, inputs: dict[str, Any], office: Office) -> bool:
+async def ended(suite: Suite, made: Distillation, inputs: dict[str, Any], office: Any) -> bool:
     """Run a plan in an office; whether it ended well."""
 
     def tool(name: str) -> Tool:
         async def handler(args: dict[str, Any], context: Any) -> Any:
-            return office.call(name, {key: args[key] for key in FIELDS[name]})
+            return office.call(name, {key: args[key] for key in suite.fields[name]})
 
-        schema: dict[str, Any] = {"type": "object", "properties": {key: {} for key in FIELDS[name]}}
-        effect = "read" if name in READS else "unsafe"
+        schema: dict[str, Any] = {"type": "object", "properties": {key: {} for key in suite.fields[name]}}
+        effect = "read" if name in suite.reads else "unsafe"
         return Tool.of(name, handler, schema, effect=effect, takes_context=True)
 
     plan = Plan.parse(made.plan.text, name="the plan", syntax="python")
-    result = await arun(plan, inputs, tools=[tool(name) for name in FIELDS])
+    result = await arun(plan, inputs, tools=[tool(name) for name in suite.fields])
     return result.error is None
 
 
-def _made(office: Office, tool: str, **args: Any) -> Any:
+def _made(office: Any, tool: str, **args: Any) -> Any:
     return office.call(tool, args)
 
 
-async def outcomes() -> list[tuple[str, str, str]]:
+async def outcomes(suite: Suite) -> list[tuple[str, str, str]]:
     """The task, the outcome and the plan of each variant."""
     found: list[tuple[str, str, str]] = []
-    for number in range(50):
-        task = KINDS[number % len(KINDS)]
-        made, given = await distilled(task, number)
+    for number in range(suite.sessions):
+        task = suite.tasks[number % len(suite.tasks)]
+        made, given = await distilled(suite, task, number)
         for variant in range(3):
             now = task.inputs(random.Random(f"variant {number} {variant}"))
             if isinstance(made, CallsheetError):
                 found.append((task.said, "not distilled", str(made)))
                 continue
-            inputs, wanted, office = (
-                filled(made, task.said, given, now),
-                Office(900 + variant),
-                Office(900 + variant),
-            )
+            inputs = filled(made, task.said, given, now)
+            wanted, office = suite.world(900 + variant), suite.world(900 + variant)
             task.agent(partial(_made, wanted), now)
-            if inputs is None or not await ended(made, inputs, office):
+            if inputs is None or not await ended(suite, made, inputs, office):
                 outcome = "stopped"
             else:
                 outcome = "right" if office.done == wanted.done else "WRONG"
@@ -274,17 +286,38 @@ async def outcomes() -> list[tuple[str, str, str]]:
     return found
 
 
+OFFICE = Suite(Office, FIELDS, READS, KINDS, 50)
+OTHERS = Suite(
+    jobs.Bureau,
+    jobs.FIELDS,
+    jobs.READS,
+    tuple(Task(said, agent, jobs.given) for said, agent in jobs.JOBS),
+    len(jobs.JOBS),
+)
+AGENCY = Suite(
+    jobs.Agency,
+    jobs.AGENCY_FIELDS,
+    jobs.AGENCY_READS,
+    tuple(Task(said, agent, jobs.agency_given) for said, agent in jobs.AGENCY_JOBS),
+    len(jobs.AGENCY_JOBS),
+)
+
+
 def main() -> int:
     """Print the outcomes by task; 1 if a plan was wrong."""
-    found = asyncio.run(outcomes())
-    for said in dict.fromkeys(said for said, _, _ in found):
-        counts = Counter(outcome for name, outcome, _ in found if name == said)
-        print(f"{said:52} {', '.join(f'{count} {name}' for name, count in counts.items())}")
-        if "--show" in sys.argv:
-            print(next(text for name, _, text in found if name == said))
-    total = Counter(outcome for _, outcome, _ in found)
-    print(f"{len(found)} variants of 50 sessions: {dict(total)}, {total['right'] / len(found):.0%} right")
-    return 1 if total["WRONG"] else 0
+    wrong = 0
+    for suite in (OFFICE, OTHERS, AGENCY):
+        found = asyncio.run(outcomes(suite))
+        for said in dict.fromkeys(said for said, _, _ in found):
+            counts = Counter(outcome for name, outcome, _ in found if name == said)
+            print(f"{said:66} {', '.join(f'{count} {name}' for name, count in counts.items())}")
+            if "--show" in sys.argv:
+                print(next(text for name, _, text in found if name == said))
+        total = Counter(outcome for _, outcome, _ in found)
+        share = total["right"] / len(found)
+        print(f"{len(found)} variants of {suite.sessions} sessions: {dict(total)}, {share:.0%} right")
+        wrong += total["WRONG"]
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":

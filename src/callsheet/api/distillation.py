@@ -70,7 +70,7 @@ async def distil_transcript(text: str, name: str) -> Distillation:
 
 
 async def _distilled(work: RecordedWork, effects: dict[str, Effect], about: str) -> Distillation:
-    calls = slice_of(work.calls, effects)
+    calls = slice_of(work.calls, effects, work.said)
     plan = distilled(calls, work.said, about)
     await _verify(plan, calls, effects)
     return Distillation(plan, tuple(calls), work)

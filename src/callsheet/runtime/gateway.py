@@ -443,9 +443,19 @@ class Gateway:
                 return PlanCompiled(key, plan, facts, context.remarks, context.spent, context.shown)
 
 
+_INTERRUPTED = (
+    "the program was interrupted; one that was not proved cannot be resumed, and its calls stay made"
+)
+
+
 async def _calls_of_client(ports: Ports, command: AgentTurn, context: CallContext) -> JSON:
-    """The next calls of a session's client; a session that was resumed without its client ends."""
-    return {"finish": None} if ports.client is None else await ports.client(command, context)
+    """The next calls of a session's client; a session that was resumed without its client ends.
+
+    If the client was a program (`api.client_session`), that is a failure: it has not come to its end.
+    """
+    if ports.client is not None:
+        return await ports.client(command, context)
+    return {"failed": _INTERRUPTED} if "program" in command.args else {"finish": None}
 
 
 def _cleaning(tool: str, handler: Handler, as_data: bool) -> Handler:

@@ -5,10 +5,14 @@ In: a lineage and a slice of it. Out: lines. A node with children is expanded on
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from callsheet.frontends.values.printer import format_path
 from callsheet.ir import JSON
+from callsheet.ir.operations import AGENT_OPERATIONS
+from callsheet.machine.agents.actions import Action, Finish, Unreadable, read_action
+from callsheet.machine.agents.allowance import MAX_AT_ONCE
+from callsheet.machine.keys import parse_key
 from callsheet.sealing.placeholders import WITHHELD
 from callsheet.trace.lineage.blocks import TreeLineage
 from callsheet.trace.lineage.lineage import NONE, Lineage, ValueSource, Visit, Write
@@ -83,12 +87,42 @@ def _rows(
         visit = lineage.visits[write.visit]
         for name, value in lineage.reads_of(visit).literals:
             yield None, f"{name + ': ' if name else ''}{shown(value)}  ·  {_written_in(lineage, visit)}"
+        yield from ((None, line) for line in _call_lines(lineage, visit))
 
 
 def _written_in(lineage: Lineage, visit: Visit) -> str:
     """Where the text stands that a step has of its own."""
     planner = lineage.planner_of(visit) if isinstance(lineage, TreeLineage) else None
     return "in the plan" if planner is None else f"planned by {visit_line(lineage, planner)}"
+
+
+def _call_lines(lineage: Lineage, visit: Visit) -> Iterator[str]:
+    """Yields the calls that an agent, or the client of a session, made in a visit, with what they gave.
+
+    Its answer may be made from all of them: nobody saw how.
+    """
+    if isinstance(lineage, TreeLineage):
+        return
+    call = lineage.step(visit).call
+    if call is None or call.tool not in AGENT_OPERATIONS:
+        return
+    actions: dict[str, Sequence[Action]] = {}
+    for key, outcome in lineage.outcomes.items():
+        if "/t" not in key:
+            continue
+        part = parse_key(key)
+        if (part.step, part.visit, part.generation) != (lineage.step(visit).id, visit.visit, visit.program):
+            continue
+        if not part.call:
+            read = read_action(outcome.value, MAX_AT_ONCE)
+            actions[key] = () if isinstance(read, Finish | Unreadable) else read
+            continue
+        asked = actions.get(key.rpartition("c")[0], ())
+        if part.call <= len(asked):
+            action = asked[part.call - 1]
+            given = ", ".join(f"{name}={shown(value)}" for name, value in action.args.items())
+            made = f"@{action.tool} ({cut(given, _ACTION)})"
+            yield f"{made} = {shown(outcome.value)}  ·  called in turn {part.turn}, event {outcome.seq}"
 
 
 def _head(flow: Flow) -> str:

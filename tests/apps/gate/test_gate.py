@@ -96,6 +96,7 @@ class Desk:
         observes: bool = False,
         approve: tuple[str, ...] = (),
         agrees: bool | None = None,
+        unproved: bool = False,
     ) -> AsyncGenerator[Client]:
         """A client of a gate; with `agrees` it can ask its person, who always answers that."""
 
@@ -116,7 +117,7 @@ class Desk:
         with Journal.open(self.journal) as journal:
             async with Host(setup, journal, policy=held) as host:
                 context = ServerContext(host=host, library=PlanLibrary(self.folder / "plans"))
-                async with Gate(context, expose) as gate:
+                async with Gate(context, expose, asks_unproved=unproved) as gate:
                     asks = None if agrees is None else elicit
                     async with Client(make_server(gate), mode=mode, elicitation_callback=asks) as client:
                         yield client

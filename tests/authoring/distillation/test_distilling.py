@@ -233,6 +233,115 @@ def test_items_that_a_field_happens_to_tell_apart_are_chosen_by_nobody_known() -
     assert plan.reasons["orders_2"] == "a model chose them"
 
 
+ORDERS: list[JSON] = [
+    {
+        "id": f"O-100{n}",
+        "open": n in {1, 3},
+        "state": ("paid", "sent")[n % 2],
+        "total": 10 * (n + 1),
+        "stock": -n,
+    }
+    for n in range(4)
+]
+
+
+@pytest.mark.parametrize(
+    ("said", "chosen", "code"),
+    [
+        ("close the open orders", (1, 3), 'for line in [each for each in orders if each["open"]]:'),
+        ("close the orders that are not open", (0, 2), '[each for each in orders if not each["open"]]'),
+        ("close all paid orders", (0, 2), '[each for each in orders if each["state"] == state]'),
+        ("close the orders with a total over 20", (2, 3), 'if each["total"] > over]'),
+        ("close the first two orders", (0, 1), "for order in orders[:2]:"),
+        ("close the last order", (3,), 'close(order=orders[-1]["id"])'),
+        ("close the order with the largest total", (3,), 'max(orders, key=lambda one: one["total"])["id"]'),
+        ("close the order with the most stock", (0,), 'max(orders, key=lambda one: one["stock"])["id"]'),
+        ("close most orders", (0, 1, 3), ""),
+        ("close the largest order", (3,), ""),  # by the total or by the stock?
+        ("close the open orders", (0, 1, 3), ""),  # the agent has done something else
+        ("close the open orders", (0, 1, 2, 3), ""),
+        ("close all orders except the paid ones", (1, 3), ""),
+        ("close some orders", (1, 3), ""),
+        ("close what can be closed", (1, 3), ""),
+    ],
+)
+def test_items_that_the_words_of_the_user_select_are_no_choice(
+    said: str, chosen: tuple[int, ...], code: str
+) -> None:
+    calls = [RecordedCall(0, "LIST_ORDERS", {}, ORDERS)]
+    for number, at in enumerate(chosen, 1):
+        calls.append(RecordedCall(number, "CLOSE", {"order": f"O-100{at}"}, "closed"))
+    plan = distilled(calls, said, "")
+    if code:
+        assert code in plan.text, plan.text
+        assert {*plan.reasons.values()} <= {"the user said it"}
+        assert "the user's words select" in plan.readings[0]
+    else:
+        assert next(iter(plan.reasons.values())) in {"a model chose them", "nothing before it explains it"}
+        assert "for each in" not in plan.text
+        assert plan.readings == ()
+
+
+def test_condition_stays_where_the_recorded_items_all_fulfilled_it() -> None:
+    open_ones: list[Any] = [row for row in ORDERS if isinstance(row, dict) and row["open"]]
+    calls = [RecordedCall(0, "LIST_ORDERS", {}, open_ones)]
+    calls += [RecordedCall(n, "CLOSE", {"order": row["id"]}, "ok") for n, row in enumerate(open_ones, 1)]
+    assert 'if each["open"]]' in distilled(calls, "close the open orders", "").text
+    one = distilled(calls[:2], "close the open orders", "")
+    assert one.inputs == {"order": "O-1001"}  # there were two
+    late = distilled(calls, "close the late orders", "")
+    assert late.inputs == {"orders_2": ["O-1001", "O-1003"]}  # nothing says what late means
+
+
+def test_single_call_for_a_selected_item_is_a_loop_only_if_it_names_the_item() -> None:
+    rows: list[Any] = [
+        {"order": "O-1", "open": True, "total": 4711},
+        {"order": "O-2", "open": False, "total": 5},
+    ]
+    listed = RecordedCall(0, "LIST_ORDERS", {}, rows)
+    named = distilled([listed, RecordedCall(1, "CLOSE", {"order": "O-1"}, "ok")], "close the open orders", "")
+    assert 'close(order=line["order"])' in named.text
+    for text in ("4711", "O-1"):  # perhaps the sum of all, or a list of all
+        log = RecordedCall(1, "LOG", {"text": text}, "ok")
+        assert distilled([listed, log], "log the open orders", "").inputs == {"text": text}
+
+
+async def test_condition_of_the_user_is_an_input_since_a_model_decided() -> None:
+    calls = [
+        RecordedCall(0, "GET_WEATHER", {"city": "Oslo"}, {"rain": True}),
+        RecordedCall(1, "SEND", {"to": "ann@x.example"}, "sent"),
+    ]
+    plan = distilled(calls, "if it rains in Oslo, write to ann@x.example", "")
+    assert plan.inputs["condition_holds"] is True
+    assert "if not condition_holds:" in plan.text
+    assert "“if”" in plan.reasons["condition_holds"]
+    assert (
+        "condition_holds"
+        not in distilled(calls, 'write to ann@x.example of Oslo: "call if it rains"', "").text
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "text", "is_kept"),
+    [
+        ("thank for mail 7", "Thank you for your mail about lamps", True),
+        ("thank for mail 7", "Great news: about lamps", False),
+        ("thank Bob for mail 7", "Thank you, Bob, for about lamps", False),  # another name next time
+        ("thank for mail 7", "Thank you 3 times for about lamps", False),
+    ],
+)
+def test_words_around_data_are_kept_if_they_are_those_of_the_user(
+    said: str, text: str, is_kept: bool
+) -> None:
+    calls = [
+        RecordedCall(0, "READ_MAIL", {"number": 7}, {"subject": "about lamps"}),
+        RecordedCall(1, "SEND_MAIL", {"text": text}, "sent"),
+    ]
+    plan = distilled(calls, said, "")
+    assert ("text" not in plan.inputs) == is_kept
+    assert bool(plan.readings) == is_kept
+
+
 def test_call_for_the_result_of_the_one_before_is_no_round_of_a_loop() -> None:
     calls = [
         RecordedCall(0, "FIND_PERSON", {"name": "anton"}, {"name": "anton", "manager": "berta"}),

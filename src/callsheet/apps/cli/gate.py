@@ -45,6 +45,14 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Record everything and block nothing; with --policy also what it would have refused or asked.",
 )
+@click.option(
+    "--unproved",
+    type=click.Choice(["refuse", "ask"]),
+    default="refuse",
+    show_default=True,
+    help="What happens to a program that no plan can say, so that it cannot be proved: it is refused, or run "
+    "if a person agrees, with each of its calls judged when it is made (needs the extra `python`).",
+)
 @options.tool_sources
 @options.policy_if_any
 @limit_options.limits
@@ -59,6 +67,7 @@ def gate(  # noqa: PLR0913 - an argument for each group of options
     token_file: Path | None,
     expose: str,
     observe: bool,
+    unproved: str,
     setup: Setup,
     policy: str,
     limits: Limits,
@@ -88,6 +97,13 @@ def gate(  # noqa: PLR0913 - an argument for each group of options
         message = "standard input or output is closed"
         help_text = "let an MCP client start this command, or write --http 8321"
         raise CallsheetError.single("CFG010", message, help=help_text)
+    asks_unproved = unproved == "ask"
+    if asks_unproved and expose == "tools":
+        raise click.UsageError("--unproved ask needs --expose program or both: only programs are asked about")
+    if asks_unproved:
+        from callsheet.ports.python_code.interpreter import interpreter_version  # noqa: PLC0415
+
+        interpreter_version()
     web = None if http is None else http_endpoint(http, token_file)
     if http is None and is_terminal(sys.stdin):
         to_stderr("this command is meant to be started by an MCP client; Ctrl-D stops it")
@@ -108,7 +124,7 @@ def gate(  # noqa: PLR0913 - an argument for each group of options
         hint=journals.journal_hint(recording.journal),
     )
     with journal, suppress(KeyboardInterrupt):  # Ctrl-C stops the gate
-        run_async(serve(served, web, expose, to_stderr, plan_tools))
+        run_async(serve(served, web, expose, to_stderr, plan_tools, asks_unproved=asks_unproved))
     return Exit.OK
 
 

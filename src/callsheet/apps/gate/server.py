@@ -12,7 +12,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from enum import StrEnum
-from typing import Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import NotificationOptions, Server
@@ -68,6 +68,11 @@ from callsheet.ports.mcp.pool import ManagedServer
 from callsheet.ports.tools import Registry
 from callsheet.runtime.server_questions import ELICIT, ELICIT_URL, LONGEST, ROOTS, SAMPLE, said_by_server
 
+if TYPE_CHECKING:
+    from callsheet.api.client_session import UnprovedProgram
+    from callsheet.apps.gate.unproved import Candidate, UnprovedPrograms
+    from callsheet.apps.toolbox import Toolbox
+
 NAME = "callsheet-gate"
 SAID = "io.github.callsheet/said"
 """The `_meta` key of a call for what the user has said: a text or a list of texts, if a client passes it."""
@@ -79,6 +84,16 @@ _INSTRUCTIONS = (
     "These are the tools of your MCP servers, recorded and guarded by callsheet. For several coordinated "
     "calls write one program: find_tools, language, check_program, run_program. If a call was refused or "
     "waits for a person, say so and do not try another way."
+)
+_PROGRAMS = frozenset({"run_program", "check_program"})
+"""The own tools that take the text of a program."""
+_NOT_ASKED = (
+    "Or: a gate that is started with `--unproved ask` runs such a program after one question to a person, "
+    "with each of its calls judged when it is made."
+)
+_ASKED_WHEN_RUN = (
+    "It cannot be proved as a whole. run_program asks a person, and then judges each of its calls when "
+    "it is made."
 )
 _log = logging.getLogger("callsheet.gate")
 _Context: TypeAlias = "ServerRequestContext[Any, Any]"
@@ -105,8 +120,12 @@ class Gate:
         expose: Expose,
         plans: Sequence[str] = (),
         spoken: SpokenWords | None = None,
+        *,
+        asks_unproved: bool = False,
     ) -> None:
         self._context = context
+        self._asks_unproved = asks_unproved
+        self._unproved: UnprovedPrograms | None = None
         self._spoken = spoken
         self._own_tools = None if expose is Expose.TOOLS else ModelTools(context, plans)
         self._expose = expose
@@ -124,6 +143,8 @@ class Gate:
 
     async def __aexit__(self, *error: object) -> None:
         self.offers.audience.close()
+        if self._unproved is not None:
+            await self._unproved.close()
         await self._stack.aclose()
 
     # ------------------------------------------------------------ requests
@@ -142,14 +163,16 @@ class Gate:
         try:
             tool = None if self._expose is Expose.PROGRAM else (await self._behind()).get(params.name)
             if tool is None and self._own_tools is not None:
-                answer = await self._own(self._own_tools, caller)
+                answer = await self._run_unproved(caller) if self._asks_unproved else None
+                if answer is None:
+                    answer = await self._own(self._own_tools, caller)
                 if answer is not None:
-                    return answer
+                    return await self._with_way_out(answer, caller)
             if tool is None:
                 raise MCPError(code=INVALID_PARAMS, message=f"there is no tool {params.name[:80]!r}")
             return await self._pass(tool, dict(args), caller)
         except CallsheetError as error:
-            return _told(self._context.host.masker.error(error), caller)
+            return await self._with_way_out(_told(self._context.host.masker.error(error), caller), caller)
         except MCPError:
             raise
         except Exception as error:
@@ -194,6 +217,60 @@ class Gate:
         if answer.run_id:
             session.tell(Told(read=((f"run {answer.run_id}", answer.label),)))
         return answer.result
+
+    async def _run_unproved(self, caller: ClientRequest) -> ToolAnswer | None:
+        """What a client is told of a program that runs unproved if a person agrees; None for other calls."""
+        programs = self._unproved
+        if caller.params.name != "run_program":
+            return None
+        if caller.state is not None:
+            state = json.loads(caller.state)
+            answered = None if programs is None else await programs.go_on(state, caller)
+        else:
+            found = await self._candidate(caller)
+            if found is None or isinstance(found, str):
+                return None
+            from callsheet.apps.gate.unproved import UnprovedPrograms  # noqa: PLC0415 - brings the compiler
+
+            session = await self._session(caller.client_name)
+            self._hear(session, caller)
+            if programs is None:
+                programs = self._unproved = UnprovedPrograms(self._new_session)
+            toolbox = await self._context.host.tools.for_plan(None)
+            inputs = cast("dict[str, JSON]", (caller.params.arguments or {}).get("inputs") or {})
+            answered = await programs.start(found, inputs, toolbox, session, caller)
+        if answered is None:
+            return None
+        session = await self._session(caller.client_name)
+        if session.is_judged:
+            session.tell(Told(read=((f"run {answered.run_id}", answered.label),)))
+        return answered.result
+
+    async def _candidate(self, caller: ClientRequest) -> Candidate | str | None:
+        """The program in a call that could run unproved, or why it could not; None if it is a plan."""
+        text = (caller.params.arguments or {}).get("code")
+        if caller.params.name not in _PROGRAMS or not isinstance(text, str):
+            return None
+        from callsheet.apps.gate.unproved import candidate_in  # noqa: PLC0415 - brings the compiler
+
+        registry = (await self._context.host.tools.for_plan(None)).registry
+        return await self._context.host.beside(lambda: candidate_in(text, registry))
+
+    async def _with_way_out(self, result: ToolAnswer, caller: ClientRequest) -> ToolAnswer:
+        """A result, and for a refused program how one like it can be run."""
+        if not isinstance(result, CallToolResult) or not result.is_error or self._own_tools is None:
+            return result
+        found = await self._candidate(caller)
+        if isinstance(found, str):
+            told = f"It cannot run unproved either: {found}." if self._asks_unproved else ""
+        elif found is None or (self._asks_unproved and caller.params.name == "run_program"):
+            told = ""
+        else:
+            told = _ASKED_WHEN_RUN if self._asks_unproved else _NOT_ASKED
+        if not told:
+            return result
+        hint = TextContent(text=told)
+        return result.model_copy(update={"content": [*result.content, hint]})
 
     def _hear(self, session: Session, caller: ClientRequest) -> None:
         """Tell a session what its user has said, if the client passes it with a call or by a hook."""
@@ -316,19 +393,26 @@ class Gate:
             before = session = self._sessions.get(client)
             if session is None or not session.goes_on or not session.serves(self._names(behind)):
                 host = self._context.host
-                session = Session(
-                    client,
-                    host.tools.setup,
-                    await host.tools.for_plan(None),
-                    self._names(behind),
-                    host.journal,
-                    limits=host.config.limits,
-                    policy=host.config.policy,
-                )
+                session = self._new_session(client, await host.tools.for_plan(None), self._names(behind))
                 self._sessions[client] = await self._stack.enter_async_context(session)
                 if before is not None and host.config.policy is not None:
                     session.tell(Told(read=((f"run {before.run_id}", before.seen),)))
         return session
+
+    def _new_session(
+        self, client: str, toolbox: Toolbox, names: tuple[str, ...], program: UnprovedProgram | None = None
+    ) -> Session:
+        host, config = self._context.host, self._context.host.config
+        return Session(
+            client,
+            host.tools.setup,
+            toolbox,
+            names,
+            host.journal,
+            limits=config.limits,
+            policy=config.policy,
+            program=program,
+        )
 
     def _names(self, behind: dict[str, GateTool]) -> tuple[str, ...]:
         """The canonical names of all that a session may call."""

@@ -23,10 +23,13 @@ async def serve(
     expose: str,
     notify: Callable[[str], None],
     plans: Sequence[str] = (),
+    *,
+    asks_unproved: bool = False,
 ) -> None:
     """Serve one client until it disconnects, or HTTP clients until cancelled; then sessions end.
 
-    `notify` is called with messages for the operator, `plans` are the saved plans that are tools. Raises
+    `notify` is called with messages for the operator, `plans` are the saved plans that are tools; with
+    `asks_unproved` programs that cannot be proved run if a person agrees. Raises
     CallsheetError for a configuration of servers that cannot be read, or a plan that is not there, before
     anything is served.
     """
@@ -36,7 +39,7 @@ async def serve(
     async with host:
         spoken = SpokenWords(Path.cwd()) if endpoint is None else None
         context = ServerContext(host=host, library=config.library, hint=config.hint)
-        async with Gate(context, Expose(expose), plans, spoken) as gate:
+        async with Gate(context, Expose(expose), plans, spoken, asks_unproved=asks_unproved) as gate:
             server = make_server(gate)
             if endpoint is None:
                 await serve_stdio(server, host.masker)

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from mcp.shared.dispatcher import ProgressFnT
 
 from callsheet.api.admission import Equipment
-from callsheet.api.client_session import SessionRequest, prepare_session
+from callsheet.api.client_session import SessionRequest, UnprovedProgram, prepare_session
 from callsheet.api.run_service import run_prepared
 from callsheet.apps.guarantees import guarantees_of
 from callsheet.apps.setup import Setup
@@ -108,6 +108,7 @@ class ClientCall:
     """A call that the client waits for.
 
     `asked` and `answer` are for the question about it, if any; `turns` are what its server asks meanwhile.
+    `raw` is what its server has sent, `value` what a plan would get of it.
     """
 
     tool: str
@@ -115,6 +116,8 @@ class ClientCall:
     hearing: Hearing = _DEAF
     key: str = ""
     raw: dict[str, Any] | None = None
+    has_value: bool = False
+    value: JSON = None
     ended: asyncio.Future[Passed | Withheld] = field(default_factory=_future)
     asked: asyncio.Future[PendingAsk] = field(default_factory=_future)
     answer: asyncio.Future[Answer | None] = field(default_factory=_future)
@@ -140,14 +143,23 @@ class Told:
     read: tuple[tuple[str, Label], ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class End:
+    """A session's end: what its program has answered, or why it failed."""
+
+    answer: JSON = None
+    failure: str = ""
+
+
 class Session:
     """A run whose calls a client makes, as an async context manager.
 
     `names` are the canonical names of the tools that it may call. Leaving the context ends the run: calls
-    under way are waited for, up to `patience` seconds.
+    under way are waited for, up to `patience` seconds. With `program` the client is a program, which a person
+    has to agree to: `opening` is the question about it, and `begins` is set when it may call.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a run is started with
         self,
         client: str,
         setup: Setup,
@@ -158,12 +170,17 @@ class Session:
         limits: Limits,
         policy: Policy | None,
         patience: float = 5.0,
+        program: UnprovedProgram | None = None,
     ) -> None:
         self.run_id = new_run_id()
+        self.opening = None if program is None else ClientCall("", {})
+        self.begins = asyncio.Event()
         self._toolbox, self._names = toolbox, names
+        self.is_judged = policy is not None
+        """Whether a policy judges its calls, with the labels of what was read."""
         self._journal = journal
         self._patience = patience
-        self._queue: asyncio.Queue[ClientCall | Told | None] = asyncio.Queue()
+        self._queue: asyncio.Queue[ClientCall | Told | End] = asyncio.Queue()
         self._held: ClientCall | Told | None = None
         self.seen = LITERAL if policy is None else policy.planner
         """The label of all that the client has read so far."""
@@ -177,6 +194,7 @@ class Session:
             approve=approval_rules(settings.approve),
             approval_timeout=settings.approval_timeouts(),
             note={"setup": setup_of_run(setup, toolbox).to_note()},
+            program=program,
         )
         equipment = Equipment(
             registry=toolbox.registry,
@@ -194,7 +212,10 @@ class Session:
 
     async def __aenter__(self) -> Session:
         ports = replace(self._toolbox.ports(), client=self._next_calls, route=self._route)
-        watch, present = Watch(self._note), Respondents(self._ask, poll=0.2, on_server=self._ask_client)
+        watch, present = (
+            Watch(self._note),
+            Respondents(self._ask, self.opening is not None, 0.2, self._ask_client),
+        )
         run = run_prepared(self._prepared, ports, self._journal, self.run_id, watch, present)
         self._running = asyncio.create_task(run, name=f"session {self.run_id}")
         self._running.add_done_callback(self._ended)
@@ -205,8 +226,9 @@ class Session:
     ) -> None:
         running = self._running
         assert running is not None
-        self._queue.put_nowait(None)
-        done, _ = await asyncio.wait({running}, timeout=self._patience)
+        self.end(End())
+        is_asked = self.opening is not None and not self.begins.is_set()
+        done, _ = await asyncio.wait({running}, timeout=0 if is_asked else self._patience)
         if not done:
             running.cancel()
             await asyncio.wait({running})
@@ -243,6 +265,15 @@ class Session:
             self.seen = self.seen.join(label)
         if self.goes_on:
             self._queue.put_nowait(told)
+
+    def end(self, how: End) -> None:
+        """End the session after the calls that were made so far."""
+        self._queue.put_nowait(how)
+
+    async def outcome(self) -> RunOutcome:
+        """How the run ended, once it has. Raises what has ended it if that is an error."""
+        assert self._running is not None
+        return await asyncio.shield(self._running)
 
     async def reply(self, call: ClientCall, seconds: float | None = None) -> Reply:
         """The result of a call, or its open question; after `seconds`, that it still waits for a person."""
@@ -290,6 +321,7 @@ class Session:
         What it reports counts for the calls after it, so it comes first in an answer.
         """
         del context
+        self.begins.set()
         calls: list[ClientCall] = []
         said: list[JSON] = []
         read: list[JSON] = []
@@ -298,10 +330,11 @@ class Session:
         ):
             held, self._held = self._held, None
             next_one = held or await self._queue.get()
-            if next_one is None:
+            if isinstance(next_one, End):
                 if not (calls or said or read):
-                    return {"finish": None}
-                self._queue.put_nowait(None)
+                    failed: dict[str, JSON] = {"failed": next_one.failure}
+                    return failed if next_one.failure else {"finish": next_one.answer}
+                self._queue.put_nowait(next_one)
                 break
             if isinstance(next_one, Told):
                 if calls:
@@ -340,7 +373,9 @@ class Session:
                 Passage(hear=hear, progress=wants.progress, logged=wants.logged, meta=wants.meta)
             )
             try:
-                return await handler(args, context)
+                call.value = await handler(args, context)
+                call.has_value = True
+                return call.value
             except ToolFailed as error:
                 if error.in_doubt and not may_rerun and call.raw is None:
                     self._reply(call, Withheld(self._doubt(call, str(error))))
@@ -367,6 +402,8 @@ class Session:
         raw = call.raw
         if raw is not None and (not ended.why or raw.get("isError")):
             self._reply(call, Passed(raw))
+        elif call.has_value and not ended.why:
+            self._reply(call, Passed({}))
         else:
             self._reply(call, Withheld(ended.why or f"@{call.tool} gave no result"))
 
@@ -377,7 +414,8 @@ class Session:
 
     async def _ask(self, ask: PendingAsk) -> Answer | None:
         """Show a question to whoever waits for the call; None leaves it to the inbox."""
-        call = self._open.get(ask.key)
+        opening = None if self.begins.is_set() else self.opening
+        call = self._open.get(ask.key, opening)
         if call is None or call.asked.done():
             return None
         call.asked.set_result(ask)
@@ -404,6 +442,8 @@ class Session:
         else:
             error = running.exception()
             why = str(error) if error is not None else _why(running.result())
+        if self.opening is not None and not self.opening.ended.done():
+            self.opening.ended.set_result(Withheld(why))
         for call in [*self._open.values()]:
             self._reply(call, Withheld(f"the session has ended: {why}"))
         while not self._queue.empty():

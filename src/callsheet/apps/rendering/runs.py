@@ -8,7 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from callsheet.apps.rendering.values import exact_json, format_seconds, iso, preview, without_controls
+from callsheet.apps.rendering.values import (
+    escape_terminal_text,
+    exact_json,
+    format_seconds,
+    iso,
+    preview,
+    without_controls,
+)
 from callsheet.diagnostics import CODES
 from callsheet.machine import Outcome
 from callsheet.sealing.sealer import shown
@@ -235,7 +242,7 @@ def question_lines(
         for number, value in enumerate(ask.inputs, start=1):
             yield f"    ({number}) {exact_json(value)}"
         for name, value in (ask.args or {}).items():
-            yield f"    {name} = {exact_json(value)}"
+            yield from _argument_lines(name, value)
         for line in misleading_letters(ask):
             yield f"  {without_controls(line)}"
         if not ask.args and not ask.inputs:
@@ -283,6 +290,21 @@ def questions_lines(
             yield ask, [head, *notes, f"  {_command(ask, hint)}"]
         else:
             yield ask, [*question_lines(ask, hint, precedent, program)]
+
+
+_SEVERAL = 4
+"""From as many lines on a text is shown line by line."""
+
+
+def _argument_lines(name: str, value: JSON) -> Iterator[str]:
+    """An argument as JSON; a text of several lines by its numbered lines, since nobody reads it otherwise."""
+    lines = value.split("\n") if isinstance(value, str) else []
+    if len(lines) < _SEVERAL:
+        yield f"    {name} = {exact_json(value)}"
+        return
+    yield f"    {name} ="
+    for number, line in enumerate(lines, 1):
+        yield f"    {number:>4}| {escape_terminal_text(line)}".rstrip()
 
 
 def _program_lines(ask: PendingAsk, program: ProgramQuestion, hint: str) -> Iterator[str]:

@@ -38,13 +38,15 @@ _TRANSFORMS: tuple[tuple[str, Callable[[str], str]], ...] = (
 class Source(NamedTuple):
     """Data that an expression may use: its code, its value in each round, and the list that a loop goes over.
 
-    `rank` says how near it is: of several explanations the nearest counts.
+    `rank` says how near it is: of several explanations the nearest counts. `is_sure` is whether the user has
+    asked for it, so that an equal value is no coincidence, however short it is.
     """
 
     code: str
     values: tuple[JSON, ...]
     rank: int
     listing: str = ""
+    is_sure: bool = False
 
 
 class Explained(NamedTuple):
@@ -61,8 +63,19 @@ class _Leaf(NamedTuple):
     source: Source
 
 
-def explain(name: str, values: Sequence[JSON], sources: Sequence[Source]) -> Explained | None:
+def _says_nothing(words: str) -> bool:
+    return re.search(r"\w", words) is None
+
+
+def explain(
+    name: str,
+    values: Sequence[JSON],
+    sources: Sequence[Source],
+    is_expected: Callable[[str], bool] = _says_nothing,
+) -> Explained | None:
     """The expression for an argument of this name; None if there is none, or if it may be a coincidence.
+
+    `is_expected` tells whether the words around the data in a single text need no further explanation.
 
     >>> mail = Source("mail", ({"from": "ann@corp.example", "number": 7},), 1)
     >>> explain("to", ["ann@corp.example"], [mail]).code, explain("text", ["From ann@corp.example."], [mail])
@@ -72,7 +85,9 @@ def explain(name: str, values: Sequence[JSON], sources: Sequence[Source]) -> Exp
     """
     leaves = [leaf for source in sources for leaf in _leaves(source)]
     wanted = tuple(values)
-    found = [leaf for leaf in leaves if _same(leaf.values, wanted) and _is_distinct(name, leaf, wanted)]
+    found = [
+        leaf for leaf in leaves if _same(leaf.values, wanted) and _is_distinct(name, leaf, wanted, leaves)
+    ]
     if found:
         best = min(found, key=lambda leaf: (leaf.key != name, leaf.source.rank, len(leaf.code)))
         return Explained(best.code, (best.source,))
@@ -81,12 +96,31 @@ def explain(name: str, values: Sequence[JSON], sources: Sequence[Source]) -> Exp
         return (
             _transformed(texts, leaves)
             or _joined(texts, leaves)
-            or _composed(texts, leaves)
+            or _composed(texts, leaves, is_expected)
             or _written_sum(texts, leaves)
         )
     if all(isinstance(value, list) and len(value) > 1 for value in wanted):
         return _column(cast("tuple[list[JSON], ...]", wanted), leaves)
     return _summed(wanted, leaves)
+
+
+def tables_in(code: str, value: JSON) -> Iterator[tuple[str, list[JSON]]]:
+    """The lists of several objects in a value, or of one, with their code."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from tables_in(f"{code}[{json.dumps(key, ensure_ascii=False)}]", item)
+    elif isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
+        yield code, value
+
+
+def without_tables(value: JSON) -> JSON:
+    """A value without its lists of objects."""
+    if isinstance(value, dict):
+        kept = {key: without_tables(item) for key, item in value.items()}
+        return {key: item for key, item in kept.items() if item != []}
+    if isinstance(value, list) and any(isinstance(item, dict) for item in value):
+        return []
+    return value
 
 
 def lists_in(code: str, value: JSON, length: int) -> Iterator[tuple[str, list[JSON]]]:
@@ -134,13 +168,21 @@ def _same(left: tuple[JSON, ...], right: tuple[JSON, ...]) -> bool:
     return left == right and all(type(a) is type(b) for a, b in zip(left, right, strict=True))
 
 
-def _is_distinct(name: str, leaf: _Leaf, values: tuple[JSON, ...]) -> bool:
-    """Whether equal values are no coincidence: they have the same name, differ by round, or are long."""
-    if leaf.key == name or len({json.dumps(value, sort_keys=True) for value in values}) > 1:
+def _is_distinct(name: str, leaf: _Leaf, values: tuple[JSON, ...], leaves: Sequence[_Leaf]) -> bool:
+    """Whether equal values are no coincidence: they have the same name, differ by round, or are long.
+
+    A text of three letters is long enough if nothing else has it.
+    """
+    if (
+        leaf.source.is_sure
+        or leaf.key == name
+        or len({json.dumps(value, sort_keys=True) for value in values}) > 1
+    ):
         return True
     value = values[0]
     if isinstance(value, str):
-        return len(value) >= _SHORTEST
+        is_alone = len(value) == _SHORTEST - 1 and sum(each.values == leaf.values for each in leaves) == 1
+        return len(value) >= _SHORTEST or (is_alone and value.isalpha())
     if isinstance(value, bool) or value is None:
         return False
     return abs(value) >= _SMALLEST if isinstance(value, int | float) else bool(value)
@@ -150,7 +192,8 @@ def _transformed(texts: tuple[str, ...], leaves: Sequence[_Leaf]) -> Explained |
     for leaf in leaves:
         given = leaf.values
         if all(isinstance(value, int | float) and not isinstance(value, bool) for value in given):
-            if tuple(map(str, given)) == texts and (len(set(texts)) > 1 or len(texts[0]) >= _SHORTEST):
+            is_distinct = leaf.source.is_sure or len(set(texts)) > 1 or len(texts[0]) >= _SHORTEST
+            if tuple(map(str, given)) == texts and is_distinct:
                 return Explained(f"str({leaf.code})", (leaf.source,))
             continue
         if not all(isinstance(value, str) for value in given) or min(map(len, texts)) < _SHORTEST:
@@ -229,8 +272,10 @@ def _written(value: JSON) -> JSON:
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
-def _composed(texts: tuple[str, ...], leaves: Sequence[_Leaf]) -> Explained | None:
-    """A text with data in it. The text around the data must be the same in several rounds, or no words.
+def _composed(
+    texts: tuple[str, ...], leaves: Sequence[_Leaf], is_expected: Callable[[str], bool]
+) -> Explained | None:
+    """A text with data in it. The text around the data must be the same in several rounds, or be expected.
 
     Short data, and numbers, count only if they differ by round.
     """
@@ -239,7 +284,11 @@ def _composed(texts: tuple[str, ...], leaves: Sequence[_Leaf]) -> Explained | No
         leaf
         for leaf in written
         if all(isinstance(v, str) and v and v in text for v, text in zip(leaf.values, texts, strict=True))
-        and (len(set(leaf.values)) > 1 or min(len(cast("str", v)) for v in leaf.values) >= _SHORTEST)
+        and (
+            leaf.source.is_sure
+            or len(set(leaf.values)) > 1
+            or min(len(cast("str", v)) for v in leaf.values) >= _SHORTEST
+        )
     ]
     known.sort(key=lambda leaf: (-min(len(cast("str", v)) for v in leaf.values), leaf.source.rank))
     if any(_MARK.search(text) for text in texts):
@@ -263,8 +312,7 @@ def _composed(texts: tuple[str, ...], leaves: Sequence[_Leaf]) -> Explained | No
     if len(templates) > 1:
         return None
     template = templates.pop()
-    around = _MARK.sub("", template)
-    if len(texts) == 1 and re.search(r"\w", around):
+    if len(texts) == 1 and not is_expected(_MARK.sub(" ", template)):
         return None
     named = {number: code for number, code, _ in codes}
     parts = _MARK.split(template)

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
-from callsheet.authoring.distillation.explanations import column_sums
+from callsheet.authoring.distillation.choices import counts
+from callsheet.authoring.distillation.explanations import column_sums, tables_in
 from callsheet.ir import JSON, Effect
 from callsheet.machine.agents.actions import Finish, Unreadable, read_action
 from callsheet.machine.agents.allowance import MAX_AT_ONCE
@@ -72,10 +73,11 @@ def work_in(events: Iterable[Event]) -> RecordedWork:
     return work
 
 
-def slice_of(calls: Sequence[RecordedCall], effects: dict[str, Effect]) -> list[RecordedCall]:
+def slice_of(calls: Sequence[RecordedCall], effects: dict[str, Effect], said: str = "") -> list[RecordedCall]:
     """The calls that changed something or came last, and those whose results went into them.
 
-    A tool of an unknown effect whose name begins like one that reads counts as reading here.
+    If the user has asked for a number of things, the length of a list may go into an argument. A tool of an
+    unknown effect whose name begins like one that reads counts as reading here.
     """
     needed: set[int] = set()
     waiting = [call for call in calls if not _reads(call.tool, effects.get(call.tool, Effect.UNSAFE))][::-1]
@@ -87,7 +89,12 @@ def slice_of(calls: Sequence[RecordedCall], effects: dict[str, Effect]) -> list[
         needed.add(call.place)
         wanted = {*texts_in(call.args)}
         for before in calls[: call.place]:
-            if before.place not in needed and _gives(before, wanted):
+            is_counted = counts(said) and any(
+                text.isdigit() and int(text) <= len(rows)
+                for _, rows in tables_in("", before.result)
+                for text in wanted
+            )
+            if before.place not in needed and (is_counted or _gives(before, wanted)):
                 waiting.append(before)
     return [call for call in calls if call.place in needed]
 
@@ -101,7 +108,8 @@ def _gives(call: RecordedCall, wanted: set[str]) -> bool:
     """Whether a text of a call's result is one of the wanted texts, or a part of one, or the reverse."""
     if any(str(total) in wanted for total in column_sums(call.result)):
         return True
-    for text in texts_in(call.result):
+    wanted = {text.lower() for text in wanted}
+    for text in map(str.lower, texts_in(call.result)):
         if text in wanted:
             return True
         if len(text) >= _LEAST and any(text in whole for whole in wanted):

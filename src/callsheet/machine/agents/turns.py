@@ -94,6 +94,8 @@ def _take_from_client(run: Run, talk: Talk, answer: JSON, out: list[Command]) ->
         talk.turns.append(_PASSED)
         launch(run, talk, out)
         return None
+    if told.get("failed"):
+        return GivenUp(str(told["failed"]))
     return _take_calls(run, talk, read_action(answer, talk.allowed.at_once), out)
 
 

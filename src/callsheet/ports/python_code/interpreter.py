@@ -224,7 +224,7 @@ def _failed(error: MontyError, program: PureProgram, session: MontySession, limi
     if not isinstance(error, MontyRuntimeError):
         return NotUnderstood(message, None, "write it in another way")
     place = _place_of(error, program)
-    limit = _limit_of(raised, message, limits)
+    limit = limit_of(raised, message, limits)
     if limit is not None:
         return LimitReached(*limit, place)
     if message.startswith(NOT_A_VALUE):
@@ -246,7 +246,8 @@ def _failed(error: MontyError, program: PureProgram, session: MontySession, limi
     return Raised(type(raised).__name__, message, bases, place, {})
 
 
-def _limit_of(raised: BaseException, message: str, limits: CodeLimits) -> tuple[Limit, str] | None:
+def limit_of(raised: BaseException, message: str, limits: CodeLimits) -> tuple[Limit, str] | None:
+    """The limit that an exception of the interpreter means, with a message; None if it means none."""
     if isinstance(raised, TimeoutError) and "time limit exceeded" in message:
         return Limit.TIME, _time_message(limits)
     if isinstance(raised, RecursionError):

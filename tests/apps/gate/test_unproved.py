@@ -1,0 +1,184 @@
+"""Programs that no proof covers: asked about once, judged call by call, recorded, and explained."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+import sys
+from typing import Any
+
+import pytest
+from mcp import StdioServerParameters
+from mcp.client.client import Client
+from mcp.client.context import ClientRequestContext
+from mcp.client.stdio import stdio_client
+from mcp_types import ElicitRequestParams, ElicitResult
+from tests.apps.gate.test_gate import POLICY, Desk, desk, gate_on, text_of
+
+from callsheet.api.explaining import explain_value
+from callsheet.store import Journal
+
+__all__ = ["desk"]
+pytest.importorskip("pydantic_monty")
+
+COUNTS = """
+class Letters:
+    def __init__(self):
+        self.total = 0
+
+    async def add(self, number):
+        mail = await read_mail(number=number)
+        self.total += len(mail["text"])
+
+async def main(most: int):
+    letters = Letters()
+    for number in range(1, most + 1):
+        await letters.add(number)
+    return letters.total
+"""
+SENDS = """
+class Post:
+    async def send(self, to):
+        return await send_mail(to=to, text="hello")
+
+async def main(to: list):
+    post = Post()
+    for name in to:
+        await post.send(name)
+    return "sent " + str(6 // (3 - len(to)))
+"""
+"""Methods that await, which no plan can say."""
+SLOW = SENDS.replace('return "sent', 'await slow(seconds=60)\n    return "sent')
+
+
+async def run(client: Client, code: str, **inputs: Any) -> str:
+    return text_of(await client.call_tool("run_program", {"code": code, "inputs": inputs}))
+
+
+def run_in(text: str) -> str:
+    found = re.search(r"\brun (\d{8}-\d{4}-\w+)", text)
+    assert found is not None, text
+    return found[1]
+
+
+@pytest.mark.parametrize("mode", ["2026-07-28", "legacy"])
+async def test_refused_program_runs_after_one_question_that_shows_it(desk: Desk, mode: str) -> None:
+    async with desk.client(mode, agrees=True, unproved=True) as client:
+        done = await run(client, COUNTS, most=2)
+    assert done.splitlines()[0] == "12"
+    assert len(desk.asked) == 1
+    for part in ("could not be proved (PYT024", "async def add(self, number):", '"read_mail (', '"most": 2'):
+        assert part in desk.asked[0]
+    with Journal.open_to_read(desk.journal) as journal:
+        assert journal.find_run(run_in(done)).title == "unproved program of mcp (MCP)"
+        why = "\n".join(explain_value(journal, run_in(done), "answer").lines(6))
+    assert "@READ_MAIL (number=1) = " in why
+    assert "@READ_MAIL (number=2) = " in why
+
+
+async def test_program_that_fails_names_the_calls_that_it_has_made(desk: Desk) -> None:
+    async with desk.client(agrees=True, unproved=True) as client:
+        done = await run(client, SENDS, to=["ann", "bob", "eve"])
+        assert "line 10: ZeroDivisionError" in done
+        assert 'send_mail(to="eve", text="hello"): done' in done
+        status = await client.call_tool("run", {"id": run_in(done), "what": "status"})
+        assert "failed" in text_of(status)
+        assert "no value for to" in await run(client, SENDS)
+    assert len(desk.log) == 3
+
+
+async def test_nothing_runs_if_the_person_declines(desk: Desk) -> None:
+    async with desk.client(agrees=False, unproved=True) as client:
+        assert "not run: denied by" in await run(client, SENDS, to=["ann"])
+    assert desk.log == []
+
+
+async def test_question_waits_in_the_inbox_of_a_client_without_forms(desk: Desk) -> None:
+    async with desk.client(unproved=True) as client:
+        told = await run(client, SENDS, to=["ann"])
+        assert "waits for a person" in told
+        assert desk.log == []
+        assert "could not be proved" in await asyncio.to_thread(desk.callsheet, "approve", run_in(told))
+        with Journal.open_to_read(desk.journal) as journal:
+            while (info := journal.find_run(run_in(told))).status in {"running", "waiting"}:  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+    assert info.status == "done"
+    assert desk.log == ["send ann: hello"]
+
+
+async def test_its_calls_are_judged_with_all_that_was_read(desk: Desk) -> None:
+    async with desk.client(policy=POLICY, agrees=True, unproved=True) as client:
+        assert (await run(client, SENDS, to=["bob"])).startswith("sent 3")
+        assert (await run(client, COUNTS, most=1)).startswith(
+            "6\n"
+        )  # the session has heard of a private mail
+        refused = await run(client, SENDS, to=["bob"])
+        assert "the policy refuses @SEND_MAIL: private data" in refused
+        direct = await client.call_tool("send_mail", {"to": "bob", "text": "hello"})
+        assert "the policy refuses @SEND_MAIL: private data" in text_of(direct)
+    assert desk.log.count("send bob: hello") == 1
+
+
+async def test_call_that_needs_an_approval_asks_in_the_same_conversation(desk: Desk) -> None:
+    async with desk.client(agrees=True, unproved=True, approve=("SEND_MAIL",)) as client:
+        assert (await run(client, SENDS, to=["ann", "bob"])).startswith("sent 6")
+    assert [question.count("may @SEND_MAIL be called") for question in desk.asked] == [0, 1, 1]
+
+
+async def test_program_that_reaches_outside_or_is_wrong_is_refused(desk: Desk) -> None:
+    wrong = [
+        (SENDS.replace("6 //", "len(open('x').read()) //"), "no tool or name open"),
+        (SENDS.replace("class Post", "import os\nclass Post"), "PYT005"),
+        (SENDS.replace("post.send(name)", "post.send(nobody)"), "no tool or name nobody"),
+        (SENDS.replace("return await", "yield await"), "interpreter cannot run this program either"),
+    ]
+    async with desk.client(agrees=True, unproved=True) as client:
+        for code, part in wrong:
+            result = await client.call_tool("run_program", {"code": code, "inputs": {"to": ["ann"]}})
+            assert result.is_error
+            assert part in text_of(result)
+            assert "PYT" in text_of(result)
+    assert desk.asked == []
+
+
+async def test_refusal_says_how_such_a_program_could_run(desk: Desk) -> None:
+    async with desk.client(agrees=True) as client:
+        refused = await run(client, SENDS, to=["ann"])
+        assert "PYT024" in refused
+        assert "`--unproved ask`" in refused
+        assert "--unproved" not in await run(client, SENDS + "open('x')", to=["ann"])
+    async with desk.client(agrees=True, unproved=True) as client:
+        checked = await client.call_tool("check_program", {"code": SENDS, "inputs": {"to": ["ann"]}})
+        assert "run_program asks a person" in text_of(checked)
+    assert desk.log == []
+
+
+async def test_killed_gate_names_the_call_that_may_have_taken_place(desk: Desk) -> None:
+    line = ["-m", "callsheet", "gate", "--unproved", "ask", "--mcp-config", str(desk.config)]
+    line += ["--journal", str(desk.journal)]
+    gate = StdioServerParameters(command=sys.executable, args=line, env={**os.environ}, cwd=desk.folder)
+
+    async def agree(context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
+        return ElicitResult(action="accept", content={"approve": True})
+
+    async def until_killed() -> None:
+        async with Client(stdio_client(gate), elicitation_callback=agree) as client:
+            call = asyncio.create_task(run(client, SLOW, to=["ann"]))
+            while "slow" not in desk.log:  # noqa: ASYNC110 - written by another process
+                await asyncio.sleep(0.02)
+            os.kill(gate_on(desk.journal), signal.SIGKILL)
+            await call
+
+    with pytest.raises(BaseException):  # noqa: B017, PT011 - the client's, when its server is gone
+        await until_killed()
+    with Journal.open_to_read(desk.journal) as journal:
+        program = next(
+            info.run_id for info in journal.runs() if (info.title or "").startswith("unproved program")
+        )
+    resumed = desk.callsheet("resume", program)
+    assert "SLOW" in resumed
+    assert "whether it took place is unknown" in resumed
+    assert "cannot be resumed" in desk.callsheet("resume", program, "--in-doubt", "fail")
+    assert desk.log == ["send ann: hello", "slow"]
