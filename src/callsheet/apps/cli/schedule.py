@@ -40,7 +40,7 @@ def schedule(ctx: click.Context, journal: Path | None, as_json: bool) -> None:
     from callsheet.apps.scheduling.scheduler import recorded  # noqa: PLC0415 - imports the store
     from callsheet.store.journal_paths import default_journal_path  # noqa: PLC0415 - as above
 
-    _, settings = _project()
+    _, settings = project_with("schedules")
     schedules = settings.schedules
     runs = recorded(journal or default_journal_path(), list(schedules))
     now = datetime.now(UTC)
@@ -80,7 +80,7 @@ def run_schedules(journal: Path | None) -> None:
     from callsheet.apps.scheduling.scheduler import Scheduler  # noqa: PLC0415 - imports the store
     from callsheet.store.journal_paths import default_journal_path  # noqa: PLC0415 - as above
 
-    folder, settings = _project()
+    folder, settings = project_with("schedules")
     scheduler = Scheduler(
         settings.schedules,
         settings.notify,
@@ -93,8 +93,8 @@ def run_schedules(journal: Path | None) -> None:
     run_async(scheduler.run())
 
 
-def _project() -> tuple[Path, ScheduledProject]:
-    """The project's folder and settings; ends the command, with the way out, if it has no schedules."""
+def project_with(table: str) -> tuple[Path, ScheduledProject]:
+    """The project's folder and settings; ends the command, with the way out, if it has no such table."""
     from callsheet.apps.projects import NAME, project_of, settings_in  # noqa: PLC0415 - not for --help
     from callsheet.apps.scheduling.scheduler import ScheduledProject  # noqa: PLC0415 - imports the store
 
@@ -102,7 +102,7 @@ def _project() -> tuple[Path, ScheduledProject]:
     if found.file is not None and not found.is_trusted:
         to_stderr(f"{found.file} is not trusted: read it, then `callsheet trust project`")
         raise click.exceptions.Exit(Exit.WRONG)
-    if found.file is None or not found.settings.schedules:
-        to_stderr(f"the project in {found.folder} has no schedules: add [schedules.NAME] to its {NAME}")
+    if found.file is None or not getattr(found.settings, table):
+        to_stderr(f"the project in {found.folder} has no {table}: add [{table}.NAME] to its {NAME}")
         raise click.exceptions.Exit(Exit.WRONG)
     return found.folder, settings_in(found.file, ScheduledProject)

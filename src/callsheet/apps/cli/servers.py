@@ -24,6 +24,7 @@ from callsheet.diagnostics import CallsheetError
 if TYPE_CHECKING:
     from callsheet.apps.http.clients import Network
     from callsheet.apps.http.serving import ServeOptions, Serving
+    from callsheet.apps.http.state import OpenWebhook
     from callsheet.apps.mcp.transports import HttpEndpoint
     from callsheet.apps.setup import Setup
     from callsheet.machine.limits import Limits
@@ -152,7 +153,7 @@ def serve(
     from callsheet.apps.http.serving import chosen_token  # noqa: PLC0415 - imports the server, as all below
 
     token, is_new = (None, False) if no_auth else chosen_token(token_file)
-    serve_options = replace(_read(server_values), token=token, plans=plans_folder)
+    serve_options = replace(_read(server_values), token=token, plans=plans_folder, webhooks=_webhooks())
     serve_options.check()
     _serve(serve_options, setup, policy, journal, token=token if is_new else None, as_json=as_json)
     return Exit.OK
@@ -184,6 +185,19 @@ def _read(server_values: dict[str, object]) -> ServeOptions:
     )
     rate = Rate(per_second, max(1, int(4 * per_second)))
     return ServeOptions(rate=rate, request_limits=request_limits, **remaining)  # pyright: ignore[reportArgumentType]
+
+
+def _webhooks() -> dict[str, OpenWebhook]:
+    """The webhooks of the project of this folder, if it is trusted, with the keys of their senders."""
+    from callsheet.apps.http.state import OpenWebhook  # noqa: PLC0415 - as above
+    from callsheet.apps.projects import project_of, settings_in  # noqa: PLC0415 - as above
+    from callsheet.apps.scheduling.scheduler import ScheduledProject  # noqa: PLC0415 - as above
+
+    project = project_of(Path.cwd())
+    if project.file is None or not project.settings.webhooks:
+        return {}
+    named = settings_in(project.file, ScheduledProject).webhooks
+    return {name: OpenWebhook.of(each, project.folder) for name, each in named.items()}
 
 
 def _serve(

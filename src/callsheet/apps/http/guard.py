@@ -100,7 +100,7 @@ class Guard:
         client = str((scope.get("client") or ("",))[0])
         wait = self._state.rates.wait(client)
         if wait:
-            raise _too_many(wait)
+            raise too_many(wait)
         if path.startswith(API) and not self._is_open(method, path):
             scope[AUTH_METHOD] = self._authenticate(headers, host, method, client)
 
@@ -143,7 +143,7 @@ class Guard:
     def refusal(self, client: str, problem: Problem) -> Problem:
         """The error for a missing or wrong key; after many wrong ones, one that tells how long to wait."""
         wait = self._state.guesses.wait(client)
-        return _too_many(wait) if wait else problem
+        return too_many(wait) if wait else problem
 
 
 _CHALLENGE = 'Bearer realm="callsheet"'
@@ -159,7 +159,8 @@ def session_of(headers: Headers, host: str) -> str:
     return cookie_parser(headers.get("cookie", "")).get(cookie_name(host), "")
 
 
-def _too_many(wait: float) -> Problem:
+def too_many(wait: float) -> Problem:
+    """The error for a client that has to wait so many seconds."""
     seconds = max(1, math.ceil(wait))
     headers = {"Retry-After": str(seconds)}
     return Problem("API006", f"too many requests: the next one is accepted in {seconds} s", headers=headers)

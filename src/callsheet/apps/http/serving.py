@@ -15,7 +15,7 @@ import socket
 import stat
 import sys
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,7 +35,8 @@ from callsheet.apps.http.clients import Network, Rate, Rates
 from callsheet.apps.http.guard import SECURITY
 from callsheet.apps.http.keys import Keys, new_token
 from callsheet.apps.http.problems import Problem, problem_json, problem_response
-from callsheet.apps.http.state import RequestLimits, State
+from callsheet.apps.http.state import OpenWebhook, RequestLimits, State
+from callsheet.apps.http.webhooks import problem_with
 from callsheet.apps.masking import Masker
 from callsheet.apps.setup import Setup
 from callsheet.diagnostics import CallsheetError
@@ -77,6 +78,7 @@ class ServeOptions:
     """Whether runs that an earlier server of this journal left are resumed."""
     proxies: tuple[Network, ...] = ()
     """The networks of trusted proxies."""
+    webhooks: Mapping[str, OpenWebhook] = field(default_factory=dict[str, OpenWebhook])
 
     def check(self) -> None:
         """Raise CallsheetError (API012) for a public address without authentication."""
@@ -233,11 +235,15 @@ async def serve(
                 hosts=served_hosts(options, port),
                 proxies=options.proxies,
                 library=lambda: open_library(options.plans),
+                webhooks=options.webhooks,
                 request_limits=options.request_limits,
             )
             server = _Server(_server_config(state))
             server.stopping = state.stopping
             code = None if keys.is_open else keys.new_code()
+            for name, webhook in options.webhooks.items():
+                if problem := problem_with(webhook, state):
+                    say(f"the plan of the webhook {name} cannot be used: {problem}")
             if options.revives:
                 _report_left(await host.revive(), say)
             url = _url(options.address, port)

@@ -23,6 +23,7 @@ from callsheet.apps.projects import ProjectSettings
 from callsheet.apps.rendering.values import without_controls
 from callsheet.apps.scheduling.notices import Notice, Notify, send
 from callsheet.apps.scheduling.schedules import IN_TIME, Schedule, due, is_name, run_id, schedule_of
+from callsheet.apps.scheduling.webhooks import Webhook
 from callsheet.runtime.inbox import asks_of
 from callsheet.store.journal import Journal
 from callsheet.store.journal_paths import is_absent, is_owned, place_of
@@ -40,15 +41,17 @@ _OPEN = ("running", "interrupted", "waiting", "in_doubt")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduledProject(ProjectSettings):
-    """The settings of a project with its schedules, and who is told of them, read."""
+    """The settings of a project with its schedules and webhooks, and who is told of their runs, read."""
 
     schedules: Mapping[str, Schedule] = field(default_factory=dict[str, Schedule])
     notify: Mapping[str, Notify] = field(default_factory=dict[str, Notify])
+    webhooks: Mapping[str, Webhook] = field(default_factory=dict[str, Webhook])
 
     def __post_init__(self) -> None:
-        for name in self.schedules:
-            if not is_name(name):
-                raise ValueError(f"schedules: {name!r} is no name for one: use a-z, 0-9, dots and dashes")
+        for table, named in (("schedules", self.schedules), ("webhooks", self.webhooks)):
+            for name in named:
+                if not is_name(name):
+                    raise ValueError(f"{table}: {name!r} is no name for one: use a-z, 0-9, dots and dashes")
 
 
 @dataclass(slots=True)
