@@ -68,8 +68,14 @@ def schedule(ctx: click.Context, journal: Path | None, as_json: bool) -> None:
 
 
 @schedule.command("run")
+@click.option(
+    "--token-file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The token of `callsheet serve`, which signs the links in mails; default: $CALLSHEET_TOKEN.",
+)
 @journals.journal_path
-def run_schedules(journal: Path | None) -> None:
+def run_schedules(token_file: Path | None, journal: Path | None) -> None:
     """Run the schedules of the project until this process is stopped.
 
     Each time that comes starts `callsheet run` in a process of its own, in the project's folder. After a
@@ -81,16 +87,31 @@ def run_schedules(journal: Path | None) -> None:
     from callsheet.store.journal_paths import default_journal_path  # noqa: PLC0415 - as above
 
     folder, settings = project_with("schedules")
+    place = (journal or default_journal_path()).absolute()
+    token = _token(token_file) if settings.mail is not None and settings.mail.link else None
     scheduler = Scheduler(
         settings.schedules,
-        settings.notify,
+        settings.audience(token, place),
         folder=folder,
-        journal=(journal or default_journal_path()).absolute(),
+        journal=place,
         tell=to_stderr,
         hint=journals.journal_hint(journal),
     )
     to_stderr(f"running {', '.join(settings.schedules)}; stop with Ctrl-C")
     run_async(scheduler.run())
+
+
+def _token(path: Path | None) -> str | None:
+    """The token of `callsheet serve`, of a file or the environment; None, with a remark, without one."""
+    from callsheet.apps.http.serving import chosen_token  # noqa: PLC0415 - imports the server
+
+    token, is_new = chosen_token(path)
+    if not is_new:
+        return token
+    to_stderr(
+        "mails have links that do not sign in: give the server's token, --token-file or $CALLSHEET_TOKEN"
+    )
+    return None
 
 
 def project_with(table: str) -> tuple[Path, ScheduledProject]:

@@ -17,12 +17,15 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from callsheet.apps.http.clients import client_of
 from callsheet.apps.http.keys import AuthMethod
+from callsheet.apps.http.people import Person
 from callsheet.apps.http.problems import Problem, problem_of
 from callsheet.apps.http.state import State
 
 API = "/v1/"
 AUTH_METHOD = "callsheet.entry"
 """The key in the scope of a request that says how it was authenticated."""
+PERSON = "callsheet.person"
+"""The key in the scope of a request that says who sent it."""
 WRITES_HEADER = "x-callsheet"
 """The header that the viewer sends with changes; pages of other sites cannot send it."""
 _READS = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -102,7 +105,7 @@ class Guard:
         if wait:
             raise too_many(wait)
         if path.startswith(API) and not self._is_open(method, path):
-            scope[AUTH_METHOD] = self._authenticate(headers, host, method, client)
+            scope[AUTH_METHOD], scope[PERSON] = self._authenticate(headers, host, method, client)
 
     def _host(self, headers: Headers) -> str:
         given = headers.getlist("host")
@@ -125,18 +128,20 @@ class Guard:
         if site not in ("same-origin", "none") and not is_link:
             raise Problem("API003", "requests from pages of other sites are refused", "there is no CORS")
 
-    def _authenticate(self, headers: Headers, host: str, method: str, client: str) -> AuthMethod:
+    def _authenticate(
+        self, headers: Headers, host: str, method: str, client: str
+    ) -> tuple[AuthMethod, Person]:
         keys = self._state.keys
         if keys.is_open:
-            return AuthMethod.OPEN
+            return AuthMethod.OPEN, keys.operator
         scheme, _, token = headers.get("authorization", "").strip().partition(" ")
-        if scheme.lower() == "bearer" and keys.takes_token(token.strip()):
-            return AuthMethod.TOKEN
+        if scheme.lower() == "bearer" and (person := keys.person_of_token(token.strip())) is not None:
+            return AuthMethod.TOKEN, person
         cookie = session_of(headers, host)
-        if not scheme and cookie and keys.takes_session(cookie):
+        if not scheme and cookie and (person := keys.person_of_session(cookie)) is not None:
             if method not in _READS and not headers.get(WRITES_HEADER):
                 raise Problem("API014", "a browser needs the header X-Callsheet for this method")
-            return AuthMethod.COOKIE
+            return AuthMethod.COOKIE, person
         text = "this request has a wrong token" if scheme or cookie else "this request has no token"
         raise self.refusal(client, Problem("API001", text, _SIGN_IN, {"WWW-Authenticate": _CHALLENGE}))
 

@@ -37,6 +37,8 @@ _STATUSES: Mapping[str, int] = {
     "API016": 503,
     "API020": 409,
     "API021": 401,
+    "API023": 403,
+    "RUN039": 403,
     "API030": 409,
     "API050": 409,
     **dict.fromkeys(["CFG015", "JRN001", "JRN002", "JRN014", "JRN040", "JRN041", "JRN042"], 404),

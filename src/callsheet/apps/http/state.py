@@ -12,7 +12,9 @@ from typing import Any
 
 from callsheet.apps.hosting import Host
 from callsheet.apps.http.clients import Network, Rate, Rates
+from callsheet.apps.http.herald import Herald
 from callsheet.apps.http.keys import Keys
+from callsheet.apps.http.people import Person
 from callsheet.apps.http.problems import problem_json, status_of
 from callsheet.apps.scheduling.webhooks import Webhook
 from callsheet.apps.table.operation import Context, DoubtCache, Face
@@ -117,6 +119,8 @@ class State:
     """The networks of trusted proxies."""
     library: Callable[[], PlanLibrary] = PlanLibrary
     webhooks: Mapping[str, OpenWebhook] = field(default_factory=dict[str, OpenWebhook])
+    herald: Herald
+    """Tells people of the runs of webhooks."""
     request_limits: RequestLimits = field(default_factory=RequestLimits)
     guesses: Rates = field(default_factory=lambda: Rates(Rate(1.0, 20)))
     """The rate limit of failed authentications."""
@@ -129,13 +133,14 @@ class State:
     streams: set[object] = field(default_factory=set[object])
     """The open event streams."""
 
-    @property
-    def context(self) -> Context:
-        """What operations work on."""
+    def context_for(self, person: Person) -> Context:
+        """What operations work on that this person asks for."""
         return Context(
             host=self.host,
             library=self.library,
             face=Face.HTTP,
+            by=person.name,
+            roles=person.roles,
             doubts=self.doubts,
             problem=lambda error: problem_json(error, status_of(error)),
         )

@@ -27,6 +27,7 @@ from callsheet.apps.http.endpoint import (
     schema_here,
 )
 from callsheet.apps.http.guard import too_many
+from callsheet.apps.http.herald import WEBHOOK
 from callsheet.apps.http.problems import Problem
 from callsheet.apps.http.reading import body_bytes
 from callsheet.apps.http.state import OpenWebhook, State
@@ -48,8 +49,6 @@ from callsheet.store.listing import RunQuery, listed_runs
 from callsheet.store.run_filter import RunFilter
 
 _TAG = "webhooks"
-WEBHOOK = "webhook"
-"""The tag of the runs that a webhook has started, with its name."""
 PATH = "/v1/webhooks/{name}"
 
 
@@ -127,6 +126,7 @@ async def deliver(req: ApiRequest[Empty, Empty]) -> Response:
         if error.diagnostics[0].code != "JRN003":
             raise
         return await _known(state, run_id)  # the same delivery came twice at once
+    state.herald.follow(name, settings.plan, run_id)
     return _answer(202, run_id, state.host.stage(run_id), is_new=True)
 
 
