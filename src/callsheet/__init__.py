@@ -116,7 +116,6 @@ _PLACES = {
     "callsheet.api.dryrun": ("DryRun",),
     "callsheet.api.events": (
         "CallInDoubt",
-        "CallWithheld",
         "CastFailed",
         "PersonAnswered",
         "PersonAsked",

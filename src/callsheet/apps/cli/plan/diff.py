@@ -36,6 +36,14 @@ if TYPE_CHECKING:
     show_default=True,
     help="Colour the output; auto: on a terminal, unless NO_COLOR is set.",
 )
+@click.option(
+    "--format",
+    "shape",
+    type=click.Choice(["text", "json", "markdown"]),
+    default="text",
+    show_default=True,
+    help="How to print it; markdown: for a comment in a review, with a picture.",
+)
 @options.as_json
 def diff(
     old: str,
@@ -44,6 +52,7 @@ def diff(
     plans_folder: Path | None,
     exit_code: bool,
     color: str,
+    shape: str,
     as_json: bool,
 ) -> int:
     """Show the differences of the plans A and B: steps added, removed, changed, moved, renamed.
@@ -55,10 +64,17 @@ def diff(
         raise click.UsageError("only one of the two plans can come from standard input")
     before, after = _read(old, syntax, plans_folder), _read(new, syntax, plans_folder)
     difference = diff_plans(before.require(), after.require())
-    if as_json:
-        from callsheet.views.plan_diff import plan_diff_json  # noqa: PLC0415 - one of two
+    if as_json and shape == "markdown":
+        raise click.UsageError("--json and --format markdown cannot be combined")
+    if as_json or shape == "json":
+        from callsheet.views.plan_diff import plan_diff_json  # noqa: PLC0415 - one of three
 
         print_json(plan_diff_json(difference, before.source.name, after.source.name))
+    elif shape == "markdown":
+        from callsheet.views.plan_review import Standing, review  # noqa: PLC0415 - as above
+
+        told = review(after.source.name, Standing(before.plan), Standing(after.plan))
+        click.echo(told.encode("utf-8", "backslashreplace"))
     else:
         click.echo(_text(difference, before, after, color).encode("utf-8", "backslashreplace"))
     return Exit.FAILED if exit_code and not difference.is_same else Exit.OK
@@ -79,7 +95,7 @@ def _read(argument: str, syntax: Syntax | None, folder: Path | None) -> PlanText
 
 
 def _text(difference: PlanDiff, before: PlanText, after: PlanText, color: str) -> str:
-    from callsheet.views.plan_diff import plan_diff_text  # noqa: PLC0415 - one of two
+    from callsheet.views.plan_diff import plan_diff_text  # noqa: PLC0415 - one of three
 
     ansi = is_coloured() if color == "auto" else color == "always"
     text = plan_diff_text(difference, before.source.name, after.source.name, ansi=ansi, columns=columns())
