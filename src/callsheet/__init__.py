@@ -18,6 +18,7 @@ from callsheet.version import VERSION
 TYPE_CHECKING = False  # what type checkers take as true; `typing` would cost half of the import
 if TYPE_CHECKING:
     from callsheet.api.branching import Played
+    from callsheet.api.bridges.agent_session import AgentSession, CallWithheld
     from callsheet.api.bridges.frameworks import from_langchain, from_openai_agents, from_pydantic_ai
     from callsheet.api.bridges.openapi import from_openapi
     from callsheet.api.budget import SharedBudget
@@ -103,6 +104,7 @@ if TYPE_CHECKING:
 __version__ = VERSION
 
 _PLACES = {
+    "callsheet.api.bridges.agent_session": ("AgentSession", "CallWithheld"),
     "callsheet.api.bridges.frameworks": ("from_langchain", "from_openai_agents", "from_pydantic_ai"),
     "callsheet.api.bridges.openapi": ("from_openapi",),
     "callsheet.api.budget": ("SharedBudget",),
@@ -258,11 +260,13 @@ _PLACES = {
 
 __all__ = [
     "AgentAnswer",
+    "AgentSession",
     "AgentTask",
     "Answer",
     "BuiltinSettings",
     "CallContext",
     "CallInDoubt",
+    "CallWithheld",
     "CallsheetError",
     "CastFailed",
     "ChatModel",

@@ -136,5 +136,5 @@ def test_plans_with_blocks_are_compared_in_every_form(machine):
     (step,) = machine.json("plan", "diff", "a.ltp", "b.ltp")["steps"]
     assert step["new"] == {"id": "S1", "number": 2, "kind": "@SEND", "within": "?IF"}
     assert step["changes"] == [{"part": "argument", "name": "to", "old": '"a"', "new": '"b"'}]
-    markdown = machine("plan", "diff", "a.ltp", "b.ltp", "--markdown").stdout
-    assert markdown.startswith("**`a.ltp` → `b.ltp`**: 1 changed, 1 unchanged\n\n```diff\n~ S1  @SEND")
+    markdown = machine("plan", "diff", "a.ltp", "b.ltp", "--format", "markdown").stdout
+    assert '~ S1  @SEND  [in ?IF]\n    to: "a" → "b"\n1 changed, 1 unchanged' in markdown

@@ -184,7 +184,7 @@ class Project:
         async def work() -> None:
             scheduler = Scheduler(
                 settings.schedules,
-                settings.notify,
+                settings.audience("t" * 40, self.journal),
                 folder=self.folder,
                 journal=self.journal,
                 tell=self.lines.append,
@@ -343,15 +343,15 @@ def test_all_missed_times_run_one_after_the_other(project: Project) -> None:
 
 
 def test_address_that_cannot_be_told_is_named_without_its_secret() -> None:
-    from callsheet.apps.scheduling.notices import Notice, send
+    from callsheet.apps.scheduling.notices import Audience, Notice, send
 
     notice = Notice("done", "a", "a-1", "a-1 is done")
-    places = [
-        ("x", Notify(url="env:NOT_SET", on=("done",))),
-        ("y", Notify(url="http://127.0.0.1:1/s3cret", on=("done",))),
-        ("z", Notify(url="http://a:99999/s3cret", on=("done",), secret="\udcff")),
-    ]
-    first, second, third = send(places, notice)
+    places = {
+        "x": Notify(url="env:NOT_SET", on=("done",)),
+        "y": Notify(url="http://127.0.0.1:1/s3cret", on=("done",)),
+        "z": Notify(url="http://a:99999/s3cret", on=("done",), secret="\udcff"),
+    }
+    first, second, third = send(Audience(notify=places), notice)
     assert "the variable NOT_SET is not set" in first
     assert "ConnectError" in second
     assert "s3cret" not in second + third

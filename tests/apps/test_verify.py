@@ -314,3 +314,13 @@ def test_labels_of_files_from_earlier_runs_count_in_proof(machine):
     assert dry.exit_code == 3
     assert machine("labels", "forget", "docs/new.md").exit_code == 0
     assert machine("verify", then, "--policy", "workspace").exit_code == 0
+
+
+def test_tool_that_is_named_as_a_remark_is_judged_as_a_tool(machine):
+    """NOTE is also a word of version 2, whose text is withheld where a tool's call is refused."""
+    plan = machine.write(
+        "note.ltp", '# ltp: 2\nS1: @NOTE (line="x") > $a\nNOTE ("done")\nS2: @RESPOND ($a)\n'
+    )
+    refused = machine("verify", plan, "--tools", machine.tools, "--policy", "strict")
+    assert refused.exit_code == 3, refused.stdout
+    assert "the policy has no entry for @NOTE" in refused.stdout

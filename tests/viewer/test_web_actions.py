@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,8 @@ from tests.apps.http.conftest import running
 from tests.viewer.web import browse
 
 from callsheet.api.policies import load_policy
+from callsheet.apps.http.state import OpenWebhook
+from callsheet.apps.scheduling.webhooks import Webhook, signed
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -75,6 +78,34 @@ async def test_run_is_undone_after_the_page_has_shown_what_that_takes(browser: B
         await web.wait_for(lambda: _is_elsewhere(web.page.url, run))
         await web.page.locator(f"text=1 call of run {run} undone").first.wait_for()
         assert (folder / "notes.txt").read_text() == ""
+        await web.page.context.close()
+
+
+async def test_page_of_saved_plans_lists_webhooks_with_their_last_runs(
+    browser: Browser, folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("KEY", "k" * 32)
+    (folder / "note.ltp").write_text("# ltp: 2\nINPUT $line: str\nS1: @NOTE (line=$line)\n@RESPOND ($line)\n")
+    take = {"line": "issue.title"}
+    note = Webhook(plan="note.ltp", secret="env:KEY", take=take)
+    opened = {
+        name: OpenWebhook.of(each, folder)
+        for name, each in {"noted": note, "gone": replace(note, plan="gone.ltp")}.items()
+    }
+    with running(folder, webhooks=opened) as api:
+        body = b'{"issue": {"title": "hello"}}'
+        headers = signed(note, b"k" * 32, body, "m1", int(time.time()))
+        run = api("POST", "/v1/webhooks/noted", raw=body, **headers).json["run_id"]
+        api.ended(run)
+        web = await browse(browser, api, size=(900, 700))
+        await web.sign_in("plans")
+        await web.page.locator("h2", has_text="Webhooks").wait_for()
+        told = await web.text("main")
+        assert "noted note.ltp /v1/webhooks/noted $line = issue.title last run: done" in told
+        assert "gone.ltp cannot be read" in told
+        assert await web.findings() == []
+        await web.page.click("text=last run: done")
+        await web.page.locator("h1 .words", has_text="Done").wait_for()
         await web.page.context.close()
 
 

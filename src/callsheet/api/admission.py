@@ -22,7 +22,7 @@ from callsheet.machine import Limits, Program, ToolFacts, compile_plan
 from callsheet.ports.tools import Registry
 from callsheet.runtime.launch import Launch
 from callsheet.sealing.known import SHORTEST, Known
-from callsheet.store.start import secret_labels
+from callsheet.store.start import labels_of_inputs
 
 if TYPE_CHECKING:
     from callsheet.api.proving import Guarantees
@@ -84,7 +84,8 @@ class Request:
 
     `findings` are the notes of its reader, and of what else the face has looked at; an error among them
     refuses it. `inputs` are all
-    variables, those named in `secret` among them. `approve` are all rules for approvals; `own_approve` and
+    variables, those named in `secret` among them, and those in `untrusted`, which somebody else than the
+    user has chosen. `approve` are all rules for approvals; `own_approve` and
     `own_limits` are the tools that this request itself names in such rules and in limits, in contrast to the
     settings, which are for all plans. `approved` are the steps that a person has approved. With `can_ask` a
     call that needs approval can wait for one. `note` is recorded with the run. `done` are the results of
@@ -96,6 +97,7 @@ class Request:
     findings: tuple[Diagnostic, ...] = ()
     inputs: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
     secret: frozenset[str] = frozenset()
+    untrusted: frozenset[str] = frozenset()
     limits: Limits = field(default_factory=Limits)
     policy: Policy | None = None
     approve: tuple[str, ...] = ()
@@ -128,6 +130,7 @@ class _Terms(NamedTuple):
 
     inputs: frozenset[str]
     secret: frozenset[str]
+    untrusted: frozenset[str]
     approved: tuple[str, ...]
     policy: Policy | None
     can_ask: bool
@@ -197,6 +200,7 @@ def _terms(request: Request, equipment: Equipment, left: PersistedLabels | None)
     return _Terms(
         frozenset(request.inputs),
         request.secret,
+        request.untrusted,
         request.approved,
         request.policy,
         request.can_ask,
@@ -249,6 +253,7 @@ def prepare(
         policy=admitted.policy,
         verified="" if admitted.policy is None else plan_hash(plan),
         secret=request.secret,
+        untrusted=request.untrusted,
     )
     diagnostics = (*request.findings, *admitted.diagnostics, *of_request)
     return Prepared(plan, launch, equipment.known, diagnostics, request.done, equipment.workspace)
@@ -280,7 +285,13 @@ def revise(draft: Draft, equipment: Equipment) -> Revision:
     _refuse_errors(found, None)
     policy = None
     if draft.policy is not None:
-        labels = Request(plan=plan, inputs=start.inputs, secret=frozenset(start.secret), policy=draft.policy)
+        labels = Request(
+            plan=plan,
+            inputs=start.inputs,
+            secret=frozenset(start.secret),
+            untrusted=frozenset(start.untrusted),
+            policy=draft.policy,
+        )
         policy, _ = _proved(labels, equipment, equipment.left())
     sources = equipment.sources(plan, policy)
     return Revision(plan, equipment.facts(plan), equipment.pins(plan), policy, sources)
@@ -355,7 +366,7 @@ def _proved(
 
     assumed = Assumptions(
         inputs=request.inputs,
-        labels=secret_labels(request.policy, request.secret),
+        labels=labels_of_inputs(request.policy, request.secret, request.untrusted),
         approved=request.approved,
         can_ask=request.can_ask,
         left=left,

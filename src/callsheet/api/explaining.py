@@ -17,6 +17,7 @@ from callsheet.ir.gc_pause import gc_paused
 from callsheet.machine import Usage
 from callsheet.machine.keys import parse_key
 from callsheet.machine.remarks import SAME_PLACE
+from callsheet.runtime.inbox import GivenAnswer, given_answers
 from callsheet.store import Journal, JournalError
 from callsheet.store.events import Event
 from callsheet.store.folded import Folded
@@ -116,6 +117,14 @@ class Explanation:
     lineage: Lineage = field(repr=False)
     graph: Graph = field(repr=False)
     start: Node = field(repr=False)
+    given: tuple[GivenAnswer, ...] = field(default=(), repr=False)
+    """All answers of people to the run."""
+
+    @property
+    def people(self) -> tuple[GivenAnswer, ...]:
+        """The answers of people to the calls and questions that the places come from."""
+        keys = {call.key for place in self.places for call in place.calls}
+        return tuple(each for each in self.given if each.key in keys)
 
     @property
     def variable(self) -> str:
@@ -152,7 +161,8 @@ class Explanation:
     def lines(self, depth: int = 6) -> list[str]:
         """The tree of the places, down to `depth` levels."""
         lines = where_lines if self.is_forward else why_lines
-        return [*lines(self.lineage, self.graph, self.start, depth), *self.warnings]
+        tree = lines(self.lineage, self.graph, self.start, depth)
+        return [*tree, *(each.describe() for each in self.people), *self.warnings]
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -181,7 +191,8 @@ def explain_value(
     with gc_paused(True):
         info = journal.find_run(run_id)
         lineage, start, graph = sliced(journal, info, variable, (most, depth), is_forward=forward)
-    return Explanation(info.run_id, forward, lineage, graph, start)
+        given = tuple(given_answers(journal, info.run_id))
+    return Explanation(info.run_id, forward, lineage, graph, start, given)
 
 
 def _place(lineage: Lineage, node: Node, flows: tuple[Flow, ...], numbers: Mapping[Node, int]) -> ValuePlace:

@@ -36,7 +36,8 @@ class ProjectSettings:
     `tools` are Python files, `servers` configuration files of MCP servers, `plans` the files, folders and
     patterns that `check`, `verify` and `fmt` take if none is named. `model` and `limits` replace the tables
     of the user's configuration. `schedules` are plans that run by the clock, and `notify` addresses that hear
-    of those runs, each by its name, as they are written: `apps.scheduling` reads them.
+    of those runs, `webhooks` what starts plans from outside, each by its name, and `mail` the server of
+    mails, as they are written: `apps.scheduling` reads them.
     """
 
     tools: tuple[str, ...] = ()
@@ -48,6 +49,8 @@ class ProjectSettings:
     limits: Limits | None = None
     schedules: Mapping[str, object] = field(default_factory=dict[str, object])
     notify: Mapping[str, object] = field(default_factory=dict[str, object])
+    webhooks: Mapping[str, object] = field(default_factory=dict[str, object])
+    mail: object | None = None
 
 
 _Kind = TypeVar("_Kind", bound=ProjectSettings)

@@ -207,6 +207,14 @@ def is_shell(language: str | None) -> bool:
     return unicodedata.normalize("NFKC", language).strip().casefold() not in NO_SHELLS
 
 
+def approver_of(policy: Policy, tool: str) -> str:
+    """The role that whoever approves a call of this tool must have; empty if the policy demands none."""
+    folded = fold(tool)
+    rule = next((rule for name, rule in policy.tools.items() if fold(name) == folded), None)
+    rule = rule or rule_of(policy, (folded,), None)
+    return "" if rule is None else rule.approver
+
+
 def traits_of(policy: Policy, tool: str) -> Traits | None:
     """The traits of a folded tool name under a policy; None for an unknown tool.
 

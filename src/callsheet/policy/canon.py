@@ -105,6 +105,7 @@ def _perhaps(read: Callable[[Any], _T]) -> Callable[[Any], _T | None]:
 
 _YOUNGER = frozenset(
     {
+        "approver",
         "arguments",
         "classes",
         "does",

@@ -87,6 +87,7 @@ class ToolRule:
       None if the policy does not say.
     - `pin`: the hash of the declaration that this entry was written for.
     - `does`: the class that the entry follows from; None for one that is written out.
+    - `approver`: the role that whoever approves a call must have; a server with people checks it.
     - `place_arg`: the argument that holds the path or address, for an operator's tool that has the name of a
       built-in one but calls it differently.
 
@@ -108,6 +109,7 @@ class ToolRule:
     pin: str | None = None
     does: ToolClass | None = None
     place_arg: str | None = None
+    approver: str = ""
     private_without_audience: bool = False
     private_to_named: bool = False
     links_known: bool = False

@@ -135,6 +135,7 @@ _TOOL: dict[str, Reader] = {
     "idempotent": flag_value,
     "key_arg": text_value,
     "approval": one_of(When),
+    "approver": text_value,
     "returns": label_value,
     "fields": _fields,
     "links_known": flag_value,

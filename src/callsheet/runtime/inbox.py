@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON
@@ -144,18 +144,20 @@ def answer_run(
     *,
     digest: str | None = None,
     msg_id: str | None = None,
+    roles: frozenset[str] = frozenset(),
 ) -> PendingAsk:
     """Leave an answer for a run and return the question that it answers.
 
     `run_id` is the full id. `place` is the key or step of the question, optional if there is only one.
     `digest` is that of the question as it was seen: the answer is refused if it has changed. `msg_id` is the
-    sender's id for this answer, so that an answer is never delivered twice. Raises CallsheetError: JRN002 for
-    an unknown run, RUN030 if no such question is open or the id was used before, RUN031 for an answer that
-    does not fit.
+    sender's id for this answer, so that an answer is never delivered twice. `roles` are those of whoever
+    answers. Raises CallsheetError: JRN002 for an unknown run, RUN030 if no such question is open or the id
+    was used before, RUN031 for an answer that does not fit, RUN039 if the policy demands another role.
     """
     check_here(journal, run_id)
     messages = Opening(journal, run_id)()
     ask, given_answer = fitting(journal, run_id, answer, place, digest, messages)
+    check_role(journal, ask, roles)
     covered = _program(journal, ask, given_answer.for_program) if given_answer.for_program else []
     name = msg_id or _name(f"{ask.key}:{ask.digest[:32]}", messages)
     payload, sealed = message_payload(ask.digest, given_answer), sealed_in(given_answer, ask.options)
@@ -169,6 +171,58 @@ def answer_run(
         standing = {precedents.STANDING: for_plan, "by": given_answer.by, "at": ask.key}
         journal.mailbox.post(run_id, "", f"{precedents.STANDING}:{ask.key}:{ask.digest[:32]}", standing)
     return replace(ask, is_answered=True)
+
+
+def role_for(journal: Journal, ask: PendingAsk) -> str:
+    """The role that the run's policy demands of whoever answers a question; empty if it demands none.
+
+    What an entry says of `@ASK_HUMAN` holds for all questions of plans.
+    """
+    from callsheet.policy.builtins import approver_of  # noqa: PLC0415 - only where somebody answers
+
+    policy = policy_of_run(journal, ask.run_id)
+    return "" if policy is None else approver_of(policy, ask.tool or "ASK_HUMAN")
+
+
+class GivenAnswer(NamedTuple):
+    """An answer that a run has taken: to which question, what, by whom, and when; not its value."""
+
+    key: str
+    verdict: str
+    by: str
+    note: str
+    at: float
+
+    def describe(self) -> str:
+        """The answer as a line."""
+        who = f" by {' '.join(self.by.split())}" if self.by else ""
+        noted = f": {' '.join(self.note.split())}" if self.note else ""
+        return f"{self.key} was {_PAST.get(self.verdict, self.verdict)}{who}{noted}"
+
+
+_PAST = {"approve": "approved", "deny": "denied", "answer": "answered", "expire": "not answered in time"}
+
+
+def given_answers(journal: Journal, run_id: str) -> Iterator[GivenAnswer]:
+    """The answers of people that a run has taken, in their order."""
+    for row in journal.question_events(run_id):
+        body = row.body or {}
+        if row.type is EventType.SIGNAL:
+            by, note = str(body.get("by") or ""), body.get("note")
+            yield GivenAnswer(
+                row.key or "", str(body.get("verdict")), by, note if isinstance(note, str) else "", row.ts
+            )
+
+
+def check_role(journal: Journal, ask: PendingAsk, roles: frozenset[str]) -> None:
+    """Raise CallsheetError (RUN039) if a question demands a role that is not among these."""
+    role = role_for(journal, ask)
+    if role and role not in roles:
+        raise CallsheetError.single(
+            "RUN039",
+            f"{ask.key} of run {ask.run_id}: only somebody with the role {role} may answer this",
+            help="answer it at `callsheet serve --people FILE`, signed in as a person who has the role",
+        )
 
 
 def _program(journal: Journal, ask: PendingAsk, shown: str) -> list[dict[str, JSON]]:

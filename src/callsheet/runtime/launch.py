@@ -19,7 +19,7 @@ from callsheet.runtime.local import LocalDriver
 from callsheet.sealing.known import Known
 from callsheet.sealing.sealer import DECLARED, LABEL, Path, inputs_at
 from callsheet.store import Journal, JournalError
-from callsheet.store.start import Start, secret_labels
+from callsheet.store.start import Start, labels_of_inputs
 
 if TYPE_CHECKING:
     from callsheet.machine import Enforcement
@@ -71,6 +71,8 @@ class Launch:
     verified: str = ""
     secret: frozenset[str] = frozenset()
     """The names of secret inputs: sealed wherever they occur, and under a policy readable by nobody."""
+    untrusted: frozenset[str] = frozenset()
+    """The names of inputs that somebody else than the run's user has chosen, which a policy labels so."""
 
     @property
     def known(self) -> Known:
@@ -86,7 +88,7 @@ class Launch:
             return None
         from callsheet.machine import Enforcement  # noqa: PLC0415 - only under a policy
 
-        return Enforcement.under(self.policy, secret_labels(self.policy, self.secret))
+        return Enforcement.under(self.policy, labels_of_inputs(self.policy, self.secret, self.untrusted))
 
     def secret_parts(self) -> dict[Path, str]:
         """The secret parts of the body of the run's start event, by path."""
@@ -154,6 +156,7 @@ def start_of(plan: Plan, launch: Launch, journal: Journal) -> Start:
         launch.policy,
         tuple(sorted(launch.secret)),
         token_hex(16) if launch.secret else "",
+        tuple(sorted(launch.untrusted)),
     )
 
 

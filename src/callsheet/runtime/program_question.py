@@ -181,13 +181,11 @@ class _Ahead:
         if self._policy is None:
             return {}
         start, policy = self._folded.start, self._policy
+        secret = dict.fromkeys(start.secret, Label(True, frozenset()))
         verdict = verify(
             plan,
             policy,
-            inputs={
-                name: Label(True, frozenset()) if name in start.secret else policy.inputs
-                for name in start.inputs
-            },
+            inputs=dict.fromkeys(start.inputs, policy.inputs) | start.input_labels(policy) | secret,
             parameters={name: fact.parameters for name, fact in self._folded.facts.items()},
             can_ask=True,
         )

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from callsheet.ir import JSON, Effect, OnInDoubt
-from callsheet.ir.labels import Label
+from callsheet.ir.labels import UNKNOWN, Label
 from callsheet.machine import Limits, Loop, ToolFacts
 from callsheet.policy.canon import policy_from_json, policy_hash, policy_to_json
 from callsheet.policy.model import Policy
@@ -45,6 +45,8 @@ class Start(NamedTuple):
     """The inputs that were declared secret."""
     pepper: str = ""
     """A secret mixed into the digests of questions if those may contain secrets."""
+    untrusted: tuple[str, ...] = ()
+    """The inputs that somebody else than the run's user has chosen."""
     is_veiled: bool = False
     """Whether placeholders replace secrets, as for a reader without the key."""
 
@@ -77,7 +79,11 @@ class Start(NamedTuple):
             return None
         from callsheet.machine.monitor.enforcement import Enforcement  # noqa: PLC0415 - only under a policy
 
-        return Enforcement.under(self.policy, secret_labels(self.policy, self.secret))
+        return Enforcement.under(self.policy, self.input_labels(self.policy))
+
+    def input_labels(self, policy: Policy) -> dict[str, Label]:
+        """The labels of the inputs that differ from what the policy says of inputs."""
+        return labels_of_inputs(policy, self.secret, self.untrusted)
 
     def to_json(self) -> dict[str, Any]:
         """The body of the start event."""
@@ -93,6 +99,7 @@ class Start(NamedTuple):
             **({} if self.policy is None else policy_body(self.policy)),
             **({"secret": list(self.secret)} if self.secret else {}),
             **({"pepper": self.pepper} if self.pepper else {}),
+            **({"untrusted": list(self.untrusted)} if self.untrusted else {}),
         }
 
     @classmethod
@@ -110,13 +117,15 @@ class Start(NamedTuple):
             policy=policy_in(body) if "policy" in body else None,
             secret=tuple(body.get("secret", ())),
             pepper=body.get("pepper", ""),
+            untrusted=tuple(body.get("untrusted", ())),
             is_veiled=SEALED in body,
         )
 
 
-def secret_labels(policy: Policy, names: Iterable[str]) -> dict[str, Label]:
-    """The labels of inputs that were declared secret: nobody may read them."""
-    return {name: policy.inputs._replace(readers=frozenset()) for name in names}
+def labels_of_inputs(policy: Policy, secret: Iterable[str], untrusted: Iterable[str]) -> dict[str, Label]:
+    """The labels of inputs that somebody else has chosen, and of secret ones, which nobody may read."""
+    labels = {name: policy.inputs.join(UNKNOWN) for name in untrusted}
+    return labels | {name: labels.get(name, policy.inputs)._replace(readers=frozenset()) for name in secret}
 
 
 def policy_body(policy: Policy) -> dict[str, Any]:

@@ -261,7 +261,6 @@ def shortened(line: str) -> str:
 
 
 _COLOURS = {"+": "32", "-": "31", "~": "33", ">": "36", "=": "36", " ": "2"}
-_TICKS = lazy.pattern(r"`+")
 _LEAST = 30
 _MOST_ID = 40
 
@@ -430,36 +429,6 @@ def _id(step: Step | None) -> str:
     return cut(" ".join(lines_of(step.id)), _MOST_ID) if step is not None else ""
 
 
-def plan_diff_markdown(diff: PlanDiff | TreeDiff, old_name: str, new_name: str) -> str:
-    """Returns the difference as Markdown, for a comment in a review: a summary and the lines as a diff.
-
-    >>> from callsheet.ir import Literal, Respond
-    >>> from callsheet.ir.diff import diff_plans
-    >>> old, new = (Plan((Step("S1", Respond((Literal(text),))),)) for text in "ab")
-    >>> print(plan_diff_markdown(diff_plans(old, new), "old", "new"))
-    **`old` → `new`**: 1 changed
-    <BLANKLINE>
-    ```diff
-    ~ S1  @RESPOND
-        argument 1: "a" → "b"
-    ```
-    """
-    text = plan_diff_text(diff, old_name, new_name)
-    _, *lines = text.split("\n")
-    summary = lines.pop()
-    names = f"**{_code(escaped(old_name))} → {_code(escaped(new_name))}**: {summary}"
-    if not lines:
-        return names
-    fence = "`" * max(3, 1 + max((len(run) for run in _TICKS.findall(text)), default=0))
-    return "\n".join([names, "", f"{fence}diff", *lines, fence])
-
-
-def _code(text: str) -> str:
-    ticks = "`" * (1 + max((len(run) for run in _TICKS.findall(text)), default=0))
-    blank = " " if "`" in text else ""
-    return f"{ticks}{blank}{text}{blank}{ticks}"
-
-
 def plan_diff_json(diff: PlanDiff | TreeDiff, old_name: str, new_name: str) -> dict[str, Any]:
     """Returns the difference as data: whether the plans are the same, counts, changes of the head, steps."""
     if isinstance(diff, TreeDiff):
@@ -518,4 +487,4 @@ def _change(change: Change, diff: PlanDiff | TreeDiff) -> dict[str, Any]:
     return out
 
 
-__all__ = ["plan_diff_json", "plan_diff_markdown", "plan_diff_text"]
+__all__ = ["plan_diff_json", "plan_diff_text"]

@@ -338,11 +338,11 @@ def test_signed_in_sessions_expire():
     late, code = keys.new_code(), keys.new_code()
     cookie = keys.sign_in(code)
     assert cookie is not None
-    assert keys.takes_session(cookie)
+    assert keys.person_of_session(cookie)
     now[0] = CODE_SECONDS
     assert keys.sign_in(late) is None
     now[0] = SESSION_SECONDS
-    assert not keys.takes_session(cookie)
+    assert not keys.person_of_session(cookie)
 
 
 def test_session_outlives_server_with_same_token_and_journal_until_it_is_signed_out(tmp_path):
@@ -350,21 +350,21 @@ def test_session_outlives_server_with_same_token_and_journal_until_it_is_signed_
     before, other = Keys("t" * 32, journal), Keys("t" * 32, journal)
     kept, left = before.sign_in("t" * 32) or "", before.sign_in("t" * 32) or ""
     for keys in (before, other, Keys("t" * 32, journal)):
-        assert keys.takes_session(kept)
-        assert keys.takes_session(left)
+        assert keys.person_of_session(kept)
+        assert keys.person_of_session(left)
     for stranger in (Keys("u" * 32, journal), Keys("t" * 32, tmp_path / "other.db"), Keys(None, journal)):
-        assert not stranger.takes_session(kept)
+        assert not stranger.person_of_session(kept)
     for changed in (kept[:-3] + "xx=", "A" + kept[1:], kept[:20] + "zz" + kept[22:], kept[:40], "é", ""):
-        assert not before.takes_session(changed), changed
+        assert not before.person_of_session(changed), changed
     before.sign_out(left)
     before.sign_out("forged")
     for keys in (before, other, Keys("t" * 32, journal)):
-        assert (keys.takes_session(kept), keys.takes_session(left)) == (True, False)
+        assert (bool(keys.person_of_session(kept)), keys.person_of_session(left)) == (True, None)
     assert (tmp_path / "journal.db-signed-out").stat().st_mode & 0o777 == 0o600
     missing = Keys("t" * 32, tmp_path / "no folder" / "journal.db", say=said.append)
     session = missing.sign_in("t" * 32) or ""
     missing.sign_out(session)
-    assert not missing.takes_session(session)
+    assert not missing.person_of_session(session)
     assert "cannot be written" in said[0]
 
 

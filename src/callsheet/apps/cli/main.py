@@ -71,6 +71,8 @@ COMMANDS: dict[str, CommandEntry] = {
     "undo": CommandEntry(f"{_PACKAGE}.undo:undo", "Take back what a run did.", _RUNS),
     "report": CommandEntry(f"{_PACKAGE}.report:report", "Write a run as an HTML report.", _RUNS),
     "schedule": CommandEntry(f"{_PACKAGE}.schedule:schedule", "Run plans by the clock.", _RUNS),
+    "people": CommandEntry(f"{_PACKAGE}.accounts:people", "Manage who may use a server.", _MORE),
+    "webhooks": CommandEntry(f"{_PACKAGE}.webhooks:webhooks", "Start plans from other services.", _RUNS),
     "serve": CommandEntry(f"{_PACKAGE}.servers:serve", "Serve the HTTP API and the web viewer.", _RUNS),
     "lctl": CommandEntry(
         f"{_PACKAGE}.lctl.group:lctl", "Write, check and compare hand-offs of agents.", _RUNS

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 _ID = lazy.pattern(r"(?!.*\.(?:ltp|micro|json|ya?ml)\Z)[a-z0-9][a-z0-9._-]*(?:@.*)?\Z", re.ASCII)
 """The syntax of a plan id: no slash, and no suffix of a plan file."""
 STDIN = "-"
-_PLAN_SUFFIXES = (".ltp", ".micro", ".dag.json", ".dag.yaml", ".dag.yml")
+PLAN_SUFFIXES = (".ltp", ".micro", ".dag.json", ".dag.yaml", ".dag.yml")
+"""How the names of files end that are plans in a folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ def plan_files(names: Iterable[str], project: Iterable[str] = ()) -> tuple[str, 
 def _plans_at(name: str) -> list[str]:
     found: list[str] = []
     if os.path.isdir(name):
-        files = (path for path in Path(name).rglob("*") if path.name.endswith(_PLAN_SUFFIXES))
+        files = (path for path in Path(name).rglob("*") if path.name.endswith(PLAN_SUFFIXES))
         found = sorted(str(path) for path in files if path.is_file())
     elif any(char in name for char in "*?[") and not os.path.isfile(name):
         import glob  # noqa: PLC0415 - only for patterns that the shell has left

@@ -40,7 +40,7 @@ def schedule(ctx: click.Context, journal: Path | None, as_json: bool) -> None:
     from callsheet.apps.scheduling.scheduler import recorded  # noqa: PLC0415 - imports the store
     from callsheet.store.journal_paths import default_journal_path  # noqa: PLC0415 - as above
 
-    _, settings = _project()
+    _, settings = project_with("schedules")
     schedules = settings.schedules
     runs = recorded(journal or default_journal_path(), list(schedules))
     now = datetime.now(UTC)
@@ -68,8 +68,14 @@ def schedule(ctx: click.Context, journal: Path | None, as_json: bool) -> None:
 
 
 @schedule.command("run")
+@click.option(
+    "--token-file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The token of `callsheet serve`, which signs the links in mails; default: $CALLSHEET_TOKEN.",
+)
 @journals.journal_path
-def run_schedules(journal: Path | None) -> None:
+def run_schedules(token_file: Path | None, journal: Path | None) -> None:
     """Run the schedules of the project until this process is stopped.
 
     Each time that comes starts `callsheet run` in a process of its own, in the project's folder. After a
@@ -80,12 +86,14 @@ def run_schedules(journal: Path | None) -> None:
     from callsheet.apps.scheduling.scheduler import Scheduler  # noqa: PLC0415 - imports the store
     from callsheet.store.journal_paths import default_journal_path  # noqa: PLC0415 - as above
 
-    folder, settings = _project()
+    folder, settings = project_with("schedules")
+    place = (journal or default_journal_path()).absolute()
+    token = _token(token_file) if settings.mail is not None and settings.mail.link else None
     scheduler = Scheduler(
         settings.schedules,
-        settings.notify,
+        settings.audience(token, place),
         folder=folder,
-        journal=(journal or default_journal_path()).absolute(),
+        journal=place,
         tell=to_stderr,
         hint=journals.journal_hint(journal),
     )
@@ -93,8 +101,21 @@ def run_schedules(journal: Path | None) -> None:
     run_async(scheduler.run())
 
 
-def _project() -> tuple[Path, ScheduledProject]:
-    """The project's folder and settings; ends the command, with the way out, if it has no schedules."""
+def _token(path: Path | None) -> str | None:
+    """The token of `callsheet serve`, of a file or the environment; None, with a remark, without one."""
+    from callsheet.apps.http.serving import chosen_token  # noqa: PLC0415 - imports the server
+
+    token, is_new = chosen_token(path)
+    if not is_new:
+        return token
+    to_stderr(
+        "mails have links that do not sign in: give the server's token, --token-file or $CALLSHEET_TOKEN"
+    )
+    return None
+
+
+def project_with(table: str) -> tuple[Path, ScheduledProject]:
+    """The project's folder and settings; ends the command, with the way out, if it has no such table."""
     from callsheet.apps.projects import NAME, project_of, settings_in  # noqa: PLC0415 - not for --help
     from callsheet.apps.scheduling.scheduler import ScheduledProject  # noqa: PLC0415 - imports the store
 
@@ -102,7 +123,7 @@ def _project() -> tuple[Path, ScheduledProject]:
     if found.file is not None and not found.is_trusted:
         to_stderr(f"{found.file} is not trusted: read it, then `callsheet trust project`")
         raise click.exceptions.Exit(Exit.WRONG)
-    if found.file is None or not found.settings.schedules:
-        to_stderr(f"the project in {found.folder} has no schedules: add [schedules.NAME] to its {NAME}")
+    if found.file is None or not getattr(found.settings, table):
+        to_stderr(f"the project in {found.folder} has no {table}: add [{table}.NAME] to its {NAME}")
         raise click.exceptions.Exit(Exit.WRONG)
     return found.folder, settings_in(found.file, ScheduledProject)

@@ -22,9 +22,13 @@ from callsheet.apps.cli.terminal import is_terminal
 from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from callsheet.apps.http.clients import Network
     from callsheet.apps.http.serving import ServeOptions, Serving
+    from callsheet.apps.http.state import OpenWebhook
     from callsheet.apps.mcp.transports import HttpEndpoint
+    from callsheet.apps.scheduling.notices import Audience
     from callsheet.apps.setup import Setup
     from callsheet.machine.limits import Limits
 
@@ -106,6 +110,10 @@ _server_options = options.grouped(
         metavar="N",
         help="The maximum number of open event streams: each page of a run needs one, and each follower.",
     ),
+    people=click.option(
+        "--people", type=click.Path(path_type=Path, exists=True, dir_okay=False), metavar="FILE",
+        help="A file of people with tokens, roles and rights of their own: `callsheet people`.",
+    ),
     body_seconds=click.option(
         "--body-timeout", "body_seconds", type=FiniteRange(0.1), default=10.0, show_default=True,
         metavar="SECONDS", help="The maximum time for receiving a request body.",
@@ -152,7 +160,14 @@ def serve(
     from callsheet.apps.http.serving import chosen_token  # noqa: PLC0415 - imports the server, as all below
 
     token, is_new = (None, False) if no_auth else chosen_token(token_file)
-    serve_options = replace(_read(server_values), token=token, plans=plans_folder)
+    named, audience = _from_project()
+    serve_options = replace(
+        _read(server_values),
+        token=token,
+        plans=plans_folder,
+        webhooks=named,
+        audience=audience,
+    )
     serve_options.check()
     _serve(serve_options, setup, policy, journal, token=token if is_new else None, as_json=as_json)
     return Exit.OK
@@ -184,6 +199,20 @@ def _read(server_values: dict[str, object]) -> ServeOptions:
     )
     rate = Rate(per_second, max(1, int(4 * per_second)))
     return ServeOptions(rate=rate, request_limits=request_limits, **remaining)  # pyright: ignore[reportArgumentType]
+
+
+def _from_project() -> tuple[dict[str, OpenWebhook], Callable[[str | None, Path], Audience]]:
+    """The webhooks of the project of this folder, if it is trusted, and who is told of their runs."""
+    from callsheet.apps.http.state import OpenWebhook  # noqa: PLC0415 - as above
+    from callsheet.apps.projects import project_of, settings_in  # noqa: PLC0415 - as above
+    from callsheet.apps.scheduling.scheduler import ScheduledProject  # noqa: PLC0415 - as above
+
+    project = project_of(Path.cwd())
+    found = ScheduledProject()
+    if project.file is not None and project.is_trusted:
+        found = settings_in(project.file, ScheduledProject)
+    named = {name: OpenWebhook.of(each, project.folder) for name, each in found.webhooks.items()}
+    return named, found.audience
 
 
 def _serve(

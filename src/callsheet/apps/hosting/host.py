@@ -348,14 +348,17 @@ class Host:
         which: str | None = None,
         *,
         digest: str | None = None,
+        roles: frozenset[str] = frozenset(),
     ) -> PendingAsk:
         """Answer a question of a run, as `callsheet approve` does, and resume the run if it had stopped.
 
-        Raises CallsheetError: JRN002 for an unknown run, RUN030 if no such question is pending, RUN031 for an
-        answer that does not fit.
+        `roles` are those of the person. Raises CallsheetError: JRN002 for an unknown run, RUN030 if no such
+        question is pending, RUN031 for an answer that does not fit, RUN039 for one that needs another role.
         """
         await self.beside(lambda: self.info(run_id))
-        ask = await self.beside(lambda: answer_run(self.journal, run_id, answer, which, digest=digest))
+        ask = await self.beside(
+            lambda: answer_run(self.journal, run_id, answer, which, digest=digest, roles=roles)
+        )
         self._queue.go_on(run_id)
         return ask
 

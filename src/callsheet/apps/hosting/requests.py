@@ -42,12 +42,14 @@ class RunRequest:
     changes that tighten the host's. `approve` names tools that need approval besides those of the settings.
     `policy` applies if the host has none; `approved` are the steps that a person has approved. `state` is the
     text of a state file of another program, whose completed steps are not executed again. `reads` is the
-    label of what the author of the text and the inputs has read.
+    label of what the author of the text and the inputs has read; `untrusted` are the inputs that somebody
+    else has chosen.
     """
 
     text: PlanText
     inputs: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
     secrets: frozenset[str] = frozenset()
+    untrusted: frozenset[str] = frozenset()
     run_id: str | None = None
     limits: Mapping[str, Any] = field(default_factory=dict[str, Any])
     tags: Mapping[str, str] = field(default_factory=dict[str, str])

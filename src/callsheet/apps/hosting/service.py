@@ -99,6 +99,7 @@ async def ready(request: RunRequest, config: HostConfig) -> ReadyRun:
             findings=(*text.diagnostics, *changed),
             inputs=inputs,
             secret=request.secrets,
+            untrusted=request.untrusted,
             limits=limits,
             policy=policy,
             approve=approve,

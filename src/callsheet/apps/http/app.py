@@ -19,7 +19,8 @@ from starlette.types import ASGIApp
 
 from callsheet.api.undo import UndoNeedsConsent, undo_json
 from callsheet.apps.http.endpoint import ApiRequest, Empty, Endpoint
-from callsheet.apps.http.guard import Guard
+from callsheet.apps.http.guard import PERSON, Guard
+from callsheet.apps.http.people import EVERYBODY, Person, right_for
 from callsheet.apps.http.problems import Problem, problem_of
 from callsheet.apps.http.reading import read_body, read_query
 from callsheet.apps.http.state import State
@@ -74,13 +75,18 @@ def _route(path: str, endpoints: dict[str, Endpoint], state: State) -> Route:
 async def _answer(endpoint: Endpoint, request: Request, state: State) -> Response:
     """The response of an endpoint, or a problem response if it raises CallsheetError."""
     try:
+        right = right_for(endpoint.method, endpoint.path)
+        person: Person = request.scope.get(PERSON, EVERYBODY)
+        if right is not None and not endpoint.is_open and not person.may(right):
+            hint = f"ask somebody who may {right}, or the operator for a role that has this right"
+            raise Problem("API023", f"{person.name} may not {right} here", hint)
         query: Any = read_query(request, endpoint.query)
         body: Any = Empty()
         if endpoint.body is not None:
             body = await read_body(
                 request, endpoint.body, state.request_limits, is_needed=endpoint.needs_body
             )
-        return await endpoint.handler(ApiRequest(state, body, query, request.path_params, request))
+        return await endpoint.handler(ApiRequest(state, body, query, request.path_params, request, person))
     except UndoNeedsConsent as refused:
         state.host.masker.add_secrets(refused.undoing.known)
         undo = state.host.masker.value(undo_json(refused.undoing))

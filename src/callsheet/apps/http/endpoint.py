@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict
 from starlette.requests import Request
 from starlette.responses import Response
 
+from callsheet.apps.http.people import EVERYBODY, Person
 from callsheet.apps.http.problems import Problem, json_bytes
 from callsheet.apps.http.state import State
 from callsheet.apps.operations.schema import Schema, schema_of
@@ -54,6 +55,8 @@ class ApiRequest(Generic[B, Q]):
     query: Q
     path: Mapping[str, str]
     request: Request
+    person: Person = EVERYBODY
+    """Who has sent it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +130,9 @@ def endpoint_of(operation: Operation[Any, Any]) -> Endpoint:
     async def handler(req: ApiRequest[Any, Any]) -> Response:
         path = {name: _path_value(operation.arguments, name, req.path[name]) for name in in_path}
         read = req.body if has_body else req.query
-        result = await operation.work(req.state.context, gathered(operation.arguments, Face.HTTP, read, path))
+        result = await operation.work(
+            req.state.context_for(req.person), gathered(operation.arguments, Face.HTTP, read, path)
+        )
         status = usual if face.status is None else face.status(result)
         if operation.result is None:
             return Response(None, status)

@@ -17,12 +17,15 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from callsheet.apps.http.clients import client_of
 from callsheet.apps.http.keys import AuthMethod
+from callsheet.apps.http.people import Person
 from callsheet.apps.http.problems import Problem, problem_of
 from callsheet.apps.http.state import State
 
 API = "/v1/"
 AUTH_METHOD = "callsheet.entry"
 """The key in the scope of a request that says how it was authenticated."""
+PERSON = "callsheet.person"
+"""The key in the scope of a request that says who sent it."""
 WRITES_HEADER = "x-callsheet"
 """The header that the viewer sends with changes; pages of other sites cannot send it."""
 _READS = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -100,9 +103,9 @@ class Guard:
         client = str((scope.get("client") or ("",))[0])
         wait = self._state.rates.wait(client)
         if wait:
-            raise _too_many(wait)
+            raise too_many(wait)
         if path.startswith(API) and not self._is_open(method, path):
-            scope[AUTH_METHOD] = self._authenticate(headers, host, method, client)
+            scope[AUTH_METHOD], scope[PERSON] = self._authenticate(headers, host, method, client)
 
     def _host(self, headers: Headers) -> str:
         given = headers.getlist("host")
@@ -125,25 +128,27 @@ class Guard:
         if site not in ("same-origin", "none") and not is_link:
             raise Problem("API003", "requests from pages of other sites are refused", "there is no CORS")
 
-    def _authenticate(self, headers: Headers, host: str, method: str, client: str) -> AuthMethod:
+    def _authenticate(
+        self, headers: Headers, host: str, method: str, client: str
+    ) -> tuple[AuthMethod, Person]:
         keys = self._state.keys
         if keys.is_open:
-            return AuthMethod.OPEN
+            return AuthMethod.OPEN, keys.operator
         scheme, _, token = headers.get("authorization", "").strip().partition(" ")
-        if scheme.lower() == "bearer" and keys.takes_token(token.strip()):
-            return AuthMethod.TOKEN
+        if scheme.lower() == "bearer" and (person := keys.person_of_token(token.strip())) is not None:
+            return AuthMethod.TOKEN, person
         cookie = session_of(headers, host)
-        if not scheme and cookie and keys.takes_session(cookie):
+        if not scheme and cookie and (person := keys.person_of_session(cookie)) is not None:
             if method not in _READS and not headers.get(WRITES_HEADER):
                 raise Problem("API014", "a browser needs the header X-Callsheet for this method")
-            return AuthMethod.COOKIE
+            return AuthMethod.COOKIE, person
         text = "this request has a wrong token" if scheme or cookie else "this request has no token"
         raise self.refusal(client, Problem("API001", text, _SIGN_IN, {"WWW-Authenticate": _CHALLENGE}))
 
     def refusal(self, client: str, problem: Problem) -> Problem:
         """The error for a missing or wrong key; after many wrong ones, one that tells how long to wait."""
         wait = self._state.guesses.wait(client)
-        return _too_many(wait) if wait else problem
+        return too_many(wait) if wait else problem
 
 
 _CHALLENGE = 'Bearer realm="callsheet"'
@@ -159,7 +164,8 @@ def session_of(headers: Headers, host: str) -> str:
     return cookie_parser(headers.get("cookie", "")).get(cookie_name(host), "")
 
 
-def _too_many(wait: float) -> Problem:
+def too_many(wait: float) -> Problem:
+    """The error for a client that has to wait so many seconds."""
     seconds = max(1, math.ceil(wait))
     headers = {"Retry-After": str(seconds)}
     return Problem("API006", f"too many requests: the next one is accepted in {seconds} s", headers=headers)

@@ -1,11 +1,12 @@
-"""Authentication: the token, one-time sign-in codes, and session cookies of browsers.
+"""Authentication: tokens, one-time sign-in codes and links, and session cookies of browsers.
 
-In: the secrets in a request. Out: whether and how it is authenticated. Secrets are kept as hashes and
+In: the secrets in a request. Out: who it is from, and how it is authenticated. Secrets are kept as hashes and
 compared in constant time.
 
 A session is not stored: its cookie says when it ends, and is signed with a key that follows from the token
-and the journal. So it outlives the process if the next one has the same token, and ends with another token.
-The sessions that were signed out are in a file beside the journal until they would have ended.
+and the journal; it has the name of the person, if there are people. So it outlives the process if the next
+one has the same token, and ends with another token. The sessions that were signed out, and the links that
+were used, are in files beside the journal until they would have ended.
 """
 
 from __future__ import annotations
@@ -22,12 +23,14 @@ from enum import StrEnum
 from hashlib import sha256
 from pathlib import Path
 
+from callsheet.apps.http.people import EVERYBODY, OPERATOR, People, Person, who_answers
+from callsheet.apps.scheduling.links import MOST_NAME, link_key, read_link
 from callsheet.store.journal_paths import beside_journal
 
 SESSION_SECONDS = 12 * 3600.0
 CODE_SECONDS = 3600.0
 _ID, _END, _MARK = 16, 8, 32
-"""The bytes of a cookie: a random id, when the session ends, the signature over both."""
+"""The bytes of a cookie: a random id, when the session ends, a name, the signature over all."""
 
 
 class AuthMethod(StrEnum):
@@ -42,9 +45,10 @@ class AuthMethod(StrEnum):
 class Keys:
     """The keys of one server; without a token every request is accepted.
 
-    `journal` is that of the server: its path is part of the key that signs sessions, and the sessions that
-    were signed out are beside it; without it they are known to this process only. `say` is told if that file
-    cannot be written. `clock` is the wall clock, since sessions outlive the process.
+    `people` are those who have tokens of their own. `journal` is that of the server: its path is part of the
+    key that signs sessions, and the sessions that were signed out are beside it; without it they are known
+    to this process only. `say` is told if that file cannot be written. `clock` is the wall clock, since
+    sessions outlive the process.
     """
 
     def __init__(
@@ -52,29 +56,48 @@ class Keys:
         token: str | None,
         journal: Path | None = None,
         *,
+        people: People | None = None,
         say: Callable[[str], None] = lambda text: None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._token = None if token is None else _hash(token)
         place = b"" if journal is None else os.fsencode(journal.absolute())
-        self._key = hmac.digest((token or "").encode(), b"callsheet sessions of " + place, sha256)
+        kind = b"callsheet sessions of " if people is None else b"callsheet people's sessions of "
+        self._key = hmac.digest((token or "").encode(), kind + place, sha256)
+        self._links = link_key(token or "", journal)
+        self._people = people
         self._clock = clock
         self._codes: dict[bytes, float] = {}
         self._ended = _Ended(None if journal is None else beside_journal(journal, "signed-out"), say)
+        self._used = _Ended(None if journal is None else beside_journal(journal, "used-links"), say)
 
     @property
     def is_open(self) -> bool:
         """Whether the server needs no authentication."""
         return self._token is None
 
-    def takes_token(self, given: str) -> bool:
-        """Whether this is the token."""
-        return self._token is not None and hmac.compare_digest(self._token, _hash(given))
+    @property
+    def operator(self) -> Person:
+        """Whoever has the token of the server itself, or everybody if there is none."""
+        return EVERYBODY if self._people is None else Person(OPERATOR)
 
-    def takes_session(self, given: str) -> bool:
-        """Whether this is the cookie of a session that has neither expired nor been signed out."""
+    def person_of_token(self, given: str) -> Person | None:
+        """Who has this token: the operator, or somebody with a token of their own; None for a wrong one."""
+        if self._token is not None and hmac.compare_digest(self._token, _hash(given)):
+            return self.operator
+        return None if self._people is None else self._people.with_token(given)
+
+    def person_of_session(self, given: str) -> Person | None:
+        """Who is signed in with a cookie; None if it has expired or was signed out, or the person is gone."""
         session = self._session(given)
-        return session is not None and session not in self._ended.known()
+        if session is None or session in self._ended.known():
+            return None
+        return self._person(session[_ID + _END :].decode("utf-8", "surrogateescape"))
+
+    def _person(self, name: str) -> Person | None:
+        if name in ("", OPERATOR):
+            return self.operator
+        return who_answers(name) if self._people is None else self._people.named(name)
 
     def new_code(self) -> str:
         """Create a code that is valid for one sign-in."""
@@ -83,12 +106,28 @@ class Keys:
         return code
 
     def sign_in(self, secret: str) -> str | None:
-        """Create a session for the token or a code, which is used up; its cookie, or None if refused."""
+        """Create a session for a token, code or link, which is used up; its cookie, or None if refused."""
         ends = self._codes.pop(_hash(secret), None)
-        if not (self.takes_token(secret) or (ends is not None and self._clock() < ends)):
+        is_code = ends is not None and self._clock() < ends
+        person = self.operator if is_code else self.person_of_token(secret) or self._with_link(secret)
+        if self._token is None or person is None:
             return None
         head = secrets.token_bytes(_ID) + int(self._clock() + SESSION_SECONDS).to_bytes(_END, "big")
+        head += person.name.encode("utf-8", "surrogateescape")
         return urlsafe_b64encode(head + self._signature(head)).decode()
+
+    def _with_link(self, code: str) -> Person | None:
+        """Who signs in with a link, which is used up; None for one that is not genuine, used or too old."""
+        now = self._clock()
+        link = None if self._token is None else read_link(self._links, code, now)
+        if link is None:
+            return None
+        mark = link.id_ + int(link.ends).to_bytes(_END, "big")
+        person = self._person(link.name)
+        if person is None or link.name in ("", OPERATOR) or mark in self._used.known():
+            return None
+        self._used.add(mark, now)
+        return person
 
     def sign_out(self, cookie: str) -> None:
         """End the session of a cookie, also for later processes."""
@@ -102,8 +141,8 @@ class Keys:
             data = urlsafe_b64decode(cookie.encode("ascii"))
         except (UnicodeEncodeError, binascii.Error):
             return None
-        head, signature = data[: _ID + _END], data[_ID + _END :]
-        if self._token is None or len(data) != _ID + _END + _MARK:
+        head, signature = data[:-_MARK], data[-_MARK:]
+        if self._token is None or not _ID + _END <= len(head) <= _ID + _END + MOST_NAME:
             return None
         if not hmac.compare_digest(signature, self._signature(head)) or self._clock() >= _end_of(head):
             return None
@@ -114,7 +153,7 @@ class Keys:
 
 
 class _Ended:
-    """The sessions that were signed out before their end, in a file that servers of a journal share."""
+    """Sessions or links that count no more, before their end, in a file that servers of a journal share."""
 
     def __init__(self, file: Path | None, say: Callable[[str], None]) -> None:
         self._file = file
@@ -136,7 +175,7 @@ class _Ended:
         except FileNotFoundError:
             pass
         except (OSError, ValueError) as error:
-            self._say(f"the sessions that were signed out cannot be read from {self._file}: {error}")
+            self._say(f"what was signed out or used cannot be read from {self._file}: {error}")
         return self._known
 
     def add(self, session: bytes, now: float) -> None:
@@ -154,8 +193,8 @@ class _Ended:
             with suppress(OSError):
                 unfinished.unlink(missing_ok=True)
             self._say(
-                f"a session was signed out, but {self._file} cannot be written ({error.strerror}): after a "
-                "restart its cookie would be valid until it expires; another token ends all sessions"
+                f"{self._file} cannot be written ({error.strerror}): after a restart, what was signed out or"
+                " used would be valid until it expires; another token ends all sessions and links"
             )
 
 

@@ -35,11 +35,11 @@ _MOST_SAID = 20
 async def read_body(request: Request, model: type[M], request_limits: RequestLimits, *, is_needed: bool) -> M:
     """Parse the body; an empty one counts as `{}` unless `is_needed`. Raises CallsheetError."""
     kind = request.headers.get("content-type")
-    if kind is None and not is_needed and not await _bytes(request, request_limits):
+    if kind is None and not is_needed and not await body_bytes(request, request_limits):
         return fitted(model, {}, strict=True)
     if kind is None or not _JSON.fullmatch(kind.strip()) or request.headers.get("content-encoding"):
         raise Problem("API004", "the body must be JSON: Content-Type: application/json, not compressed")
-    data = await _bytes(request, request_limits)
+    data = await body_bytes(request, request_limits)
     if not data and not is_needed:
         return fitted(model, {}, strict=True)
     try:
@@ -60,7 +60,8 @@ _READ_ANYWAY = 16
 is cut off while it sends would see a broken connection instead of the response."""
 
 
-async def _bytes(request: Request, request_limits: RequestLimits) -> bytes:
+async def body_bytes(request: Request, request_limits: RequestLimits) -> bytes:
+    """The body as it was sent; raises Problem if it is too large, or comes too slowly."""
     most, length = request_limits.most_body, request.headers.get("content-length", "")
     size = int(length[:20]) if length.isascii() and length.isdigit() else 0
     is_too_large, parts = size > most, list[bytes]()

@@ -22,6 +22,7 @@ from callsheet.apps.http.endpoint import (
 )
 from callsheet.apps.http.guard import cookie_name, session_of
 from callsheet.apps.http.keys import SESSION_SECONDS
+from callsheet.apps.http.people import Person, Right
 from callsheet.apps.http.problems import Problem
 from callsheet.apps.operations.schema import Count, Object
 from callsheet.apps.operations.tools import ToolList, tools_json
@@ -50,6 +51,9 @@ class SessionResult(TypedDict):
 
     signed_in: bool
     seconds: Annotated[Count, "how long the session lasts"]
+    person: Annotated[str, "who is signed in, where people are known by name"]
+    roles: list[str]
+    rights: Annotated[list[str], "what the person may do besides reading"]
 
 
 class PolicyResult(TypedDict):
@@ -108,9 +112,8 @@ async def sign_in(req: ApiRequest[SignInBody, Empty]) -> Response:
     """Sign in with the token or a one-time code; the response sets a session cookie."""
     state, request = req.state, req.request
     host = request.headers.get("host", "").strip().lower()
-    response = json_response({"signed_in": True, "seconds": int(SESSION_SECONDS)})
     if state.keys.is_open:
-        return response
+        return json_response(_session(state.keys.operator))
     cookie = state.keys.sign_in(req.body.secret)
     if cookie is None:
         client = "" if request.client is None else request.client.host
@@ -118,6 +121,7 @@ async def sign_in(req: ApiRequest[SignInBody, Empty]) -> Response:
         if wait:
             raise Problem("API006", "too many failed sign-ins", "wait", {"Retry-After": str(int(wait) + 1)})
         raise Problem("API015", "this is neither the token nor a valid code")
+    response = json_response(_session(state.keys.person_of_session(cookie) or state.keys.operator))
     response.set_cookie(
         cookie_name(host),
         cookie,
@@ -140,8 +144,18 @@ async def sign_out(req: ApiRequest[Empty, Empty]) -> Response:
 
 
 async def session(req: ApiRequest[Empty, Empty]) -> Response:
-    """Confirm that the request is authenticated; otherwise the status is 401."""
-    return json_response({"signed_in": True, "seconds": int(SESSION_SECONDS)})
+    """Confirm that the request is authenticated, and tell as whom; otherwise the status is 401."""
+    return json_response(_session(req.person))
+
+
+def _session(person: Person) -> SessionResult:
+    return {
+        "signed_in": True,
+        "seconds": int(SESSION_SECONDS),
+        "person": person.name,
+        "roles": sorted(person.roles),
+        "rights": [str(right) for right in Right if person.may(right)],
+    }
 
 
 RESULTS = (Health, SessionResult, PolicyResult, Policies)

@@ -15,7 +15,7 @@ import socket
 import stat
 import sys
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,10 +33,14 @@ from callsheet.apps.hosting.upkeep import keep_on
 from callsheet.apps.http.app import make_app
 from callsheet.apps.http.clients import Network, Rate, Rates
 from callsheet.apps.http.guard import SECURITY
+from callsheet.apps.http.herald import Herald
 from callsheet.apps.http.keys import Keys, new_token
+from callsheet.apps.http.people import People
 from callsheet.apps.http.problems import Problem, problem_json, problem_response
-from callsheet.apps.http.state import RequestLimits, State
+from callsheet.apps.http.state import OpenWebhook, RequestLimits, State
+from callsheet.apps.http.webhooks import problem_with
 from callsheet.apps.masking import Masker
+from callsheet.apps.scheduling.notices import Audience
 from callsheet.apps.setup import Setup
 from callsheet.diagnostics import CallsheetError
 from callsheet.machine import Limits
@@ -77,9 +81,20 @@ class ServeOptions:
     """Whether runs that an earlier server of this journal left are resumed."""
     proxies: tuple[Network, ...] = ()
     """The networks of trusted proxies."""
+    webhooks: Mapping[str, OpenWebhook] = field(default_factory=dict[str, OpenWebhook])
+    audience: Callable[[str | None, Path], Audience] = lambda token, journal: Audience()
+    """Who is told of the runs of webhooks, for a server with this token and journal."""
+    people: Path | None = None
+    """The file of those who have tokens of their own; None if there is only the operator."""
 
     def check(self) -> None:
-        """Raise CallsheetError (API012) for a public address without authentication."""
+        """Raise CallsheetError (API012) for a public address, or people, without authentication."""
+        if self.token is None and self.people is not None:
+            raise CallsheetError.single(
+                "API012",
+                "the people are known by their tokens, but no token is needed",
+                help="omit --no-auth",
+            )
         if self.token is None and not is_private(self.address):
             raise CallsheetError.single(
                 "API012",
@@ -213,9 +228,10 @@ async def serve(
     Raises CallsheetError: API012, API018, and what a `Host` raises.
     """
     options.check()
+    people = None if options.people is None else People(options.people, say)
     listener = listening(options)
     port = listener.getsockname()[1]
-    keys = Keys(options.token, journal.path, say=say)
+    keys = Keys(options.token, journal.path, people=people, say=say)
     with listener:
         async with Host(
             setup,
@@ -226,6 +242,7 @@ async def serve(
             say=say,
             name=_NAME,
         ) as host:
+            audience = options.audience(options.token, journal.path)
             state = State(
                 host=host,
                 keys=keys,
@@ -233,13 +250,19 @@ async def serve(
                 hosts=served_hosts(options, port),
                 proxies=options.proxies,
                 library=lambda: open_library(options.plans),
+                webhooks=options.webhooks,
+                herald=Herald(host, audience, say),
                 request_limits=options.request_limits,
             )
             server = _Server(_server_config(state))
             server.stopping = state.stopping
             code = None if keys.is_open else keys.new_code()
+            for name, webhook in options.webhooks.items():
+                if problem := problem_with(webhook, state):
+                    say(f"the plan of the webhook {name} cannot be used: {problem}")
             if options.revives:
                 _report_left(await host.revive(), say)
+            await state.herald.take_up(state.webhooks)
             url = _url(options.address, port)
             server.on_started = lambda: on_ready(Serving(url, code, server, host.masker))
             rules = setup.settings.retention
@@ -249,6 +272,7 @@ async def serve(
             finally:
                 if upkeep is not None:
                     upkeep.cancel()
+                await state.herald.close()
                 await host.close(options.drain)
 
 

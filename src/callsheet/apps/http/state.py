@@ -5,14 +5,18 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from callsheet.apps.hosting import Host
 from callsheet.apps.http.clients import Network, Rate, Rates
+from callsheet.apps.http.herald import Herald
 from callsheet.apps.http.keys import Keys
+from callsheet.apps.http.people import Person
 from callsheet.apps.http.problems import problem_json, status_of
+from callsheet.apps.scheduling.webhooks import Webhook
 from callsheet.apps.table.operation import Context, DoubtCache, Face
 from callsheet.runtime.doubt import DoubtfulCall
 from callsheet.store.library import PlanLibrary
@@ -81,6 +85,25 @@ class RequestLimits:
     heartbeat: float = 15.0
 
 
+@dataclass(frozen=True, slots=True)
+class OpenWebhook:
+    """A webhook of the project that this server serves: its settings, the keys of its senders, its rate.
+
+    `folder` is the project's, to which the path of its plan is relative.
+    """
+
+    settings: Webhook
+    keys: tuple[bytes, ...]
+    rates: Rates
+    folder: Path
+
+    @classmethod
+    def of(cls, settings: Webhook, folder: Path) -> OpenWebhook:
+        """A webhook to be served; raises CallsheetError (CFG016) if its secret cannot be used."""
+        rate = Rate(settings.per_minute / 60, settings.per_minute)
+        return cls(settings, settings.keys(), Rates(rate), folder)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
     """The state of a server.
@@ -95,6 +118,9 @@ class State:
     proxies: tuple[Network, ...] = ()
     """The networks of trusted proxies."""
     library: Callable[[], PlanLibrary] = PlanLibrary
+    webhooks: Mapping[str, OpenWebhook] = field(default_factory=dict[str, OpenWebhook])
+    herald: Herald
+    """Tells people of the runs of webhooks."""
     request_limits: RequestLimits = field(default_factory=RequestLimits)
     guesses: Rates = field(default_factory=lambda: Rates(Rate(1.0, 20)))
     """The rate limit of failed authentications."""
@@ -107,13 +133,14 @@ class State:
     streams: set[object] = field(default_factory=set[object])
     """The open event streams."""
 
-    @property
-    def context(self) -> Context:
-        """What operations work on."""
+    def context_for(self, person: Person) -> Context:
+        """What operations work on that this person asks for."""
         return Context(
             host=self.host,
             library=self.library,
             face=Face.HTTP,
+            by=person.name,
+            roles=person.roles,
             doubts=self.doubts,
             problem=lambda error: problem_json(error, status_of(error)),
         )

@@ -7,7 +7,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from callsheet.apps.http import exports, server, viewer
+from callsheet.apps.http import exports, server, viewer, webhooks
 from callsheet.apps.http.endpoint import (
     ApiRequest,
     Empty,
@@ -32,6 +32,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *exports.ENDPOINTS,
     *viewer.ENDPOINTS,
     *server.ENDPOINTS,
+    *webhooks.ENDPOINTS,
     Endpoint(
         method="GET",
         path="/v1/openapi.json",
@@ -53,6 +54,7 @@ def document() -> dict[str, Any]:
         ToolList,
         *exports.RESULTS,
         *server.RESULTS,
+        *webhooks.RESULTS,
         *(result for result in results if result is not None),
     ]
     return openapi(ENDPOINTS, [each for kind in kinds for each in named_types(kind)])

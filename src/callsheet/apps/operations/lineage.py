@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, TypedDic
 
 from callsheet.apps.operations.schema import Count, Object
 from callsheet.apps.rendering.runs import ForkOrigin, origin_of
-from callsheet.apps.rendering.values import preview
+from callsheet.apps.rendering.values import iso, preview
 
 if TYPE_CHECKING:
     from callsheet.api.explaining import Explanation, RecordedCall, ValueFlow, ValuePlace
@@ -34,6 +34,7 @@ class LineageResult(TypedDict):
     more: Annotated[bool, "whether there are further places"]
     nodes: list[Object]
     calls: NotRequired[list[Object]]
+    people: NotRequired[Annotated[list[Object], "who has answered what of the calls that it comes from"]]
     warnings: NotRequired[Annotated[list[str], "what is not known of the run"]]
 
 
@@ -70,6 +71,8 @@ def slice_json(found: Explanation) -> LineageResult:
             for place in found.places
         ],
     }
+    if found.people:
+        data["people"] = [{**each._asdict(), "at": iso(each.at)} for each in found.people]
     if found.warnings:
         data["warnings"] = [*found.warnings]
     if found.is_forward:

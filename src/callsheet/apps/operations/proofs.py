@@ -32,7 +32,7 @@ from callsheet.ir import JSON, Plan
 from callsheet.passes.verify import NOTHING_LEFT
 from callsheet.policy.model import WHETHER
 from callsheet.runtime.remaining import left_before
-from callsheet.store.start import secret_labels
+from callsheet.store.start import labels_of_inputs
 from callsheet.views.columns import escaped
 from callsheet.views.labels import labels_json
 
@@ -300,7 +300,7 @@ def predict(text: PlanText, declared: DeclaredTools, options: PredictionOptions)
     journal = options.journal
     assumed = Assumptions(
         inputs=tuple(inputs),
-        labels=secret_labels(options.policy, options.secrets),
+        labels=labels_of_inputs(options.policy, options.secrets, ()),
         approved=tuple(options.approved),
         can_ask=options.is_recorded,
         left=left_before(journal, declared.setup.folder) if journal is not None else NOTHING_LEFT,

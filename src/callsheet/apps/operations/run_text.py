@@ -52,6 +52,8 @@ def run_detail_lines(details: RunDetails, hint: str = "") -> Iterator[str]:
     took = f" ({format_seconds(duration)}{so_far})" if duration >= 0 else ""  # the clock was set back
     yield f"time     {iso(info.created)} to {iso(info.updated)}{took}"
     yield f"journal  {details.journal}, {count_events(info.events)}, {chain_in_words(details.bad)}"
+    if details.tags:
+        yield f"tags     {', '.join(f'{name}={value}' for name, value in details.tags.items())}"
     if details.origin is not None:
         yield f"from     {details.origin.describe()}"
     for child in details.children:

@@ -6,7 +6,7 @@ In: a journal, or what came of a run. Out: JSON data. All words for the status o
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, TypedDict, cast, get_args
 
@@ -97,6 +97,7 @@ class AskRow(TypedDict):
     prompt: NotRequired[str]
     options: NotRequired[list[Any]]
     schema: NotRequired[Object | None]
+    role: NotRequired[Annotated[str, "the role that whoever answers must have"]]
     program: NotRequired[Annotated[Object, "the further calls of the plan that will ask, and their hash"]]
 
 
@@ -166,6 +167,7 @@ RunDetailsResult = TypedDict(
         "created": Time,
         "updated": Time,
         "journal": str,
+        "tags": Annotated[dict[str, str], "the tags that it was started with"],
         "from": Annotated[Object | None, "the run that it was branched off"],
         "children": list[Object],
         "events": Count,
@@ -272,8 +274,10 @@ def run_doubt_json(run_id: str, call: DoubtfulCall) -> RunDoubtRow:
     return {"run_id": run_id, "kind": "doubt", **doubt_json(call)}
 
 
-def ask_json(ask: PendingAsk, program: ProgramQuestion | None = None) -> AskRow:
-    """A pending question or approval, as data; `program` is what the plan will ask besides."""
+def ask_json(ask: PendingAsk, program: ProgramQuestion | None = None, role: str = "") -> AskRow:
+    """A pending question or approval, as data; `program` is what the plan will ask besides, `role` the one
+    that whoever answers must have.
+    """
     data: dict[str, Any] = {
         "run_id": ask.run_id,
         "key": ask.key,
@@ -297,6 +301,8 @@ def ask_json(ask: PendingAsk, program: ProgramQuestion | None = None) -> AskRow:
     else:
         schema = None if ask.schema is None else dict(ask.schema)
         data |= {"prompt": ask.prompt, "options": list(ask.options), "schema": schema}
+    if role:
+        data["role"] = role
     if program is not None:
         data["program"] = {
             "hash": program.digest,
@@ -409,6 +415,8 @@ class RunDetails:
     asks: tuple[PendingAsk, ...]
     """The questions and approvals that the run has not continued from."""
     in_doubt: tuple[DoubtfulCall, ...]
+    tags: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The tags that the run was started with."""
     origin: ForkOrigin | None = None
     children: tuple[RunInfo, ...] = ()
     """The runs that were forked from this one."""
@@ -448,10 +456,20 @@ def run_details(journal: Journal, info: RunInfo, bad: BadEvent | None = None) ->
         account=account,
         asks=asks,
         in_doubt=in_doubt,
+        tags=_tags_of(first.body),
         origin=origin_of(first.body),
         children=tuple(journal.children(info.run_id)),
         unanswered=unanswered,
     )
+
+
+def _tags_of(start: Mapping[str, Any] | None) -> dict[str, str]:
+    """The tags in the body of a first event."""
+    from callsheet.store.run_index import TAGS  # noqa: PLC0415 - brings sqlite3
+
+    note: Mapping[str, Any] = (start or {}).get("launch") or {}
+    tags: Mapping[str, Any] = note.get(TAGS) or {}
+    return {name: str(value) for name, value in tags.items()}
 
 
 def run_details_json(details: RunDetails) -> RunDetailsResult:
@@ -467,6 +485,7 @@ def run_details_json(details: RunDetails) -> RunDetailsResult:
         "created": iso(info.created),
         "updated": iso(info.updated),
         "journal": str(details.journal),
+        "tags": dict(details.tags),
         "from": None if details.origin is None else details.origin.to_json(),
         "children": [
             {

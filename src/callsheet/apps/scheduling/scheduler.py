@@ -21,8 +21,11 @@ from typing import NamedTuple
 
 from callsheet.apps.projects import ProjectSettings
 from callsheet.apps.rendering.values import without_controls
-from callsheet.apps.scheduling.notices import Notice, Notify, send
+from callsheet.apps.scheduling.links import link_key
+from callsheet.apps.scheduling.mail import MailServer
+from callsheet.apps.scheduling.notices import Audience, Notice, Notify, send
 from callsheet.apps.scheduling.schedules import IN_TIME, Schedule, due, is_name, run_id, schedule_of
+from callsheet.apps.scheduling.webhooks import Webhook
 from callsheet.runtime.inbox import asks_of
 from callsheet.store.journal import Journal
 from callsheet.store.journal_paths import is_absent, is_owned, place_of
@@ -40,15 +43,26 @@ _OPEN = ("running", "interrupted", "waiting", "in_doubt")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduledProject(ProjectSettings):
-    """The settings of a project with its schedules, and who is told of them, read."""
+    """The settings of a project with its schedules and webhooks, and who is told of their runs, read."""
 
     schedules: Mapping[str, Schedule] = field(default_factory=dict[str, Schedule])
     notify: Mapping[str, Notify] = field(default_factory=dict[str, Notify])
+    webhooks: Mapping[str, Webhook] = field(default_factory=dict[str, Webhook])
+    mail: MailServer | None = None
 
     def __post_init__(self) -> None:
-        for name in self.schedules:
-            if not is_name(name):
-                raise ValueError(f"schedules: {name!r} is no name for one: use a-z, 0-9, dots and dashes")
+        for table, named in (("schedules", self.schedules), ("webhooks", self.webhooks)):
+            for name in named:
+                if not is_name(name):
+                    raise ValueError(f"{table}: {name!r} is no name for one: use a-z, 0-9, dots and dashes")
+        for name, place in self.notify.items():
+            if place.mail and self.mail is None:
+                raise ValueError(f"notify: {name} wants mail, and there is no table [mail] with a server")
+
+    def audience(self, token: str | None = None, journal: Path | None = None) -> Audience:
+        """Who is told of runs; `token` is that of the server whose links mails have, if there is one."""
+        key = None if token is None else link_key(token, journal)
+        return Audience(notify=self.notify, mail=self.mail, key=key)
 
 
 @dataclass(slots=True)
@@ -74,7 +88,7 @@ class Scheduler:
     def __init__(
         self,
         schedules: Mapping[str, Schedule],
-        notify: Mapping[str, Notify],
+        audience: Audience,
         *,
         folder: Path,
         journal: Path,
@@ -82,7 +96,7 @@ class Scheduler:
         hint: str = "",
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        self._notify = tuple(notify.items())
+        self._audience = audience
         self._folder = folder
         self._journal = journal
         self._hint = hint
@@ -284,15 +298,15 @@ class Scheduler:
         self._inform(Notice(event, course.name, run, text))
 
     def _inform(self, notice: Notice) -> None:
-        """Tell people by webhooks, without waiting for these."""
-        if self._notify:
+        """Tell people, without waiting until they are told."""
+        if self._audience.notify:
             task = asyncio.get_running_loop().create_task(self._informed(notice))
             self._informing.add(task)
             task.add_done_callback(self._informing.discard)
             task.add_done_callback(self._note_failure)
 
     async def _informed(self, notice: Notice) -> None:
-        for failed in await asyncio.to_thread(send, self._notify, notice):
+        for failed in await asyncio.to_thread(send, self._audience, notice):
             self._tell(f"warning {failed}")
 
     def _until_next(self) -> float:

@@ -37,7 +37,7 @@ from callsheet.apps.table.runs import details_of
 from callsheet.machine import Decision, TookPlace, Verdict
 from callsheet.runtime.answers import Answer, PendingAsk
 from callsheet.runtime.doubt import Resolution, RunOutcome, unfinished
-from callsheet.runtime.inbox import calls_in_doubt, inbox
+from callsheet.runtime.inbox import calls_in_doubt, inbox, role_for
 
 
 class CancelArguments(RunArguments):
@@ -66,7 +66,9 @@ class OpenRun(NamedTuple):
 async def cancel(context: Context, args: CancelArguments) -> OpenRun:
     """Cancel a run and return its calls in doubt; status 202 if its process has not ended it yet."""
     host, run_id = context.host, (await context.run(args.run_id)).run_id
-    outcome = await host.cancel(run_id, args.reason, args.patience)
+    who = context.named("")
+    reason = f"{args.reason}, by {who}" if who else args.reason
+    outcome = await host.cancel(run_id, reason, args.patience)
     return await _open(context, run_id, outcome)
 
 
@@ -135,20 +137,21 @@ class ApproveArguments(RunArguments):
 
 async def approve(context: Context, args: ApproveArguments) -> PendingAsk:
     """Answer a question of a run, and resume the run if it waits for the answer."""
-    has_answer = "answer" in args.model_fields_set
+    has_answer, by = "answer" in args.model_fields_set, context.named(args.by)
     if args.deny and has_answer:
         raise context.wrong("deny and answer cannot be combined", "use one of them")
 
     def said(ask: PendingAsk) -> Answer:
         if args.deny:
-            return Answer.deny(by=args.by, note=args.note)
+            return Answer.deny(by=by, note=args.note)
         if has_answer:
-            return Answer.of(args.answer, by=args.by, note=args.note)
-        return Answer.approve(by=args.by, note=args.note, for_plan=args.for_plan, for_program=args.program)
+            return Answer.of(args.answer, by=by, note=args.note)
+        return Answer.approve(by=by, note=args.note, for_plan=args.for_plan, for_program=args.program)
 
     if (args.for_plan or args.program) and (args.deny or has_answer):
         raise context.wrong("only an approval can be for the plan", "leave for_plan and program out")
-    return await context.host.answer(args.run_id, said, args.key, digest=args.digest)
+    roles = context.roles
+    return await context.host.answer(args.run_id, said, args.key, digest=args.digest, roles=roles)
 
 
 class AnswerArguments(RunArguments):
@@ -198,9 +201,12 @@ async def list_asks(context: Context, args: NoArguments) -> Inbox:
     host = context.host
     asks = await host.beside(lambda: inbox(host.journal))
     programs = await host.beside(lambda: host.programs.of(host.journal, asks))
+    roles = await host.beside(lambda: {ask.digest: role_for(host.journal, ask) for ask in asks})
     doubts = await host.beside(lambda: calls_in_doubt(host.journal, context.doubts))
     return {
-        "asks": [ask_json(ask, programs.get(ask.digest)) for ask in asks if not ask.is_answered],
+        "asks": [
+            ask_json(ask, programs.get(ask.digest), roles[ask.digest]) for ask in asks if not ask.is_answered
+        ],
         "in_doubt": [run_doubt_json(run_id, call) for run_id, calls in doubts.items() for call in calls],
     }
 

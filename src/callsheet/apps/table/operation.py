@@ -40,7 +40,8 @@ class Face(Enum):
 class Context:
     """What an operation works on, and who asks for it through which interface.
 
-    `library` opens the plan library. `by` names the client, `hint` is the option of commands that names the
+    `library` opens the plan library. `by` names the client, or the person if those are known by their tokens,
+    who has `roles`. `hint` is the option of commands that names the
     journal. `runs` is told the plan that is about to run, and `listeners` follow the run. `reads` is the
     label of what the client has read, which its texts may repeat.
     """
@@ -49,6 +50,7 @@ class Context:
     library: Callable[[], PlanLibrary]
     face: Face
     by: str = ""
+    roles: frozenset[str] = frozenset()
     hint: str = ""
     clients_may_answer: bool = False
     reads: Label = LITERAL
@@ -73,6 +75,15 @@ class Context:
     def wrong(self, message: str, hint: str | None = None) -> CallsheetError:
         """The error for arguments that do not fit together."""
         return CallsheetError.single(self.face.value, message, help=hint)
+
+    def named(self, by: str) -> str:
+        """The name that is recorded: that of the person who is signed in; raises CallsheetError for another.
+
+        Where nobody is known by name, it is what they call themselves.
+        """
+        if self.face is Face.HTTP and self.by and by not in ("", self.by):
+            raise self.wrong(f"by: you are signed in as {self.by}, not {by[:60]}", "leave it out")
+        return self.by if self.face is Face.HTTP and self.by else by
 
     async def run(self, run_id: str) -> RunInfo:
         """The run with an id. For a model also with the beginning of one, or `last`.

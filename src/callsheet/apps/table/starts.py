@@ -55,7 +55,7 @@ from callsheet.ir import Plan
 from callsheet.machine.approvals import ApprovalTimeout, approval_timeouts
 from callsheet.runtime.forking import Edits
 from callsheet.store import Journal
-from callsheet.store.run_index import check_tags
+from callsheet.store.run_index import STARTED_BY, check_tags
 
 # ---------------------------------------------------------------- start
 
@@ -179,9 +179,10 @@ async def start(context: Context, args: StartArguments) -> Recorded:
 
 
 def _tags(context: Context, given: dict[str, str]) -> dict[str, str]:
-    """The tags; raises CallsheetError for some that no run can have."""
+    """The tags, with who starts the run; raises CallsheetError for some that no run can have."""
+    who = context.by if context.face is Face.HTTP else ""
     try:
-        return check_tags(given.items())
+        return check_tags({**given, **({STARTED_BY: who} if who else {})}.items())
     except ValueError as error:
         raise context.wrong(f"tags: {error}") from None
 
@@ -297,7 +298,7 @@ async def rerun(context: Context, args: RerunArguments) -> Recorded:
         plan=None if args.plan is None else await _edited(context, args.plan),
         effects=args.effects or args.consent,
         run_id=args.new_id,
-        by=args.by or context.by,
+        by=context.named(args.by) or context.by,
         terms=args.terms(context),
     )
     return recorded_run(context, await context.host.rerun(parent, request))
@@ -344,7 +345,7 @@ async def fork(context: Context, args: ForkArguments) -> Recorded:
         at = await host.beside(lambda: begins_at(host.journal, parent, args.before))
     request = ForkRequest(
         at=at,
-        edits=Edits(dict(args.variables), arguments, dict(args.steps), args.by or context.by),
+        edits=Edits(dict(args.variables), arguments, dict(args.steps), context.named(args.by) or context.by),
         effects=args.effects or args.consent,
         run_id=args.new_id,
         terms=args.terms(context),

@@ -39,6 +39,10 @@ _LOOKING_UP = frozenset({"READ_FILE", "GET_WM"})
 """Tools that return what is stored under a name."""
 
 
+REMARK = "(remark)"
+"""The name of what the plan itself says beside its results, which is no name of a tool."""
+
+
 @dataclass(slots=True)
 class Record:
     """A statement that is judged, as the last visit saw it: the calls that it may make.

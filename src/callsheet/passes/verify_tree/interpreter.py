@@ -40,7 +40,7 @@ from callsheet.ir.tree import (
 from callsheet.ir.tree_flow import flow_of_block
 from callsheet.ir.types import names_values
 from callsheet.passes.verify_tree.blocks import Blocks
-from callsheet.passes.verify_tree.calls import only_file, replaced_file
+from callsheet.passes.verify_tree.calls import REMARK, only_file, replaced_file
 from callsheet.passes.verify_tree.state import Counters
 from callsheet.passes.verify_tree.walk import Called, Frame, Protected, Ways
 from callsheet.policy.calls import Argument, CallView, Hole
@@ -327,7 +327,7 @@ class Interpreter(Blocks):
         pc = self._pc(program)
         printed = Argument("0", (Hole("print", label),), label)
         call = CallView(program.id, "TERMINATE", (printed,), self._planner.join(pc))
-        self._record(program, "NOTE", [call], (("0", Labelled(label)),), pc)
+        self._record(program, REMARK, [call], (("0", Labelled(label)),), pc)
 
     def _require(self, statement: Require) -> None:
         evaluator = self._evaluator(statement)
@@ -350,7 +350,7 @@ class Interpreter(Blocks):
         pc = self._pc(statement).join(decided)
         named = [(str(number), value) for number, value in enumerate(values)]
         calls, known = self._calls(statement, "TERMINATE", named, evaluator, pc)
-        self._record(statement, "NOTE", calls, known, pc)
+        self._record(statement, REMARK, calls, known, pc)
         for protected in self._protected:
             if protected.frame is self._frame:
                 protected.words = protected.words.join(evaluator.reads)

@@ -40,7 +40,7 @@ from callsheet.passes.verify.persisted_labels import NOTHING_LEFT, PersistedLabe
 from callsheet.passes.verify.scripts import MadeCalls, untrusted_scripts
 from callsheet.passes.verify.subject import TREE_START, TreePosition
 from callsheet.passes.verify.verdict import StepLabels, Verdict, Violation
-from callsheet.passes.verify_tree.calls import Record
+from callsheet.passes.verify_tree.calls import REMARK, Record
 from callsheet.passes.verify_tree.interpreter import Interpreter
 from callsheet.policy.builtins import ANSWERS, fold
 from callsheet.policy.calls import Argument, CallView, Duty, Hole, Objection, Obligation, Rule
@@ -176,10 +176,10 @@ class _Collected:
 
     def take(self, records: Sequence[Record]) -> None:
         """Judge the calls of these records; their texts are searched in one pass."""
-        judged = [record for record in records if record.tool != "NOTE"]
+        judged = [record for record in records if record.tool != REMARK]
         clear = self.judge.clear_tools(call for record in judged for call in record.calls)
         for record in records:
-            if record.tool == "NOTE":
+            if record.tool == REMARK:
                 self._note(record)
                 continue
             is_limited = self.planned.is_needed and isinstance(record.statement, Act)

@@ -36,7 +36,14 @@ if TYPE_CHECKING:
     show_default=True,
     help="Colour the output; auto: on a terminal, unless NO_COLOR is set.",
 )
-@click.option("--markdown", is_flag=True, help="Print Markdown, for a comment in a review.")
+@click.option(
+    "--format",
+    "shape",
+    type=click.Choice(["text", "json", "markdown"]),
+    default="text",
+    show_default=True,
+    help="How to print it; markdown: for a comment in a review, with a picture.",
+)
 @options.as_json
 def diff(
     old: str,
@@ -45,7 +52,7 @@ def diff(
     plans_folder: Path | None,
     exit_code: bool,
     color: str,
-    markdown: bool,
+    shape: str,
     as_json: bool,
 ) -> int:
     """Show the differences of the plans A and B: steps added, removed, changed, moved, renamed.
@@ -59,17 +66,17 @@ def diff(
         raise click.UsageError("only one of the two plans can come from standard input")
     before, after = _read(old, syntax, plans_folder), _read(new, syntax, plans_folder)
     difference = diff_plans(before.require(), after.require())
-    if as_json and markdown:
-        raise click.UsageError("--json and --markdown exclude each other")
-    if markdown:
-        from callsheet.views.plan_diff import plan_diff_markdown  # noqa: PLC0415 - one of three
-
-        text = plan_diff_markdown(difference, before.source.name, after.source.name)
-        click.echo(text.encode("utf-8", "backslashreplace"))
-    elif as_json:
+    if as_json and shape == "markdown":
+        raise click.UsageError("--json and --format markdown cannot be combined")
+    if as_json or shape == "json":
         from callsheet.views.plan_diff import plan_diff_json  # noqa: PLC0415 - one of three
 
         print_json(plan_diff_json(difference, before.source.name, after.source.name))
+    elif shape == "markdown":
+        from callsheet.views.plan_review import Standing, review  # noqa: PLC0415 - as above
+
+        told = review(after.source.name, Standing(before.plan), Standing(after.plan))
+        click.echo(told.encode("utf-8", "backslashreplace"))
     else:
         click.echo(_text(difference, before, after, color).encode("utf-8", "backslashreplace"))
     return Exit.FAILED if exit_code and not difference.is_same else Exit.OK

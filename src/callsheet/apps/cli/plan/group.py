@@ -21,6 +21,7 @@ COMMANDS: dict[str, CommandEntry] = {
     "run": CommandEntry(f"{_PACKAGE}.run:run", "Check a plan and run it.", _USE),
     "resume": CommandEntry(f"{_PACKAGE}.run:resume", "Continue the newest run of a plan.", _USE),
     "diff": CommandEntry(f"{_PACKAGE}.diff:diff", "Compare two plans.", _COMPARE),
+    "review": CommandEntry(f"{_PACKAGE}.review:review", "Tell what a branch changes in plans.", _COMPARE),
 }
 
 

@@ -5,7 +5,7 @@ import { Dialog, html } from "../../viewer/ui.js";
 import { listen as listenForRun } from "../../viewer/keys.js";
 import { keepAddress, keepTheme, model, nextTheme, theme } from "../../viewer/state.js";
 import { into } from "../../viewer/actions.js";
-import { start, isSignedIn, signIn, signOut } from "./session.js";
+import { start, isSignedIn, person, signIn, signOut } from "./session.js";
 import { go, route, watch } from "./route.js";
 import { Runs } from "./runs.js";
 import { Run } from "./run.js";
@@ -79,6 +79,7 @@ function Bar({ page, onHelp }) {
         : html`<button class="plain" onClick=${nextTheme}
               title="Theme: light, dark or that of the system (t)">${themes[theme.value]}</button>
             <button class="plain" onClick=${onHelp} title="Keys (?)">? help</button>`}
+      ${person.value ? html`<span class="quiet">${person.value}</span>` : ""}
       <button class="plain" onClick=${signOut}>Sign out</button>
     </span>
   </header>`;

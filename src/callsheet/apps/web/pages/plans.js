@@ -33,7 +33,31 @@ export function Plans() {
         <${Remove} id=${plan.id} isBusy=${isBusy} onYes=${() => remove(plan.id)} />
       </li>`,
     )}</ul>
+    <${Webhooks} />
   </main>`;
+}
+
+// What starts plans from outside, each with its last run; nothing if the project has none.
+function Webhooks() {
+  const [rows, setRows] = useState([]);
+  const [problem, , act] = useAction();
+  useEffect(() => void act(async () => setRows((await request("/v1/webhooks")).webhooks)), []);
+  return html`<${ErrorMessage} text=${problem} />${rows.length
+    ? html`<div class="head-line"><h2>Webhooks</h2><span class="quiet">${rows.length}</span></div>
+        <ul class="runs">${rows.map(
+          (row) => html`<li key=${row.name} class="saved-plan"><div class="run">
+            <b>${row.name}</b>
+            <span>${row.plan}</span>
+            <span class="quiet" title=${`${row.path}, signed as ${row.signature}`}>${row.path}</span>
+            <span class="quiet">${Object.entries(row.takes).map(([name, path]) => `$${name} = ${path}`).join(" · ")}</span>
+          </div>
+          ${row.problem
+            ? html`<span class="is-failed">${row.problem}</span>`
+            : row.last
+              ? html`<a class="plain" href=${`#run=${row.last.run_id}`}>last run: ${row.last.status.replaceAll("_", " ")}</a>`
+              : html`<span class="quiet">no run yet</span>`}</li>`,
+        )}</ul>`
+    : ""}`;
 }
 
 const details = (plan) =>

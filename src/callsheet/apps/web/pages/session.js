@@ -40,17 +40,29 @@ export async function request(path, { method, body, signal: abort, as = "json" }
   return data;
 }
 
+export const person = signal(""); // the name, where people are known by name
+
 export async function signIn(secret) {
   await request("/v1/session", { body: { secret } });
-  isSignedIn.value = true;
+  isSignedIn.value = await isSession();
 }
+
+// Whether the browser is signed in, and as whom.
+const isSession = () =>
+  request("/v1/session").then(
+    (session) => {
+      person.value = session.person;
+      return true;
+    },
+    () => false,
+  );
 
 export async function signOut() {
   await request("/v1/session", { method: "DELETE" });
   isSignedIn.value = false;
 }
 
-const CODE = /^#code=([\w-]+)$/;
+const CODE = /^#code=([\w-]+)(?:&([^#]*))?$/; // the rest is where to go then
 
 // Signs in, also when a URL with a code is opened in an existing page.
 export function start() {
@@ -62,7 +74,8 @@ export function start() {
 async function signInByAddress() {
   const found = CODE.exec(location.hash);
   if (found) {
-    history.replaceState(null, "", location.pathname + location.search);
+    history.replaceState(null, "", `${location.pathname}${location.search}${found[2] ? `#${found[2]}` : ""}`);
+    dispatchEvent(new HashChangeEvent("hashchange"));
     try {
       await signIn(found[1]);
       return;
@@ -70,8 +83,5 @@ async function signInByAddress() {
       // a code is valid once; this browser may be signed in already
     }
   }
-  isSignedIn.value = await request("/v1/session").then(
-    () => true,
-    () => false,
-  );
+  isSignedIn.value = await isSession();
 }
