@@ -11,7 +11,6 @@ from dataclasses import replace
 from difflib import SequenceMatcher
 from typing import Any
 
-from callsheet import lazy
 from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.ltp import format_step
 from callsheet.frontends.values import format_condition, format_value
