@@ -23,6 +23,11 @@ LET $mine = [i for i in $found if i.key == $key]
 }
 @RESPOND ({"happened": False})
 """
+ELSEWHERE = """# ltp: 2
+INPUT $title: str
+S1: @READ_FILE (path=$title) > $found ON_FAIL USE ("")
+@RESPOND ({"happened": $found != ""})
+"""
 CONDITION = {
     "probe": "find_issues(title=call.title)",
     "happened": "any(i.key == $key for i in $answer)",
@@ -38,7 +43,7 @@ class Tracker:
         self.loses = loses
         self.sent = 0
 
-    def runtime(self, folder: Path, **declared: Any) -> Runtime:
+    def runtime(self, folder: Path, policy: str | None = None, **declared: Any) -> Runtime:
         @tool(effect="probe", key_argument="key", **declared)
         def open_issue(title: str, key: str) -> int:
             self.sent += 1
@@ -58,7 +63,13 @@ class Tracker:
             self.issues.clear()
             return []
 
-        return Runtime([open_issue, find_issues, close_all], journal=folder / "j.db")
+        return Runtime(
+            [open_issue, find_issues, close_all],
+            policy=policy,
+            journal=folder / "j.db",
+            builtins=True,
+            workspace=folder,
+        )
 
 
 @pytest.mark.parametrize("declared", [CONDITION, {"probe": APPEARED}], ids=["condition", "plan"])
@@ -73,6 +84,19 @@ def test_doubtful_write_is_settled_by_a_tool_that_reads_or_by_a_plan(
     with Journal.open(tmp_path / "j.db") as journal:
         decided = [row for row in journal.events(result.run_id) if row.type == "decided"]
     assert [(row.body or {})["by"] for row in decided] == ["probe"]
+
+
+@pytest.mark.parametrize(("declared", "status"), [(CONDITION, "done"), ({"probe": ELSEWHERE}, "in_doubt")])
+def test_under_a_policy_only_tools_from_the_same_place_are_told_of_a_call(
+    tmp_path: Path, declared: dict[str, str], status: str
+) -> None:
+    policy = tmp_path / "policy.toml"
+    policy.write_text('schema = 1\nextends = "workspace"\n[class]\nwrites = ["open_issue"]\n')
+    tracker = Tracker("answer")
+    result = tracker.runtime(tmp_path, str(policy), **declared).run_sync(PLAN)
+    assert (str(result.status), tracker.sent) == (status, 1)
+    for call in result.in_doubt:
+        assert "the policy does not let @READ_FILE be told of the call: it comes from elsewhere" in call.why
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,8 @@ Carried: TypeAlias = "Remote | Sleep"
 class Route:
     """How calls of one tool are made: the handler and the probe, or in place of it the reconciler.
 
-    `is_builtin` marks callsheet's own tools, and `reads` those that change nothing.
+    `is_builtin` marks callsheet's own tools, and `reads` those that change nothing. `origin` is where the
+    tool comes from, as in its declaration.
     """
 
     handler: Handler
@@ -95,13 +96,14 @@ class Route:
     is_builtin: bool = False
     reconciler: Reconciler | None = None
     reads: bool = False
+    origin: str = ""
 
     @classmethod
     def of(cls, tool: Tool, handler: Handler | None = None) -> Route:
         """The route of a tool, with another handler if one is given."""
         spec = tool.spec
         is_builtin, reads = spec.origin == "builtin", spec.effect.only_reads
-        return cls(handler or tool.handler, tool.probe, is_builtin, tool.reconciler, reads)
+        return cls(handler or tool.handler, tool.probe, is_builtin, tool.reconciler, reads, spec.origin)
 
 
 Unmet: TypeAlias = "Callable[[Plan, Policy, Sequence[Obligation]], Sequence[Diagnostic]]"
@@ -374,7 +376,11 @@ class Gateway:
         from callsheet.runtime.reconciliation import reconcile  # noqa: PLC0415 - only for calls in doubt
 
         assert route.reconciler is not None
-        return await reconcile(route.reconciler, args, context, self._find)
+        return await reconcile(route.reconciler, args, context, partial(self.reader, route))
+
+    def reader(self, of: Route, tool: str) -> Route:
+        """The route of a tool that may settle calls of another; raises ToolFailed if there is none."""
+        return self._find(tool)
 
     def _find(self, tool: str, *, as_data: bool = False) -> Route:
         route = self._ports.route(tool)

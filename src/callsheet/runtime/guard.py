@@ -46,9 +46,9 @@ from callsheet.policy.limits import (
 from callsheet.policy.model import Limit, Policy
 from callsheet.policy.overwriting import may_overwrite
 from callsheet.policy.rules.opened_files import hidden_from, seen_by
-from callsheet.ports.calls import CallContext, CallProgress, FileGrant, Objection
+from callsheet.ports.calls import CallContext, CallProgress, FileGrant, Objection, ToolFailed
 from callsheet.runtime.capabilities import NO_TASKS, Call, Task, Tasks, TokenRefused, Tokens
-from callsheet.runtime.gateway import Carried, Gateway, Outcome, Ports, Unmet
+from callsheet.runtime.gateway import Carried, Gateway, Outcome, Ports, Route, Unmet
 from callsheet.runtime.label_tracking import LabelTracker, withheld
 from callsheet.runtime.places import view_of
 from callsheet.runtime.remaining import left_in, places_of, rewritten
@@ -201,6 +201,16 @@ class GuardedGateway(Gateway):
     def labelled(self, context: CallContext, label: Label, places: str) -> None:
         """Keep the label that a server gives to what a call brings back until its outcome is there."""
         self._said[context.key] = label, places
+
+    def reader(self, of: Route, tool: str) -> Route:
+        """As without a policy, of the tools that come from where the tool of the call in doubt comes from.
+
+        The policy has admitted that it is told of the arguments of the call, but nobody else.
+        """
+        route = super().reader(of, tool)
+        if route.origin != of.origin:
+            raise ToolFailed(f"the policy does not let @{tool} be told of the call: it comes from elsewhere")
+        return route
 
     # ------------------------------------------------------------ new plans
 

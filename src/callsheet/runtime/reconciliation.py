@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from callsheet.ir import JSON
 from callsheet.ir.inverse import NotThere
@@ -44,17 +44,18 @@ async def reconcile(
                 given = call.bound(args, key)
             except NotThere as error:
                 raise ToolFailed(f"{call} cannot be called: {error}") from None
-            return condition.judge(await _read(call.tool, given, context, find), args, key)
+            answer = await _reader(call.tool, find).handler(given, context)
+            return condition.judge(as_json(answer), args, key)
         case ByPlan():
             return await _by_plan(reconciler, args, context, find)
 
 
-async def _read(tool: str, args: dict[str, Any], context: CallContext, find: Callable[[str], Route]) -> JSON:
-    """What a tool gives that reads; raises ToolFailed for any other."""
+def _reader(tool: str, find: Callable[[str], Route]) -> Route:
+    """The route of a tool that reads; raises ToolFailed for any other."""
     route = find(tool)
     if not route.reads:
         raise ToolFailed(f"@{tool} may change something, and a probe only reads")
-    return as_json(await route.handler(args, context))
+    return route
 
 
 async def _by_plan(
@@ -66,8 +67,9 @@ async def _by_plan(
         command = waiting.pop(0)
         match command:
             case CallTool(key=key, tool=tool, args=given):
+                route = _reader(tool, find)  # a tool that may not be asked is no failure to be handled
                 try:
-                    value = await _read(tool, dict(given), context, find)
+                    value = as_json(await route.handler(dict(given), context))
                 except Exception as error:  # a failure of a tool, which the plan may handle
                     waiting += machine.feed(Failed(key, str(error) or type(error).__name__))
                 else:
