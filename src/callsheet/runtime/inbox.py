@@ -178,9 +178,12 @@ def role_for(journal: Journal, ask: PendingAsk) -> str:
 
     What an entry says of `@ASK_HUMAN` holds for all questions of plans.
     """
+    return _role_in(policy_of_run(journal, ask.run_id), ask)
+
+
+def _role_in(policy: Policy | None, ask: PendingAsk) -> str:
     from callsheet.policy.builtins import approver_of  # noqa: PLC0415 - only where somebody answers
 
-    policy = policy_of_run(journal, ask.run_id)
     return "" if policy is None else approver_of(policy, ask.tool or "ASK_HUMAN")
 
 
@@ -287,13 +290,14 @@ def precedents_of(journal: Journal, asks: Sequence[PendingAsk]) -> dict[str, str
 
 
 class Programs:
-    """The questions about the further calls of runs, each worked out again only when its run has gone on.
+    """What goes with open questions: further calls of their runs, roles; worked out when a run has gone on.
 
     For a process that is asked for them again and again, such as a server with a page of open questions.
     """
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[object, dict[str, ProgramQuestion]]] = {}
+        self._policies: dict[str, tuple[object, Policy | None]] = {}
 
     def of(self, journal: Journal, asks: Sequence[PendingAsk]) -> dict[str, ProgramQuestion]:
         """For each call that waits, by its digest: the further calls of its plan that will ask, if any."""
@@ -311,6 +315,24 @@ class Programs:
                 known = state, program_questions(journal, run_id, asked)
             self._known[run_id] = known
             found |= known[1]
+        return found
+
+    def roles(self, journal: Journal, asks: Sequence[PendingAsk]) -> dict[str, str]:
+        """The role that each question demands of whoever answers it, by its digest, as `role_for`."""
+        found: dict[str, str] = {}
+        before, self._policies = self._policies, {}
+        for ask in asks:
+            known = self._policies.get(ask.run_id)
+            if known is None:
+                try:
+                    head = journal.find_run(ask.run_id).head_hash
+                except JournalError:
+                    continue  # as above
+                known = before.get(ask.run_id)
+                if known is None or known[0] != head:
+                    known = head, policy_of_run(journal, ask.run_id)
+                self._policies[ask.run_id] = known
+            found[ask.digest] = _role_in(known[1], ask)
         return found
 
 

@@ -73,6 +73,7 @@ RIGHTS: Mapping[tuple[str, str], Right | None] = {
     ("POST", "/v1/runs/{run_id}/resume"): Right.START,
     ("POST", "/v1/runs/{run_id}/rerun"): Right.START,
     ("POST", "/v1/runs/{run_id}/fork"): Right.START,
+    ("POST", "/v1/runs/{run_id}/undo"): Right.START,
     ("POST", "/v1/runs/{run_id}/approve"): Right.ANSWER,
     ("POST", "/v1/runs/{run_id}/decide"): Right.ANSWER,
     ("POST", "/v1/runs/{run_id}/cancel"): Right.CANCEL,

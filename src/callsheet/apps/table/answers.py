@@ -37,7 +37,7 @@ from callsheet.apps.table.runs import details_of
 from callsheet.machine import Decision, TookPlace, Verdict
 from callsheet.runtime.answers import Answer, PendingAsk
 from callsheet.runtime.doubt import Resolution, RunOutcome, unfinished
-from callsheet.runtime.inbox import calls_in_doubt, inbox, role_for
+from callsheet.runtime.inbox import calls_in_doubt, inbox
 
 
 class CancelArguments(RunArguments):
@@ -201,11 +201,13 @@ async def list_asks(context: Context, args: NoArguments) -> Inbox:
     host = context.host
     asks = await host.beside(lambda: inbox(host.journal))
     programs = await host.beside(lambda: host.programs.of(host.journal, asks))
-    roles = await host.beside(lambda: {ask.digest: role_for(host.journal, ask) for ask in asks})
+    roles = await host.beside(lambda: host.programs.roles(host.journal, asks))
     doubts = await host.beside(lambda: calls_in_doubt(host.journal, context.doubts))
     return {
         "asks": [
-            ask_json(ask, programs.get(ask.digest), roles[ask.digest]) for ask in asks if not ask.is_answered
+            ask_json(ask, programs.get(ask.digest), roles.get(ask.digest, ""))
+            for ask in asks
+            if not ask.is_answered
         ],
         "in_doubt": [run_doubt_json(run_id, call) for run_id, calls in doubts.items() for call in calls],
     }
