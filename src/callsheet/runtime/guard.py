@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TypeAlias
+from typing import Protocol
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON
@@ -55,14 +55,27 @@ from callsheet.runtime.remaining import left_in, places_of, rewritten
 from callsheet.store.database import UNAVAILABLE
 from callsheet.store.labels import LabelStore
 
-Reverify: TypeAlias = (
-    "Callable[[PlanCompiled, Policy, Mapping[str, Label], Label, PersistedLabels, Unmet | None],"
-    " CallsheetError | None]"
-)
-"""Verifies a new plan under a policy, with the labels of the variables, of what its planner was shown, and of
-what runs have left in files, facts and notes; the last argument says what is not guaranteed here. Returns the
-refusal, or None.
-"""
+
+class Reverify(Protocol):
+    """Verifies a new plan under a policy.
+
+    `labels` are those of the variables, `context` is that of what the planner was shown, `left` what runs have
+    left in files, facts and notes; `unmet` says what is not guaranteed here. Gives the refusal, or None.
+    """
+
+    def __call__(
+        self,
+        compiled: PlanCompiled,
+        policy: Policy,
+        labels: Mapping[str, Label],
+        context: Label,
+        left: PersistedLabels,
+        unmet: Unmet | None,
+    ) -> CallsheetError | None:
+        """The refusal of a plan; None for one that may run."""
+        ...
+
+
 _MOST_TOLD = 10
 
 

@@ -113,8 +113,8 @@ def mask_value(value: Any, finder: Finder) -> Any:
     """The value with every text in it masked, including the keys of objects."""
     if isinstance(value, str):
         return mask_text(value, finder)
-    if not isinstance(value, list | dict) or finder.is_idle:
-        return value
+    if finder.is_idle or not isinstance(value, list | dict):
+        return cast("Any", value)
     part = cast("list[Any] | dict[str, Any]", value)
     return _masked_part(part, finder, has_spans=finder.sees_in_any(texts_in(part)))
 
@@ -134,7 +134,9 @@ def _masked(name: str | None, value: Any, finder: Finder, *, has_spans: bool) ->
         if name is not None and finder.whole(name, value) is not None:
             return MASK
         return mask_text(value, finder) if has_spans else value
-    return _masked_part(value, finder, has_spans=has_spans) if isinstance(value, list | dict) else value
+    if not isinstance(value, list | dict):
+        return value
+    return _masked_part(cast("list[Any] | dict[str, Any]", value), finder, has_spans=has_spans)
 
 
 def texts_in(body: Any) -> Iterator[str]:
