@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, cast
 
@@ -149,7 +150,7 @@ class _Compiler:
         self._check_pure_code()
         made = tree.with_ids(tree.Tree(body, inputs, plans=plans, result=_type(main.node.returns)))
         goal = " ".join((program.about or "").split()) or None
-        return tree.plan_of_tree(made, goal=goal)
+        return replace(tree.plan_of_tree(made, goal=goal), in_python=True)
 
     def _check_definitions(self) -> None:
         """Raises Refused for a definition of the file that uses a tool, or what a plan may not use."""
