@@ -48,6 +48,8 @@ class Plan:
     goal: str | None = None
     comments: tuple[str, ...] = field(default=(), compare=False)
     tree: Tree | None = None
+    in_python: bool = field(default=False, compare=False, repr=False)
+    """Whether it was read from Python, so that findings about it speak of that."""
     canonical: bytes | None = field(default=None, init=False, repr=False, compare=False)
     """The canonical form, cached by `plan_bytes`."""
 

@@ -142,5 +142,10 @@ def check(
     if plan.tree is not None:
         from callsheet.passes.structured import check_tree  # noqa: PLC0415 - a plan of version 1 does without
 
-        return check_tree(plan.tree, tools=tools)
+        found = check_tree(plan.tree, tools=tools)
+        if not plan.in_python or not found:
+            return found
+        from callsheet.frontends.python.messages import in_python  # noqa: PLC0415 - for Python plans only
+
+        return in_python(found)
     return tuple(f.diagnostic(plan) for f in findings(plan, tools=tools, inputs=inputs))

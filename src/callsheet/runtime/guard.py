@@ -59,8 +59,8 @@ from callsheet.store.labels import LabelStore
 class Reverify(Protocol):
     """Verifies a new plan under a policy.
 
-    `labels` are those of the variables, `context` is that of what the planner was shown, `left` what runs have
-    left in files, facts and notes; `unmet` says what is not guaranteed here. Gives the refusal, or None.
+    `labels` are those of the variables, `context` is that of what the planner was shown, `left` what runs
+    have left in files, facts and notes; `unmet` says what is not guaranteed here.
     """
 
     def __call__(

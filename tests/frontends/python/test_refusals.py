@@ -221,3 +221,27 @@ def test_modules_that_a_plan_may_import_are_those_that_pure_code_has() -> None:
     for module in ("zoneinfo", "urllib.parse", "uuid"):
         done = read_python(f"import {module}\nasync def main():\n    return 1\n")
         assert [(one.code, bool(one.help)) for one in done.diagnostics] == [("PYT005", True)]
+
+
+WRONG_VALUES = """
+async def main(user: dict | None = None, tags: list[str] | None = None):
+    n, nothing, d = 5, None, {"a": 1, "b": None}
+    for tag in tags:
+        await note_it(tag)
+    assert n > "a", n
+    await note_it(text=d["b"])
+    print(nothing["name"].upper(), "total: " + 5, d["c"], len(5), user["name"], str(n) > 3)
+    return "a" - 1
+"""
+
+
+def test_findings_of_checks_speak_python() -> None:
+    plan = read_python(WRONG_VALUES, tools=SIGNATURES).plan
+    assert plan is not None
+    found = [one for one in Plan(plan).check().diagnostics if one.code != "TOL001"]
+    said = [f"{one.message}; {one.help}" for one in found]
+    assert len(said) >= 8
+    for one in said:
+        assert not re.search(r"\$|\?\?|\?FOREACH|\?IF|pystr|pyrepr|\bLET\b|\bnull\b|\]\?", one), one
+    assert any('write (user or {}).get("name")' in one for one in said)
+    assert any('f"…{5}…"' in one for one in said)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from functools import cached_property
 from typing import Any, TypeAlias, cast
@@ -153,7 +154,7 @@ class _Compiler:
             tree.Tree(body, inputs, plans=plans, result=_type(main.node.returns, self.program.resolved))
         )
         goal = " ".join((program.about or "").split()) or None
-        return tree.plan_of_tree(made, goal=goal)
+        return replace(tree.plan_of_tree(made, goal=goal), in_python=True)
 
     def _check_definitions(self) -> None:
         """Raises Refused for a definition of the file that uses a tool, or what a plan may not use."""

@@ -571,6 +571,7 @@ class Translator(Loops):
                     block = self.block(node.body)
                 out += limited(block, seconds, self.new_name, held)
                 return
+            self.check(held)
             raise Refused(
                 "PYT019",
                 held,

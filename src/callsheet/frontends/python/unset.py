@@ -81,7 +81,7 @@ def _block(
             if name not in variables.bound_by(one):
                 continue
             if name not in effect.sets:
-                raise _refused(name, one)
+                raise _refused(name, variables.unset[name][0])
             made.append(_assigned(flag, True, place))
     return made
 

@@ -1,0 +1,86 @@
+"""What the checks of a plan say, in the words of Python: they are written for LTP text.
+
+In: a finding about a plan that was read from Python. Out: the same with Python's names and ways out; a fix
+that would write LTP is left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Final
+
+from callsheet.diagnostics import Diagnostic
+
+_OTHER: Final = r"(?P<path>\S+) \?\? (?P<other>\"none\"|\[\]|\{\}|0)"
+
+_HELPS: Final[tuple[tuple[str, str], ...]] = (
+    (r'a text with values in it is written "…\$\{(.+?)\}…"',
+     r'a text with values in it is written f"…{\1}…"'),
+    (r'"\$\{…\}"', 'f"{…}"'),
+    (r"test it first: \?IF \(FAILED\(.*\) \{ … \} ELSE \{ … \}; or give a value with ON_FAIL USE \(…\)",
+     "test it first: isinstance(x, Exception)"),
+    (r'give another value for null with \?\? \("none", 0, \[\]\), or test it first',
+     'give another value for None: x if x is not None else "none"; or test it first'),
+    (r"give another value for null with \?\?, or declare it with \? behind the type",
+     "give another value for None, or declare it with | None"),
+    (rf"write (\S+)\.(\w+)\? for null there, or {_OTHER} for another value",
+     r'write \1.get("\2"), or \1.get("\2", \g<other>) for another value than None'),
+    (rf"write (\S+)\? for null there, or {_OTHER} for another value",
+     r"test first whether it is there: if … in …"),
+    (r"write (\S+)\?\.(\w+), or test it first", r"write \1.\2 if \1 is not None else None, or test it first"),
+    (r"; \[ \]\? gives null there", ""),
+    (r"write \((\S+) \?\? \{\}\)\.(\w+), or test", r'write (\1 or {}).get("\2"), or test'),
+    (rf"say what stands for it: {_OTHER}",
+     r"say what stands for it: \g<path> if \g<path> is not None else \g<other>"),
+    (r"set it before \(LET (\S+) = …\)", r"set it before (\1 = …)"),
+    (r"go(es)? through it with \?FOREACH|\?FOREACH goes through it", r"go through it with a for loop"),
+    (r"\?FOREACH goes through", "the loop goes through"),
+    (r"LET (\S+) = … makes (it|one)", r"\1 = … makes \2"),
+    (r"so \?\? always gives", "so the other branch always gives"),
+)  # fmt: skip
+"""What a way out says, and what it says in Python."""
+_WORDS: Final[tuple[tuple[str, str], ...]] = (
+    (r"\bpystr\(", "str("),
+    (r"\bpyrepr\(", "repr("),
+    (r"\$\{", "{"),
+    (r"\$(?=[A-Za-z_])", ""),
+    (r"\bnull\b", "None"),
+)
+
+
+def in_python(found: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """Findings about a Python plan, in the words of Python.
+
+    >>> from callsheet.diagnostics import Severity
+    >>> finding = Diagnostic("CHK122", Severity.WARNING, "$row.owner may be null, which has no field mail",
+    ...                      None, 'say what stands for it: $row.owner ?? "none"')
+    >>> (said,) = in_python([finding])
+    >>> said.message
+    'row.owner may be None, which has no field mail'
+    >>> said.help
+    'say what stands for it: row.owner if row.owner is not None else "none"'
+    """
+    return tuple(map(_translated, found))
+
+
+def _translated(one: Diagnostic) -> Diagnostic:
+    if not one.code.startswith("CHK"):
+        return one
+    message = _written(one.message)
+    help_ = None if one.help is None else _written(one.help)
+    fix = None if one.fix is not None and any("$" in edit.text for edit in one.fix.edits) else one.fix
+    if (message, help_, fix) == (one.message, one.help, one.fix):
+        return one
+    return replace(one, message=message, help=help_, fix=fix)
+
+
+def _written(text: str) -> str:
+    for pattern, words in (*_HELPS, *_WORDS):
+        text = re.sub(pattern, _filled(words), text)
+    return text
+
+
+def _filled(words: str) -> Callable[[re.Match[str]], str]:
+    return lambda match: match.expand(words)
