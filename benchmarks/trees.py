@@ -1,6 +1,6 @@
 """Measures how the cost of plans with blocks grows with their size: `python -m benchmarks.trees`.
 
-Each kind of plan in doubled sizes up to 80,000 statements or items, each operation on it once, with the run
+Each kind of plan in doubled sizes up to 100,000 statements or items, each operation on it once, with the run
 in a journal and its resume. Prints the microseconds of CPU per statement or item, and the exponent of the
 total cost (1 is proportional). `--million` runs one loop over 1,000,000 items instead, breaks it off near its
 end and resumes it.
@@ -43,7 +43,7 @@ from callsheet.trace.visits import account_of
 from callsheet.views.mermaid import mermaid
 from callsheet.views.terminal import terminal_graph
 
-SIZES = (10_000, 20_000, 40_000, 80_000)
+SIZES = (12_500, 25_000, 50_000, 100_000)
 FACTS = {**plans.FACTS, **OWN_FACTS, "LOOK": ToolFacts(Effect.READ, ("x",))}
 MANY = 100_000_000
 LIMITS = Limits(
@@ -101,6 +101,31 @@ def branches(count: int) -> str:
     for n in range(count // 3 + 1):
         lines += [f"S{n}a: ?IF ($w < {n}) {{", f"  S{n}b: @LOOK (x=$w) > $v", "  SET $w = $v", "}"]
     return "\n".join([*lines, "@RESPOND ($w)", ""])
+
+
+def deep(count: int) -> str:
+    """Conditions inside one another, twenty deep, around each call."""
+    lines, depth = ["# ltp: 2", "LET $v = 0"], 20
+    for n in range(count // (depth + 1) + 1):
+        lines += [f"{'  ' * d}S{n}b{d}: ?IF ($v < {n + d + 1}) {{" for d in range(depth)]
+        lines.append(f"{'  ' * depth}S{n}: @LOOK (x=$v) > $v")
+        lines += [f"{'  ' * d}}}" for d in reversed(range(depth))]
+    return "\n".join([*lines, "@RESPOND ($v)", ""])
+
+
+def handled(count: int) -> str:
+    """Calls in TRY, each with a handler."""
+    lines = ["# ltp: 2", "LET $v = 0"]
+    for n in range(count // 4 + 1):
+        lines += [
+            "TRY {",
+            f"  S{n}: @LOOK (x=$v) > $v",
+            "} ON_FAIL TOOL {",
+            "  LET $v = 0",
+            '  NOTE ("failed")',
+            "}",
+        ]
+    return "\n".join([*lines, "@RESPOND ($v)", ""])
 
 
 def each(count: int) -> str:
@@ -177,6 +202,8 @@ KINDS = {
     "fan-out": Kind(fan_out, True, fan_out.__doc__ or ""),
     "mixed": Kind(mixed, True, mixed.__doc__ or ""),
     "branches": Kind(branches, True, branches.__doc__ or ""),
+    "deep": Kind(deep, True, deep.__doc__ or ""),
+    "handled": Kind(handled, True, handled.__doc__ or ""),
     "each": Kind(each, False, each.__doc__ or ""),
     "in order": Kind(in_order, False, in_order.__doc__ or ""),
     "together": Kind(together, False, together.__doc__ or ""),
@@ -334,7 +361,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--quick", action="store_true", help="up to 20,000 statements or items")
+    parser.add_argument("--quick", action="store_true", help="up to 25,000 statements or items")
     parser.add_argument("--only", default=",".join(KINDS), help="kinds of plans, separated by commas")
     parser.add_argument("--sizes", help="other sizes, separated by commas")
     parser.add_argument("--million", action="store_true", help="one loop over 1,000,000 items instead")

@@ -35,6 +35,7 @@ from callsheet.machine.decision_log import DecisionLog, Decisions
 from callsheet.machine.events import Verdict
 from callsheet.machine.notes import NoteKind
 from callsheet.machine.tree.compiling import OWN_FACTS
+from callsheet.passes import check
 
 
 def plan(text: str) -> Plan:
@@ -625,3 +626,14 @@ def test_a_run_over_placeholders_takes_the_path_of_the_recorded_decisions(key: s
     assert result is not None
     assert other is not None
     assert (other.status, other.ended_at, other.answer) == (result.status, result.ended_at, result.answer)
+
+
+def test_an_optional_input_of_a_sub_plan_may_be_left_out() -> None:
+    text = """PLAN f ($x: int, $y: int?) -> int? {
+  RETURN ($y)
+}
+CALL f (x=1) > $a
+CALL f (x=1, y=2) > $b
+@RESPOND ([$a, $b])"""
+    assert not [one for one in check(plan(text)) if one.is_error]
+    assert bench(text).result.answer == [None, 2]

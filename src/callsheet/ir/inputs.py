@@ -380,10 +380,8 @@ def read_inputs(tree: Tree, given: Mapping[str, Any], texts: Mapping[str, str] |
                 values[one.name] = read_text(one.type, words[one.name], named)
             elif one.name in given:
                 values[one.name] = read_value(one.type, given[one.name], named)
-            elif not one.is_required:
+            elif not one.must_be_given:
                 values[one.name] = read_value(one.type, one.default, named)
-            elif isinstance(one.type, Maybe):
-                values[one.name] = None
             else:
                 found.append(_missing(one))
         except NotOfType as error:
@@ -448,7 +446,7 @@ def input_schema(plan: Tree | SubPlan, named: Mapping[str, Record] | None = None
         if one.is_secret:
             schema["writeOnly"] = True
         properties[one.name] = schema
-    needed = [one.name for one in plan.inputs if one.is_required and not isinstance(one.type, Maybe)]
+    needed = [one.name for one in plan.inputs if one.must_be_given]
     return {
         "type": "object",
         "properties": properties,

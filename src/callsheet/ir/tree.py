@@ -17,7 +17,7 @@ from callsheet.ir.expr import JSON, ListExpr, Literal, Value
 from callsheet.ir.expression import Display, Expression, Kind, variables_in
 from callsheet.ir.operations import CallKind, call_kind
 from callsheet.ir.plan import Order, Plan
-from callsheet.ir.types import Basic, Record, Type
+from callsheet.ir.types import Basic, Maybe, Record, Type
 
 # ------------------------------------------------------------------ failures
 
@@ -376,6 +376,11 @@ class Input:
     help: str | None = field(default=None, compare=False, repr=False)
     comments: tuple[str, ...] = field(default=(), compare=False, repr=False)
     span: Span | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def must_be_given(self) -> bool:
+        """Whether it has no value if none is given: it has no default, and its type is not optional."""
+        return self.is_required and not isinstance(self.type, Maybe)
 
 
 @dataclass(frozen=True, slots=True)

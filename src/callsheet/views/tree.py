@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, assert_never
 
 from callsheet.frontends.expressions import format_expression
+from callsheet.frontends.structured.printer import with_plain_parameters
 from callsheet.ir.expression import Expression
 from callsheet.ir.tree import (
     Act,
@@ -56,12 +57,19 @@ def describe_statement(statement: Statement) -> str:
     >>> from callsheet.frontends.expressions import read_expression
     >>> describe_statement(Let("", "n", read_expression("len($rows) + 1").expression))
     'LET $n = len($rows) + 1'
+    >>> from callsheet.frontends.structured import read_structured
+    >>> text = '# ltp: 2\\n@SELECT ([1, 2], query="[?@ > $n]", n=1) > $x'
+    >>> describe_statement(read_structured(text).require().tree.body[0])
+    '@SELECT ([1, 2], query="[?@ > $n]", n=1) > $x'
     """
     return fitted(_described(statement) + _after(recovery_of(statement)), _MOST_LINE)
 
 
 def _described(statement: Statement) -> str:  # noqa: PLR0911 - a case for each statement
     match statement:
+        case Act(tool="SELECT", into=into):
+            positional, named = with_plain_parameters(statement, describe_expression)
+            return f"@SELECT ({', '.join([*positional, *map('='.join, named)])}){_into(into)}"
         case Act(tool=tool, positional=positional, named=named, into=into):
             given = [describe_expression(value) for value in positional]
             given += [f"{name}={describe_expression(value)}" for name, value in named]

@@ -67,7 +67,7 @@ class Checked:
         row: CheckRow = {"ok": self.ok, "steps": len(plan.steps), "plan_hash": plan_hash(plan)}
         if plan.tree is not None:
             row["blocks"] = True
-            if needs := [one.name for one in plan.tree.inputs if one.is_required]:
+            if needs := [one.name for one in plan.tree.inputs if one.must_be_given]:
                 row["needs"] = needs
         return row
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Final, assert_never
 
@@ -252,15 +252,24 @@ def _call(act: Act, indent: str) -> str:
         raise refuse(f"a call of the tool {act.tool!r}", "give the tool another name in the tool table")
     given = _arguments(act.positional, act.named, indent)
     if act.tool == "SELECT":  # a parameter stands in the query as it is
-        names = "|".join(name for name, _ in act.named if name not in ("data", "query"))
-        if names:
-            positional = [_expression(value) for value in act.positional]
-            named = [(name, _expression(value)) for name, value in act.named]
-            read = re.compile(rf"\\\$({names})(?!\w)")
-            positional[1:2] = [read.sub(r"$\1", one) for one in positional[1:2]]
-            named = [(name, read.sub(r"$\1", one) if name == "query" else one) for name, one in named]
+        positional, named = with_plain_parameters(act, _expression)
+        if any(name not in ("data", "query") for name, _ in named):
             given = ", ".join([*positional, *(f"{_argument_name(name)}={one}" for name, one in named)])
     return f"@{act.tool} ({given})" if given else f"@{act.tool}"
+
+
+def with_plain_parameters(
+    act: Act, spelled: Callable[[Expression], str]
+) -> tuple[list[str], list[tuple[str, str]]]:
+    """The arguments of @SELECT as texts, in whose query a parameter such as `$n` stands without escape."""
+    positional = [spelled(value) for value in act.positional]
+    named = [(name, spelled(value)) for name, value in act.named]
+    names = "|".join(name for name, _ in named if name not in ("data", "query"))
+    if names:
+        read = re.compile(rf"\\\$({names})(?!\w)")
+        positional[1:2] = [read.sub(r"$\1", one) for one in positional[1:2]]
+        named = [(name, read.sub(r"$\1", one) if name == "query" else one) for name, one in named]
+    return positional, named
 
 
 def _arguments(positional: Iterable[Expression], named: Iterable[tuple[str, Expression]], indent: str) -> str:

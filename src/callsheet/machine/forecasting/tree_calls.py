@@ -114,7 +114,7 @@ class CallForecast:
         return made
 
     def _default(self, each: Any, called: SubPlan) -> Foreseen:
-        if each.is_required:
+        if each.must_be_given:
             return Unknown(f"${each.name}")
         return conformed(each.default, each.type, self._named)[0]
 

@@ -66,7 +66,7 @@ class _TreeInterpreter(BlockWalk):
         scope, frame = Scope(), Frame()
         for one in self._tree.inputs:
             scope.put(
-                one.name, Binding(self._input(one.name, one.type, one.default, inputs, one.is_required))
+                one.name, Binding(self._input(one.name, one.type, one.default, inputs, one.must_be_given))
             )
         self._block(self._tree.body, scope, At(), frame)
         steps = tuple(self._step(number, row) for number, row in enumerate(self._rows.values()))

@@ -102,7 +102,7 @@ class Execution:
         for slot, one in self.program.inputs:
             if one.name in given:
                 value: Any = given[one.name]
-            elif one.is_required:
+            elif one.must_be_given:
                 continue
             else:
                 value = one.default

@@ -190,7 +190,7 @@ def _invoke(call: Invoke, known: dict[str, SubPlan], report: Report) -> None:
         if count > 1:
             report.add("CHK041", f"{plan.name} is given {name} twice", call, help="give it once")
     for one in plan.inputs:
-        if one.is_required and one.name not in given:
+        if one.must_be_given and one.name not in given:
             report.add("CHK042", f"{plan.name} lacks its input {one.name}", call, help=f"add {one.name}=…")
 
 

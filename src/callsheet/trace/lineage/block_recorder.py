@@ -185,7 +185,7 @@ class BlockRecorder(Recorder):
         for slot, one in tree.inputs:
             if one.name in self.rules.inputs:
                 self._set(self._main, slot, one.name, self.rules.inputs[one.name], ValueSource.INPUT)
-            elif not one.is_required:
+            elif not one.must_be_given:
                 self._set(self._main, slot, one.name, one.default, ValueSource.PLAN)
         if first.guide is not None:
             self.machine.follow(first.guide.decisions(first.seq))
