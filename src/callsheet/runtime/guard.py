@@ -55,10 +55,12 @@ from callsheet.runtime.remaining import left_in, places_of, rewritten
 from callsheet.store.database import UNAVAILABLE
 from callsheet.store.labels import LabelStore
 
-Reverify: TypeAlias = (
-    "Callable[[PlanCompiled, Policy, Mapping[str, Label], Label, PersistedLabels, Unmet | None],"
-    " CallsheetError | None]"
-)
+Reverify: TypeAlias = """
+    Callable[
+        [PlanCompiled, Policy, Mapping[str, Label], Label, PersistedLabels, Unmet | None],
+        CallsheetError | None,
+    ]
+"""
 """Verifies a new plan under a policy, with the labels of the variables, of what its planner was shown, and of
 what runs have left in files, facts and notes; the last argument says what is not guaranteed here. Returns the
 refusal, or None.
