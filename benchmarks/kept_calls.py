@@ -1,6 +1,7 @@
 """Kills fan-outs, edits their plans and resumes them: how many finished calls were made again.
 
 python -m benchmarks.kept_calls --rounds 20 --items 40 --kills 4
+python -m benchmarks.kept_calls --failed-items      reruns of the failed items of a mended tool are killed
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import argparse
 import tempfile
 from pathlib import Path
 
+from tests.runtime.test_failed_items import LOOPS, mend_and_kill
 from tests.runtime.test_kept_calls import kill_and_edit, puts
 
 
@@ -18,7 +20,11 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--items", type=int, default=40)
     parser.add_argument("--kills", type=int, default=4)
+    parser.add_argument("--failed-items", action="store_true")
     given = parser.parse_args()
+    if given.failed_items:
+        rerun_failed_items(given.rounds, given.items, given.kills)
+        return
     made = repeated = 0
     for seed in range(given.rounds):
         with tempfile.TemporaryDirectory() as folder:
@@ -30,6 +36,22 @@ def main() -> None:
         if twice:
             print(f"seed {seed}: made twice: {twice}")
     print(f"{given.rounds * given.kills} kills with edits, {made} calls, {repeated} made again")
+
+
+def rerun_failed_items(rounds: int, items: int, kills: int) -> None:
+    """Print what reruns of failed items that were killed have made again."""
+    for plan in LOOPS:
+        failed = made = again = 0
+        for seed in range(rounds):
+            with tempfile.TemporaryDirectory() as folder:
+                calls, bad = mend_and_kill(Path(folder), plan, items, kills, seed)
+            failed += len(bad)
+            made += len(calls)
+            again += sum(count - (n in bad) for n, count in calls.items())
+        print(
+            f"{plan}: {rounds} reruns of {failed} failed items of {rounds * items}, {rounds * kills} kills, "
+            f"{made} calls, {again} finished ones made again"
+        )
 
 
 if __name__ == "__main__":

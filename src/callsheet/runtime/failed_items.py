@@ -138,9 +138,11 @@ def rerun_items(
     """
     parent = parent_of(journal, run_id)
     failures = failures_of(journal, parent, ParentHistory(journal, parent))
-    loops = [*dict.fromkeys(item.loop for item in failures.items)]
-    first = min(loops, key=lambda loop: beginning_of(journal, run_id, loop))
-    also = [loop for loop in loops if loop != first and loop.partition("@")[0] != first.partition("@")[0]]
+    first_visits = dict[str, str]()
+    for item in failures.items:
+        first_visits.setdefault(item.loop.partition("@")[0], item.loop)
+    first = min(first_visits.values(), key=lambda loop: beginning_of(journal, run_id, loop))
+    also = [loop for loop in first_visits.values() if loop != first]
     origin: Mapping[str, Any] = {"keeps": True, "anew": [*failures.anew], "failed_items": True}
     made = rerun(journal, run_id, first, by, limits, also=also, origin=origin)
     preview = _Preview(made, failures, without_talks(calls_of(journal, run_id), failures.anew))

@@ -168,6 +168,8 @@ class KeptCalls:
         self._left: dict[str, list[Finished]] = {}
         for call in self.calls:
             self._left.setdefault(call.content, []).append(call)
+        self._talks: dict[tuple[str, str], list[Finished]] | None = None
+        """The calls by the attempt of an agent that made them, once somebody asks."""
         self.signatures = signatures(plan)
         again = [*again]
         self._again = frozenset(one if is_inside(one) else segment(one) for one in again)
@@ -207,11 +209,12 @@ class KeptCalls:
 
     def take_talk(self, question: Finished) -> list[Finished]:
         """What an agent has asked and called, from a question of it on, which was taken; found once."""
-        mine = [
-            call
-            for call in self.left()
-            if call.run_id == question.run_id and attempt_key(call.key) == attempt_key(question.key)
-        ]
+        if self._talks is None:
+            self._talks = {}
+            for call in self.calls:
+                self._talks.setdefault((call.run_id, attempt_key(call.key)), []).append(call)
+        talk = self._talks[question.run_id, attempt_key(question.key)]
+        mine = [call for call in talk if call in self._left[call.content]]
         for call in mine:
             self._left[call.content].remove(call)
         return [question, *mine]
