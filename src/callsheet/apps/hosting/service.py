@@ -12,11 +12,10 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from callsheet.api.admission import Equipment, Prepared, Request, own_rules, prepare
 from callsheet.api.arguments import values_of
-from callsheet.api.run_branches import BranchRules, Fork, Rerun, Revised, branch_off
 from callsheet.api.run_service import Conduct, Opened, resume
 from callsheet.apps.credentials import credentials_for
 from callsheet.apps.equipment import equip, needs_of, needs_of_recorded
@@ -28,6 +27,7 @@ from callsheet.apps.operations.library import bound, origin_note, other_tools
 from callsheet.apps.setup import Setup
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import Plan
+from callsheet.lazy import deferred
 from callsheet.machine import Limits
 from callsheet.machine.approvals import approval_rules
 from callsheet.machine.machine import Observer
@@ -35,13 +35,21 @@ from callsheet.machine.notes import Note
 from callsheet.policy.canon import is_of
 from callsheet.policy.model import Policy
 from callsheet.runtime.doubt import RunOutcome
-from callsheet.runtime.forking import HOST, Draft, Forking
 from callsheet.runtime.gateway import Ports
 from callsheet.runtime.launch import Watch
 from callsheet.runtime.offloading import Offload, at_once
 from callsheet.store import Journal
 from callsheet.store.run_index import TAGS
 from callsheet.store.start import Start
+
+if TYPE_CHECKING:
+    from callsheet.api import run_branches
+    from callsheet.api.run_branches import Fork, Rerun, Revised
+    from callsheet.runtime import forking
+    from callsheet.runtime.forking import Draft, Forking
+else:
+    run_branches = deferred("callsheet.api.run_branches")  # bring forecasts and dry runs
+    forking = deferred("callsheet.runtime.forking")
 
 _T = TypeVar("_T")
 
@@ -107,7 +115,7 @@ async def ready(request: RunRequest, config: HostConfig) -> ReadyRun:
                 "plan": text.source.name,
                 "setup": config.tools.note_of(setup),
                 **origin_note(text),
-                **({HOST: config.name} if config.name else {}),
+                **({forking.HOST: config.name} if config.name else {}),
                 **({TAGS: dict(request.tags)} if request.tags else {}),
             },
             done=done,
@@ -223,14 +231,14 @@ async def branch_in_host(
         async with config.tools.for_run(needs.setup, needs.plan, needs.agents) as toolbox:
             yield equip(needs, toolbox, journal.path).equipment
 
-    rules = BranchRules(
+    rules = run_branches.BranchRules(
         as_recorded=terms.as_recorded,
         open_for=opened,
         known=lambda: credentials_for(journal, run_id),
         check_policy=lambda own: _check_policy(own, config.policy),
         offload=config.beside,
     )
-    return await branch_off(journal, run_id, what, rules)
+    return await run_branches.branch_off(journal, run_id, what, rules)
 
 
 def _check_policy(own: Policy | None, policy: Policy | None) -> None:
