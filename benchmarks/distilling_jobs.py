@@ -1,8 +1,8 @@
 """Two sets of twenty other jobs for `distilling.py`: a bureau (tickets, files, events, teams), and an agency.
 
-Each was written before anybody had seen a plan of it; README.md has what it showed first, before its general
-causes were mended. Some jobs hide a decision of the agent that the user's words do not tell (`review`,
-`deal`, `tidy`; a flight, a condition, "or"): a plan that repeats one would be wrong, so it has to stop.
+Each was written before anybody had seen a plan of it; README.md has what it showed first, before its causes
+were mended. Some jobs hide a decision of the agent that the words of the user do not tell (`review`, `deal`,
+`tidy`; a flight, a condition, "or"): a plan that repeats one would be wrong, so it has to stop.
 """
 
 from __future__ import annotations

@@ -77,7 +77,8 @@ def memory(marker: str) -> float:
 
 
 async def measured(name: str, words: list[str], marker: str, calls: int, folder: Path) -> tuple[float, float]:
-    env = {**os.environ, "CALLSHEET_CONFIG": str(folder / "config.toml")}
+    # a data folder of its own: one that knows thousands of servers takes memory, and this machine's may
+    env = {**os.environ, "CALLSHEET_CONFIG": str(folder / "config.toml"), "XDG_DATA_HOME": str(folder)}
     started = StdioServerParameters(command=sys.executable, args=words, env=env, cwd=folder)
     with (folder / "stderr").open("w") as log:
         async with Client(stdio_client(started, errlog=log)) as client:

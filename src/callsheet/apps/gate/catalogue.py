@@ -8,13 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from callsheet.apps.rendering.values import preview
-from callsheet.authoring.compiler.goal_parts import Fields, WordIndex, words_of
+from callsheet.lazy import deferred
 from callsheet.ports.mcp.trust import SeenServer
 from callsheet.ports.tools import Registry, ToolSpec
-from callsheet.views.stubs import signature_line
+
+if TYPE_CHECKING:
+    from callsheet.authoring.compiler import goal_parts
+    from callsheet.authoring.compiler.goal_parts import Fields
+    from callsheet.views import stubs
+else:
+    goal_parts = deferred("callsheet.authoring.compiler.goal_parts")  # only for programs, as the other
+    stubs = deferred("callsheet.views.stubs")
 
 _LONGEST = 110
 """The most characters of a description in a stub."""
@@ -77,11 +84,11 @@ class ToolIndex:
 
     def __init__(self, tools: Sequence[GateTool]) -> None:
         self.tools = tuple(tools)
-        self._words = WordIndex([_fields(tool.spec, tool.name) for tool in tools])
+        self._words = goal_parts.WordIndex([_fields(tool.spec, tool.name) for tool in tools])
 
     def found_for(self, query: str, most: int) -> list[GateTool]:
         """The tools that fit a query, best first; all without a word to search for."""
-        wanted = [{word: 1.0} for word in dict.fromkeys(words_of(query))]
+        wanted = [{word: 1.0} for word in dict.fromkeys(goal_parts.words_of(query))]
         if not wanted:
             return [*self.tools[:most]]
         scored = [sum(each) for each in self._words.worths(wanted)]
@@ -117,5 +124,5 @@ def stub_of(tool: GateTool) -> str:
     'async def add(a: int) -> Any  # unsafe: Adds.'
     """
     about = preview(tool.spec.description, _LONGEST)
-    line = f"{signature_line(tool.canonical, tool.spec)}  # {tool.spec.effect}"
+    line = f"{stubs.signature_line(tool.canonical, tool.spec)}  # {tool.spec.effect}"
     return f"{line}: {about}" if about else line

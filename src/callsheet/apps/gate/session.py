@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from types import TracebackType
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mcp.shared.dispatcher import ProgressFnT
 
@@ -22,6 +22,7 @@ from callsheet.apps.setup import Setup
 from callsheet.apps.toolbox import Toolbox, setup_of_run
 from callsheet.ir import JSON, OnInDoubt
 from callsheet.ir.labels import LITERAL, Label
+from callsheet.lazy import deferred
 from callsheet.machine import AgentTurn, Limits
 from callsheet.machine.approvals import approval_rules
 from callsheet.machine.notes import Note
@@ -33,10 +34,14 @@ from callsheet.runtime.asking import Respondents
 from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.gateway import Route
 from callsheet.runtime.launch import Watch
-from callsheet.runtime.remaining import left_before
 from callsheet.runtime.server_questions import ELICIT, ELICIT_URL, LONGEST
 from callsheet.store import Journal
 from callsheet.store.journal_paths import new_run_id
+
+if TYPE_CHECKING:
+    from callsheet.runtime import remaining
+else:
+    remaining = deferred("callsheet.runtime.remaining")  # brings the proof, only under a policy
 
 _AT_ONCE = 16
 """The most calls that are taken over in one turn; further ones are taken over in the next."""
@@ -199,7 +204,7 @@ class Session:
         equipment = Equipment(
             registry=toolbox.registry,
             guarantees=lambda: guarantees_of(setup, toolbox.registry, keeps_labels=True),
-            left=lambda: left_before(journal.path, setup.folder),
+            left=lambda: remaining.left_before(journal.path, setup.folder),
             agents=None,
             providers=setup.providers,
             servers=toolbox.servers,

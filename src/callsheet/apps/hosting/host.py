@@ -13,12 +13,10 @@ from collections.abc import AsyncGenerator, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from types import TracebackType
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from callsheet.api.arguments import id_of_run
-from callsheet.api.run_branches import Fork, Rerun, Revised, record_branch, why_superseded
 from callsheet.api.run_service import cancel, check_plan_file, decide, record
-from callsheet.api.undo import UndoNeedsConsent, consent_to
 from callsheet.apps.hosting.left_runs import LeftRuns, runs_left_by
 from callsheet.apps.hosting.recorded import RunSource, RunState, follow, recorded_outcome
 from callsheet.apps.hosting.requests import (
@@ -43,6 +41,7 @@ from callsheet.apps.masking import Masker
 from callsheet.apps.operations.runs import shown_status
 from callsheet.apps.setup import Setup
 from callsheet.diagnostics import CallsheetError, Diagnostic
+from callsheet.lazy import deferred
 from callsheet.machine import Limits
 from callsheet.policy.model import Policy
 from callsheet.ports.tools import Tool
@@ -51,12 +50,19 @@ from callsheet.runtime.cancelling import PATIENCE
 from callsheet.runtime.doubt import Resolution, RunOutcome
 from callsheet.runtime.inbox import Programs, answer_run, asks_of
 from callsheet.runtime.offloading import at_once
-from callsheet.runtime.undo import Undoing
 from callsheet.store import Journal, JournalError
 from callsheet.store.errors import run_exists
 from callsheet.store.events import Event
 from callsheet.store.journal_paths import is_owned, place_of
 from callsheet.store.runs import RunInfo, RunOutline
+
+if TYPE_CHECKING:
+    from callsheet.api import run_branches, undo
+    from callsheet.api.run_branches import Rerun, Revised
+    from callsheet.runtime.undo import Undoing
+else:
+    undo = deferred("callsheet.api.undo")
+    run_branches = deferred("callsheet.api.run_branches")  # brings forecasts and dry runs
 
 _T = TypeVar("_T")
 _log = logging.getLogger("callsheet.hosting")
@@ -166,26 +172,30 @@ class Host:
         """Continue from an event in a new run, with edits; raises what `callsheet fork` raises."""
         self._queue.check_open()
         return await self._branch_off(
-            run_id, Fork(request.at, request.edits), request.run_id, request.terms, request.effects
+            run_id,
+            run_branches.Fork(request.at, request.edits),
+            request.run_id,
+            request.terms,
+            request.effects,
         )
 
     async def _branch_off(
         self,
         run_id: str,
-        what: Rerun | Fork | Revised,
+        what: Rerun | run_branches.Fork | Revised,
         name: str | None,
         terms: ResumeOptions,
         effects: bool | str,
     ) -> Started:
         made = await branch_in_host(self.journal, run_id, what, terms, self.config)
         new_id = id_of_run(name)
-        if isinstance(what, Revised) and what.verb == "resume":
+        if isinstance(what, run_branches.Revised) and what.verb == "resume":
             made.require_consent(effects, _ALLOW)
             is_final = self.info(run_id).status.is_final
-            if not is_final and await self.cancel(run_id, why_superseded(new_id)) is None:
+            if not is_final and await self.cancel(run_id, run_branches.why_superseded(new_id)) is None:
                 raise JournalError("JRN004", f"run {run_id} is still under way")
         with self._queue.reserved():
-            ended = await record_branch(
+            ended = await run_branches.record_branch(
                 self.journal,
                 made,
                 new_id,
@@ -207,8 +217,8 @@ class Host:
         await self.beside(lambda: self.info(run_id))
 
         def agrees(undoing: Undoing) -> bool:
-            if request.effects is not True and request.effects != consent_to(undoing):
-                raise UndoNeedsConsent(undoing, _ALLOW)
+            if request.effects is not True and request.effects != undo.consent_to(undoing):
+                raise undo.UndoNeedsConsent(undoing, _ALLOW)
             return True
 
         with self._queue.reserved():
@@ -378,7 +388,11 @@ def _rerun_of(request: RerunRequest) -> Rerun | Revised:
     """What is run again; raises CallsheetError with the errors of an edited plan."""
     by, limits, items = request.by, request.terms.limits, request.failed_items
     if request.plan is None:
-        return Revised(by=by, failed_items=True, limits=limits) if items else Rerun(request.place, by, limits)
+        return (
+            run_branches.Revised(by=by, failed_items=True, limits=limits)
+            if items
+            else run_branches.Rerun(request.place, by, limits)
+        )
     plan, text = request.plan.require(), request.plan.source.text
     verb = "resume" if request.ends_parent else "rerun"
-    return Revised(plan, text, request.place, by, verb, items)
+    return run_branches.Revised(plan, text, request.place, by, verb, items)

@@ -10,15 +10,20 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from callsheet.diagnostics import CallsheetError
+from callsheet.lazy import deferred
 from callsheet.runtime.answers import PendingAsk
-from callsheet.runtime.forking import HOST
 from callsheet.runtime.inbox import asks_of
 from callsheet.store import Journal, RunStatus
 from callsheet.store.journal_paths import JournalPaths, attempts_of, is_owned, place_of
 from callsheet.store.runs import RunInfo
+
+if TYPE_CHECKING:
+    from callsheet.runtime import forking
+else:
+    forking = deferred("callsheet.runtime.forking")  # brings forecasts
 
 _log = logging.getLogger("callsheet.hosting")
 
@@ -56,7 +61,7 @@ def _is_of(name: str, journal: Journal, info: RunInfo) -> bool:
         _log.warning("run %s cannot be looked at: %s", info.run_id, error)
         return False
     launch: dict[str, object] = {} if start is None or start.body is None else start.body.get("launch") or {}
-    return launch.get(HOST) == name
+    return launch.get(forking.HOST) == name
 
 
 def _asks(journal: Journal, info: RunInfo) -> Sequence[PendingAsk]:

@@ -7,17 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from callsheet.api.run_service import ResumeTerms
 from callsheet.apps.operations.reading import PlanText
 from callsheet.ir import JSON
 from callsheet.ir.labels import LITERAL, Label
+from callsheet.lazy import deferred
 from callsheet.machine import Limits
 from callsheet.machine.machine import Observer
 from callsheet.policy.model import Policy
 from callsheet.runtime.asking import Respondents
-from callsheet.runtime.forking import Edits
+
+if TYPE_CHECKING:
+    from callsheet.runtime import forking
+    from callsheet.runtime.forking import Edits
+else:
+    forking = deferred("callsheet.runtime.forking")  # brings forecasts
 
 _NOT_BOUNDS = frozenset({"schedule", "retry_delay", "retry_backoff", "max_retry_delay"})
 
@@ -102,7 +108,7 @@ class ForkRequest:
     """Continue in a new run after the event `at` of another, with edits; `effects` as for a rerun."""
 
     at: int
-    edits: Edits = field(default_factory=Edits)
+    edits: Edits = field(default_factory=lambda: forking.Edits())  # noqa: PLW0108 - loads it when called
     effects: bool | str = False
     run_id: str | None = None
     terms: ResumeOptions = field(default_factory=ResumeOptions)

@@ -12,13 +12,11 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from callsheet.api.admission import Equipment, Prepared, Request, own_rules, prepare
 from callsheet.api.arguments import values_of
-from callsheet.api.run_branches import BranchRules, Fork, Rerun, Revised, branch_off
 from callsheet.api.run_service import Conduct, Opened, resume
-from callsheet.api.undo import UndoTerms, begin_undo, foresee_undo
 from callsheet.apps.credentials import credentials_for
 from callsheet.apps.equipment import equip, needs_of, needs_of_recorded
 from callsheet.apps.hosting.collector import CollectorHold
@@ -29,6 +27,7 @@ from callsheet.apps.operations.library import bound, origin_note, other_tools
 from callsheet.apps.setup import Setup
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON, Plan
+from callsheet.lazy import deferred
 from callsheet.machine import Limits
 from callsheet.machine.approvals import approval_rules
 from callsheet.machine.machine import Observer
@@ -36,15 +35,25 @@ from callsheet.machine.notes import Note
 from callsheet.policy.canon import is_of
 from callsheet.policy.model import Policy
 from callsheet.runtime.doubt import RunOutcome
-from callsheet.runtime.edits import ParentHistory
-from callsheet.runtime.forking import HOST, Draft, Forking
 from callsheet.runtime.gateway import Ports
 from callsheet.runtime.launch import Watch
 from callsheet.runtime.offloading import Offload, at_once
-from callsheet.runtime.undo import Undoing
 from callsheet.store import Journal
 from callsheet.store.run_index import TAGS
 from callsheet.store.start import Start
+
+if TYPE_CHECKING:
+    from callsheet.api import run_branches, undo
+    from callsheet.api.run_branches import Fork, Rerun, Revised
+    from callsheet.api.undo import UndoTerms
+    from callsheet.runtime import edits, forking
+    from callsheet.runtime.forking import Draft, Forking
+    from callsheet.runtime.undo import Undoing
+else:
+    run_branches = deferred("callsheet.api.run_branches")  # bring forecasts and dry runs
+    undo = deferred("callsheet.api.undo")
+    edits = deferred("callsheet.runtime.edits")
+    forking = deferred("callsheet.runtime.forking")
 
 _T = TypeVar("_T")
 
@@ -111,7 +120,7 @@ async def ready(request: RunRequest, config: HostConfig) -> ReadyRun:
                 "plan": text.source.name,
                 "setup": config.tools.note_of(setup),
                 **origin_note(text),
-                **({HOST: config.name} if config.name else {}),
+                **({forking.HOST: config.name} if config.name else {}),
                 **({TAGS: dict(request.tags)} if request.tags else {}),
             },
             done=done,
@@ -227,14 +236,14 @@ async def branch_in_host(
         async with config.tools.for_run(needs.setup, needs.plan, needs.agents) as toolbox:
             yield equip(needs, toolbox, journal.path).equipment
 
-    rules = BranchRules(
+    rules = run_branches.BranchRules(
         as_recorded=terms.as_recorded,
         open_for=opened,
         known=lambda: credentials_for(journal, run_id),
         check_policy=lambda own: _check_policy(own, config.policy),
         offload=config.beside,
     )
-    return await branch_off(journal, run_id, what, rules)
+    return await run_branches.branch_off(journal, run_id, what, rules)
 
 
 @asynccontextmanager
@@ -242,14 +251,14 @@ async def _equipped_to_undo(
     journal: Journal, run_id: str, config: HostConfig
 ) -> AsyncGenerator[tuple[Equipment, UndoTerms]]:
     """What undoing a run needs: its tools, and the terms on which it is undone whole."""
-    history = await config.beside(lambda: ParentHistory(journal, journal.find_run(run_id)))
+    history = await config.beside(lambda: edits.ParentHistory(journal, journal.find_run(run_id)))
     launch = await config.beside(history.first)
     needs = needs_of_recorded(Setup.from_note(launch.launch), history.plan, launch.limits, config.say)
     async with config.tools.for_run(needs.setup, needs.plan, needs.agents) as toolbox:
         equipment, _, setup = equip(needs, toolbox, journal.path)
         note: dict[str, JSON] = {"plan": f"undo {run_id}", "setup": config.tools.note_of(setup)}
-        note |= {HOST: config.name} if config.name else {}
-        yield equipment, UndoTerms("", launch.limits, note, default=config.policy)
+        note |= {forking.HOST: config.name} if config.name else {}
+        yield equipment, undo.UndoTerms("", launch.limits, note, default=config.policy)
 
 
 async def undo_in_host(
@@ -267,7 +276,7 @@ async def undo_in_host(
 
     async with _equipped_to_undo(journal, run_id, config) as (equipment, whole):
         terms = whole._replace(start=start)
-        name = await begin_undo(journal, run_id, equipment, terms, allowed, config.beside)
+        name = await undo.begin_undo(journal, run_id, equipment, terms, allowed, config.beside)
         assert name is not None, "it was agreed to"
         return name
 
@@ -275,7 +284,7 @@ async def undo_in_host(
 async def foresee_undo_in_host(journal: Journal, run_id: str, start: str, config: HostConfig) -> Undoing:
     """What undoing a run from a step on takes; nothing is recorded. Raises as `foresee_undo` does."""
     async with _equipped_to_undo(journal, run_id, config) as (equipment, _):
-        return await foresee_undo(journal, run_id, equipment, start, config.beside)
+        return await undo.foresee_undo(journal, run_id, equipment, start, config.beside)
 
 
 def _check_policy(own: Policy | None, policy: Policy | None) -> None:

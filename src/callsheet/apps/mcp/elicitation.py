@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from mcp_types import ElicitResult
 
@@ -24,7 +24,9 @@ from callsheet.machine import Decision, TookPlace
 from callsheet.runtime.answers import Answer, PendingAsk, read_answer
 from callsheet.runtime.doubt import DoubtfulCall, Resolution, RunOutcome
 from callsheet.runtime.inbox import answer_run
-from callsheet.runtime.program_question import ProgramQuestion
+
+if TYPE_CHECKING:
+    from callsheet.runtime.program_question import ProgramQuestion
 
 _NOTE = {"type": "string", "title": "Note", "description": "A note recorded with the answer."}
 _PROGRAM = {

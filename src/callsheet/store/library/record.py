@@ -15,19 +15,19 @@ from typing import Any, NamedTuple, cast
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.diagnostics.wrong_type import wanted
-from callsheet.frontends.dag.fields import ID
 from callsheet.frontends.spelling import Syntax, read_as
 from callsheet.frontends.values import ParseResult
 from callsheet.ir import JSON, Plan, plan_hash
 from callsheet.store.library.params import Param
 
-_PLAN_ID = re.compile(ID, re.ASCII)
 _MOST_OF_A_TITLE = 40
 
 
 def is_plan_id(text: str) -> bool:
     """Whether a text may be the id of a plan."""
-    return _PLAN_ID.fullmatch(text) is not None
+    from callsheet.frontends.dag.fields import ID  # noqa: PLC0415 - brings the readers of JSON plans
+
+    return re.fullmatch(ID, text, re.ASCII) is not None
 
 
 def check_plan_id(text: str) -> str:
@@ -36,7 +36,7 @@ def check_plan_id(text: str) -> str:
     >>> check_plan_id("refactor-auth-001")
     'refactor-auth-001'
     """
-    if _PLAN_ID.fullmatch(wanted("plan_id", text, str, "the id of a plan")) is None:
+    if not is_plan_id(wanted("plan_id", text, str, "the id of a plan")):
         raise CallsheetError.single(
             "PLN001",
             f"{text[:80]!a} is not a plan id",
