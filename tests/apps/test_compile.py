@@ -60,6 +60,22 @@ def test_out_writes_plan_to_file(home):
     assert (home.folder / "plan.ltp").read_text() == TEXT
 
 
+def test_new_writes_plan_from_goal_and_overwrites_none(home):
+    line = ("new", "flows/sum.ltp", "--goal", *LINE[1:])
+    done = home(*line)
+    assert done.exit_code == 0, done.stderr
+    assert (home.folder / "flows" / "sum.ltp").read_text() == TEXT
+    assert "callsheet dry-run flows/sum.ltp" in done.stdout
+    again = home(*line)
+    assert (again.exit_code, "exists already" in again.stderr) == (2, True)
+    assert len(asked(home)) == 1
+    assert "is no file for a plan" in home("new", "x.txt", "--goal", *LINE[1:]).stderr
+    assert home("new", "x.ltp", "--template", "steps", "--goal", *LINE[1:]).exit_code == 2
+    home.write("answers.json", json.dumps([WRONG]))
+    wrong = home("new", "wrong.ltp", "--goal", *LINE[1:])
+    assert (wrong.exit_code, (home.folder / "wrong.ltp").exists()) == (2, False)
+
+
 def test_json_has_plan_and_usage(home):
     home.write("answers.json", json.dumps([WRONG, GOOD]))
     told = home.json(*LINE)

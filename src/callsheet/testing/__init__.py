@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from callsheet.testing.coverage import Coverage, coverage_of
     from callsheet.testing.crashes import CrashPoint, CrashReport, crash_at_every_call
     from callsheet.testing.fakes import Fake, fails, gives
+    from callsheet.testing.mcp_server import serve_mcp
     from callsheet.testing.rehearsal import MadeCall, PosedQuestion, Rehearsal, Reply, Stage, rehearse
     from callsheet.testing.suite import CaseResult, FileResult, run_file
 
@@ -23,6 +24,7 @@ _PLACES = {
     "callsheet.testing.coverage": ("Coverage", "coverage_of"),
     "callsheet.testing.crashes": ("CrashPoint", "CrashReport", "crash_at_every_call"),
     "callsheet.testing.fakes": ("Fake", "fails", "gives"),
+    "callsheet.testing.mcp_server": ("serve_mcp",),
     "callsheet.testing.rehearsal": (
         "MadeCall",
         "PosedQuestion",
@@ -57,6 +59,7 @@ __all__ = [
     "read_cases",
     "rehearse",
     "run_file",
+    "serve_mcp",
 ]
 
 if not TYPE_CHECKING:  # a type checker that sees a `__getattr__` reports no misspelled name

@@ -78,6 +78,36 @@ def compile_goal(  # noqa: PLR0913 - an argument for each option
       callsheet compile "Summarize the open issues" --mcp-config mcp.json
       callsheet compile "Greet Ada" --tools tools.py --out greet.py
     """
+    return compile_and_print(
+        goal=goal,
+        setup=setup,
+        context=context,
+        out=out,
+        form=form,
+        only_prompt=only_prompt,
+        no_library=no_library,
+        save_as=save_as,
+        plans_folder=plans_folder,
+        policy=policy,
+        as_json=as_json,
+    )
+
+
+def compile_and_print(  # noqa: PLR0913 - an argument for each option
+    *,
+    goal: str,
+    setup: Setup,
+    context: str = "",
+    out: Path | None = None,
+    form: str = "python",
+    only_prompt: bool = False,
+    no_library: bool = False,
+    save_as: str | None = None,
+    plans_folder: Path | None = None,
+    policy: str = "",
+    as_json: bool = False,
+) -> int:
+    """Compile a goal as the command does, whose options these are; its exit status."""
     from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - imports asyncio
     from callsheet.apps.compiling import (  # noqa: PLC0415 - as above
         GoalRequest,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,6 +14,9 @@ from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.output import print_json
 from callsheet.apps.cli.terminal import is_terminal
 from callsheet.diagnostics import CallsheetError
+
+if TYPE_CHECKING:
+    from callsheet.apps.setup import Setup
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,26 +171,37 @@ answer = ["a.py", "b.py"]
     type=click.Choice([*TEMPLATES]),
     help="What to begin with; default: python for a .py file, else blocks. See --list.",
 )
+@click.option("--goal", metavar="GOAL", help="Have a model write the plan, as `callsheet compile` does.")
 @click.option("--list", "lists", is_flag=True, help="List the templates.")
+@options.planning_tools
+@options.policy_if_any
 @options.as_json
-def new(file: Path | None, name: str | None, lists: bool, as_json: bool) -> int:
-    """Begin a plan in FILE from a template, with test cases beside it.
+def new(
+    file: Path | None,
+    name: str | None,
+    goal: str | None,
+    lists: bool,
+    setup: Setup,
+    policy: str,
+    as_json: bool,
+) -> int:
+    """Begin a plan in FILE from a template, with test cases beside it, or from a goal.
 
-    On a terminal it asks for what is missing. No file is overwritten. For a plan from a goal see
-    `callsheet compile`.
+    On a terminal it asks for what is missing. No file is overwritten. A plan from a goal is checked against
+    the tools, and proved if there is a policy; an answer that is no plan is left in FILE.rejected.
 
     \b
     Examples:
       callsheet new greet.ltp
       callsheet new plans/report.ltp --template approval
+      callsheet new notes.py --goal "Summarize the notes of today"
     """
+    if goal is not None:
+        if name is not None or lists:
+            raise click.UsageError("--goal cannot be combined with --template and --list")
+        return _from_goal(file, goal, setup, policy, as_json=as_json)
     if lists:
-        if as_json:
-            print_json({"version": 1, "templates": {key: one.about for key, one in TEMPLATES.items()}})
-        else:
-            for key, one in TEMPLATES.items():
-                click.echo(f"{key:10} {one.about}")
-        return Exit.OK
+        return _list(as_json=as_json)
     if file is None:
         if as_json or not is_terminal(sys.stdin):
             raise click.UsageError("missing argument FILE: the plan to write, such as greet.ltp")
@@ -219,3 +234,37 @@ def new(file: Path | None, name: str | None, lists: bool, as_json: bool) -> int:
         click.echo(f"wrote {file} and its test cases, {cases}")
         click.echo(f"next: callsheet check {file}; callsheet test {cases}; callsheet graph {file}")
     return Exit.OK
+
+
+def _list(*, as_json: bool) -> int:
+    """Print the templates."""
+    if as_json:
+        print_json({"version": 1, "templates": {key: one.about for key, one in TEMPLATES.items()}})
+    else:
+        for key, one in TEMPLATES.items():
+            click.echo(f"{key:10} {one.about}")
+    return Exit.OK
+
+
+_FORMS = {".py": "python", ".ltp": "ltp", ".micro": "micro"}
+
+
+def _from_goal(file: Path | None, goal: str, setup: Setup, policy: str, *, as_json: bool) -> int:
+    """Compile a goal into a new file, in the form that its name says."""
+    from callsheet.apps.cli.compile import compile_and_print  # noqa: PLC0415 - only for a goal
+
+    if file is None:
+        raise click.UsageError("missing argument FILE: the plan to write, such as notes.py")
+    if file.suffix not in _FORMS:
+        help_ = f"its name ends in {', '.join(_FORMS)}"
+        raise CallsheetError.single("CFG014", f"{file} is no file for a plan", help=help_)
+    if file.exists():
+        raise CallsheetError.single("CFG014", f"{file} exists already", help="name another file")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    form = _FORMS[file.suffix]
+    status = compile_and_print(
+        goal=goal, setup=setup, out=file, form=form, no_library=True, policy=policy, as_json=as_json
+    )
+    if status == Exit.OK and not as_json:
+        click.echo(f"next: callsheet check {file}; callsheet dry-run {file}; callsheet run {file}")
+    return status
