@@ -19,6 +19,7 @@ from callsheet.frontends.python.error_values import kept_after_failure
 from callsheet.frontends.python.exceptions import DENIED, TOOL_ERROR
 from callsheet.frontends.python.expressions import Lowering, NotSimple, made_span
 from callsheet.frontends.python.kinds import ANY, FLAT, NUMBERS, OPAQUE, Kinds
+from callsheet.frontends.python.links import Facts
 from callsheet.frontends.python.program import Program
 from callsheet.frontends.python.sharing import Node, Sharing, chain, find, sharing_of
 from callsheet.frontends.python.source import Refused, Text, names_bound, names_read, walk
@@ -105,6 +106,8 @@ class Computation:
         self.own = unshared(function, definitions)
         """The variables with a container of their own before each pure statement, by its id."""
         self.shapes: dict[str, int] = {}
+        self.shared: list[tuple[Refused, list[Node]]] = []
+        """What changes objects that more than one variable holds, and these objects."""
         self.relinked: dict[str, tuple[str, str]] = {}
         """Names of loops whose items are changed: the list that each is an item of, and its number there."""
 
@@ -180,8 +183,11 @@ class Computation:
         if not caught:
             return [(list(group), [])]
         made: list[list[core.Pure]] = [[]]
-        for one in group:
+        for number, one in enumerate(group):
             made[-1].append(one)
+            later = group[number + 1].segment if number + 1 < len(group) else None
+            if one.segment is not None and one.segment == later:
+                continue
             if self._writes(one.stmt) & caught:
                 made.append([])
         parts = [part for part in made if part]
@@ -219,7 +225,7 @@ class Computation:
         before: frozenset[str] | set[str],
         caught: frozenset[str],
     ) -> None:
-        simple = [self._simple(one.stmt) for one in group]
+        simple = [None if one.segment is not None else self._simple(one.stmt) for one in group]
         first = next((number for number, each in enumerate(simple) if each is None), len(group))
         last = max((number for number, each in enumerate(simple) if each is None), default=-1)
         first, last = self._with_references(group, first, last, before)
@@ -507,10 +513,24 @@ class Computation:
         ]
         return "\n".join([*parts, *start, *(ast.unparse(one) for one in body)])
 
+    def facts(self) -> Facts:
+        """What is known of the function's variables."""
+        return Facts(
+            self.names,
+            self.kinds,
+            self.sharing,
+            self._is_fresh,
+            self.variables.extra,
+            self.all_definitions,
+        )
+
     def _check_sharing(
         self, group: Sequence[core.Pure], before: frozenset[str] | set[str], path: Path
     ) -> None:
-        """Raises Refused (PYT015) where a change would have to be seen through another variable too."""
+        """Note in `shared` where a change would have to be seen through another variable too.
+
+        Raises Refused (PYT015) where no run can be right.
+        """
         for one in group:
             changed, every = self._changed(one.stmt), self.sharing.changed(one.stmt)
             self._check_constants(one, every)
@@ -529,7 +549,7 @@ class Computation:
                     )
             if changed:
                 self._check_owner(one, changed)
-            for node in dict.fromkeys(changed):
+            for node in dict.fromkeys(changed) if one.segment is None else ():
                 self._check_change(one, node, before)
 
     def _check_constants(self, one: core.Pure, changed: Sequence[Node]) -> None:
@@ -555,19 +575,20 @@ class Computation:
             if name in self.names and not self._is_flat(name) and self.sharing.reaches(name, (node,))
         )
         if len(seen) == 1 and self.sharing.is_doubled(node) and not self.sharing.is_top(seen[0], node):
-            raise Refused(
+            refusal = Refused(
                 "PYT015",
                 one.stmt,
                 f"what is changed here may be in {seen[0]} more than once",
                 "make an object of its own for each: [dict(x) for …], copy.deepcopy(x)",
             )
+            self.shared.append((refusal, [node]))
         if len(seen) < 2:
             return
         relinked = {name: owner for name, (owner, _) in self.relinked.items()}
         pair = [name for name in seen if relinked.get(name) in seen]
         if pair and set(seen) == {pair[0], relinked[pair[0]]}:
             return
-        raise Refused(
+        refusal = Refused(
             "PYT015",
             one.stmt,
             f"this changes what {' and '.join(seen[:2])} may share: between calls each variable has a "
@@ -575,6 +596,7 @@ class Computation:
             f"change it before it gets a second name, or make a copy where it does: {seen[-1]} = list(…) "
             "or dict(…)",
         )
+        self.shared.append((refusal, [node]))
 
     def _check_owner(self, one: core.Pure, changed: Sequence[Node]) -> None:
         if self.is_main:

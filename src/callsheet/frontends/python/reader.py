@@ -17,6 +17,7 @@ from callsheet.frontends.python.blocks import Blocks
 from callsheet.frontends.python.changes import Taking, changes_of, give_back
 from callsheet.frontends.python.closures import box_nonlocals
 from callsheet.frontends.python.computation import Ids, Result
+from callsheet.frontends.python.links import Linking
 from callsheet.frontends.python.module import Within, needed_part
 from callsheet.frontends.python.parameters import settle_parameters
 from callsheet.frontends.python.program import BINDINGS, Binding, Program, Signature, read_program
@@ -235,7 +236,26 @@ class _Compiler:
                 call.arguments.append(core.Argument(name, value))
 
     def _blocks(self, function: core.Function, translator: Translator, *, is_main: bool) -> tree.Block:
-        made = Blocks(
+        """The statements of a function; where its variables share what it changes, of one that says which."""
+        program, taken = self.program, set(self.ids.taken)
+        computed, definitions = list(program.computed), dict(program.computed_definitions)
+        made = self._made_blocks(function, translator, is_main=is_main)
+        body = made.body()
+        if not made.shared:
+            return body
+        refusal = made.shared[0][0]
+        nodes = [node for _, changed in made.shared for node in changed]
+        Linking(function, made.facts(), nodes, refusal, self.names.fresh).link()
+        self.ids.taken = taken
+        program.computed, program.computed_definitions = computed, definitions
+        made = self._made_blocks(function, translator, is_main=is_main)
+        body = made.body()
+        if made.shared:
+            raise refusal
+        return body
+
+    def _made_blocks(self, function: core.Function, translator: Translator, *, is_main: bool) -> Blocks:
+        return Blocks(
             self.program,
             function,
             translator.definitions(),
@@ -246,7 +266,6 @@ class _Compiler:
             self.results,
             is_main=is_main,
         )
-        return made.body()
 
     def _sub_plan(self, function: core.Function, translator: Translator) -> tree.SubPlan:
         names = (*function.parameters, *function.captured)

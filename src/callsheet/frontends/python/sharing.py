@@ -713,6 +713,8 @@ def sharing_of(function: core.Function, made: Sharing, is_fresh: Callable[[core.
 
 
 def _take(one: core.Core, made: Sharing, is_fresh: Callable[[core.Call], bool]) -> None:
+    if isinstance(one, core.Pure) and one.is_link:
+        return
     for part in core.parts_of(one):
         made.take(part)
     match one:
