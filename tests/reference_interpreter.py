@@ -156,7 +156,7 @@ def _parts(value: Any) -> list[tuple[Any, Any]]:
         return list(cast("dict[Any, Any]", value).items())
     if _is_sequence(value):
         return list(enumerate(cast("list[Any]", value)))
-    return list(vars(value).items()) if hasattr(value, "__dict__") else []
+    return list(vars(cast("object", value)).items()) if hasattr(value, "__dict__") else []
 
 
 def _links_among(*given: Any) -> list[list[tuple[Any, ...]]]:

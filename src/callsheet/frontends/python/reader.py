@@ -18,7 +18,7 @@ from callsheet.frontends.python.changes import Taking, changes_of, give_back
 from callsheet.frontends.python.closures import box_nonlocals
 from callsheet.frontends.python.computation import Ids, Result
 from callsheet.frontends.python.links import Linking
-from callsheet.frontends.python.module import Within, needed_part
+from callsheet.frontends.python.module import Within, hoist_imports, needed_part
 from callsheet.frontends.python.parameters import settle_parameters
 from callsheet.frontends.python.program import BINDINGS, Binding, Program, Signature, read_program
 from callsheet.frontends.python.recursion import Copies
@@ -79,6 +79,8 @@ def _compiled(
 ) -> tuple[Plan, list[Refused]]:
     nodes = list(walk(module))
     _check_names(nodes)
+    if hoist_imports(module, nodes):
+        nodes = list(walk(module))
     if box_nonlocals(nodes):
         nodes = list(walk(module))
     if settle_parameters(module, nodes):
