@@ -135,6 +135,15 @@ SHARED = {
     "a = f(1)\nX\nb = f(2)\nreturn [a, b]",
     "a function with the name of a built-in one": "def sorted(x):\n    return [x]\n"
     "a = [3]\nb = sorted(a)\nX\na.append(9)\nX\nreturn b",
+    "a list that grows while a loop counts through it": "a = [1, 2]\nfor i, x in enumerate(a):\n    X\n"
+    "    if i < 2:\n        a.append(x)\nreturn a",
+    "a list of a pair of which a loop sets items": "a, b = [1, 2], [3, 4]\nfor x, y in zip(a, b):\n    X\n"
+    "    a[1] = x + y\nreturn a",
+    "what an async function returns twice": "async def load():\n    rows = await list_items()\n"
+    "    return {'all': rows, 'first': rows[0]}\nd = await load()\nX\nd['first']['x'] = 1\nreturn d",
+    "what an async function returns twice, under two names": "async def load():\n"
+    "    rows = await list_items()\n    return rows, [one for one in rows if one['id'] > 1]\n"
+    "a, b = await load()\nfor one in b:\n    X\n    one['x'] = 1\nreturn a",
     "a variable that is read before it is set": "def more():\n    nonlocal n\n    n = 5\n"
     "try:\n    x = n\nexcept Exception:\n    x = 'unset'\nn = 1\nmore()\nX\nreturn [x, n]",
 }

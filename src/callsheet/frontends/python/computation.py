@@ -21,9 +21,10 @@ from callsheet.frontends.python.expressions import Lowering, NotSimple, made_spa
 from callsheet.frontends.python.kinds import ANY, FLAT, NUMBERS, OPAQUE, Kinds
 from callsheet.frontends.python.links import Facts
 from callsheet.frontends.python.program import Program
-from callsheet.frontends.python.sharing import Node, Sharing, chain, find, sharing_of
-from callsheet.frontends.python.source import Refused, Text, names_bound, names_read, walk
+from callsheet.frontends.python.sharing import Node, Sharing, chain, find, sets_item, sharing_of, sources_seen
+from callsheet.frontends.python.source import Refused, Text, dotted, names_bound, names_read, walk
 from callsheet.frontends.python.syntax import marked_failure
+from callsheet.frontends.python.tree_results import is_tree
 from callsheet.frontends.python.unset import with_tests
 from callsheet.frontends.python.unshared import changes_own, unshared
 from callsheet.frontends.python.variables import PureFlow, Variables, bound_names
@@ -53,10 +54,14 @@ class Ids:
 
 
 class Result(NamedTuple):
-    """What an async function returns: of which kind, and whether it is surely nothing that it was given."""
+    """What an async function returns: of which kind, and what is sure of it.
+
+    Whether it is nothing that the function was given, and whether no object stands in it twice.
+    """
 
     kind: str
     is_fresh: bool
+    is_tree: bool
 
 
 _Made: TypeAlias = "tuple[str, Expression, Span | None] | tree.Require"
@@ -99,9 +104,9 @@ class Computation:
         self.kinds = Kinds(function, self.all_definitions, program.resolved, self._result_kind)
         self.keys = _names_of_keys(function)
         self.sharing = Sharing(self.names, self.all_definitions, program.resolved, self.kinds)
-        sharing_of(function, self.sharing, self._is_fresh)
+        sharing_of(function, self.sharing, self._is_fresh, self._is_tree)
         self.lowering = Lowering(self.kinds, self.names, self.all_definitions, text.span, program.resolved)
-        if not is_main:
+        if not is_main and id(function.node) not in results:  # once, before its variables are linked
             results[id(function.node)] = self._result()
         self.own = unshared(function, definitions)
         """The variables with a container of their own before each pure statement, by its id."""
@@ -114,7 +119,7 @@ class Computation:
     def _result(self) -> Result:
         """What the function returns."""
         sharing = Sharing(self.names, self.all_definitions, self.program.resolved, self.kinds)
-        sharing_of(self.function, sharing, self._is_fresh)
+        sharing_of(self.function, sharing, self._is_fresh, self._is_tree)
         given = [sharing.node(name) for name in (*self.function.parameters, *self.function.captured)]
         values = [one.value for one in core.all_of(self.function.body) if isinstance(one, core.Return)]
         is_fresh = all(
@@ -122,7 +127,8 @@ class Computation:
             for one in values
             if one is not None
         )
-        return Result(self.kinds.returned(self.function), is_fresh)
+        returned = is_tree(self.function, self.kinds, self._is_tree)
+        return Result(self.kinds.returned(self.function), is_fresh, returned)
 
     def _result_kind(self, call: core.Call) -> str:
         if call.helper is None:
@@ -133,6 +139,13 @@ class Computation:
     def _is_fresh(self, call: core.Call) -> bool:
         known = self.results.get(id(call.helper))
         return known is not None and (known.is_fresh or known.kind in FLAT)
+
+    def _is_tree(self, call: core.Call) -> bool:
+        known = self.results.get(id(call.helper))
+        return known is not None and (known.is_tree or known.kind in FLAT)
+
+    def _is_new_tree(self, call: core.Call) -> bool:
+        return self._is_fresh(call) and self._is_tree(call)
 
     def _captured_by(self, name: str) -> frozenset[str]:
         """The variables that a local function reads, also through others."""
@@ -519,7 +532,7 @@ class Computation:
             self.names,
             self.kinds,
             self.sharing,
-            self._is_fresh,
+            self._is_new_tree,
             self.variables.extra,
             self.all_definitions,
         )
@@ -539,14 +552,15 @@ class Computation:
                 held = names_read(one.stmt)
                 self._check_change(one, node, (frozenset(before) | {one.takes_back}) - held)
             for loop in path if every else ():
-                held = find(self.sharing.value(loop.source))
-                if not loop.together and isinstance(loop.source, ast.Name) and held in every:
-                    raise Refused(
-                        "PYT015",
-                        one.stmt,
-                        f"{loop.source.id} is changed while a loop goes through it",
-                        f"go through a copy: for … in list({loop.source.id})",
-                    )
+                for source in [] if loop.together else sources_seen(loop.source):
+                    held = find(self.sharing.value(source))
+                    if held in every and not _sets_own_item(one.stmt, loop):
+                        raise Refused(
+                            "PYT015",
+                            one.stmt,
+                            f"{source.id} is changed while a loop goes through it",
+                            f"go through a copy: for … in list({source.id})",
+                        )
             if changed:
                 self._check_owner(one, changed)
             for node in dict.fromkeys(changed) if one.segment is None else ():
@@ -625,6 +639,20 @@ def grouped(node: ast.expr) -> ast.expr:
         if id(one) not in inside:
             ast.copy_location(one, node)
     return made
+
+
+def _sets_own_item(stmt: ast.stmt, loop: core.Loop) -> bool:
+    """Whether a statement sets the very item at which a loop over `enumerate` is."""
+    match loop.body[0] if loop.body else None, stmt:
+        case (
+            core.Pure(stmt=ast.Assign(targets=[ast.Tuple(elts=[ast.Name(id=number), *_])])),
+            ast.Assign(targets=[ast.Subscript(slice=ast.Name(id=at))])
+            | ast.AugAssign(target=ast.Subscript(slice=ast.Name(id=at))),
+        ):
+            is_counted = isinstance(loop.source, ast.Call) and dotted(loop.source.func) == "enumerate"
+            return is_counted and at == number and sets_item(stmt)
+        case _:
+            return False
 
 
 def _stored(name: str, value: str, place: ast.stmt) -> ast.stmt:

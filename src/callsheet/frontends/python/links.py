@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, NoReturn, TypeVar
 from callsheet.frontends.pure_code.expressions import LINKS_AMONG, RELINKED
 from callsheet.frontends.python import core
 from callsheet.frontends.python.kinds import Kinds
-from callsheet.frontends.python.sharing import Node, Sharing, chain, find
+from callsheet.frontends.python.sharing import Node, Sharing, chain, find, sets_item
 from callsheet.frontends.python.source import Refused, children, dotted, names_bound, names_read, walk
 from callsheet.frontends.python.syntax import parsed
 from callsheet.frontends.python.variables import Variables, bound_names
@@ -36,14 +36,14 @@ _BLOCKS: Final = (ast.For, ast.While, ast.If, ast.Try, ast.With, ast.Match)
 class Facts(NamedTuple):
     """What is known of a function: its variables, their kinds, and which objects they may share.
 
-    `is_fresh` says of a call whether its result is no part of what it was given; `extra` what local
-    functions read.
+    `is_tree` says of a call whether its result is new, with no object in two of its places; `extra` what
+    local functions read.
     """
 
     names: frozenset[str]
     kinds: Kinds
     sharing: Sharing
-    is_fresh: Callable[[core.Call], bool]
+    is_tree: Callable[[core.Call], bool]
     extra: dict[str, frozenset[str]]
     definitions: Mapping[str, ast.stmt]
 
@@ -265,7 +265,7 @@ class Linking:
         if not isinstance(one, (core.Call, core.Loop)):
             self._refuse()
         if isinstance(one, core.Call) and (
-            one.changes or (one.helper is not None and not self.facts.is_fresh(one))
+            one.changes or (one.helper is not None and not self.facts.is_tree(one))
         ):
             self._refuse()
         if isinstance(one, core.Loop) and any(self._reaches(each.value) for each in _gives(one.body)):
@@ -347,12 +347,22 @@ class Linking:
         tops = {find(self.facts.sharing.value(each)) for each in self._live(source)}
         if not tops:
             return
-        is_name = not isinstance(source, (ast.Subscript, ast.Attribute))
+        is_name = self._is_indexed(source)
         for one in core.all_of(body):
             for part in core.parts_of(one):
                 changed = {find(node) for node in self.facts.sharing.changed(part)}
-                if tops & changed and not (is_name and _sets_item(part)):
+                if tops & changed and not (is_name and sets_item(part)):
                     self._refuse()
+
+    def _is_indexed(self, source: ast.expr) -> bool:
+        """Whether a loop takes each item from the variable itself, when its turn comes."""
+        match source:
+            case ast.Name() | ast.Call(func=ast.Name(id="enumerate"), args=[ast.Name()]):
+                return True
+            case ast.Call(func=ast.Attribute(attr="items" | "values", value=ast.Name()), args=[]):
+                return True
+            case _:
+                return False
 
     def _live(self, source: ast.expr) -> Iterator[ast.expr]:
         match source:
@@ -498,12 +508,3 @@ def _with_appends(block: core.Block, into: str) -> core.Block:
         else:
             made.append(one)
     return made
-
-
-def _sets_item(part: ast.AST) -> bool:
-    """Whether a statement gives an item of a container another value, and calls nothing."""
-    match part:
-        case ast.Assign(targets=[ast.Subscript()]) | ast.AugAssign(target=ast.Subscript()):
-            return not any(isinstance(one, (ast.Call, ast.NamedExpr)) for one in walk(part))
-        case _:
-            return False

@@ -166,6 +166,12 @@ class Sharing:
         """Whether an object is that of a variable itself."""
         return find(self.node(name)) is find(node)
 
+    def double_inside(self, node: Node) -> None:
+        """Note that an object may hold any object inside it more than once."""
+        inner = inside(node)
+        inner = merge(inside(inner), inner)
+        self.doubled.append(inner)
+
     def _double(self, node: ast.expr, own: set[str], value: Node) -> None:
         """What a comprehension or a repetition puts into a container again and again."""
         made = chain(value)
@@ -693,6 +699,26 @@ def _looked_through(node: ast.expr) -> list[ast.expr]:
             return []
 
 
+def sources_seen(source: ast.expr) -> list[ast.Name]:
+    """The variables whose list a loop looks at in each round, so that it would see them grow."""
+    match source:
+        case ast.Name():
+            return [source]
+        case ast.Call(func=ast.Name(id="enumerate" | "zip" | "reversed" | "iter"), args=args):
+            return [one for one in args if isinstance(one, ast.Name)]
+        case _:
+            return []
+
+
+def sets_item(part: ast.AST) -> bool:
+    """Whether a statement gives an item of a container another value, and calls nothing."""
+    match part:
+        case ast.Assign(targets=[ast.Subscript()]) | ast.AugAssign(target=ast.Subscript()):
+            return not any(isinstance(one, (ast.Call, ast.NamedExpr)) for one in walk(part))
+        case _:
+            return False
+
+
 def _may_be_container(node: ast.expr) -> bool:
     """Whether `x += node` may change a list or set in place: not for numbers and texts."""
     if isinstance(node, (ast.Constant, ast.JoinedStr, ast.Compare, ast.UnaryOp)):
@@ -704,12 +730,23 @@ def _may_be_container(node: ast.expr) -> bool:
     return True
 
 
-def sharing_of(function: core.Function, made: Sharing, is_fresh: Callable[[core.Call], bool]) -> None:
-    """Merge what the statements of a function make one object; `is_fresh` says so of the result of a call."""
+def sharing_of(
+    function: core.Function,
+    made: Sharing,
+    is_fresh: Callable[[core.Call], bool],
+    is_tree: Callable[[core.Call], bool],
+) -> None:
+    """Merge what the statements of a function make one object.
+
+    `is_fresh` says whether the result of a call is new, `is_tree` whether no object is in it twice.
+    """
     for number in range(2):
         made.is_first = not number
         for one in core.all_of(function.body):
             _take(one, made, is_fresh)
+            if isinstance(one, core.Call) and one.into and one.helper is not None and not is_tree(one):
+                held = find(made.node(one.into))
+                made.double_inside(held.fields[0] if one.changes and held.fields else held)
 
 
 def _take(one: core.Core, made: Sharing, is_fresh: Callable[[core.Call], bool]) -> None:
