@@ -61,6 +61,8 @@ class _Reader:
         self.function, self.kinds, self.is_tree_call = function, kinds, is_tree_call
         self.made: dict[str, list[_Made]] = {}
         self.returned: list[tuple[ast.expr, Where]] = []
+        self.counted: dict[str, tuple[str, Where]] = {}
+        """Variables that count through a list: that list, and what is around the loop."""
         self.skips = False
         """Whether a round of a loop may end early."""
 
@@ -108,6 +110,10 @@ class _Reader:
         match node:
             case ast.Name(id=name):
                 return [] if self.kinds.is_flat(name) else [_Put(name, (), where)]
+            case ast.Subscript(value=value, slice=ast.Name(id=number)) if (
+                counted := self.counted.get(number)
+            ) is not None and self._is_counted(counted[0], value):
+                return self._puts(_any_item(ast.Name(counted[0], ast.Load())), counted[1])
             case ast.Subscript(value=value, slice=index):
                 key = index.value if isinstance(index, ast.Constant) else None
                 return [put._replace(path=(*put.path, key)) for put in self._puts(value, where)]
@@ -146,6 +152,10 @@ class _Reader:
             case _:
                 raise _NotTree
 
+    def _is_counted(self, name: str, value: ast.expr) -> bool:
+        """Whether a value is a list that nothing is put into, so that each number has its own item."""
+        return _first_root(value) == name and all(one.is_binding for one in self.made.get(name, []))
+
     def _of_comprehension(self, element: ast.expr, only: ast.comprehension, where: Where) -> list[_Put]:
         names = {one.id for one in walk(only.target) if isinstance(one, ast.Name)}
         inner = self._puts(element, where)
@@ -180,6 +190,9 @@ class _Reader:
                 case core.Loop(target=target, source=source, body=body, into=into):
                     inner = (*where, (id(one), -1))
                     self._note(target, _any_item(source), inner, evaluated=where)
+                    listed = _counts_through(source)
+                    if listed is not None:
+                        self.counted[target] = listed, where
                     if into is not None:
                         self._note(into, None, where)
                         for each in core.all_of(body):
@@ -270,6 +283,23 @@ class _Reader:
 def _any_item(source: ast.expr) -> ast.expr:
     """What stands for any item of a source."""
     return ast.Subscript(source, ast.Constant(None), ast.Load())
+
+
+def _counts_through(source: ast.expr) -> str | None:
+    """The list of which a loop over `range(len(…))` has the numbers."""
+    match source:
+        case ast.Call(
+            func=ast.Name(id="range"),
+            args=[ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=name)])],
+        ):
+            return name
+        case _:
+            return None
+
+
+def _first_root(node: ast.expr) -> str | None:
+    """The variable of `x`, or of `x if … else list(x)`."""
+    return _root(node.body if isinstance(node, ast.IfExp) else node)
 
 
 def _root(node: ast.expr) -> str | None:
