@@ -12,7 +12,8 @@ from collections.abc import Callable, Container, Iterable, Mapping
 
 from callsheet.frontends.python import core
 from callsheet.frontends.python.error_values import is_marked
-from callsheet.frontends.python.sharing import Sharing, chain, find, sharing_of
+from callsheet.frontends.python.objects import chain, find
+from callsheet.frontends.python.sharing import Sharing, sharing_of
 from callsheet.frontends.python.source import Refused
 from callsheet.frontends.python.syntax import marked_failure
 from callsheet.frontends.python.variables import bound_names

@@ -14,14 +14,16 @@ from typing import NamedTuple, TypeAlias, cast
 from callsheet.diagnostics import Span
 from callsheet.frontends.pure_code.expressions import FACTORY
 from callsheet.frontends.python import core
+from callsheet.frontends.python.container_words import sets_item, sources_seen
 from callsheet.frontends.python.definitions import has_functions, is_built_in
 from callsheet.frontends.python.error_values import kept_after_failure
 from callsheet.frontends.python.exceptions import DENIED, TOOL_ERROR
 from callsheet.frontends.python.expressions import Lowering, NotSimple, made_span
 from callsheet.frontends.python.kinds import ANY, FLAT, NUMBERS, OPAQUE, Kinds
 from callsheet.frontends.python.links import Facts
+from callsheet.frontends.python.objects import Node, chain, find
 from callsheet.frontends.python.program import Program
-from callsheet.frontends.python.sharing import Node, Sharing, chain, find, sets_item, sharing_of, sources_seen
+from callsheet.frontends.python.sharing import Sharing, sharing_of
 from callsheet.frontends.python.source import Refused, Text, dotted, names_bound, names_read, walk
 from callsheet.frontends.python.syntax import marked_failure
 from callsheet.frontends.python.tree_results import is_tree

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from callsheet.frontends.pure_code.expressions import FACTORY
-from callsheet.frontends.python.sharing import MUTATORS
+from callsheet.frontends.python.container_words import MUTATORS
 from callsheet.frontends.python.source import dotted, names_bound, names_read, own_nodes, walk
 
 _MAKE_FUNCTIONS: Final = frozenset(

@@ -14,8 +14,10 @@ from typing import Final, NamedTuple, NoReturn, TypeVar
 
 from callsheet.frontends.pure_code.expressions import LINKS_AMONG, RELINKED
 from callsheet.frontends.python import core
+from callsheet.frontends.python.container_words import sets_item
 from callsheet.frontends.python.kinds import Kinds
-from callsheet.frontends.python.sharing import Node, Sharing, chain, find, sets_item
+from callsheet.frontends.python.objects import Node, chain, find
+from callsheet.frontends.python.sharing import Sharing
 from callsheet.frontends.python.source import Refused, children, dotted, names_bound, names_read, walk
 from callsheet.frontends.python.syntax import parsed
 from callsheet.frontends.python.variables import Variables, bound_names
