@@ -115,7 +115,7 @@ def _in(value: Any) -> Any:
 
 
 def _out(value: Any) -> Any:
-    if isinstance(value, Record):
+    if isinstance(value, Record) or type(value) is dict:
         return {key: _out(one) for key, one in cast("dict[str, Any]", value).items()}
     if type(value) in (list, tuple):
         return type(value)(map(_out, value))

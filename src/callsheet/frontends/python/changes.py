@@ -26,7 +26,7 @@ def changes_of(
     bound = bound_names(function.body)
     names = bound | set(function.parameters) | set(function.captured)
     sharing = Sharing(names, definitions, resolved)
-    sharing_of(function, sharing, lambda _: True, lambda _: True)
+    sharing_of(function, sharing, lambda _: True, lambda _: True, lambda _: True)
     changed = [node for one in _pure(function.body) for node in sharing.changed(one.stmt)]
     found = [name for name in function.captured if name in bound]
     for name in (*function.parameters, *function.captured):

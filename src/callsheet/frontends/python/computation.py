@@ -26,7 +26,7 @@ from callsheet.frontends.python.program import Program
 from callsheet.frontends.python.sharing import Sharing, sharing_of
 from callsheet.frontends.python.source import Refused, Text, dotted, names_bound, names_read, walk
 from callsheet.frontends.python.syntax import marked_failure
-from callsheet.frontends.python.tree_results import is_tree
+from callsheet.frontends.python.tree_results import is_tree, returns_own_container
 from callsheet.frontends.python.unset import with_tests
 from callsheet.frontends.python.unshared import changes_own, unshared
 from callsheet.frontends.python.variables import PureFlow, Variables, bound_names
@@ -58,11 +58,13 @@ class Ids:
 class Result(NamedTuple):
     """What an async function returns: of which kind, and what is sure of it.
 
-    Whether it is nothing that the function was given, and whether no object stands in it twice.
+    Whether it is nothing that the function was given, or is at least a container of its own that may hold
+    some of that; and whether no object stands in it twice.
     """
 
     kind: str
     is_fresh: bool
+    is_made: bool
     is_tree: bool
 
 
@@ -106,7 +108,7 @@ class Computation:
         self.kinds = Kinds(function, self.all_definitions, program.resolved, self._result_kind)
         self.keys = _names_of_keys(function)
         self.sharing = Sharing(self.names, self.all_definitions, program.resolved, self.kinds)
-        sharing_of(function, self.sharing, self._is_fresh, self._is_tree)
+        sharing_of(function, self.sharing, self._is_fresh, self._is_made, self._is_tree)
         self.lowering = Lowering(self.kinds, self.names, self.all_definitions, text.span, program.resolved)
         if not is_main and id(function.node) not in results:  # once, before its variables are linked
             results[id(function.node)] = self._result()
@@ -121,7 +123,7 @@ class Computation:
     def _result(self) -> Result:
         """What the function returns."""
         sharing = Sharing(self.names, self.all_definitions, self.program.resolved, self.kinds)
-        sharing_of(self.function, sharing, self._is_fresh, self._is_tree)
+        sharing_of(self.function, sharing, self._is_fresh, self._is_made, self._is_tree)
         given = [sharing.node(name) for name in (*self.function.parameters, *self.function.captured)]
         values = [one.value for one in core.all_of(self.function.body) if isinstance(one, core.Return)]
         is_fresh = all(
@@ -130,7 +132,8 @@ class Computation:
             if one is not None
         )
         returned = is_tree(self.function, self.kinds, self._is_tree)
-        return Result(self.kinds.returned(self.function), is_fresh, returned)
+        made = returns_own_container(self.function)
+        return Result(self.kinds.returned(self.function), is_fresh, made, returned)
 
     def _result_kind(self, call: core.Call) -> str:
         if call.helper is None:
@@ -146,8 +149,9 @@ class Computation:
         known = self.results.get(id(call.helper))
         return known is not None and (known.is_tree or known.kind in FLAT)
 
-    def _is_new_tree(self, call: core.Call) -> bool:
-        return self._is_fresh(call) and self._is_tree(call)
+    def _is_made(self, call: core.Call) -> bool:
+        known = self.results.get(id(call.helper))
+        return known is not None and known.is_made
 
     def _captured_by(self, name: str) -> frozenset[str]:
         """The variables that a local function reads, also through others."""
@@ -534,7 +538,8 @@ class Computation:
             self.names,
             self.kinds,
             self.sharing,
-            self._is_new_tree,
+            self._is_fresh,
+            self._is_tree,
             self.variables.extra,
             self.all_definitions,
         )

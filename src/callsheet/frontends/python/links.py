@@ -38,13 +38,14 @@ _BLOCKS: Final = (ast.For, ast.While, ast.If, ast.Try, ast.With, ast.Match)
 class Facts(NamedTuple):
     """What is known of a function: its variables, their kinds, and which objects they may share.
 
-    `is_tree` says of a call whether its result is new, with no object in two of its places; `extra` what
-    local functions read.
+    `is_fresh` says of a call whether its result is no part of what it was given, `is_tree` whether no object
+    stands in two of its places; `extra` what local functions read.
     """
 
     names: frozenset[str]
     kinds: Kinds
     sharing: Sharing
+    is_fresh: Callable[[core.Call], bool]
     is_tree: Callable[[core.Call], bool]
     extra: dict[str, frozenset[str]]
     definitions: Mapping[str, ast.stmt]
@@ -66,6 +67,7 @@ class Linking:
         self.has_objects = any(isinstance(one, ast.ClassDef) for one in facts.definitions.values())
         self.group: frozenset[str] = frozenset()
         self.nodes: frozenset[Node] = frozenset()
+        self.changed: frozenset[Node] = frozenset()
         self._grow(shared)
 
     def link(self) -> None:
@@ -104,6 +106,7 @@ class Linking:
             self.nodes = frozenset(node for name in self.group for node in chain(sharing.node(name)))
             more = seen | (changed & self.nodes)
             if more == seen:
+                self.changed = seen
                 return
             seen = more
 
@@ -266,14 +269,36 @@ class Linking:
         """Let a call or a loop give its result to another variable, from which this one is set."""
         if not isinstance(one, (core.Call, core.Loop)):
             self._refuse()
-        if isinstance(one, core.Call) and (
-            one.changes or (one.helper is not None and not self.facts.is_tree(one))
-        ):
-            self._refuse()
-        if isinstance(one, core.Loop) and any(self._reaches(each.value) for each in _gives(one.body)):
+        calls = [one] if isinstance(one, core.Call) else self._given_by_calls(one)
+        if not all(map(self._gives_new, calls)):
             self._refuse()
         one.into = self.fresh(into)
         return _set(into, ast.Name(one.into, ast.Load()), one.node)
+
+    def _given_by_calls(self, loop: core.Loop) -> list[core.Call]:
+        """The calls whose results a loop puts into its list. Raises the refusal for other objects."""
+        found: list[core.Call] = []
+        for give in _gives(loop.body):
+            if not self._reaches(give.value):
+                continue
+            name = give.value.id if isinstance(give.value, ast.Name) else ""
+            makers = [one for one in core.all_of(loop.body) if name in core.bound_by(one)]
+            for one in makers:
+                if not isinstance(one, core.Call):
+                    self._refuse()
+                found.append(one)
+            if not makers or name == loop.target:
+                self._refuse()
+        return found
+
+    def _gives_new(self, call: core.Call) -> bool:
+        """Whether the result of a call is a tree, without objects that others hold and that are changed."""
+        if call.helper is None:
+            return True
+        if call.changes or not self.facts.is_tree(call):
+            return False
+        given = (node for each in call.arguments for node in chain(self.facts.sharing.value(each.value)))
+        return self.facts.is_fresh(call) or not any(node in self.changed for node in given)
 
     # ------------------------------------------------------------ loops go through numbers
 

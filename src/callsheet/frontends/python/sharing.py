@@ -240,22 +240,26 @@ def sharing_of(
     function: core.Function,
     made: Sharing,
     is_fresh: Callable[[core.Call], bool],
+    is_made: Callable[[core.Call], bool],
     is_tree: Callable[[core.Call], bool],
 ) -> None:
     """Merge what the statements of a function make one object.
 
-    `is_fresh` says whether the result of a call is new, `is_tree` whether no object is in it twice.
+    `is_fresh` says whether the result of a call is new, `is_made` whether it is at least a container of its
+    own, `is_tree` whether no object is in it twice.
     """
     for number in range(2):
         made.is_first = not number
         for one in core.all_of(function.body):
-            _take(one, made, is_fresh)
+            _take(one, made, is_fresh, is_made)
             if isinstance(one, core.Call) and one.into and one.helper is not None and not is_tree(one):
                 held = find(made.node(one.into))
                 made.double_inside(held.fields[0] if one.changes and held.fields else held)
 
 
-def _take(one: core.Core, made: Sharing, is_fresh: Callable[[core.Call], bool]) -> None:
+def _take(
+    one: core.Core, made: Sharing, is_fresh: Callable[[core.Call], bool], is_made: Callable[[core.Call], bool]
+) -> None:
     if isinstance(one, core.Pure) and one.is_link:
         return
     for part in core.parts_of(one):
@@ -267,7 +271,7 @@ def _take(one: core.Core, made: Sharing, is_fresh: Callable[[core.Call], bool]) 
             if not is_fresh(one):
                 for each in arguments:
                     for node in chain(made.value(each.value)):
-                        merge(made.node(into), node)
+                        merge(inside(made.node(into)) if is_made(one) else made.node(into), node)
         case core.Loop(target=target, source=source, body=body, into=into):
             merge(made.node(target), made.item_of(source, made.value(source)))
             if into is not None:
