@@ -254,6 +254,8 @@ class Computation:
         if first <= last:
             later = self._reads_first([one.stmt for one in group[last + 1 :]])
             body = [one.stmt for one in group[first : last + 1]]
+            if group[last].is_link and not core.bound_by(group[last]) & (needed | later):
+                body.pop()  # nothing asks any more which objects are shared
             is_whole = not isinstance(body[-1], (ast.For, ast.While, ast.If, ast.Try, ast.With, ast.Match))
             keeps = caught & self._writes(body[-1]) if not is_whole else frozenset[str]()
             self._compute(body, needed | later, path, out, before, keeps)
