@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import builtins
 import copy
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
@@ -114,7 +115,7 @@ def _in(value: Any) -> Any:
 
 
 def _out(value: Any) -> Any:
-    if isinstance(value, Record):
+    if isinstance(value, Record) or type(value) is dict:
         return {key: _out(one) for key, one in cast("dict[str, Any]", value).items()}
     if type(value) in (list, tuple):
         return type(value)(map(_out, value))
@@ -133,6 +134,71 @@ def _text(value: Any) -> str:
         return to_text(Environment(datetime.min), value)
     except ExpressionFailed as failure:
         raise Failed(failure.kind.name, failure.message) from None
+
+
+_DEEP = 12
+
+
+def _is_sequence(value: Any) -> bool:
+    return isinstance(value, (list, tuple, deque))
+
+
+def _is_mapping(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+def _can_change(value: Any) -> bool:
+    return isinstance(value, (list, dict, set, deque)) or hasattr(value, "__dict__")
+
+
+def _parts(value: Any) -> list[tuple[Any, Any]]:
+    if _is_mapping(value):
+        return list(cast("dict[Any, Any]", value).items())
+    if _is_sequence(value):
+        return list(enumerate(cast("list[Any]", value)))
+    return list(vars(cast("object", value)).items()) if hasattr(value, "__dict__") else []
+
+
+def _links_among(*given: Any) -> list[list[tuple[Any, ...]]]:
+    """All places of each object that can change and has more than one, outer ones first."""
+    found: dict[int, list[tuple[Any, ...]]] = {}
+    level: list[tuple[tuple[Any, ...], Any]] = [
+        ((given[at],), given[at + 1]) for at in range(0, len(given), 2)
+    ]
+    while level:
+        if len(level[0][0]) > _DEEP:
+            raise RecursionError  # a list that is in itself
+        for place, value in level:
+            if _can_change(value):
+                found.setdefault(id(value), []).append(place)
+        level = [((*place, step), one) for place, value in level for step, one in _parts(value)]
+    return [places for places in found.values() if len(places) > 1]
+
+
+def _relinked(links: list[list[tuple[Any, ...]]], *given: Any) -> list[Any]:
+    """The values, with one object in all places that were one."""
+    roots = {given[at]: given[at + 1] for at in range(0, len(given), 2)}
+
+    def at(place: Any) -> Any:
+        value: Any = roots
+        for step in place:
+            value = value[step] if _is_mapping(value) or _is_sequence(value) else getattr(value, step)
+        return value
+
+    def put(place: Any, value: Any) -> None:
+        holder, step = at(place[:-1]), place[-1]
+        if type(holder) is tuple:
+            put(place[:-1], (*holder[:step], value, *holder[step + 1 :]))
+        elif _is_mapping(holder) or _is_sequence(holder):
+            holder[step] = value
+        else:
+            setattr(holder, step, value)
+
+    for places in sorted(links, key=lambda places: min(map(len, places))):
+        here = [place for place in places if place[0] in roots]
+        for place in here[1:]:
+            put(place, at(here[0]))
+    return list(roots.values())
 
 
 class Interpreter:
@@ -320,6 +386,7 @@ class Interpreter:
             return self.modules.get(name) or builtins.__import__(name, *given, **named)
 
         space["__builtins__"].update(__build_class__=build, __import__=load)
+        space["__builtins__"].update(relinked=_relinked, links_among=_links_among)
         space.update({name: _in(scope.get(name)) for name in one.names})
         try:
             exec(compile(one.source, one.id, "exec"), space)

@@ -58,10 +58,10 @@ def test_fields_are_those_of_the_output_schemas_of_servers(tool: str, answer: st
     assert _codes(Act("", tool, into=Into("t")), _respond(answer)) == codes
 
 
-def test_a_new_plan_needs_a_model_and_does_not_run_yet() -> None:
+def test_a_next_part_needs_a_model() -> None:
     body = (Say("", Word.REPLAN, (read_expression("'why'").expression,)),)
-    assert _codes(*body) == ["RUN038"]
-    assert sorted(_codes(*body, providers=ALL_PROVIDERS._replace(compiler=False))) == ["RUN010", "RUN038"]
+    assert _codes(*body) == []
+    assert _codes(*body, providers=ALL_PROVIDERS._replace(compiler=False)) == ["RUN010"]
 
 
 def test_values_for_a_tree_are_judged_as_its_inputs() -> None:

@@ -249,6 +249,11 @@ async def send(x):
     return x
 async def extended(x):
     x.append(await score(2))
+async def boxed(x):
+    return {"w": x, "n": [await score(1)]}
+async def both():
+    x = await list_items(limit=2)
+    return [x, x[0]["tags"], await score(1)]
 async def main():
     a = [1, [2]]
     b = {"p": [3], "q": {"z": [4]}}
@@ -284,7 +289,8 @@ class SharingGenerator:
             'await put("x", {0})', "e = grow({0})", "e = wrap({0})", "d = list({0})", "d = [{0}, {1}]",
             "d += {0}",
             'b["q"] = {{"z": {0}}}', 'c[0]["tags"] = {0}', "await send({0})", "await extended({0})",
-            "e = await send({0})", "x = {0}\n{2}x.append(6)", "for i in list({0}):", "for i in c:",
+            "e = await send({0})", "e = await boxed({0})", 'd = e["n"] if e else d', "d = await both()",
+            "x = {0}\n{2}x.append(6)", "for i in list({0}):", "for i in c:",
         )  # fmt: skip
         blank = "    " * indent
         form = self.pick.choice(forms if indent < 3 else forms[:-2])

@@ -242,7 +242,6 @@ BAD: dict[str, tuple[str, tuple[Statement, ...]]] = {
     "BREAK outside": ("CHK110", (say(Word.BREAK),)),
     "YIELD outside": ("CHK110", (until("1 < 2", give("1")),)),
     "RE-PLAN in a block": ("CHK110", (when("1 < 2", say(Word.REPLAN)), respond("1"))),
-    "RE-PLAN, which cannot run": ("RUN038", (say(Word.REPLAN),)),
     "SKIP on a call": ("CHK110", (call("T", fails=SKIP),)),
     "USE without a result": ("CHK110", (call("T", fails=use("1")),)),
 }  # fmt: skip

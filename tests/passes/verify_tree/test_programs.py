@@ -12,6 +12,8 @@ _LEADING = {
     'function mutates arg': 'b = []\ndef f(x):\n    x.append(a)\nf(b)',
     'function mutates arg2': 'b = []\ndef f(x, y):\n    x.append(y)\nf(b, a)',
     'map append': 'b = []\nlist(map(b.append, a.split()))',
+    'objects shared again': "b, d = [], []\n[b, d] = relinked(links, 'b', b, 'd', d)\nx = d\nx.append(a)",
+    'which objects are shared': "b, d = [], []\nd = b if a else []\nb = links_among('b', b, 'd', d)",
     'bound method': 'b = []\nf = b.append\nf(a)',
     'unbound': 'b = []\nlist.append(b, a)',
     'heapq': 'import heapq\nb = []\nheapq.heappush(b, a)',

@@ -27,6 +27,10 @@ class Inputs(NamedTuple):
 
 FACTORY: Final = "default_factory_"
 """What the names of functions begin with that make the defaults of a defaultdict which is kept."""
+RELINKED: Final = "relinked"
+"""Gives variables the objects that they shared before their values went through a plan."""
+LINKS_AMONG: Final = "links_among"
+"""Says which places in variables are one object."""
 LAZY: Final = ("map", "filter", "zip", "enumerate", "reversed")
 """Builtins that give iterators, which the executor would run through at once."""
 EAGER: Final = ("list", "tuple", "set", "frozenset", "dict", "sorted", "sum", "min", "max", "Counter")
@@ -40,6 +44,8 @@ _RENAMED: Final = {
     "ascii": "_cs_ascii",
     "now": "_cs_now",
     "today": "_cs_today",
+    RELINKED: "_cs_relinked",
+    LINKS_AMONG: "_cs_links_among",
 }
 _ORDERED: Final = (
     ast.List, ast.Tuple, ast.ListComp, ast.Dict, ast.DictComp, ast.Constant, ast.JoinedStr, ast.GeneratorExp,

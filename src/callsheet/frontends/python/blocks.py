@@ -13,7 +13,7 @@ from callsheet.diagnostics import Span
 from callsheet.frontends.python import core
 from callsheet.frontends.python.computation import Computation, Path, grouped
 from callsheet.frontends.python.expressions import NotSimple
-from callsheet.frontends.python.sharing import chain, find
+from callsheet.frontends.python.objects import chain, find
 from callsheet.frontends.python.source import (
     dotted,
     names_bound,

@@ -15,7 +15,8 @@ from callsheet.frontends.python import core
 from callsheet.frontends.python.atomicity import may_end_half_done, methods_of
 from callsheet.frontends.python.error_values import is_marked
 from callsheet.frontends.python.kinds import ANY
-from callsheet.frontends.python.sharing import Sharing, chain, find, sharing_of
+from callsheet.frontends.python.objects import chain, find
+from callsheet.frontends.python.sharing import Sharing, sharing_of
 from callsheet.frontends.python.source import Refused, dotted, names_read
 from callsheet.frontends.python.syntax import marked_failure
 from callsheet.frontends.python.variables import bound_names
@@ -33,7 +34,7 @@ def changes_of(
     bound = bound_names(function.body)
     names = bound | set(function.parameters) | set(function.captured)
     sharing = Sharing(names, definitions, resolved)
-    sharing_of(function, sharing, lambda _: True)
+    sharing_of(function, sharing, lambda _: True, lambda _: True, lambda _: True)
     pure = _pure(function.body)
     parts = [part for one in core.all_of(function.body) for part in core.parts_of(one)]
     changed = [node for part in parts for node in sharing.changed(part)]
@@ -76,7 +77,7 @@ def effects_in(
     """What the parts of a function do to what is shared."""
     names = bound_names(function.body) | set(function.parameters) | set(function.captured)
     sharing = Sharing(names, definitions, resolved)
-    sharing_of(function, sharing, lambda _: True)
+    sharing_of(function, sharing, lambda _: True, lambda _: True, lambda _: True)
     methods = methods_of(definitions.values())
 
     def changes(node: ast.AST) -> bool:

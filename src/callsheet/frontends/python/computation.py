@@ -16,15 +16,19 @@ from callsheet.diagnostics import Span
 from callsheet.frontends.pure_code.expressions import FACTORY
 from callsheet.frontends.python import core
 from callsheet.frontends.python.atomicity import kept_after_failure, may_end_half_done, methods_of
+from callsheet.frontends.python.container_words import sets_item, sources_seen
 from callsheet.frontends.python.definitions import has_functions, is_built_in
 from callsheet.frontends.python.exceptions import DENIED, TOOL_ERROR
 from callsheet.frontends.python.expressions import Lowering, NotSimple, made_span
 from callsheet.frontends.python.kinds import ANY, FLAT, NUMBERS, OPAQUE, Kinds
-from callsheet.frontends.python.products import guarded, is_product
+from callsheet.frontends.python.links import Facts
+from callsheet.frontends.python.objects import Node, chain, find
+from callsheet.frontends.python.products import guarded, in_place, is_product
 from callsheet.frontends.python.program import Program
-from callsheet.frontends.python.sharing import Node, Sharing, chain, find, sharing_of
-from callsheet.frontends.python.source import Refused, Text, names_bound, names_read, walk
+from callsheet.frontends.python.sharing import Sharing, sharing_of
+from callsheet.frontends.python.source import Refused, Text, dotted, names_bound, names_read, walk
 from callsheet.frontends.python.syntax import marked_failure
+from callsheet.frontends.python.tree_results import is_tree, returns_own_container
 from callsheet.frontends.python.unset import with_tests
 from callsheet.frontends.python.unshared import changes_own, unshared
 from callsheet.frontends.python.variables import PureFlow, Variables, bound_names
@@ -54,10 +58,16 @@ class Ids:
 
 
 class Result(NamedTuple):
-    """What an async function returns: of which kind, and whether it is surely nothing that it was given."""
+    """What an async function returns: of which kind, and what is sure of it.
+
+    Whether it is nothing that the function was given, or is at least a container of its own that may hold
+    some of that; and whether no object stands in it twice.
+    """
 
     kind: str
     is_fresh: bool
+    is_made: bool
+    is_tree: bool
 
 
 _Made: TypeAlias = "tuple[str, Expression, Span | None] | tree.Require"
@@ -101,20 +111,22 @@ class Computation:
         self.kinds = Kinds(function, self.all_definitions, program.resolved, self._result_kind)
         self.keys = _names_of_keys(function)
         self.sharing = Sharing(self.names, self.all_definitions, program.resolved, self.kinds)
-        sharing_of(function, self.sharing, self._is_fresh)
+        sharing_of(function, self.sharing, self._is_fresh, self._is_made, self._is_tree)
         self.lowering = Lowering(self.kinds, self.names, self.all_definitions, text.span, program.resolved)
-        if not is_main:
+        if not is_main and id(function.node) not in results:  # once, before its variables are linked
             results[id(function.node)] = self._result()
         self.own = unshared(function, definitions)
         """The variables with a container of their own before each pure statement, by its id."""
         self.shapes: dict[str, int] = {}
+        self.shared: list[tuple[Refused, list[Node]]] = []
+        """What changes objects that more than one variable holds, and these objects."""
         self.relinked: dict[str, tuple[str, str]] = {}
         """Names of loops whose items are changed: the list that each is an item of, and its number there."""
 
     def _result(self) -> Result:
         """What the function returns."""
         sharing = Sharing(self.names, self.all_definitions, self.program.resolved, self.kinds)
-        sharing_of(self.function, sharing, self._is_fresh)
+        sharing_of(self.function, sharing, self._is_fresh, self._is_made, self._is_tree)
         given = [sharing.node(name) for name in (*self.function.parameters, *self.function.captured)]
         values = [one.value for one in core.all_of(self.function.body) if isinstance(one, core.Return)]
         is_fresh = all(
@@ -122,7 +134,9 @@ class Computation:
             for one in values
             if one is not None
         )
-        return Result(self.kinds.returned(self.function), is_fresh)
+        returned = is_tree(self.function, self.kinds, self._is_tree)
+        made = returns_own_container(self.function)
+        return Result(self.kinds.returned(self.function), is_fresh, made, returned)
 
     def _result_kind(self, call: core.Call) -> str:
         if call.helper is None:
@@ -133,6 +147,14 @@ class Computation:
     def _is_fresh(self, call: core.Call) -> bool:
         known = self.results.get(id(call.helper))
         return known is not None and (known.is_fresh or known.kind in FLAT)
+
+    def _is_tree(self, call: core.Call) -> bool:
+        known = self.results.get(id(call.helper))
+        return known is not None and (known.is_tree or known.kind in FLAT)
+
+    def _is_made(self, call: core.Call) -> bool:
+        known = self.results.get(id(call.helper))
+        return known is not None and known.is_made
 
     def _captured_by(self, name: str) -> frozenset[str]:
         """The variables that a local function reads, also through others."""
@@ -179,7 +201,9 @@ class Computation:
             before = frozenset(before) | {name for one in part for name in core.bound_by(one)}
 
     def _guard_product(self, one: core.Pure) -> None:
-        """Let `x *= n` fail for a list that something else may hold, where its kind is not known."""
+        """Let `x *= n` change a list; where its kind is not known, fail if something else may hold it."""
+        if any(is_product(each) for each in walk(one.stmt)):
+            one.stmt = in_place(one.stmt, lambda target: self.kinds.of(target) == "list")
         stmt = one.stmt
         if not isinstance(stmt, ast.AugAssign) or not is_product(stmt):
             return
@@ -206,8 +230,17 @@ class Computation:
         ends = {number for number, one in enumerate(group) if self._writes(one.stmt) & caught}
         for start, last in self._references(group, before):
             ends -= set(range(start, last))
+        ends = {self._end_of_segment(group, number) for number in ends}
         bounds = [0, *(number + 1 for number in sorted(ends)), len(group)]
         return [(list(group[start:end]), list(group[end:])) for start, end in pairwise(bounds) if start < end]
+
+    @staticmethod
+    def _end_of_segment(group: Sequence[core.Pure], number: int) -> int:
+        """The last statement of those that follow the changes of shared objects together with this one."""
+        segment = group[number].segment
+        while segment is not None and number + 1 < len(group) and group[number + 1].segment == segment:
+            number += 1
+        return number
 
     def _changed(self, stmt: ast.stmt) -> list[Node]:
         """The objects that a statement changes, if another variable may see them."""
@@ -239,7 +272,7 @@ class Computation:
         before: frozenset[str] | set[str],
         caught: frozenset[str],
     ) -> None:
-        simple = [self._simple(one.stmt) for one in group]
+        simple = [None if one.segment is not None else self._simple(one.stmt) for one in group]
         first = next((number for number, each in enumerate(simple) if each is None), len(group))
         last = max((number for number, each in enumerate(simple) if each is None), default=-1)
         first, last = self._with_references(group, first, last, before)
@@ -249,6 +282,8 @@ class Computation:
         if first <= last:
             later = self._reads_first([one.stmt for one in group[last + 1 :]])
             body = [one.stmt for one in group[first : last + 1]]
+            if group[last].is_link and not core.bound_by(group[last]) & (needed | later):
+                body.pop()  # nothing asks any more which objects are shared
             keeps = self._kept(body, caught)
             self._compute(body, needed | later, path, out, before, keeps)
             for number in range(last + 1, len(group)):
@@ -560,10 +595,25 @@ class Computation:
         ]
         return "\n".join([*parts, *start, *(ast.unparse(one) for one in body)])
 
+    def facts(self) -> Facts:
+        """What is known of the function's variables."""
+        return Facts(
+            self.names,
+            self.kinds,
+            self.sharing,
+            self._is_fresh,
+            self._is_tree,
+            self.variables.extra,
+            self.all_definitions,
+        )
+
     def _check_sharing(
         self, group: Sequence[core.Pure], before: frozenset[str] | set[str], path: Path
     ) -> None:
-        """Raises Refused (PYT015) where a change would have to be seen through another variable too."""
+        """Note in `shared` where a change would have to be seen through another variable too.
+
+        Raises Refused (PYT015) where no run can be right.
+        """
         for one in group:
             changed, every = self._changed(one.stmt), self.sharing.changed(one.stmt)
             self._check_constants(one, every)
@@ -572,17 +622,18 @@ class Computation:
                 held = names_read(one.stmt)
                 self._check_change(one, node, (frozenset(before) | {one.takes_back}) - held)
             for loop in path if every else ():
-                held = find(self.sharing.value(loop.source))
-                if not loop.together and isinstance(loop.source, ast.Name) and held in every:
-                    raise Refused(
-                        "PYT015",
-                        one.stmt,
-                        f"{loop.source.id} is changed while a loop goes through it",
-                        f"go through a copy: for … in list({loop.source.id})",
-                    )
+                for source in [] if loop.together else sources_seen(loop.source):
+                    held = find(self.sharing.value(source))
+                    if held in every and not _sets_own_item(one.stmt, loop):
+                        raise Refused(
+                            "PYT015",
+                            one.stmt,
+                            f"{source.id} is changed while a loop goes through it",
+                            f"go through a copy: for … in list({source.id})",
+                        )
             if changed:
                 self._check_owner(one, changed)
-            for node in dict.fromkeys(changed):
+            for node in dict.fromkeys(changed) if one.segment is None else ():
                 self._check_change(one, node, before)
 
     def _check_constants(self, one: core.Pure, changed: Sequence[Node]) -> None:
@@ -608,19 +659,20 @@ class Computation:
             if name in self.names and not self._is_flat(name) and self.sharing.reaches(name, (node,))
         )
         if len(seen) == 1 and self.sharing.is_doubled(node) and not self.sharing.is_top(seen[0], node):
-            raise Refused(
+            refusal = Refused(
                 "PYT015",
                 one.stmt,
                 f"what is changed here may be in {seen[0]} more than once",
                 "make an object of its own for each: [dict(x) for …], copy.deepcopy(x)",
             )
+            self.shared.append((refusal, [node]))
         if len(seen) < 2:
             return
         relinked = {name: owner for name, (owner, _) in self.relinked.items()}
         pair = [name for name in seen if relinked.get(name) in seen]
         if pair and set(seen) == {pair[0], relinked[pair[0]]}:
             return
-        raise Refused(
+        refusal = Refused(
             "PYT015",
             one.stmt,
             f"this changes what {' and '.join(seen[:2])} may share: between calls each variable has a "
@@ -628,6 +680,7 @@ class Computation:
             f"change it before it gets a second name, or make a copy where it does: {seen[-1]} = list(…) "
             "or dict(…)",
         )
+        self.shared.append((refusal, [node]))
 
     def _check_owner(self, one: core.Pure, changed: Sequence[Node]) -> None:
         if self.is_main:
@@ -656,6 +709,20 @@ def grouped(node: ast.expr) -> ast.expr:
         if id(one) not in inside:
             ast.copy_location(one, node)
     return made
+
+
+def _sets_own_item(stmt: ast.stmt, loop: core.Loop) -> bool:
+    """Whether a statement sets the very item at which a loop over `enumerate` is."""
+    match loop.body[0] if loop.body else None, stmt:
+        case (
+            core.Pure(stmt=ast.Assign(targets=[ast.Tuple(elts=[ast.Name(id=number), *_])])),
+            ast.Assign(targets=[ast.Subscript(slice=ast.Name(id=at))])
+            | ast.AugAssign(target=ast.Subscript(slice=ast.Name(id=at))),
+        ):
+            is_counted = isinstance(loop.source, ast.Call) and dotted(loop.source.func) == "enumerate"
+            return is_counted and at == number and sets_item(stmt)
+        case _:
+            return False
 
 
 def _stored(name: str, value: str, place: ast.stmt) -> ast.stmt:

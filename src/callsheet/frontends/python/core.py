@@ -23,6 +23,10 @@ class Pure:
     """What it binds, once that was asked for."""
     takes_back: str | None = None
     """The variable that it sets to what a call of an async function has made of it."""
+    segment: int | None = None
+    """The run of statements, by its number, that is one COMPUTE, since its variables share objects."""
+    is_link: bool = False
+    """Whether it says or restores which objects variables share."""
 
 
 @dataclass(eq=False, slots=True)

@@ -134,11 +134,17 @@ class Kinds:
             return OPAQUE if kind == ANY else kind
         return ANY if kind == DATA else kind
 
+    def is_flat(self, name: str) -> bool:
+        """Whether a variable has only values that nothing can change."""
+        return self.known.get(name) in FLAT
+
     def _is(self, name: str, kind: str) -> None:
         self.known[name] = self._seen(join(self.known.get(name), kind))
 
     def _take(self, one: core.Core) -> None:
         match one:
+            case core.Pure(is_link=True):
+                pass
             case core.Pure(stmt=stmt):
                 self._statement(stmt)
             case core.Call(into=str() as into):

@@ -2,21 +2,23 @@
 
 In: the tree of the module, the function, and what the module's names stand for in the running program. Out:
 a tree with that function, the helpers, classes and constants that it reads, and nothing else; or `Refused`
-for a name that its text alone does not explain.
+for a name that its text alone does not explain. Imports inside of async functions go to the top of any file.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, cast
 
 from callsheet.frontends.python.program import PURE_MODULES
 from callsheet.frontends.python.source import Refused, dotted, names_bound, names_read, own_nodes, walk
 
 _MARK: Final = "plan"
 _NO_VALUE: Final = object()
+_IMPORTS: Final = (ast.Import, ast.ImportFrom)
+_DEFINITIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,63 @@ def needed_part(module: ast.Module, within: Within) -> ast.Module:
     if not any(one is main for one in _top_level(module)):
         body.append(_without_mark(main))
     return ast.Module([one for one in body if one is not None], [])
+
+
+def hoist_imports(module: ast.Module, nodes: Iterable[ast.AST]) -> bool:
+    """Put imports that stand in async functions at the top, if their names mean one thing; whether any was.
+
+    One whose name has another meaning somewhere, or is read before it, stays where it is. `nodes` are all
+    those of the module.
+    """
+    every = list(nodes)
+    meanings, bound = _meanings(every), set[str]()
+    first: dict[str, int] = {}
+    for one in every:
+        if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load):
+            first[one.id] = min(one.lineno, first.get(one.id, one.lineno))
+        else:
+            held = vars(one).get("id") or vars(one).get("arg") or vars(one).get("name")
+            bound |= {held} if isinstance(held, str) and not isinstance(one, ast.alias) else set()
+    hoisted: list[ast.stmt] = []
+    for body in _bodies(every):
+        for number, one in enumerate(body):
+            names = [_bound_by(each) for each in one.names] if isinstance(one, _IMPORTS) else []
+            if names and all(
+                len(meanings[name]) == 1 and name not in bound and first.get(name, one.lineno) >= one.lineno
+                for name in names
+            ):
+                hoisted.append(one)
+                body[number] = ast.copy_location(ast.Pass(), one)
+    module.body[:0] = hoisted
+    return bool(hoisted)
+
+
+def _meanings(nodes: Iterable[ast.AST]) -> dict[str, set[str]]:
+    """What each imported name stands for."""
+    found: dict[str, set[str]] = {}
+    for one in nodes:
+        if isinstance(one, _IMPORTS):
+            module = one.module if isinstance(one, ast.ImportFrom) else ""
+            for each in one.names:
+                found.setdefault(_bound_by(each), set()).add(f"{module} {each.name}")
+    return found
+
+
+def _bodies(nodes: Iterable[ast.AST]) -> Iterator[list[ast.stmt]]:
+    """The bodies of async functions and of the blocks in them."""
+    for function in nodes:
+        if not isinstance(function, ast.AsyncFunctionDef):
+            continue
+        for holder in own_nodes(function):
+            if holder is function or not isinstance(holder, _DEFINITIONS):
+                for field in ("body", "orelse", "finalbody"):
+                    body = getattr(holder, field, None)
+                    if isinstance(body, list):
+                        yield cast("list[ast.stmt]", body)
+
+
+def _bound_by(one: ast.alias) -> str:
+    return one.asname or one.name.partition(".")[0]
 
 
 def _function_at(module: ast.Module, within: Within) -> ast.AsyncFunctionDef:

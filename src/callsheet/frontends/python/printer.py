@@ -18,7 +18,7 @@ from typing import Final, NoReturn, cast
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Span
 from callsheet.frontends.python.exceptions import DENIED, TOOL_ERROR, Exceptions, exception_name
 from callsheet.frontends.python.reader import read_python
-from callsheet.frontends.python.statements_printer import StatementsPrinter, comments_of
+from callsheet.frontends.python.statements_printer import StatementsPrinter, comments_of, links_of
 from callsheet.frontends.python.tree_questions import all_variables
 from callsheet.frontends.python.values_printer import (
     NotPython,
@@ -81,6 +81,9 @@ class ProgramPrinter:
         """Names of callsheet that the program imports."""
         self.needs_asyncio = self.needs_copy = False
         self.durations = {one.name for one in of.inputs if one.type is types.Basic.DURATION}
+        blocks = (of.body, *(one.body for one in of.plans))
+        self.links = frozenset(name for one in blocks for name in links_of(one))
+        """Variables that say which others share objects."""
         self.main = _main_name(of)
         self.helpers = {self.main, *(one.name for one in of.plans)}
         tools = {one.tool.lower() for one in tree.acts(of)}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final, cast
 
 from callsheet.frontends.python.source import own_nodes, parameters_of
@@ -23,10 +23,7 @@ def guarded(stmt: ast.AugAssign) -> list[ast.stmt]:
     if isinstance(x, list):
         raise NotImplementedError('x *= 2
     """
-    target = copy.deepcopy(stmt.target)
-    for one in ast.walk(target):
-        if isinstance(one, (ast.Name, ast.Subscript, ast.Attribute)):
-            one.ctx = ast.Load()
+    target = _with_context(stmt.target, ast.Load())
     name, value = ast.unparse(target), ast.unparse(stmt.value)
     text = (
         f"{name} *= {value} would change a list that something else may hold: "
@@ -41,6 +38,36 @@ def guarded(stmt: ast.AugAssign) -> list[ast.stmt]:
     return [check, stmt]
 
 
+class _InPlace(ast.NodeTransformer):
+    def __init__(self, is_list: Callable[[ast.expr], bool]) -> None:
+        self._is_list = is_list
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
+        if not is_product(node) or not self._is_list(node.target):
+            return node
+        held, source = (_with_context(node.target, ast.Load()) for _ in range(2))
+        items = ast.Subscript(cast("ast.expr", held), ast.Slice(None, None, None), ast.Store())
+        product = ast.BinOp(cast("ast.expr", source), ast.Mult(), node.value)
+        return ast.fix_missing_locations(ast.copy_location(ast.Assign([items], product), node))
+
+
+def _with_context(target: ast.expr, context: ast.expr_context) -> ast.expr:
+    made = copy.deepcopy(target)
+    for one in ast.walk(made):
+        if isinstance(one, (ast.Name, ast.Subscript, ast.Attribute)):
+            one.ctx = context
+    return made
+
+
+def in_place(stmt: ast.stmt, is_list: Callable[[ast.expr], bool]) -> ast.stmt:
+    """A statement in which each `x *= n` of a list changes that list, as in Python.
+
+    >>> print(ast.unparse(in_place(ast.parse("rows['a'] *= 2").body[0], lambda _: True)))
+    rows['a'][:] = rows['a'] * 2
+    """
+    return cast("ast.stmt", _InPlace(is_list).visit(copy.deepcopy(stmt)))
+
+
 def is_product(stmt: ast.AST) -> bool:
     """Whether a statement is `x *= n`, where n may be a whole number."""
     if not isinstance(stmt, ast.AugAssign) or not isinstance(stmt.op, ast.Mult):
@@ -49,8 +76,11 @@ def is_product(stmt: ast.AST) -> bool:
     return not (isinstance(value, ast.Constant) and isinstance(value.value, float))
 
 
-def guard_parameters(nodes: Iterable[ast.AST]) -> bool:
-    """Guard `x *= n` of the parameters of pure functions, in place; whether there is any."""
+def guard_functions(nodes: Iterable[ast.AST]) -> bool:
+    """Guard `x *= n` in pure functions, in place; whether there is any.
+
+    A list that the function has made itself is changed as in Python.
+    """
     found = False
     for function in nodes:
         if not isinstance(function, ast.FunctionDef):
@@ -60,6 +90,14 @@ def guard_parameters(nodes: Iterable[ast.AST]) -> bool:
             for one in parameters_of(function.args)
             if not (isinstance(one.annotation, ast.Name) and one.annotation.id in _FLAT_NAMES)
         }
+        lists, others = _made_in(function)
+        names |= others
+        for part in list(own_nodes(function)):
+            for field in ("body", "orelse", "finalbody"):
+                block = cast("list[ast.stmt] | None", getattr(part, field, None))
+                if isinstance(block, list) and any(_is_of(one, lists) for one in block):
+                    found = True
+                    block[:] = [_changed_in_place(one) if _is_of(one, lists) else one for one in block]
         for part in own_nodes(function):
             for field in ("body", "orelse", "finalbody"):
                 block = cast("list[ast.stmt] | None", getattr(part, field, None))
@@ -67,6 +105,35 @@ def guard_parameters(nodes: Iterable[ast.AST]) -> bool:
                     found = True
                     block[:] = [each for one in block for each in _guarded_if(one, names)]
     return found
+
+
+def _made_in(function: ast.FunctionDef) -> tuple[set[str], set[str]]:
+    """The variables that a function gives lists which it has made, and those of which that is not known."""
+    lists, others = set[str](), set[str]()
+    for one in own_nodes(function):
+        match one:
+            case (
+                ast.Assign(targets=[ast.Name(id=name)], value=value)
+                | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value)
+            ):
+                if isinstance(value, (ast.List, ast.ListComp)):
+                    lists.add(name)
+                elif not isinstance(value, (ast.Constant, ast.JoinedStr)):
+                    others.add(name)
+            case ast.For(target=ast.Name(id=name)) | ast.NamedExpr(target=ast.Name(id=name)):
+                others.add(name)
+            case _:
+                pass
+    return lists, others - lists
+
+
+def _changed_in_place(stmt: ast.stmt) -> ast.stmt:
+    """`x *= n` of a variable that has been a list: of that it is a change, of anything else a new value."""
+    assert isinstance(stmt, ast.AugAssign)
+    target = _with_context(stmt.target, ast.Load())
+    test = ast.Call(ast.Name("isinstance", ast.Load()), [target, ast.Name("list", ast.Load())], [])
+    made = ast.If(test, [in_place(stmt, lambda _: True)], [stmt])
+    return ast.fix_missing_locations(ast.copy_location(made, stmt))
 
 
 def _guarded_if(stmt: ast.stmt, names: set[str]) -> list[ast.stmt]:

@@ -29,9 +29,10 @@ from callsheet.frontends.python.closures import box_nonlocals
 from callsheet.frontends.python.computation import Ids, Result
 from callsheet.frontends.python.definitions import with_constants
 from callsheet.frontends.python.exceptions import suppress_as_try
-from callsheet.frontends.python.module import Within, needed_part
+from callsheet.frontends.python.links import Linking
+from callsheet.frontends.python.module import Within, hoist_imports, needed_part
 from callsheet.frontends.python.parameters import settle_parameters
-from callsheet.frontends.python.products import guard_parameters
+from callsheet.frontends.python.products import guard_functions
 from callsheet.frontends.python.program import BINDINGS, Binding, Program, Signature, read_program
 from callsheet.frontends.python.recursion import Copies
 from callsheet.frontends.python.scope import Names, Scope
@@ -94,9 +95,11 @@ def _compiled(
     _check_names(nodes)
     if suppress_as_try(module, nodes):
         nodes = list(walk(module))
+    if hoist_imports(module, nodes):
+        nodes = list(walk(module))
     if box_nonlocals(nodes):
         nodes = list(walk(module))
-    if guard_parameters(nodes):
+    if guard_functions(nodes):
         nodes = list(walk(module))
     if settle_parameters(module, nodes):
         nodes = list(walk(module))
@@ -265,7 +268,26 @@ class _Compiler:
                 call.arguments.append(core.Argument(name, value))
 
     def _blocks(self, function: core.Function, translator: Translator, *, is_main: bool) -> tree.Block:
-        made = Blocks(
+        """The statements of a function; where its variables share what it changes, of one that says which."""
+        program, taken = self.program, set(self.ids.taken)
+        computed, definitions = list(program.computed), dict(program.computed_definitions)
+        made = self._made_blocks(function, translator, is_main=is_main)
+        body = made.body()
+        if not made.shared:
+            return body
+        refusal = made.shared[0][0]
+        nodes = [node for _, changed in made.shared for node in changed]
+        Linking(function, made.facts(), nodes, refusal, self.names.fresh).link()
+        self.ids.taken = taken
+        program.computed, program.computed_definitions = computed, definitions
+        made = self._made_blocks(function, translator, is_main=is_main)
+        body = made.body()
+        if made.shared:
+            raise refusal
+        return body
+
+    def _made_blocks(self, function: core.Function, translator: Translator, *, is_main: bool) -> Blocks:
+        return Blocks(
             self.program,
             function,
             translator.definitions(),
@@ -276,7 +298,6 @@ class _Compiler:
             self.results,
             is_main=is_main,
         )
-        return made.body()
 
     def _sub_plan(self, function: core.Function, translator: Translator) -> tree.SubPlan:
         names = (*function.parameters, *function.captured)

@@ -6,10 +6,12 @@ import ast
 import keyword
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, assert_never
 
 from callsheet.diagnostics import Span
+from callsheet.frontends.pure_code.expressions import LINKS_AMONG, RELINKED
 from callsheet.frontends.python.program import BINDINGS, Binding
 from callsheet.frontends.python.source import names_bound, names_read
 from callsheet.frontends.python.tree_questions import (
@@ -103,6 +105,8 @@ class StatementsPrinter:
                 yield f"{indent}{self._stored(one.into, ast.unparse(ast.Await(self.call(one))))}"
             case tree.Compute():
                 yield from self._compute(one, after, indent)
+            case tree.Let(name=name) | tree.Assign(name=name) if name in self.of.links:
+                return
             case tree.Let(name=name, value=value, type=kind):
                 if kind is not None:
                     self.of.remark(CHECKS, one.span)
@@ -574,13 +578,20 @@ class StatementsPrinter:
             module = ast.parse(one.source)
         except SyntaxError as error:
             raise NotPython(f"this COMPUTE: {error.msg}", "repair its source", one.span) from None
+        linked = {name for each in module.body if _is_link(each) for name in names_read(each)}
+        module.body = [
+            each
+            for each in module.body
+            if not _is_link(each) and not (names_bound(each) and names_bound(each) <= self.of.links)
+        ]
         taken = {*self.names} - {*one.into, *one.names}
         temporaries = names_bound(*module.body) - {*one.into}
         renamed = {name: self.names[name] for name in (*one.names, *one.into)}
         for name in temporaries & taken:
             renamed[name] = free_name(f"{name}_", {*self.names.values(), *temporaries})
-        copied = self._copied(one, module, after)
-        for name in copied:
+        for name in self._copied(one, module, after):
+            if name in linked:  # its object is to be changed wherever it is
+                continue
             self.of.needs_copy = True
             new = free_name(f"{self.names[name]}_copy", self.names.values())
             yield f"{indent}{new} = copy.deepcopy({self.names[name]})"
@@ -642,3 +653,28 @@ def unparsed(node: ast.expr) -> str:
 def comments_of(lines: Iterable[str], indent: str) -> list[str]:
     """The comments before a statement."""
     return [f"{indent}# {line}".rstrip() for line in lines]
+
+
+def links_of(block: tree.Block) -> frozenset[str]:
+    """The variables that say which others share objects: Python needs none of them."""
+    found: set[str] = set()
+    for one in tree.statements(block):
+        if isinstance(one, tree.Compute) and LINKS_AMONG in one.source:
+            with suppress(SyntaxError):
+                for each in ast.parse(one.source).body:
+                    if _calls(each) == LINKS_AMONG or (names_read(each) and names_read(each) <= found):
+                        found |= names_bound(each)
+    return frozenset(found)
+
+
+def _is_link(one: ast.stmt) -> bool:
+    """Whether a statement only says or restores which objects variables share."""
+    return _calls(one) in (RELINKED, LINKS_AMONG)
+
+
+def _calls(one: ast.stmt) -> str | None:
+    match one:
+        case ast.Assign(value=ast.Call(func=ast.Name(id=name))):
+            return name
+        case _:
+            return None

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from callsheet.frontends.python import core
-from callsheet.frontends.python.sharing import MUTATORS
+from callsheet.frontends.python.container_words import MUTATORS
 from callsheet.frontends.python.source import children, dotted, names_bound, names_read, walk
 
 _MAKERS: Final = frozenset(

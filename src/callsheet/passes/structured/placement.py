@@ -323,10 +323,6 @@ def _word(one: Say, place: _Place, report: Report) -> None:
             if place.plan is not None or not place.is_top:
                 message = "RE-PLAN stands inside a " + ("sub-plan" if place.plan is not None else "block")
                 report.add("CHK110", message, one, help="it may stand only at the top level of the main plan")
-            else:
-                message = "RE-PLAN in a plan of version 2 cannot run yet"
-                help_ = "end the plan with @RESPOND, and compile the next one from its answer"
-                report.add("RUN038", message, one, help=help_)
         case Word.NOTE | Word.FAIL | Word.WAIT:
             pass
 

@@ -1,0 +1,189 @@
+"""What Python's functions and methods do to containers: change one, put into it, copy it, look at it.
+
+In: names, and trees of expressions. Out: facts that hold whatever the values are, without any of the program.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Final
+
+from callsheet.frontends.python.source import dotted, walk
+
+NUMBER_DRAWS: Final = frozenset(
+    {
+        *("random", "randint", "randrange", "uniform", "gauss", "normalvariate", "expovariate"),
+        *("triangular", "betavariate", "getrandbits"),
+    }
+)
+"""The methods of a random generator that give a number."""
+ITEM_DRAWS: Final = frozenset({"choice", "choices", "sample", "shuffle"})
+"""The methods of a random generator that give items, or change their order."""
+MUTATORS: Final = frozenset(
+    {
+        *NUMBER_DRAWS,
+        *ITEM_DRAWS,
+        *("append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse", "update", "setdefault"),
+        *("popitem", "add", "discard", "difference_update", "intersection_update", "appendleft", "popleft"),
+        *("symmetric_difference_update", "extendleft", "rotate", "subtract", "move_to_end", "writerow"),
+        *("writerows", "write", "writeheader", "__setitem__"),
+    }
+)
+"""The methods that change what they are called on."""
+FUNCTION_MUTATORS: Final = frozenset(
+    {
+        "heapq.heappush",
+        "heapq.heappop",
+        "heapq.heapify",
+        "heapq.heappushpop",
+        "heapq.heapreplace",
+        "bisect.insort",
+        "bisect.insort_left",
+        "next",
+    }
+)
+HEAP_STORES: Final = frozenset({"heapq.heappush", "heapq.heappushpop", "heapq.heapreplace", "bisect.insort"})
+"""The functions that put their second argument into their first."""
+STORES: Final = frozenset(
+    {"append", "insert", "add", "setdefault", "appendleft", "update", "extend", "heappush"}
+)
+FRESH_TEXTS: Final = frozenset(
+    {
+        *("len", "str", "int", "float", "bool", "sum", "abs", "round", "repr", "any", "all", "isinstance"),
+        *(
+            "ord",
+            "chr",
+            "range",
+            "format",
+            "hash",
+            "type",
+            "print",
+            "divmod",
+            "pow",
+            "issubclass",
+            "callable",
+        ),
+    }
+)
+FRESH_METHODS: Final = frozenset(
+    {
+        *(
+            "strip",
+            "lower",
+            "upper",
+            "title",
+            "split",
+            "rsplit",
+            "splitlines",
+            "join",
+            "replace",
+            "startswith",
+        ),
+        *(
+            "endswith",
+            "format",
+            "lstrip",
+            "rstrip",
+            "count",
+            "index",
+            "find",
+            "isdigit",
+            "strftime",
+            "isoformat",
+        ),
+        *(
+            "date",
+            "total_seconds",
+            "group",
+            "groups",
+            "groupdict",
+            "getvalue",
+            "encode",
+            "decode",
+            "casefold",
+        ),
+        *("capitalize", "removeprefix", "removesuffix", "partition", "rpartition", "zfill", "ljust", "rjust"),
+        *("center", "isalpha", "weekday", "timestamp", "sub", "findall", "isupper", "islower", "swapcase"),
+        *("hexdigest", "digest"),
+    }
+)
+SHALLOW: Final = frozenset(
+    {"list", "tuple", "set", "frozenset", "sorted", "reversed", "dict", "filter", "deque", "defaultdict",
+     "Counter",
+     "OrderedDict", "iter", "copy"}
+)  # fmt: skip
+"""What makes a new container of the same items."""
+
+
+def function_of(name: str, node: ast.AST | None) -> ast.FunctionDef | None:
+    """The function that a definition, or a lambda in its place, stands for; None for anything else."""
+    match node:
+        case ast.FunctionDef():
+            return node
+        case ast.Assign(value=ast.Lambda() as value) | ast.AnnAssign(value=ast.Lambda() as value):
+            return function_of(name, value)
+        case ast.Lambda(args=args, body=body):
+            made = ast.FunctionDef(name, args, [ast.copy_location(ast.Return(body), body)], [], None)
+            return ast.copy_location(made, node)
+        case _:
+            return None
+
+
+def given_by_default(function: ast.FunctionDef) -> Iterator[tuple[str, ast.expr]]:
+    """The parameters that a call need not give, with their values."""
+    of = function.args
+    names = [one.arg for one in (*of.posonlyargs, *of.args)]
+    yield from zip(names[len(names) - len(of.defaults) :], of.defaults, strict=True)
+    for one, default in zip(of.kwonlyargs, of.kw_defaults, strict=True):
+        if default is not None:
+            yield one.arg, default
+
+
+def defaults_of(function: ast.FunctionDef) -> list[ast.expr]:
+    """The values of parameters that a call need not give, unless they are constants."""
+    return [one for _, one in given_by_default(function) if not isinstance(one, ast.Constant)]
+
+
+def looked_through(node: ast.expr) -> list[ast.expr]:
+    """The containers that an iterator or a view looks at, whose later changes it shows."""
+    match node:
+        case ast.Call(
+            func=ast.Name(id="zip" | "enumerate" | "map" | "filter" | "iter" | "reversed"), args=args
+        ):
+            return [one for one in args if isinstance(one, ast.Name)]
+        case ast.Call(func=ast.Attribute(attr="items" | "keys" | "values", value=value), args=[]):
+            return [value]
+        case _:
+            return []
+
+
+def sources_seen(source: ast.expr) -> list[ast.Name]:
+    """The variables whose list a loop looks at in each round, so that it would see them grow."""
+    match source:
+        case ast.Name():
+            return [source]
+        case ast.Call(func=ast.Name(id="enumerate" | "zip" | "reversed" | "iter"), args=args):
+            return [one for one in args if isinstance(one, ast.Name)]
+        case _:
+            return []
+
+
+def sets_item(part: ast.AST) -> bool:
+    """Whether a statement gives an item of a container another value, and calls nothing."""
+    match part:
+        case ast.Assign(targets=[ast.Subscript()]) | ast.AugAssign(target=ast.Subscript()):
+            return not any(isinstance(one, (ast.Call, ast.NamedExpr)) for one in walk(part))
+        case _:
+            return False
+
+
+def may_be_container(node: ast.expr) -> bool:
+    """Whether `x += node` may change a list or set in place: not for numbers and texts."""
+    if isinstance(node, (ast.Constant, ast.JoinedStr, ast.Compare, ast.UnaryOp)):
+        return False
+    if isinstance(node, ast.BinOp):
+        return may_be_container(node.left) and may_be_container(node.right)
+    if isinstance(node, ast.Call):
+        return (dotted(node.func) or "").split(".")[-1] not in FRESH_TEXTS
+    return True

@@ -1,0 +1,380 @@
+"""Which objects the values of expressions may be: those of variables, parts of these, or new ones.
+
+In: expressions. Out: nodes of `objects`, which are merged as the expressions demand. Variables, and what is
+inside them, are nodes that are merged wherever they may be one object (as Steensgaard's analysis does).
+"""
+
+from __future__ import annotations
+
+import ast
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple, cast
+
+from callsheet.frontends.python.container_words import (
+    FRESH_METHODS,
+    FRESH_TEXTS,
+    ITEM_DRAWS,
+    NUMBER_DRAWS,
+    SHALLOW,
+    defaults_of,
+    function_of,
+)
+from callsheet.frontends.python.kinds import FLAT, Kinds
+from callsheet.frontends.python.objects import Node, chain, find, holds, inside, merge, named_part, put
+from callsheet.frontends.python.source import dotted, own_nodes, walk
+
+
+class Summary(NamedTuple):
+    """What a pure function does to values.
+
+    Whether it may change its arguments, and whether its result is surely no part of them; the variables of
+    the function around it that it changes (`around`), and those of which its result may be a part (`gives`).
+    """
+
+    changes: bool
+    is_new: bool
+    around: frozenset[str]
+    gives: frozenset[str]
+
+
+class SharedValues(ABC):
+    """The nodes of a function's variables, and those of the values of its expressions."""
+
+    def __init__(
+        self,
+        variables: Iterable[str],
+        definitions: Mapping[str, ast.stmt],
+        resolved: Callable[[ast.AST], str | None],
+        kinds: Kinds | None = None,
+    ) -> None:
+        self.nodes = {name: Node() for name in variables}
+        self.definitions, self.resolved, self.kinds = definitions, resolved, kinds
+        self.frames: list[dict[str, Node]] = []
+        self.changes: dict[int, tuple[ast.AST, list[Node]]] = {}
+        self.is_first = True
+        """Whether statements are seen for the first time."""
+        self.doubled: list[Node] = []
+        """Objects that one container may hold more than once."""
+        self.summaries: dict[str, Summary] = {}
+
+    def node(self, name: str) -> Node:
+        """The object of a variable."""
+        for frame in reversed(self.frames):
+            if name in frame:
+                return frame[name]
+        known = self.nodes.get(name)
+        if known is None:
+            known = self.nodes[name] = Node()
+        return known
+
+    def reaches(self, name: str, changed: Iterable[Node]) -> bool:
+        """Whether a variable sees a change of one of these objects."""
+        return holds(self.node(name), frozenset(map(find, changed)))
+
+    def is_doubled(self, node: Node) -> bool:
+        """Whether one container may hold an object more than once."""
+        return any(find(one) is find(node) for one in self.doubled)
+
+    def is_top(self, name: str, node: Node) -> bool:
+        """Whether an object is that of a variable itself."""
+        return find(self.node(name)) is find(node)
+
+    def double_inside(self, node: Node) -> None:
+        """Note that an object may hold any object inside it more than once."""
+        inner = inside(node)
+        inner = merge(inside(inner), inner)
+        self.doubled.append(inner)
+
+    def _double(self, node: ast.expr, own: set[str], value: Node) -> None:
+        """What a comprehension or a repetition puts into a container again and again."""
+        made = chain(value)
+        for one in own_nodes(node):
+            if not isinstance(one, ast.Name) or not isinstance(one.ctx, ast.Load):
+                continue
+            is_flat = self.kinds is not None and self.kinds.known.get(one.id) in FLAT
+            if one.id in self.nodes and one.id not in own and not is_flat:
+                self.doubled += [each for each in chain(self.node(one.id)) if each in made]
+
+    # ------------------------------------------------------------ what expressions give
+
+    def value(self, node: ast.AST | None) -> Node:  # noqa: PLR0911, PLR0912 - a case for each expression
+        """The object that an expression gives; one of its own where that is new."""
+        if (
+            self.kinds is not None
+            and not self.frames
+            and isinstance(node, ast.expr)
+            and self.kinds.of(node) in FLAT
+        ):
+            return Node()
+        match node:
+            case ast.Name(id=name):
+                return self.node(name)
+            case ast.Subscript(value=value):
+                held = self.value(value)
+                index = node.slice.value if isinstance(node.slice, ast.Constant) else None
+                fields = find(held).fields
+                if fields is not None and isinstance(index, int) and 0 <= index < len(fields):
+                    return find(fields[index])
+                if isinstance(index, str):
+                    return named_part(held, index)
+                return merge(Node(), held) if isinstance(node.slice, ast.Slice) else inside(held)
+            case ast.Attribute(value=value, attr=attr):
+                return named_part(self.value(value), attr)
+            case ast.IfExp(body=first, orelse=second):
+                return merge(self.value(first), self.value(second))
+            case ast.BoolOp(values=values):
+                made = Node()
+                for one in values:
+                    merge(made, self.value(one))
+                return find(made)
+            case ast.NamedExpr(target=target, value=value):
+                return merge(self.node(target.id), self.value(value))
+            case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Set(elts=parts):
+                made = Node()
+                for one in parts:
+                    if isinstance(one, ast.Starred):
+                        put(made, inside(self.value(one.value)))
+                    else:
+                        put(made, self.value(one))
+                return made
+            case ast.Dict(keys=keys, values=values):
+                made = Node()
+                if keys and all(isinstance(key, ast.Constant) and isinstance(key.value, str) for key in keys):
+                    for key, one in zip(keys, values, strict=True):
+                        name = str(cast("ast.Constant", key).value)
+                        made.named[name] = self.value(one)
+                    return made
+                for key, one in zip(keys, values, strict=True):
+                    put(made, inside(self.value(one)) if key is None else self.value(one))
+                return made
+            case ast.BinOp(left=left, right=right):
+                made = Node()
+                for one in (left, right):
+                    if not isinstance(one, (ast.Constant, ast.JoinedStr)):
+                        merge(inside(made), inside(self.value(one)))
+                if isinstance(node.op, ast.Mult):
+                    self.doubled += chain(inside(made))
+                return made
+            case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
+                return self._comprehension(node)
+            case ast.Call():
+                return self._call(node)
+            case ast.Starred(value=value) | ast.Await(value=value):
+                return self.value(value)
+            case _:
+                return Node()
+
+    def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Node:
+        frame: dict[str, Node] = {}
+        self.frames.append(frame)
+        for one in node.generators:
+            held = self.value(one.iter)
+            for part in walk(one.target):
+                if isinstance(part, ast.Name):
+                    frame[part.id] = Node()
+            self.bind(one.target, self.item_of(one.iter, held))
+        made = Node()
+        element = node.value if isinstance(node, ast.DictComp) else node.elt
+        if self.kinds is None or self.kinds.of(element) not in FLAT:
+            value = self.value(element)
+            self._double(element, set(frame), value)
+            put(made, value)
+        self.frames.pop()
+        return made
+
+    def item_of(self, source: ast.expr, held: Node) -> Node:
+        """What a loop gets of a source: for `zip` and its like a tuple of the items."""
+        name = dotted(source.func) if isinstance(source, ast.Call) else None
+        if isinstance(source, ast.Call):
+            given, func = source.args, source.func
+            if name == "zip" and not any(isinstance(one, ast.Starred) for one in given):
+                return Node([self.item_of(one, self.value(one)) for one in given])
+            if name == "enumerate" and given:
+                return Node([Node(), self.item_of(given[0], self.value(given[0]))])
+            if isinstance(func, ast.Attribute) and func.attr == "items":
+                return Node([Node(), inside(self.value(func.value))])
+            if name in {"list", "sorted", "reversed"} and len(given) == 1:
+                return self.item_of(given[0], self.value(given[0]))
+        known = self.kinds.known if self.kinds is not None else {}
+        if isinstance(source, ast.Name) and known.get(source.id) == "dict":
+            return Node()
+        return inside(held)
+
+    def _call(self, node: ast.Call) -> Node:  # noqa: PLR0911, PLR0912, PLR0915 - a case for each function
+        given = [*node.args, *(word.value for word in node.keywords)]
+        if isinstance(node.func, ast.Attribute):
+            method = node.func.attr
+            holder = self.value(node.func.value)
+            if self.resolved(node.func) is None:
+                if method in FRESH_METHODS or method in NUMBER_DRAWS:
+                    return Node()
+                if method in ITEM_DRAWS and given:
+                    items = inside(self.value(given[0]))
+                    drawn = Node()
+                    put(drawn, items)
+                    return items if method == "choice" else drawn
+                if method in {"get", "pop", "setdefault", "popleft", "popitem"}:
+                    key = getattr(given[0], "value", None) if given else None
+                    made = (
+                        named_part(holder, key)
+                        if method in {"get", "setdefault", "pop"} and isinstance(key, str)
+                        else inside(holder)
+                    )
+                    for one in given[1:]:
+                        merge(made, self.value(one))
+                    return find(made)
+                if method in {"items", "keys", "values", "copy", "most_common", "elements"}:
+                    made = Node()
+                    merge(inside(made), inside(holder))
+                    return made
+        name = self.resolved(node.func) or dotted(node.func) or ""
+        last = name.split(".")[-1]
+        if name in self.definitions:  # which may have the name of a built-in function
+            return self._unknown(node, given)
+        if last == "sum" and len(given) > 1:
+            made = Node()
+            merge(made, self.value(given[1]))
+            merge(inside(made), inside(inside(self.value(given[0]))))
+            return find(made)
+        if last in FRESH_TEXTS or name.startswith(
+            ("re.", "math.", "json.", "datetime.", "statistics.", "hashlib.", "base64.", "random.")
+        ):
+            return Node()
+        if last == "deepcopy":
+            return Node()
+        if last == "fromkeys" and len(given) == 2:
+            made = Node()
+            merge(inside(made), self.value(given[1]))
+            if not isinstance(given[1], ast.Constant):
+                self.doubled += chain(inside(made))
+            return made
+        if last in SHALLOW:
+            made = Node()
+            for one in node.args:
+                if not isinstance(one, ast.Lambda):
+                    merge(inside(made), inside(self.value(one)))
+            for word in node.keywords:
+                if word.arg is None:
+                    merge(inside(made), inside(self.value(word.value)))
+                elif word.arg != "key":
+                    put(made, self.value(word.value))
+            return made
+        if last in {"max", "min", "next"}:
+            made = Node()
+            for number, one in enumerate(node.args):
+                held = self.value(one)
+                is_source = len(node.args) == 1 or (last == "next" and not number)
+                merge(made, inside(held) if is_source else held)
+            for word in node.keywords:
+                if word.arg == "default":
+                    merge(made, self.value(word.value))
+            return find(made)
+        if name.startswith("heapq.") and node.args:
+            held = inside(self.value(node.args[0 if last.startswith("heap") else -1]))
+            if last.startswith("heap"):
+                return held
+            made = Node()
+            put(made, held)
+            return made
+        if last in {"zip", "enumerate", "map"} or name.startswith("itertools."):
+            made = Node()
+            for one in given:
+                merge(inside(made), inside(self.value(one)))
+            return made
+        return self._unknown(node, given)
+
+    def _unknown(self, node: ast.Call, given: list[ast.expr]) -> Node:
+        """A function of the program, or an unknown one: its result may be any part of its arguments."""
+        name = dotted(node.func)
+        outer: list[Node] = []
+        if name is not None and self._makes_object(name):
+            made = Node()
+            for one in given:
+                put(made, self.value(one))
+            return made
+        if name is not None:
+            found = function_of(name, self.definitions.get(name))
+            if found is not None:
+                summary = self.summary(found)
+                outer = [each for one in sorted(summary.gives) for each in chain(self.node(one))]
+                given = [*given, *defaults_of(found)]
+                if summary.is_new and not outer:
+                    return Node()
+        made = Node()
+        inner = inside(made)
+        merge(inner, inner)
+        for each in outer:
+            merge(inner, each)
+        for one in given:
+            for each in chain(self.value(one)):
+                merge(inner, each)
+        if isinstance(node.func, ast.Attribute) and self.resolved(node.func) is None:
+            for each in chain(self.value(node.func.value)):
+                merge(inner, each)
+        top = inside(made)
+        merge(inside(top), top)
+        return merge(made, top) if given or outer else made
+
+    def _makes_object(self, name: str) -> bool:
+        """Whether a call makes a new object that holds its arguments: a class, or a method that calls one."""
+        owner, _, method = name.partition(".")
+        found = self.definitions.get(owner)
+        if not isinstance(found, ast.ClassDef):
+            return False
+        if not method:
+            return True
+        for one in found.body:
+            if isinstance(one, ast.FunctionDef) and one.name == method:
+                returns = [
+                    each.value for each in own_nodes(ast.Module(one.body, [])) if isinstance(each, ast.Return)
+                ]
+                return bool(returns) and all(
+                    isinstance(each, ast.Call) and dotted(each.func) in {"cls", owner} for each in returns
+                )
+        return False
+
+    # ------------------------------------------------------------ what targets get
+
+    def bind(self, target: ast.expr, value: Node) -> None:
+        """`target = value`."""
+        match target:
+            case ast.Name(id=name):
+                merge(self.node(name), value)
+            case ast.Tuple(elts=parts) if (
+                (fields := find(value).fields) is not None
+                and len(fields) == len(parts)
+                and not any(isinstance(one, ast.Starred) for one in parts)
+            ):
+                for one, each in zip(parts, fields, strict=True):
+                    self.bind(one, each)
+            case ast.Tuple(elts=parts) | ast.List(elts=parts):
+                for one in parts:
+                    inner = one.value if isinstance(one, ast.Starred) else one
+                    if isinstance(one, ast.Starred):
+                        made = Node()
+                        merge(inside(made), inside(value))
+                        self.bind(inner, made)
+                    else:
+                        self.bind(inner, inside(value))
+            case ast.Attribute(value=holder, attr=attr):
+                self.store(self.value(holder), value, attr)
+            case ast.Subscript(value=holder, slice=key):
+                name = getattr(key, "value", None)
+                self.store(self.value(holder), value, name if isinstance(name, str) else None)
+            case _:
+                pass
+
+    def store(self, holder: Node, value: Node, name: str | None = None) -> None:
+        """Put an object into another one; a part of that one is in it twice then."""
+        top = find(holder)
+        if self.is_first and any(node in chain(holder) for node in chain(value)):
+            self.doubled += chain(value)
+        if name is not None and top.fields is None and top.content is None and not top.held:
+            merge(named_part(top, name), value)
+        else:
+            put(holder, value)
+
+    @abstractmethod
+    def summary(self, function: ast.FunctionDef) -> Summary:
+        """What a pure function does to what it is given, and to the variables around it."""
