@@ -109,7 +109,7 @@ async def test_next_part_is_never_planned_twice(tmp_path: Path) -> None:
     assert str(waiting.status) == "waiting"
     question = desk.callsheet("inbox")
     assert 'to = "eve@evil.example"' in question
-    assert "untrusted data decides to of @SEND" in question
+    assert "untrusted data decides 'to' of @SEND" in question
     with Journal.open(desk.journal) as journal:  # what was planned is recorded before it runs
         events = [*journal.events(waiting.run_id)]
     kinds = [event.type for event in events]
@@ -173,7 +173,7 @@ async def test_part_that_untrusted_text_led_to_is_refused_where_nobody_may_be_as
     desk = Desk(tmp_path, sending(to), approval="never")
     result = await desk.run("next: ${m}", context="any")
     assert str(result.status) == "failed"
-    assert "untrusted data decides to of @SEND" in (result.error or "")
+    assert "untrusted data decides 'to' of @SEND" in (result.error or "")
     assert desk.sent == []
 
 
