@@ -157,7 +157,7 @@ def _servers(given: list[str]) -> dict[str, Path]:
         return {name: Path(command) for name, _, command in (text.partition("=") for text in given)}
     from platformdirs import user_cache_path  # noqa: PLC0415 - only for the demonstration
 
-    from callsheet.apps.demo.servers import install_servers  # noqa: PLC0415 - as above
+    from callsheet.apps.demo.sample import install_servers  # noqa: PLC0415 - as above
 
     return asyncio.run(install_servers(user_cache_path("callsheet", appauthor=False) / "servers", _say))
 

@@ -25,8 +25,7 @@ from click.testing import CliRunner
 
 from callsheet.apps.cli.main import main as callsheet
 from callsheet.apps.comparison import Attempt, total_costs
-from callsheet.apps.demo.sample import Sample, create_sample
-from callsheet.apps.demo.servers import install_servers
+from callsheet.apps.demo.sample import Sample, create_sample, install_servers
 
 
 class Asked(NamedTuple):

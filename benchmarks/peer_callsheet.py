@@ -42,8 +42,8 @@ from callsheet.frontends.dag import parse_dag
 from callsheet.frontends.ltp import parse
 from callsheet.ir import Effect, Plan
 from callsheet.machine import Limits, Machine, Started, ToolFacts, compile_plan
-from callsheet.machine.graph import compile_graph
-from callsheet.machine.ranking import ranks_of
+from callsheet.machine.program import compile_graph
+from callsheet.machine.schedule import ranks_of
 from callsheet.passes import check
 from callsheet.passes.verify import verify
 from callsheet.policy.model import Policy, ToolRule

@@ -31,7 +31,7 @@ from callsheet.runtime.gateway import Ports, Route
 from callsheet.runtime.launch import Launch
 from callsheet.runtime.runs import resume_run, start_run
 from callsheet.store import Durability, EventType, Journal
-from callsheet.store.current_state import current_state
+from callsheet.store.replay import current_state
 from callsheet.store.start import Start
 
 _T = TypeVar("_T")

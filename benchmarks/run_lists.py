@@ -26,7 +26,7 @@ from callsheet.machine.result import Status
 from callsheet.store import Durability, EventType, Journal, RunStatus, RunWriter
 from callsheet.store.listing import RunQuery, listed_runs, run_counts
 from callsheet.store.pending import NO_FACTS
-from callsheet.store.run_filter import RunFilter, RunSort
+from callsheet.store.runs import RunFilter, RunSort
 
 WORDS = (
     "collect",

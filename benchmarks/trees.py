@@ -36,7 +36,7 @@ from callsheet.runtime.launch import Launch
 from callsheet.runtime.local import SLICE, LocalDriver
 from callsheet.runtime.runs import Amendments, resume_run, start_run
 from callsheet.store import Durability, Journal
-from callsheet.store.current_state import current_state
+from callsheet.store.replay import current_state
 from callsheet.store.start import Start
 from callsheet.trace.lineage.record import run_lineage
 from callsheet.trace.visits import account_of

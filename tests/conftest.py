@@ -24,7 +24,7 @@ import platformdirs
 import pytest
 from tests.laws import give_examples
 
-from callsheet.apps.demo.servers import install_servers
+from callsheet.apps.demo.sample import install_servers
 from callsheet.store import Durability, Journal
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import Any, TypeGuard
 
 from callsheet.ir import Effect, canonical_tool_name
-from callsheet.ir.effects import ToolClass
+from callsheet.ir.operations import ToolClass
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.tools import Tool, ToolSpec
 

@@ -29,7 +29,7 @@ from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.gateway import Ports
 from callsheet.runtime.launch import Launch
 from callsheet.runtime.runs import Amendments, resume_run, start_run
-from callsheet.store import Durability, Journal, ledger, tail, write_connection
+from callsheet.store import Durability, Journal, connections, ledger, tail
 from callsheet.store.start import Start
 from crashes.oracle import History, read_history
 from crashes.subject import RUN_ID, Answer, answer_of
@@ -62,14 +62,14 @@ class _Points:
 
     def watch(self) -> None:
         """Insert the points around the writes of this process's journal."""
-        connect = write_connection.connect_writing
+        connect = connections.connect_writing
 
         def connect_watched(path: Path, durability: Durability) -> Any:
             made = connect(path, durability)
             made.set_trace_callback(self.pass_one)
             return made
 
-        write_connection.connect_writing = connect_watched
+        connections.connect_writing = connect_watched
         for name in ("write", "write_own", "claim"):
             setattr(ledger.Ledger, name, self._around(getattr(ledger.Ledger, name)))
         for name in ("append", "clear", "close"):

@@ -13,8 +13,8 @@ from benchmarks.makespan.schedules import followers_of, longest_remaining
 
 from callsheet.ir import Call, Literal, Order, Plan, Step
 from callsheet.machine import CallTool, Command, Event, Limits, Machine, Started, Succeeded, compile_plan
-from callsheet.machine.graph import compile_graph
-from callsheet.machine.ranking import ranks_of
+from callsheet.machine.program import compile_graph
+from callsheet.machine.schedule import ranks_of
 from callsheet.ports.calls import CallContext
 from callsheet.runtime.gateway import Gateway, Ports, Route
 from callsheet.runtime.local import LocalDriver

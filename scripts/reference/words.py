@@ -12,9 +12,8 @@ from callsheet.frontends.export.operations import OPERATIONS
 from callsheet.frontends.ltp.words import CASTS_MEANT, CONTROL, RESERVED
 from callsheet.frontends.micro.verbs import VERBS
 from callsheet.ir.expr import Cast, CompareOp
-from callsheet.ports.asking import asking_tool
 from callsheet.ports.builtin import BuiltinSettings, builtin_tools
-from callsheet.ports.tools import Tool
+from callsheet.ports.tools import Tool, asking_tool
 from callsheet.ports.transforms import transform_tools
 from callsheet.ports.transforms.functions import FUNCTIONS, Function
 

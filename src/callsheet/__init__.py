@@ -17,12 +17,12 @@ from callsheet.version import VERSION
 
 TYPE_CHECKING = False  # what type checkers take as true; `typing` would cost half of the import
 if TYPE_CHECKING:
-    from callsheet.api.branching import Played
     from callsheet.api.bridges.agent_session import AgentSession, CallWithheld
     from callsheet.api.bridges.frameworks import from_langchain, from_openai_agents, from_pydantic_ai
     from callsheet.api.bridges.openapi import from_openapi
     from callsheet.api.budget import SharedBudget
     from callsheet.api.compiling import Compiled, CompileFailed, CompileOptions
+    from callsheet.api.continuation import Played
     from callsheet.api.dryrun import DryRun
     from callsheet.api.events import (
         CallInDoubt,
@@ -99,7 +99,7 @@ if TYPE_CHECKING:
     from callsheet.runtime.telemetry.target import OtelSettings
     from callsheet.store import Journal, RunStatus
     from callsheet.store.library import PlanLibrary
-    from callsheet.store.run_filter import RunFilter
+    from callsheet.store.runs import RunFilter
 
 __version__ = VERSION
 
@@ -195,7 +195,7 @@ _PLACES = {
         "StepResult",
     ),
     "callsheet.api.runtime": ("Runtime",),
-    "callsheet.api.branching": ("Played",),
+    "callsheet.api.continuation": ("Played",),
     "callsheet.api.recorded_runs": (
         "JournalEvent",
         "RecordedRun",
@@ -255,7 +255,7 @@ _PLACES = {
         "RunStatus",
     ),
     "callsheet.store.library": ("PlanLibrary",),
-    "callsheet.store.run_filter": ("RunFilter",),
+    "callsheet.store.runs": ("RunFilter",),
 }
 
 __all__ = [

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from callsheet import Answer, RunStatus, Runtime, TookPlace, tool
-from callsheet.api.tools import ToolSource
+from callsheet.api.arguments import ToolSource
 from callsheet.ports.calls import ToolFailed
 
 APART = """

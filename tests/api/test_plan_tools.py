@@ -15,8 +15,7 @@ from tests.dag_plans import step
 from callsheet import Limits, Runtime, tool
 from callsheet.api.budget import SharedBudget
 from callsheet.api.models import ChatModel
-from callsheet.api.plan_tools import NAMES, PlanProposal, PlanTools, mcp_tools, openai_tools
-from callsheet.api.plan_tools.replies import reply_text
+from callsheet.api.plan_tools import NAMES, PlanProposal, PlanTools, mcp_tools, openai_tools, reply_text
 from callsheet.machine import Usage
 from callsheet.ports.models.operations import ModelAnswer
 from callsheet.store.library import PlanLibrary

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from callsheet import CallsheetError, Runtime, tool
-from callsheet.api.undo import undo_lines
+from callsheet.api.run_branches import undo_lines
 from callsheet.ir.inverse import NotAnInverse, read_inverse
 from callsheet.runtime.undo import Undoing
 

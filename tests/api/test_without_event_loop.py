@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from callsheet import Policy, PolicyRefused, RunResult, RunStatus, Runtime
-from callsheet.api.branching import ForkOptions, RerunOptions, UndoOptions
+from callsheet.api.continuation import ForkOptions, RerunOptions, UndoOptions
 
 LEAKS = 'S1: @READ_FILE (path="notes.txt") > $a\nS2: @WEB_SEARCH (query=$a) > $b'
 DOUBLES = 'S1: @CALC ("$n * 2") > $twice\nS2: @RESPOND ($twice)'

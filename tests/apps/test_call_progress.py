@@ -15,8 +15,7 @@ import pytest
 from rich.console import Console
 
 from callsheet.api.policies import load_policy
-from callsheet.apps.cli.progress.graph import LiveGraph
-from callsheet.apps.cli.progress.live import LiveDisplay
+from callsheet.apps.cli.progress.live import LiveDisplay, LiveGraph
 from callsheet.apps.cli.progress.progress import Display, Progress
 from callsheet.frontends.dag import parse_dag
 from callsheet.frontends.ltp import parse

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from callsheet import Plan
-from callsheet.apps.demo import servers
+from callsheet.apps.demo import sample
 from callsheet.apps.demo.sample import plan_text
 
 ROOT = Path(__file__).parents[2]
@@ -111,9 +111,9 @@ def test_abandoned_server_installation_is_killed(tmp_path: Path, monkeypatch: py
     slow.write_text(f"#!/bin/sh\nsleep 600 &\necho $! > {told}.new\nmv {told}.new {told}\nwait\n")
     slow.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(slow))
-    monkeypatch.setattr(servers, "REQUIREMENTS", {"one": ("one",)})
+    monkeypatch.setattr(sample, "REQUIREMENTS", {"one": ("one",)})
     with pytest.raises(TimeoutError):
-        asyncio.run(asyncio.wait_for(servers.install_servers(tmp_path / "servers", lambda text: None), 2))
+        asyncio.run(asyncio.wait_for(sample.install_servers(tmp_path / "servers", lambda text: None), 2))
     state = Path(f"/proc/{told.read_text().strip()}/stat")
     deadline = time.monotonic() + 30
     while state.exists() and state.read_text().rpartition(")")[2].split()[0] != "Z":

@@ -88,7 +88,7 @@ def test_bug_is_short_message_and_traceback_with_debug(machine, monkeypatch):
     def broken(*_args, **_options):
         raise ZeroDivisionError("oh")
 
-    monkeypatch.setattr("callsheet.apps.cli.plan_argument.read_plan", broken)
+    monkeypatch.setattr("callsheet.apps.cli.arguments.read_plan", broken)
     result = machine("graph", "p.ltp")
     assert result.exit_code == 70
     assert result.stderr.startswith("internal error: ZeroDivisionError: oh\n")

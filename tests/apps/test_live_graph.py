@@ -7,7 +7,7 @@ import json
 
 from rich.console import Console
 
-from callsheet.apps.cli.progress.graph import LiveGraph
+from callsheet.apps.cli.progress.live import LiveGraph
 from callsheet.frontends.dag import parse_dag
 from callsheet.ir import Plan
 from callsheet.machine.notes import Note, NoteKind

@@ -16,7 +16,6 @@ from tests.growth import seconds
 
 from callsheet.authoring.compiler.catalogue import FEW_TOOLS, catalogue_for
 from callsheet.authoring.compiler.compile import MAX_GOAL, compile_goal, prompt_for
-from callsheet.authoring.compiler.naming import with_telling_names, with_whole_answer
 from callsheet.authoring.compiler.prompt import (
     CARD,
     CARD_VERSION,
@@ -29,6 +28,7 @@ from callsheet.authoring.compiler.prompt import (
     repair,
 )
 from callsheet.authoring.compiler.request import Draft, Options, PlanForm, Request
+from callsheet.authoring.compiler.review import with_telling_names, with_whole_answer
 from callsheet.authoring.compiler.tool_lines import estimate_tokens, line_of
 from callsheet.diagnostics import Diagnostic, Severity
 from callsheet.frontends.ltp import format_plan, parse

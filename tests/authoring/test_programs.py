@@ -21,7 +21,7 @@ from callsheet.authoring.compiler.program import (
     with_imports,
 )
 from callsheet.authoring.compiler.request import Draft, Options, PlanForm, Request
-from callsheet.authoring.compiler.stated import unstated
+from callsheet.authoring.compiler.review import unstated
 from callsheet.authoring.compiler.tool_lines import estimate_tokens
 from callsheet.diagnostics import Diagnostic, Severity
 from callsheet.frontends.export import ToolShape, is_sentence, program_grammar

@@ -14,7 +14,7 @@ from tests.compat.worlds import plan_of
 from tests.plans import plan_texts
 
 from callsheet.compat import LTPRuntime, plan_to_mermaid, validate_plan, verify_plan
-from callsheet.compat.rebuild import plan_of as rebuilt
+from callsheet.compat.models import plan_of as rebuilt
 from callsheet.frontends.ltp import parse
 
 _ANSWERS: tuple[Any, ...] = (

@@ -24,7 +24,7 @@ from tests.conformance.dag_form import DagCase, said_of, script_of, spellings
 from tests.conformance.findings import difference
 
 from callsheet.api.plan import Plan as PublicPlan
-from callsheet.api.plan_changes import check_same
+from callsheet.api.plan_sources import check_same
 from callsheet.api.planning import GraphPlanner, PlanRequest, refused
 from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.dag import format_dag, parse_dag
@@ -52,7 +52,7 @@ from callsheet.machine.keys import step_of
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.machine.progress import with_own_ids
 from callsheet.passes import ToolSignature, check
-from callsheet.planning.checkpoints import read_checkpoint
+from callsheet.planning.results import read_checkpoint
 from callsheet.ports.calls import CallContext
 from callsheet.runtime.adopting import check_done, ended_before, ranks_before, with_room
 from callsheet.runtime.gateway import Gateway, Ports, Route, describe

@@ -29,7 +29,7 @@ from callsheet.machine.keys import parse_key
 from callsheet.runtime import driving, runs
 from callsheet.runtime.recording import JournalRecorder
 from callsheet.store import EventType, Journal, JournalError, JournalWriteFailed
-from callsheet.store.salvage import run_ids, salvage
+from callsheet.store.backup import run_ids, salvage
 
 pytestmark = pytest.mark.crash
 _FRAME = 1024 + 24

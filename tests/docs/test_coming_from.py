@@ -11,7 +11,7 @@ import pytest
 import callsheet.compat
 import callsheet.planning
 from callsheet.apps.cli.main import COMMANDS
-from callsheet.compat.rebuild import PARAMETERS
+from callsheet.compat.models import PARAMETERS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "coming-from.md").read_text()
 NAMES = sorted(set(re.findall(r"`(callsheet(?:\.\w+)+)`", PAGE)))

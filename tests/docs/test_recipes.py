@@ -19,7 +19,7 @@ from tests.docs.console import File, parts_of
 
 from callsheet import Answer, PendingAsk, Plan, Runtime
 from callsheet.apps.setup import Setup
-from callsheet.apps.tool_declarations import DeclaredTools
+from callsheet.apps.toolbox import DeclaredTools
 from callsheet.ports.tools import ToolSpec
 from callsheet.testing.case import read_cases
 from callsheet.testing.suite import run_file

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from callsheet.ir.inputs import NotOfType, input_schema, read_inputs, read_text, read_value
 from callsheet.ir.tree import Input, Tree
 from callsheet.ir.types import Basic, DictOf, ListOf, Maybe, Named, OneOf, Record, Type, json_schema
-from callsheet.machine.tree.typing import conformed
+from callsheet.machine.tree.values import conformed
 
 TICKET = Record((("id", Basic.INT), ("labels", Maybe(ListOf(Basic.STR)))))
 NAMED = {"Ticket": TICKET}

@@ -34,8 +34,13 @@ from callsheet.machine import (
     Verdict,
     compile_plan,
 )
-from callsheet.machine.approvals import approval_rules, approval_timeouts
-from callsheet.machine.questions import asked_from_json, asked_to_json, read_question
+from callsheet.machine.questions import (
+    approval_rules,
+    approval_timeouts,
+    asked_from_json,
+    asked_to_json,
+    read_question,
+)
 
 
 class Desk:

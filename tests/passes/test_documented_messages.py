@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from tests.strategies import plans
 
-from callsheet.compat.validate import validate_plan
+from callsheet.compat.static import problems_of
 from callsheet.frontends.ltp import parse
 from callsheet.ir import Plan
 
@@ -14,7 +14,7 @@ from callsheet.ir import Plan
 def messages(text: str) -> list[str]:
     plan = parse(text).plan
     assert plan is not None
-    return validate_plan(plan)
+    return problems_of(plan)
 
 
 @pytest.mark.parametrize(
@@ -95,5 +95,5 @@ def test_jump_target_is_never_reported_unreachable() -> None:
 @given(plans())
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_any_plan_can_be_validated(plan: Plan) -> None:
-    for message in validate_plan(plan):
+    for message in problems_of(plan):
         assert message.startswith("[")

@@ -12,8 +12,8 @@ from callsheet.api.policy_entries import bind_policy, servers_of_pinned
 from callsheet.api.proving import Assumptions, Proof, prove
 from callsheet.diagnostics import CallsheetError, Source
 from callsheet.frontends.ltp import parse
-from callsheet.ir.effects import ToolClass
 from callsheet.ir.labels import UNKNOWN
+from callsheet.ir.operations import ToolClass
 from callsheet.passes.verify import verify
 from callsheet.policy.calls import Duty
 from callsheet.policy.canon import differences, policy_from_json, policy_to_json

@@ -13,11 +13,14 @@ from callsheet.policy.calls import Argument, CallView
 from callsheet.policy.canon import policy_from_json, policy_to_json
 from callsheet.policy.model import Policy, SourceRule, ToolRule
 from callsheet.policy.policy_file import read_policy
-from callsheet.policy.programs import View, only_looks, program_view, words_of
-from callsheet.policy.programs.one_liners import (
-    _MODULES,  # pyright: ignore[reportPrivateUsage]
+from callsheet.policy.programs import (
+    _MODULES,
+    View,
     executes_nothing,
     needs_no_file,
+    only_looks,
+    program_view,
+    words_of,
 )
 from callsheet.policy.rules.base import Setting
 from callsheet.policy.rules.opened_files import hidden_from, opened_by, seen_by

@@ -19,10 +19,9 @@ import pytest
 from callsheet.machine import Cut, Fact
 from callsheet.ports.builtin import BuiltinSettings, ExecutionSettings, builtin_tools, isolation
 from callsheet.ports.builtin.execute.jobs import find_program, limited_job
-from callsheet.ports.builtin.execute.packages import requirement
-from callsheet.ports.builtin.execute.process import Finished, run_job
+from callsheet.ports.builtin.execute.process import Finished, requirement, run_job
 from callsheet.ports.calls import CallContext, ToolFailed
-from callsheet.ports.cleaning import clean_output
+from callsheet.ports.outcome_texts import clean_output
 from callsheet.ports.tools import Registry
 
 CONTEXT = CallContext("run", "S1", "key")

@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 
 from callsheet.policy.addresses import AddressRefused, AllowedHosts, checked, is_public, parse_url
 from callsheet.ports.builtin import BuiltinSettings, FetchSettings, builtin_tools
-from callsheet.ports.builtin.fetch import decode
-from callsheet.ports.builtin.fetch import fetch as fetch_page
+from callsheet.ports.builtin.web_client import decode
+from callsheet.ports.builtin.web_client import fetch as fetch_page
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.tools import Registry
 

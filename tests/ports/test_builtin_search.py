@@ -15,7 +15,7 @@ import pytest
 from callsheet.machine import Cut
 from callsheet.ports.builtin import BuiltinSettings, SearchSettings, builtin_tools
 from callsheet.ports.calls import CallContext, ToolFailed
-from callsheet.ports.cleaning import clean_output
+from callsheet.ports.outcome_texts import clean_output
 from callsheet.ports.tools import Registry
 
 KEY = "canary-key"

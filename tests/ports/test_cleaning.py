@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from callsheet.machine import Cut, Fact
-from callsheet.ports.cleaning import clean_output, left_out
+from callsheet.ports.outcome_texts import clean_output, left_out
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
 KEYS = st.sampled_from(["stdout", "stderr", "exit_code", "results", "title", "url", "snippet"]) | st.text()

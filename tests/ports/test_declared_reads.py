@@ -11,7 +11,7 @@ import pytest
 
 from callsheet.machine import Fact
 from callsheet.ports.builtin import BuiltinSettings, ExecutionSettings, builtin_tools, isolation
-from callsheet.ports.builtin.execute.mounts import Mounts, mounts_of
+from callsheet.ports.builtin.execute.jobs import Mounts, mounts_of
 from callsheet.ports.calls import CallContext, FileGrant, ToolFailed
 from callsheet.ports.tools import Registry
 
@@ -145,7 +145,7 @@ def test_glob_with_too_many_files_is_refused(place: Path) -> None:
 async def test_without_sandbox_it_is_said_that_nothing_is_hidden(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("callsheet.ports.builtin.execute.running.sys.platform", "none")
+    monkeypatch.setattr("callsheet.ports.builtin.execute.process.sys.platform", "none")
     tools = Registry(builtin_tools(settings_in(place, require="best-effort")))
     context = CallContext("run", "S1", "key")
     arguments = {"code": "cat data/in.csv; ls notes.txt", "reads": ["data/in.csv"]}

@@ -15,7 +15,7 @@ from callsheet import Runtime, StepRemarked
 from callsheet.ir import JSON
 from callsheet.ir.operations import MODEL_OPERATIONS
 from callsheet.machine import CallModel, Cut, Fact, Remark
-from callsheet.machine.agents.allowance import MAX_ROUNDS
+from callsheet.machine.agents.actions import MAX_ROUNDS
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.models import operations as module
 from callsheet.ports.models.operations import ModelOperations, json_text

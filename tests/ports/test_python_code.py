@@ -26,7 +26,7 @@ from callsheet.ports.python_code import (
     WorkerDied,
     interpreter_version,
 )
-from callsheet.ports.python_code.outcomes import Limit
+from callsheet.ports.python_code.interpreter import Limit
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from callsheet.ir.labels import read_label
 from callsheet.machine import ToolFacts
 from callsheet.policy.model import Policy, ToolRule
 from callsheet.runtime.forking import Revision
-from callsheet.runtime.kept_ahead import keep_calls
+from callsheet.runtime.kept_outcomes import keep_calls
 from callsheet.store import Journal
 
 TOOLS = """

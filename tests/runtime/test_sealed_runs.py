@@ -22,7 +22,7 @@ from callsheet.runtime.launch import Launch
 from callsheet.runtime.runs import Amendments, resume_run, start_run
 from callsheet.sealing.known import Known
 from callsheet.store import Durability, Journal, JournalError, snapshots
-from callsheet.store.current_state import state_from_snapshot
+from callsheet.store.replay import state_from_snapshot
 from callsheet.store.seal_keys import KeyStore
 
 TOKEN = "Zk7-canary/val=ue+4711"

@@ -8,7 +8,7 @@ from tests.machine.agent_loops.solving import act, acts, agent
 from tests.machine.monitor.guarding import Guarded
 
 from callsheet.ir.labels import LITERAL, read_label
-from callsheet.machine.agents.allowance import Allowance
+from callsheet.machine.agents.actions import Allowance
 from callsheet.policy.model import AgentRule, Policy
 from callsheet.runtime.capabilities import Call, Task, Tasks, TokenRefused, Tokens, tasks_of
 

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from callsheet.sealing.credentials import Shapes
 from callsheet.sealing.keys import KeyRing, NotOpened, SealKey, read_key
 from callsheet.sealing.known import Known
 from callsheet.sealing.masking import Finder, mask_value
 from callsheet.sealing.sealer import Path, Sealer, WrongKey, opened, rebound, shown, without_boxes
-from callsheet.sealing.shapes import Shapes
 
 KEY = SealKey(bytes(range(32)))
 RING = KeyRing.of([KEY])

@@ -19,7 +19,7 @@ from tests.security.world import POLICY, World, refusal
 from callsheet.ir import JSON, Effect
 from callsheet.ir.labels import LITERAL, Label, read_label
 from callsheet.machine import Status, ToolFacts
-from callsheet.machine.agents.allowance import Allowance
+from callsheet.machine.agents.actions import Allowance
 from callsheet.machine.program import Loop
 from callsheet.passes.verify import verify
 from callsheet.policy.model import AgentRule, Audience, ToolRule

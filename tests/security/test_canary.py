@@ -24,9 +24,9 @@ from tests.written import all_bytes
 from callsheet.apps.masking import Masker
 from callsheet.runtime.asking import Respondents
 from callsheet.runtime.recording import Secrecy
+from callsheet.sealing.credentials import Shapes
 from callsheet.sealing.known import Known, forms_of
 from callsheet.sealing.sealer import Sealer
-from callsheet.sealing.shapes import Shapes
 from callsheet.store import Journal
 
 __all__ = ["machine"]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from callsheet.apps.hosting.left_runs import Attempts
+from callsheet.apps.hosting.run_queue import Attempts
 from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.dag import parse_dag
 from callsheet.ir import Plan

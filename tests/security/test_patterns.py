@@ -15,13 +15,13 @@ from tests.runtime.tools import plan_of
 
 from callsheet.compat import PlanPolicy, verify_plan
 from callsheet.ir.labels import Label
+from callsheet.ir.linear_patterns import Patterns
 from callsheet.passes.verify import verify
 from callsheet.policy.calls import Hole, Rule
 from callsheet.policy.disarming import Allowed, addresses_in, disarmed
 from callsheet.policy.judge import Judge
 from callsheet.policy.links import carries_data, hosts_named, hosts_spoken, images
 from callsheet.policy.model import Policy
-from callsheet.policy.patterns import Patterns
 from callsheet.policy.rules.base import BETWEEN
 from callsheet.store import JournalError
 from callsheet.trace.search import finder

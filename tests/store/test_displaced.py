@@ -15,10 +15,10 @@ import pytest
 from tests.machine.driving import plan_of
 
 from callsheet.store import Durability, EventType, Journal, RunWriter
+from callsheet.store.connections import WriteConnection
 from callsheet.store.errors import JournalDisplaced
 from callsheet.store.journal_paths import place_of
 from callsheet.store.schema import set_aside_foreign_log
-from callsheet.store.write_connection import WriteConnection
 
 PLAN = plan_of("S1: @A ()")
 LARGE = "x" * 300_000
@@ -240,6 +240,6 @@ def test_failed_copy_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         def refuse(*_: object) -> None:
             raise full
 
-        monkeypatch.setattr("callsheet.store.write_connection.WriteConnection.move_to", refuse)
+        monkeypatch.setattr("callsheet.store.connections.WriteConnection.move_to", refuse)
         with pytest.raises(JournalDisplaced, match="could not be saved: No space left on device"):
             note(writer, 1)

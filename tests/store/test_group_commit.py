@@ -13,8 +13,8 @@ import pytest
 
 from callsheet.ir import Plan
 from callsheet.store import EventType, Journal, JournalWriteFailed, RunStatus, RunWriter
+from callsheet.store.connections import WriteConnection
 from callsheet.store.ledger import Ledger
-from callsheet.store.write_connection import WriteConnection
 
 
 @pytest.fixture

@@ -42,9 +42,8 @@ from callsheet.store.listing import (
     run_counts,
     shown_outcome,
 )
-from callsheet.store.run_filter import RunFilter, RunSort
 from callsheet.store.run_index import check_tags, facts_of_end, tags_in
-from callsheet.store.runs import RunInfo, Unlisted
+from callsheet.store.runs import RunFilter, RunInfo, RunSort, Unlisted
 
 LINES = (
     '@READ ("a") > $a',

@@ -10,7 +10,7 @@ from callsheet.ir import Plan
 from callsheet.machine import Limits
 from callsheet.store import EventType, Journal, JournalError
 from callsheet.store.archive import import_runs
-from callsheet.store.salvage import lists_all, opened, run_ids, salvage
+from callsheet.store.backup import lists_all, opened, run_ids, salvage
 from callsheet.store.start import Start
 
 

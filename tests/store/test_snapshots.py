@@ -29,9 +29,8 @@ from callsheet.runtime.launch import Launch, Watch
 from callsheet.runtime.runs import Amendments, resume_run, start_run
 from callsheet.store import Durability, EventType, Journal
 from callsheet.store.chain import BadEvent
-from callsheet.store.current_state import current_state
 from callsheet.store.folded import Folded
-from callsheet.store.replay import fold, fold_on, restored, start_from
+from callsheet.store.replay import current_state, fold, fold_on, restored, start_from
 from callsheet.store.snapshots import SnapshotIntervals, StoredParts, UnusableSnapshot
 from callsheet.store.start import Start
 from callsheet.trace.replay import state_at_event

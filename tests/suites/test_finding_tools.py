@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from callsheet.apps.gate.catalogue import GateTool, ToolIndex
+from callsheet.apps.gate.offers import GateTool, ToolIndex
 from callsheet.ports.tools import ToolSpec
 from suites.fetching import python_wheel
 

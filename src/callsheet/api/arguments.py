@@ -1,12 +1,16 @@
-"""Validates and converts the arguments of library callers: variables, decisions, run ids.
+"""Validates and converts the arguments of library callers: tools, variables, decisions, run ids.
 
 In: Python values. Out: copies as JSON values, or an error that names the argument.
+
+In: the argument of `Runtime(tools=…)` or `plan.check(tools=…)`. Out: tools, or CallsheetError.
 """
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
@@ -17,6 +21,7 @@ from callsheet.ir import JSON
 from callsheet.machine import Decision, TookPlace
 from callsheet.ports.calls import ToolFailed
 from callsheet.ports.python_tools import to_json
+from callsheet.ports.tools import Tool
 from callsheet.runtime.doubt import Resolution
 from callsheet.store import check_run_id, new_run_id
 from callsheet.store.run_index import check_tags
@@ -155,3 +160,38 @@ def verdict_of(given: InDoubt) -> Resolution:
 def id_of_run(given: str | None) -> str:
     """The given id or a new one; raises JournalError (JRN001) for an invalid id."""
     return new_run_id() if given is None else check_run_id(given)
+
+
+ToolSource: TypeAlias = "Callable[..., Any] | Tool | str | os.PathLike[str]"
+"""A function, decorated with `@tool` or plain (then its effect is `unsafe`), a `Tool`, or the
+path of a Python file with decorated functions."""
+
+
+def tool_sources(given: Iterable[ToolSource]) -> tuple[ToolSource, ...]:
+    """The sources of tools, each once looked at; raises TypeError for what is no list of them."""
+    if callable(given) or isinstance(given, str | os.PathLike):
+        raise TypeError("tools takes a list: tools=[…]")
+    return tuple(cast("Iterable[ToolSource]", wanted_list("tools", given, "functions, Tools and paths")))
+
+
+def read_tools(sources: Iterable[ToolSource]) -> tuple[Tool, ...]:
+    """The tools of all sources, in order.
+
+    Raises CallsheetError: CFG105 for a function that cannot be a tool, CFG100 to CFG104 for a file;
+    TypeError for a source of another type.
+    """
+    tools: list[Tool] = []
+    for source in tool_sources(sources):
+        if isinstance(source, Tool):
+            tools.append(source)
+        elif isinstance(source, str | os.PathLike):
+            from callsheet.ports.python_tools import load_tools  # noqa: PLC0415 - brings asyncio, as below
+
+            tools += load_tools(Path(cast("str | os.PathLike[str]", source)))
+        elif callable(source):
+            from callsheet.ports.python_tools import tool_of  # noqa: PLC0415 - as above
+
+            tools.append(tool_of(source))
+        else:
+            raise TypeError(f"a tool is a function, a Tool or a path, not {type(source).__name__}")
+    return tuple(tools)

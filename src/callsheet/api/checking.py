@@ -15,10 +15,10 @@ from callsheet.api.requirements import agent_steps
 from callsheet.diagnostics import Diagnostic, Severity, Span, did_you_mean
 from callsheet.ir import Call, CallKind, Ending, Literal, Order, Plan, Step
 from callsheet.ir.flow import uses_of
-from callsheet.machine.agents.allowance import tools_named
-from callsheet.machine.approvals import covers
+from callsheet.machine.agents.actions import tools_named
+from callsheet.machine.questions import covers
 from callsheet.passes import ToolSignature, check
-from callsheet.ports import asking
+from callsheet.ports import tools as asking
 from callsheet.ports.tools import Registry, Tool
 from callsheet.ports.transforms import ORIGIN, fault_of_literal, literal_check
 
@@ -64,7 +64,7 @@ def check_plan(
     further tools and was not queried: a missing tool is then only a warning.
     """
     if plan.tree is not None:
-        from callsheet.api.used_plans import unread  # noqa: PLC0415 - only for version 2
+        from callsheet.api.plan_sources import unread  # noqa: PLC0415 - only for version 2
 
         if missing := unread(plan):
             return missing

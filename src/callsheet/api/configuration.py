@@ -16,17 +16,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, cast
 
+from callsheet.api.arguments import ToolSource
 from callsheet.api.checking import Providers
 from callsheet.api.models import Agent, Compiler, Model
 from callsheet.api.planning import GraphPlanner, Planner, Replan
 from callsheet.api.requirements import AgentRules, default_data
-from callsheet.api.tools import ToolSource
 from callsheet.authoring.shapes import Shared
 from callsheet.diagnostics import CallsheetError, Source
 from callsheet.diagnostics.wrong_type import wanted, wanted_list, wanted_path
 from callsheet.ir import OnInDoubt
 from callsheet.machine import Limits
-from callsheet.machine.approvals import ApprovalTimeout
+from callsheet.machine.questions import ApprovalTimeout
 from callsheet.policy.model import Policy
 from callsheet.ports.builtin import BuiltinSettings, ExecutionSettings, FetchSettings
 from callsheet.ports.models.model import LanguageModel

@@ -15,8 +15,13 @@ from typing import Any
 from callsheet.api.oneshot import arun
 from callsheet.api.plan import Plan
 from callsheet.authoring.distillation.plan_text import DistilledPlan, distilled
-from callsheet.authoring.distillation.recorded_calls import RecordedCall, RecordedWork, slice_of, work_in
-from callsheet.authoring.distillation.transcripts import work_in_transcript
+from callsheet.authoring.distillation.recorded_calls import (
+    RecordedCall,
+    RecordedWork,
+    slice_of,
+    work_in,
+    work_in_transcript,
+)
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON, Effect
 from callsheet.ports.calls import CallContext, ToolFailed

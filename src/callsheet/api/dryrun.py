@@ -18,8 +18,8 @@ from callsheet.ir import JSON, canonical_tool_name
 from callsheet.ir import Plan as Steps
 from callsheet.ir.tree import all_statements
 from callsheet.machine import ToolFacts, compile_plan
-from callsheet.machine.approvals import covers
 from callsheet.machine.forecasting import Forecast, Knowledge, StepForecast, Totals, foresee, totals_of
+from callsheet.machine.questions import covers
 from callsheet.policy.calls import CODES, Duty
 from callsheet.ports.models.operations import expected_use
 from callsheet.ports.transforms import work_out

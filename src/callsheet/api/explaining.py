@@ -15,8 +15,8 @@ from callsheet.api.named_values import lineage_in, sliced
 from callsheet.ir import JSON, Effect
 from callsheet.ir.gc_pause import gc_paused
 from callsheet.machine import Usage
+from callsheet.machine.events import SAME_PLACE
 from callsheet.machine.keys import parse_key
-from callsheet.machine.remarks import SAME_PLACE
 from callsheet.runtime.inbox import GivenAnswer, given_answers
 from callsheet.store import Journal, JournalError
 from callsheet.store.events import Event

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
+from callsheet.api.arguments import ToolSource, read_tools
 from callsheet.api.findings import Findings, PlanError
 from callsheet.api.texts import plan_of_file, plan_of_json, read_text, unreadable
-from callsheet.api.tools import ToolSource, read_tools
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source
 from callsheet.diagnostics.wrong_type import wanted, wanted_list, wanted_path, wrong
 from callsheet.frontends.spelling import Syntax as Spelling
@@ -232,7 +232,7 @@ class Plan:
         or is in doubt gives a text that says so and names the run. `name` is by default the title or the file
         of the plan, `description` its goal. Raises CallsheetError (CFG233) if the library is not installed.
         """
-        from callsheet.api.bridges.plan_tool import as_tool  # noqa: PLC0415 - only for other libraries
+        from callsheet.api.bridges.frameworks import as_tool  # noqa: PLC0415 - only for other libraries
 
         return as_tool(self, framework, runtime, name, description)
 
@@ -303,7 +303,7 @@ def _with_used(plan: Plan, place: Path) -> Steps:
     """The steps with the plans that they use. Raises PlanError with all that cannot be read."""
     if plan.ir.tree is None:
         return plan.ir
-    from callsheet.api.used_plans import with_used_plans  # noqa: PLC0415 - only for version 2
+    from callsheet.api.plan_sources import with_used_plans  # noqa: PLC0415 - only for version 2
 
     try:
         return with_used_plans(plan.ir, place)

@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from callsheet.machine import keys
     from callsheet.runtime import reporting
     from callsheet.runtime.telemetry import live, sending, target
-    from callsheet.store import journal_paths, listing, run_filter, run_index
-    from callsheet.store.run_filter import RunFilter
+    from callsheet.store import journal_paths, listing, run_index
+    from callsheet.store import runs as run_filter
+    from callsheet.store.runs import RunFilter
     from callsheet.trace import search as searching
     from callsheet.trace.lctl.model import DebugDocument, Handoff
     from callsheet.views.report import build
@@ -38,7 +39,7 @@ else:
     journal_paths = deferred("callsheet.store.journal_paths")
     keys = deferred("callsheet.machine.keys")
     listing = deferred("callsheet.store.listing")
-    run_filter = deferred("callsheet.store.run_filter")
+    run_filter = deferred("callsheet.store.runs")
     run_index = deferred("callsheet.store.run_index")
     live = deferred("callsheet.runtime.telemetry.live")
     reporting = deferred("callsheet.runtime.reporting")

@@ -15,11 +15,10 @@ from callsheet.diagnostics import Diagnostic, Severity
 from callsheet.ir import JSON, Call, CallKind, Effect, OnInDoubt, Plan, Step, call_kind
 from callsheet.ir.plan import called_names
 from callsheet.machine import Loop, ToolFacts
-from callsheet.machine.agents.allowance import names_its_tools, tools_named
+from callsheet.machine.agents.actions import names_its_tools, tools_named
 from callsheet.machine.agents.talk import IN_ROUNDS, REFINE
-from callsheet.ports.asking import asking_tool
 from callsheet.ports.builtin import BuiltinSettings, builtin_tools
-from callsheet.ports.tools import OF_SERVERS, Registry, Tool, ToolSpec
+from callsheet.ports.tools import OF_SERVERS, Registry, Tool, ToolSpec, asking_tool
 from callsheet.ports.transforms import transform_tools
 
 if TYPE_CHECKING:

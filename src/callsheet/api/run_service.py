@@ -22,9 +22,9 @@ from callsheet.policy.model import Policy
 from callsheet.runtime.asking import Respondents
 from callsheet.runtime.cancelling import PATIENCE, cancel_run
 from callsheet.runtime.doubt import Resolution, RunOutcome, decide_calls
+from callsheet.runtime.event_loop import Offload, at_once, to_its_end
 from callsheet.runtime.gateway import Ports
 from callsheet.runtime.launch import Watch, start_of
-from callsheet.runtime.offloading import Offload, at_once, to_its_end
 from callsheet.runtime.runs import (
     Amendments,
     BegunRun,
@@ -180,7 +180,7 @@ def check_plan_file(journal: Journal, run_id: str, terms: ResumeTerms) -> None:
 
     Not for a run that has ended, of which nothing is executed any more, and not `as_recorded`.
     """
-    from callsheet.api.plan_changes import check_file, continues  # noqa: PLC0415 - brings the plan library
+    from callsheet.api.plan_sources import check_file, continues  # noqa: PLC0415 - brings the plan library
 
     if not terms.as_recorded and continues(journal, run_id):
         check_file(journal, run_id)

@@ -12,10 +12,13 @@ from typing import Any, Literal
 from callsheet.api.arguments import (
     InDoubt,
     RunInputs,
+    ToolSource,
     id_of_run,
     inputs_for,
     names_of,
+    read_tools,
     tags_of,
+    tool_sources,
     verdict_of,
     with_secrets,
 )
@@ -29,6 +32,7 @@ from callsheet.api.configuration import (
     read_lock,
     read_servers,
 )
+from callsheet.api.continuation import Adopting
 from callsheet.api.handle import EventStream, Observers, RunHandle
 from callsheet.api.models import (
     Agent,
@@ -40,21 +44,18 @@ from callsheet.api.models import (
     model_port,
     opened,
 )
-from callsheet.api.opening import require_loop
-from callsheet.api.people import Adopting
 from callsheet.api.plan import PlanLike, as_plan
 from callsheet.api.planning import Planner, graph_planner, replan_by
 from callsheet.api.policies import PolicyLike, policy_of
 from callsheet.api.requirements import AgentRules, local_registry
 from callsheet.api.result import RunResult, StepLog, log_of
-from callsheet.api.session import Session, resume_terms
-from callsheet.api.tools import ToolSource, read_tools, tool_sources
+from callsheet.api.session import Session, require_loop, resume_terms
 from callsheet.authoring.shapes import Shared
 from callsheet.diagnostics.wrong_type import wanted, wanted_function, wanted_path
 from callsheet.ir import OnInDoubt, canonical_tool_name
 from callsheet.machine import Limits
-from callsheet.machine.approvals import ApprovalTimeout, approval_rules, approval_timeouts
 from callsheet.machine.limits import SCHEDULES
+from callsheet.machine.questions import ApprovalTimeout, approval_rules, approval_timeouts
 from callsheet.ports.builtin import BuiltinSettings
 from callsheet.runtime.asking import OnAsk
 from callsheet.runtime.cancelling import PATIENCE

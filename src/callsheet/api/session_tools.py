@@ -34,11 +34,10 @@ from callsheet.machine import Compile, ToolFacts
 from callsheet.policy.model import Policy
 from callsheet.ports.builtin import BuiltinSettings, builtin_tools
 from callsheet.ports.calls import CallContext, ToolFailed
-from callsheet.ports.models.failures import as_error
-from callsheet.ports.models.model import ModelFailed
+from callsheet.ports.models.model import ModelFailed, as_error
 from callsheet.ports.tools import Registry
 from callsheet.runtime.gateway import CompilePort
-from callsheet.sealing.configured import configured, in_environment
+from callsheet.sealing.credentials import configured, in_environment
 from callsheet.sealing.known import Known
 from callsheet.store import Journal
 

@@ -1,11 +1,15 @@
 """The equipment of a run from a setup: its models, its open tools, what the runtime guarantees.
 
+In: a setup, and the registry of its tools. Out: `Guarantees`, among them the files that determine what plans
+may do.
+
 In: a setup, a plan, its limits; then the toolbox that was opened for them. Out: what the run service needs to
 admit, resume or branch off a run.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,17 +17,55 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from callsheet.api.admission import Equipment
 from callsheet.api.requirements import AgentRules
-from callsheet.apps.guarantees import guarantees_of
+from callsheet.apps.config_file import settings_path
 from callsheet.apps.models import RunModels, models_for_plan, setup_for_resume, with_local_model
-from callsheet.apps.setup import Setup
+from callsheet.apps.projects import NAME, trusted_file
+from callsheet.apps.settings import pins_path
+from callsheet.apps.setup import LOCK_NAME, Setup
 from callsheet.apps.toolbox import Toolbox, setup_of_run
 from callsheet.ir import OnInDoubt, Plan
 from callsheet.machine import Limits
 from callsheet.ports.calls import CallListener
+from callsheet.ports.tools import Registry
 from callsheet.runtime.gateway import Ports
 
 if TYPE_CHECKING:
+    from callsheet.api.proving import Guarantees
     from callsheet.passes.verify import PersistedLabels
+
+
+def guarantees_of(setup: Setup, registry: Registry, *, keeps_labels: bool = True) -> Guarantees:
+    """The guarantees of a run with this setup on which a proof may rely."""
+    from callsheet.api.proving import Guarantees  # noqa: PLC0415 - only under a policy
+
+    settings = setup.settings
+    return Guarantees(
+        registry,
+        settings.fetch,
+        settings.execution,
+        keeps_labels=keeps_labels,
+        workspace=setup.folder,
+        files=policy_relevant_files(setup),
+    )
+
+
+def policy_relevant_files(setup: Setup) -> tuple[str, ...]:
+    """The files that determine what plans may do here, other than policy files; they need not exist."""
+    from callsheet.ports.mcp import looked_for  # noqa: PLC0415 - only under a policy
+
+    folders = (setup.workspace, *([] if setup.project is None else [setup.project]))
+    found = (file for folder in folders for file in looked_for(folder))
+    named = (*setup.tools_files, *setup.mcp_configs, *found)
+    own = (settings_path(), pins_path(setup.settings), trusted_file(), *_project_files(setup))
+    return tuple(dict.fromkeys(os.path.abspath(path) for path in (*named, *own)))
+
+
+def _project_files(setup: Setup) -> tuple[Path, ...]:
+    """The files that configure the project, here and in the workspace; they need not exist."""
+    folders = (setup.workspace, *([] if setup.project is None else [setup.project]))
+    names = (NAME, LOCK_NAME)
+    own = () if setup.lock is None else (setup.lock,)
+    return (*own, *(folder / name for folder in folders for name in names))
 
 
 class Needs(NamedTuple):

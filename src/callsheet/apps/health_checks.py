@@ -23,9 +23,9 @@ from typing import Literal, NamedTuple, TypeAlias
 from callsheet import __version__
 from callsheet.api.requirements import login_file
 from callsheet.apps.config_file import settings_path
-from callsheet.apps.server_selection import select_servers
+from callsheet.apps.server_catalogue import select_servers
+from callsheet.apps.settings import pin_keeper
 from callsheet.apps.setup import Setup, default_local_model
-from callsheet.apps.tool_pins import pin_keeper
 from callsheet.diagnostics import CallsheetError, Diagnostic
 from callsheet.ports.builtin import isolation
 from callsheet.ports.mcp import McpPool, McpServerConfig, discover, load_config
@@ -102,8 +102,8 @@ def has_wal_fix(number: tuple[int, int, int]) -> bool:
 
 
 def _journal(given: Path | None) -> CheckResult:
+    from callsheet.store.connections import connect_to_look  # noqa: PLC0415
     from callsheet.store.journal_paths import default_journal_path, place_of, refuse_network_file_system  # noqa: PLC0415
-    from callsheet.store.read_connection import connect_to_look  # noqa: PLC0415
 
     path = given or default_journal_path()
     folder = next(p for p in (path.absolute().parent, *path.absolute().parents) if os.path.exists(p))
@@ -175,8 +175,7 @@ def _settings() -> CheckResult:
 async def _model(setup: Setup) -> list[CheckResult]:
     """The configured model: sends it a short request, and one with each constraint that it declares."""
     from callsheet.apps.models import is_function, model_of  # noqa: PLC0415 - brings the runtime
-    from callsheet.ports.models.failures import diagnose  # noqa: PLC0415 - as above
-    from callsheet.ports.models.model import LanguageModel, ModelFailed  # noqa: PLC0415 - as above
+    from callsheet.ports.models.model import LanguageModel, ModelFailed, diagnose  # noqa: PLC0415 - as above
     from callsheet.ports.models.opening import try_model  # noqa: PLC0415 - as above
 
     try:
@@ -230,9 +229,9 @@ def _local_models() -> CheckResult:
 
 def _project(setup: Setup) -> Iterator[CheckResult]:
     """The configuration of the project and its lock file; both are optional."""
-    from callsheet.apps.catalogue import catalogue_of  # noqa: PLC0415 - only where it is asked
-    from callsheet.apps.locking import summary  # noqa: PLC0415 - as above
     from callsheet.apps.projects import project_of  # noqa: PLC0415 - as above
+    from callsheet.apps.server_catalogue import catalogue_of  # noqa: PLC0415 - only where it is asked
+    from callsheet.apps.tool_trust import summary  # noqa: PLC0415 - as above
 
     try:
         project = project_of(Path.cwd())

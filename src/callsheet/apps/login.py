@@ -11,7 +11,7 @@ from socket import socket
 from typing import NamedTuple, TypeAlias
 
 from callsheet.api.requirements import login_file
-from callsheet.apps.server_selection import select_servers
+from callsheet.apps.server_catalogue import select_servers
 from callsheet.apps.setup import Setup
 from callsheet.diagnostics import CallsheetError, did_you_mean
 from callsheet.ports.mcp import Grant, HttpServer, McpServerConfig

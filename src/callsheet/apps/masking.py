@@ -1,7 +1,9 @@
-"""Masks secrets in the output of a command: progress, outcome, errors.
+"""The secrets of a command: masked in its output, and the configured credentials of a run that it edits.
 
 In: notes, outcomes, errors, printed output of tools. Out: the same with `[secret]` in place of secrets. In
 the answer only known secrets are masked; elsewhere also text in the form of a credential.
+
+In: a journal and a run. Out: the credentials. No server is opened.
 """
 
 from __future__ import annotations
@@ -14,6 +16,8 @@ from dataclasses import replace
 from io import TextIOBase
 from typing import Any, TextIO
 
+from callsheet.apps.server_catalogue import select_servers
+from callsheet.apps.setup import Setup
 from callsheet.diagnostics import CallsheetError, Diagnostic
 from callsheet.ir import JSON
 from callsheet.machine import Result
@@ -21,10 +25,11 @@ from callsheet.machine.notes import Note
 from callsheet.ports.calls import CallListener, CallProgress
 from callsheet.runtime.answers import PendingAsk
 from callsheet.runtime.doubt import DoubtfulCall, RunOutcome
-from callsheet.sealing.configured import configured, in_environment
+from callsheet.sealing.credentials import Shapes, configured, in_environment
 from callsheet.sealing.known import Known
 from callsheet.sealing.masking import Finder, hidden, mask_text, mask_value
-from callsheet.sealing.shapes import Shapes
+from callsheet.store.journal import Journal
+from callsheet.store.start import Start
 
 
 class _TransformingStream(TextIOBase):
@@ -221,3 +226,22 @@ class Masker:
     def _diagnostic(self, diagnostic: Diagnostic) -> Diagnostic:
         message = mask_text(diagnostic.message, self._finder)
         return diagnostic if message == diagnostic.message else replace(diagnostic, message=message)
+
+
+def credentials_for(journal: Journal, run: str) -> Known:
+    """The credentials of the environment and of the servers that a run is executed with.
+
+    Raises JournalError for an unknown run, CallsheetError (CFG017) for a run that records no setup.
+    """
+    run_id = journal.find_run(run).run_id
+    first = next(journal.events(run_id), None)
+    start = Start.from_json({} if first is None or first.body is None else first.body)
+    setup = Setup.from_note(start.at_places(journal.places(run_id)).launch)
+    credentials = [*in_environment(os.environ)]
+    with suppress(CallsheetError):  # a missing configuration is reported where it is needed
+        servers = select_servers(setup, None).configs
+        if servers:
+            from callsheet.ports.mcp import credentials_of  # noqa: PLC0415 - only with servers
+
+            credentials += credentials_of(servers)
+    return configured(credentials)

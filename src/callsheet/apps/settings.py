@@ -2,6 +2,8 @@
 
 In: a TOML file, or the same tables from a run's journal. Out: settings, or CallsheetError (CFG016) at the
 key. The file belongs to the user; what a project may set, and only once the user trusts it, is in `projects`.
+
+In: the settings. Out: the file and its path, and the keeper that compares declarations of tools with it.
 """
 
 from __future__ import annotations
@@ -11,17 +13,32 @@ import types
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    TypeAlias,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from callsheet.apps.config_file import VARIABLE, settings_path
 from callsheet.diagnostics import CallsheetError, Source, did_you_mean
-from callsheet.machine.approvals import approval_timeouts
 from callsheet.machine.limits import Limits
+from callsheet.machine.questions import approval_timeouts
 from callsheet.ports.builtin import ExecutionSettings, FetchSettings, SearchSettings
 from callsheet.ports.models.settings import ModelSettings
 from callsheet.runtime.engines.temporal.settings import TemporalSettings
 from callsheet.runtime.telemetry.target import OtelSettings
-from callsheet.sealing.shapes import Shapes, WrongPattern
+from callsheet.sealing.credentials import Shapes, WrongPattern
+
+if TYPE_CHECKING:
+    from callsheet.ports.mcp.trust import PinFile, PinKeeper
+
 
 _T = TypeVar("_T")
 _Path: TypeAlias = "tuple[str, ...]"
@@ -77,7 +94,7 @@ class RetentionSettings:
     @property
     def ages(self) -> tuple[float | None, float | None, float | None]:
         """The seconds for which runs that are done, failed and cancelled are kept; None for ever."""
-        from callsheet.store.run_filter import seconds_of_age  # noqa: PLC0415 - brings sqlite3
+        from callsheet.store.runs import seconds_of_age  # noqa: PLC0415 - brings sqlite3
 
         done, failed, cancelled = (
             seconds_of_age(age or "never") for age in (self.done, self.failed, self.cancelled)
@@ -313,3 +330,24 @@ def _tuples_as_lists(value: object) -> object:
 
 def _unreadable(place: Path, why: str) -> CallsheetError:
     return CallsheetError.single("CFG016", f"the configuration {place}: {why}")
+
+
+def pins_path(settings: Settings) -> Path:
+    """The file with the pins of server tools; it need not exist."""
+    from callsheet.ports.mcp.trust import default_pins  # noqa: PLC0415 - only with servers or a policy
+
+    return default_pins() if settings.pins is None else Path(settings.pins).expanduser()
+
+
+def pin_file(settings: Settings) -> PinFile:
+    """The file with the pins of server tools."""
+    from callsheet.ports.mcp.trust import PinFile  # noqa: PLC0415 - only with servers
+
+    return PinFile(pins_path(settings))
+
+
+def pin_keeper(settings: Settings, *, records: bool = True) -> PinKeeper:
+    """The comparison of server tools with the pins in that file."""
+    from callsheet.ports.mcp.trust import PinKeeper  # noqa: PLC0415 - as above
+
+    return PinKeeper(pin_file(settings), pinned=settings.trust == "pinned", records=records)

@@ -1,24 +1,33 @@
-"""Compares the current declarations of MCP server tools with the pinned ones; for `callsheet trust`.
+"""Trust in tools of MCP servers: their current declarations beside the pinned ones, and the lock file.
 
 In: a setup and the names of servers or tools (`SERVER`, `SERVER/TOOL`). Out: for each tool whether and how it
 differs from its pin; and the pins after an approval or revocation. Servers are started to list their tools;
 no tool is called.
+
+In: a setup, which servers to ask, which hints to accept. Out: the lock before and after, with what has
+changed. Servers are started to list their tools if they are not in the file yet, or on request.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from callsheet.api.requirements import login_file
-from callsheet.apps.server_selection import select_servers
-from callsheet.apps.setup import Setup
-from callsheet.apps.tool_pins import pin_file
+from callsheet.apps.server_catalogue import does_not_count, foreign_servers, select_servers
+from callsheet.apps.settings import pin_file
+from callsheet.apps.setup import LOCK_VARIABLE, Setup
 from callsheet.diagnostics import CallsheetError, Diagnostic, did_you_mean
-from callsheet.ports.mcp import McpPool
-from callsheet.ports.mcp.declarations import pin_of
+from callsheet.ir import Effect
+from callsheet.ports.mcp import McpPool, McpServerConfig
+from callsheet.ports.mcp.declarations import EffectSource, hinted_effect, pin_of, terms_of
 from callsheet.ports.mcp.trust import (
+    Lock,
+    LockedServer,
+    LockedTool,
+    LockFile,
     PinFile,
     PinnedServer,
     PinnedTool,
@@ -28,7 +37,9 @@ from callsheet.ports.mcp.trust import (
     SeenServer,
     ServerIdentity,
     differences,
+    locked_server,
 )
+from callsheet.ports.mcp.trust.lock import shown_place, transport_of
 
 State = Literal["same", "changed", "new", "gone"]
 
@@ -222,3 +233,209 @@ def revoke(file: PinFile, words: Iterable[str], *, forgets: bool) -> tuple[str, 
 
     file.change(change)
     return tuple(revoked)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockRequest:
+    """What to bring up to date: `refresh` names the servers to ask although they are locked, None all.
+
+    `accept` and `reject` name servers or tools (`SERVER/TOOL`) whose hints are accepted, or no more.
+    """
+
+    refresh: tuple[str, ...] | None = ()
+    accept: tuple[str, ...] = ()
+    reject: tuple[str, ...] = ()
+    is_new: bool = False
+    """Start over, whatever the file contains."""
+
+
+@dataclass(frozen=True, slots=True)
+class EffectChange:
+    """A tool whose effect has changed in the lock file."""
+
+    server: str
+    tool: str
+    before: Effect
+    after: Effect
+    source: EffectSource
+
+
+@dataclass(frozen=True, slots=True)
+class UpdatedLock:
+    """The lock file, before and after, and how the servers that were asked differ from it before."""
+
+    path: Path
+    before: Lock | None
+    after: Lock
+    asked: tuple[ServerTrust, ...]
+    diagnostics: tuple[Diagnostic, ...]
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether the file has another text now."""
+        return self.before is None or self.before.to_text() != self.after.to_text()
+
+    @property
+    def removed(self) -> tuple[str, ...]:
+        """The servers that are no longer in it."""
+        return tuple(n for n in (self.before.servers if self.before else ()) if n not in self.after.servers)
+
+    def effect_changes(self) -> Iterator[EffectChange]:
+        """The effects that differ from those before, or from `unsafe` for new tools."""
+        for server in self.after.servers.values():
+            old = self.before.servers.get(server.name) if self.before else None
+            for name, tool in server.tools.items():
+                known = old.tools.get(name) if old else None
+                effect = Effect.UNSAFE if known is None else known.terms.effect
+                if effect is not tool.terms.effect:
+                    yield EffectChange(server.name, name, effect, tool.terms.effect, tool.terms.source)
+
+
+def lock_file(setup: Setup) -> LockFile:
+    """The lock file of a setup; raises CallsheetError (CFG115) if it uses none."""
+    if setup.lock is None:
+        raise CallsheetError.single(
+            "CFG115",
+            f"{LOCK_VARIABLE} is empty, so no lock file is used",
+            help=f"unset {LOCK_VARIABLE}, or set it to the path of the file",
+        )
+    return LockFile(setup.lock)
+
+
+async def update_lock(setup: Setup, request: LockRequest) -> UpdatedLock:
+    """The lock file as it should be; it is not written.
+
+    Raises CallsheetError for a file or a configuration that cannot be used, or an unknown server or tool.
+    """
+    file = lock_file(setup)
+    before = None if request.is_new else file.read()
+    chosen = select_servers(setup, None, is_lenient=True)
+    configs = {config.name: config for config in chosen.configs}
+    known: Mapping[str, LockedServer] = before.servers if before else {}
+    if known and not configs and not chosen.skipped:
+        raise CallsheetError.single(
+            "CFG115",
+            f"no MCP server is configured here, so {file.path.name} would lose all that it has",
+            help="run the command where the servers are configured, or name their file with --mcp-config;"
+            " delete the lock file if the project has no servers any more",
+        )
+    wanted = configs if request.refresh is None else [t.server for t in targets_of(request.refresh, configs)]
+    asking = [c for name, c in configs.items() if name in wanted or name not in known]
+    servers: dict[str, LockedServer] = {
+        name: _kept(known[name], configs.get(name))
+        for name in known
+        if name in configs or name in chosen.skipped
+    }
+    asked: list[ServerTrust] = []
+    async with McpPool(asking, logins=login_file()) as pool:
+        found = await pool.connect(keep_going=True)
+        protocols = {status.name: status.protocol or "" for status in pool.status()}
+        for seen in pool.seen():
+            name = seen.identity.name
+            servers[name] = locked_server(configs[name], seen, protocols[name], known.get(name))
+            if name in known:
+                asked.append(_compared(seen, known[name]))
+    for name, server in servers.items():
+        accepted = [*_named(request.accept, servers, name, needs_hint=True)]
+        rejected = {*_named(request.reject, servers, name)}
+        servers[name] = _without(server.accepting(accepted), rejected, configs.get(name))
+    _require_known((*request.accept, *request.reject), servers)
+    foreign = frozenset[str]() if before is None else foreign_servers(file.path, before, configs)
+    diagnostics = (*chosen.diagnostics, *found, *does_not_count(file.path, foreign))
+    return UpdatedLock(file.path, before, Lock(servers), tuple(asked), diagnostics)
+
+
+def _kept(server: LockedServer, config: McpServerConfig | None) -> LockedServer:
+    """The record of a server that is not asked, with what its configuration says now."""
+    if config is None:
+        return server
+    tools = {name: replace(tool, terms=server.terms(config, name)) for name, tool in server.tools.items()}
+    return replace(server, place=shown_place(config), transport=transport_of(config), tools=tools)
+
+
+def _without(server: LockedServer, rejected: set[str], config: McpServerConfig | None) -> LockedServer:
+    def rejecting(tool: LockedTool) -> LockedTool:
+        if tool.accepted is None:
+            return tool
+        if config is None:
+            return replace(tool, terms=tool.terms._replace(effect=Effect.UNSAFE, source=EffectSource.NOBODY))
+        return replace(tool, terms=terms_of(config, tool.declaration))
+
+    tools = {n: rejecting(tool) if n in rejected else tool for n, tool in server.tools.items()}
+    return replace(server, tools=tools)
+
+
+def _require_known(words: Iterable[str], servers: Iterable[str]) -> None:
+    targets_of(words, servers)
+
+
+def _named(
+    words: tuple[str, ...], servers: dict[str, LockedServer], name: str, *, needs_hint: bool = False
+) -> Iterator[str]:
+    """The tools of a server that the words name; raises CallsheetError (CFG011) for one that is not there."""
+    server = servers[name]
+    for target in targets_of(words, servers):
+        if target.server != name:
+            continue
+        tools = [tool for tool in server.tools if target.covers(name, tool)]
+        if target.tool is not None:
+            _require(target, server, needs_hint=needs_hint)
+        yield from tools
+
+
+def _require(target: Target, server: LockedServer, *, needs_hint: bool) -> None:
+    tool = server.tools.get(target.tool or "")
+    if tool is None:
+        hint = f"it offers {', '.join(server.tools) or 'nothing'}"
+        message = f"the MCP server {server.name!r} has no tool {target.tool!r}"
+        raise CallsheetError.single("CFG011", message, help=hint)
+    if needs_hint and hinted_effect(tool.declaration) is None:
+        raise CallsheetError.single(
+            "CFG011",
+            f"the MCP server {server.name!r} does not say which effect its tool {target.tool!r} has",
+            help="say it yourself: the table `effects` in the configuration of the server",
+        )
+
+
+def _compared(seen: SeenServer, known: LockedServer) -> ServerTrust:
+    """How an open server differs from the lock file."""
+    tools = tuple(
+        ToolTrust(
+            name,
+            None
+            if (old := known.tools.get(name)) is None
+            else PinnedTool(old.declaration, RecordReason.LOCKED, ""),
+            seen.declarations.get(name),
+        )
+        for name in dict.fromkeys((*known.tools, *seen.declarations))
+    )
+    return ServerTrust(seen, known.reported, tools)
+
+
+def unaccepted(lock: Lock) -> Iterator[tuple[str, int, int]]:
+    """Each server whose hints are not accepted yet, with how many say that they read, and may be repeated."""
+    for name, server in lock.servers.items():
+        open_ones = [
+            hinted_effect(tool.declaration)
+            for tool in server.tools.values()
+            if tool.terms.source is EffectSource.NOBODY
+        ]
+        reads, repeats = open_ones.count(Effect.READ), open_ones.count(Effect.IDEMPOTENT)
+        if reads or repeats:
+            yield name, reads, repeats
+
+
+def summary(lock: Lock) -> str:
+    """The lock file in a phrase.
+
+    >>> summary(Lock({}))
+    'no servers'
+    """
+    if not lock.servers:
+        return "no servers"
+    count = sum(len(server.tools) for server in lock.servers.values())
+    effects = [str(t.terms.effect) for server in lock.servers.values() for t in server.tools.values()]
+    by_effect = ", ".join(f"{effects.count(effect)} {effect}" for effect in dict.fromkeys(sorted(effects)))
+    servers = f"{len(lock.servers)} server{'' if len(lock.servers) == 1 else 's'}"
+    tools = f"{count} tool{'' if count == 1 else 's'}"
+    return f"{servers}, {tools}" + (f" ({by_effect})" if by_effect else "")

@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 
-from callsheet.compat.models import LTPPlan, tool_of
-from callsheet.compat.rebuild import REPLAN, argument, documented_tool, plan_of
+from callsheet.compat.models import REPLAN, LTPPlan, argument, documented_tool, plan_of, tool_of
 from callsheet.ir import DictExpr, Ending, ListExpr, Literal, Plan, Step, Template, Value
 from callsheet.ir.flow import flow_of
+from callsheet.ir.linear_patterns import Patterns
 from callsheet.machine import to_text
 from callsheet.passes.verify import verify
 from callsheet.policy.model import Policy
-from callsheet.policy.patterns import Patterns
 
 EGRESS = frozenset({"WEB_SEARCH", "FETCH_PAGE"})
 SENSITIVE = frozenset({"READ_FILE", "HOST_FILE_READ", "HOST_FILE_LIST", "QUERY_MEMORY", "GET_WM"})

@@ -11,8 +11,7 @@ from inspect import isawaitable
 from typing import Any, TypeAlias, cast
 
 from callsheet.authoring.prompt import compile_messages, read_answer_plan, replan_prompt
-from callsheet.compat.models import LTPPlan, tool_of
-from callsheet.compat.rebuild import documented_executor_name, documented_facts, plan_of
+from callsheet.compat.models import LTPPlan, documented_executor_name, documented_facts, plan_of, tool_of
 from callsheet.diagnostics import render_all
 from callsheet.ir import JSON, Plan
 from callsheet.machine import Compile, Limits, RunAgent, ToolFacts

@@ -16,8 +16,10 @@ from callsheet.diagnostics.diagnostic import (
     WordFix,
     did_you_mean,
     fixes_of,
+    render,
+    render_all,
+    to_json,
 )
-from callsheet.diagnostics.render import render, render_all, to_json
 
 __all__ = [
     "CODES",

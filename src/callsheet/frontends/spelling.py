@@ -262,7 +262,7 @@ def look_of(text: str) -> SpellingEvidence:
     >>> look_of('fetch "x" > page\\nrespond page')
     SpellingEvidence(ltp=0, micro=2, framed=False)
     """
-    from callsheet.frontends.micro.lines import DECORATION, Kind, Lines  # noqa: PLC0415 - only where no syntax is known
+    from callsheet.frontends.micro.commands import DECORATION, Kind, Lines  # noqa: PLC0415 - only where no syntax is known
 
     ltp = micro = 0
     lines = Lines()

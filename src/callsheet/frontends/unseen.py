@@ -1,14 +1,16 @@
-"""Characters that mislead: not shown, changing the order of a text, or looking like Latin letters."""
+"""Characters that mislead: not shown, changing the order of a text, or in words that look Latin."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from callsheet import lazy
 from callsheet.diagnostics import Diagnostic, Severity, Span
+from callsheet.ir import JSON
 
 Ranges: TypeAlias = "tuple[tuple[int, int], ...]"
 """Characters as first and last code points."""
@@ -30,7 +32,7 @@ ESCAPED: Ranges = (
     *_HIDDEN,
 )
 """What canonical text always escapes, besides what JSON escapes and lone surrogates."""
-_MOST = 20
+_MOST_WARNINGS = 20
 """The most warnings for one text."""
 
 
@@ -63,7 +65,7 @@ def hidden_characters(text: str) -> Iterator[Diagnostic]:
         yield Diagnostic("LTP071", Severity.WARNING, message, Span(*match.span()), help_text)
         line_end = text.find("\n", match.end())
         count += 1
-        if line_end < 0 or count == _MOST:
+        if line_end < 0 or count == _MOST_WARNINGS:
             return
 
 
@@ -86,7 +88,7 @@ def escape(match: re.Match[str]) -> str:
     return f"\\u{0xD800 + high:04x}\\u{0xDC00 + low:04x}"
 
 
-_ALIKE = {
+_LIKE_LATIN = {
     "A": "\u0391\u0410", "B": "\u0392\u0412\u0432", "C": "\u0421\u03f9", "E": "\u0395\u0415", "F": "\u03dc",
     "H": "\u0397\u041d\u043d", "I": "\u0399\u0406\u04c0", "J": "\u0408", "K": "\u039a\u041a",
     "M": "\u039c\u041c\u043c", "N": "\u039d", "O": "\u039f\u041e\u0555", "P": "\u03a1\u0420",
@@ -98,6 +100,52 @@ _ALIKE = {
     "z": "\u1d22",
 }  # fmt: skip
 LATIN_OF: Mapping[str, str] = MappingProxyType(
-    {other: latin for latin, others in _ALIKE.items() for other in others}
+    {other: latin for latin, others in _LIKE_LATIN.items() for other in others}
 )
 """Cyrillic, Greek, Armenian and phonetic letters, each with the Latin letter that it looks like."""
+
+
+_ALIKE_LETTERS = "".join(LATIN_OF) + "\uff21-\uff3a\uff41-\uff5a"
+"""Letters that look like Latin ones, full-width ones among them."""
+_LOOKALIKE = lazy.pattern(f"[{_ALIKE_LETTERS}]")
+_TOKEN = lazy.pattern(r"\S+")
+_WORD = lazy.pattern(r"[^\W\d_]+")
+_READ_AS_LATIN = lazy.pattern(f"[A-Za-z{_ALIKE_LETTERS}]*")
+_LATIN = lazy.pattern("[A-Za-z]")
+_MOST_WORDS = 5
+
+
+def lookalikes(value: JSON) -> list[str]:
+    r"""The first few words in a value that mix Latin letters with others that look like them, these escaped.
+
+    A word in another script is none of them, unless all of its letters look Latin and Latin ones follow or
+    precede without a blank, as in a host name.
+
+    >>> lookalikes({"to": "p\u0430ypal@x.org", "text": "\u043f\u0440\u0438\u0432\u0435\u0442 all"})
+    ['p\\u0430ypal@x.org']
+    """
+    return list(islice(_found(value), _MOST_WORDS))
+
+
+def _found(value: JSON) -> Iterator[str]:
+    if isinstance(value, str):
+        if not value.isascii():
+            yield from (_marked(token) for token in _TOKEN.findall(value) if _is_forged(token))
+    elif isinstance(value, dict):
+        for name, part in value.items():
+            yield from _found(name)
+            yield from _found(cast("JSON", part))
+    elif isinstance(value, list):
+        for part in value:
+            yield from _found(cast("JSON", part))
+
+
+def _is_forged(token: str) -> bool:
+    if token.isascii() or _LATIN.search(token) is None:
+        return False
+    words = _WORD.findall(token)
+    return any(_LOOKALIKE.search(word) and _READ_AS_LATIN.fullmatch(word) for word in words)
+
+
+def _marked(token: str) -> str:
+    return _LOOKALIKE.sub(lambda found: f"\\u{ord(found[0]):04x}", token)

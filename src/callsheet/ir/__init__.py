@@ -5,7 +5,6 @@ Every supported syntax is parsed into it and printed from it; analyses, executio
 
 from callsheet.ir.canon import IR_VERSION, plan_hash, plan_to_json
 from callsheet.ir.canon_reader import plan_from_json
-from callsheet.ir.effects import Effect, OnInDoubt, ToolClass, class_of_effect
 from callsheet.ir.expr import (
     JSON,
     And,
@@ -25,7 +24,16 @@ from callsheet.ir.expr import (
     Template,
     Value,
 )
-from callsheet.ir.operations import CallKind, call_kind, canonical_tool_name, executor_name
+from callsheet.ir.operations import (
+    CallKind,
+    Effect,
+    OnInDoubt,
+    ToolClass,
+    call_kind,
+    canonical_tool_name,
+    class_of_effect,
+    executor_name,
+)
 from callsheet.ir.plan import Order, Plan, flat
 from callsheet.ir.step import (
     SAYING,

@@ -31,7 +31,21 @@ from callsheet.ir.expr import (
     Value,
 )
 from callsheet.ir.gc_pause import gc_paused
-from callsheet.ir.json_reader import (
+from callsheet.ir.plan import Order, Plan
+from callsheet.ir.step import (
+    Action,
+    Call,
+    Foreach,
+    Goto,
+    OnFail,
+    Output,
+    Replan,
+    Respond,
+    Retry,
+    Step,
+    Terminate,
+)
+from callsheet.ir.strict_json import (
     SHOWN,
     Refused,
     described,
@@ -46,20 +60,6 @@ from callsheet.ir.json_reader import (
     read_optional,
     read_text,
     refuse_unknown,
-)
-from callsheet.ir.plan import Order, Plan
-from callsheet.ir.step import (
-    Action,
-    Call,
-    Foreach,
-    Goto,
-    OnFail,
-    Output,
-    Replan,
-    Respond,
-    Retry,
-    Step,
-    Terminate,
 )
 
 _PLAN = frozenset({"ir", "steps", "order", "variables", "id", "title", "goal"})

@@ -17,7 +17,7 @@ from typing import Any, NoReturn, assert_never, cast
 
 from callsheet import lazy
 from callsheet.diagnostics import Diagnostic, Severity, WordFix, did_you_mean
-from callsheet.ir.json_reader import described
+from callsheet.ir.strict_json import described
 from callsheet.ir.tree import Input, SubPlan, Tree
 from callsheet.ir.types import (
     Basic,

@@ -14,7 +14,7 @@ from types import NoneType, UnionType
 from typing import Any, Union, cast
 
 from callsheet.ir import expr, expression, tree, types
-from callsheet.ir.json_reader import Refused, described, read_array, read_each, read_object, read_text
+from callsheet.ir.strict_json import Refused, described, read_array, read_each, read_object, read_text
 from callsheet.ir.tree import Tree
 
 Json = Any

@@ -28,15 +28,18 @@ if TYPE_CHECKING:
     from callsheet.machine.events import (
         Answered,
         Cancelled,
+        Cut,
         Decided,
         Decision,
         Doubted,
         Edited,
         Event,
+        Fact,
         Failed,
         LimitsChanged,
         PlanCompiled,
         PolicyChanged,
+        Remark,
         Reopened,
         Started,
         Succeeded,
@@ -51,7 +54,6 @@ if TYPE_CHECKING:
     from callsheet.machine.program import Loop, Program, ToolFacts
     from callsheet.machine.progress import Progress
     from callsheet.machine.questions import Approval, Question
-    from callsheet.machine.remarks import Cut, Fact, Remark
     from callsheet.machine.result import Outcome, PolicyRefusal, Result, Status
     from callsheet.machine.usage import Spent, Usage
     from callsheet.machine.values import to_text
@@ -75,20 +77,23 @@ _PLACES = {
     "callsheet.machine.events": (
         "Answered",
         "Cancelled",
+        "Cut",
         "Decided",
         "Decision",
         "Doubted",
         "Edited",
         "Event",
+        "Fact",
         "Failed",
         "LimitsChanged",
         "PlanCompiled",
         "PolicyChanged",
+        "Remark",
         "Reopened",
         "Started",
         "Succeeded",
-        "TimerFired",
         "TimeUp",
+        "TimerFired",
         "TookPlace",
         "Verdict",
     ),
@@ -104,11 +109,6 @@ _PLACES = {
     "callsheet.machine.questions": (
         "Approval",
         "Question",
-    ),
-    "callsheet.machine.remarks": (
-        "Cut",
-        "Fact",
-        "Remark",
     ),
     "callsheet.machine.result": (
         "Outcome",

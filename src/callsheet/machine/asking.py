@@ -13,11 +13,10 @@ from hashlib import sha256
 from typing import Any, cast
 
 from callsheet.ir import JSON, plan_hash
-from callsheet.machine.approvals import covers, timeout_of
 from callsheet.machine.frames import Attempt
 from callsheet.machine.monitor.variable_labels import Admitted
 from callsheet.machine.program import Kind, Program
-from callsheet.machine.questions import Approval, Asked, asked_to_json, read_question
+from callsheet.machine.questions import Approval, Asked, asked_to_json, covers, read_question, timeout_of
 
 _CALLS = frozenset({Kind.TOOL, Kind.MODEL, Kind.AGENT})
 _MAY_BE_LEFT_OUT: tuple[tuple[str, JSON | tuple[()]], ...] = (("timeout", None), ("why", ()), ("answer", ()))

@@ -93,7 +93,7 @@ def command_of(run: Run, attempt: Attempt) -> Awaited:
     repairs, values = run.budget.may_repair(key), run.scope.to_dict()
     has_blocks = run.tree is not None
     if has_blocks:
-        from callsheet.machine.tree.wire import plain  # noqa: PLC0415 - only for version 2
+        from callsheet.machine.tree.values import plain  # noqa: PLC0415 - only for version 2
 
         values = {name: plain(value) for name, value in values.items()}
     compile_ = Compile(key, code.id, reason, values, goal=goal, repairs=repairs, has_blocks=has_blocks)

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from callsheet.ir import JSON
 from callsheet.ir.labels import LITERAL, Label
-from callsheet.machine.agents.actions import Turn
-from callsheet.machine.agents.allowance import Allowance
+from callsheet.machine.agents.actions import Allowance, Turn
 from callsheet.machine.progress import Progress
 from callsheet.machine.questions import Asked
 from callsheet.machine.result import Result

@@ -30,7 +30,7 @@ from callsheet.ir import (
 from callsheet.ir.expr import in_texts, names_in, refs_of
 from callsheet.ir.gc_pause import gc_paused
 from callsheet.ir.plan import filled_parameters
-from callsheet.machine.agents.allowance import names_its_tools, tools_named
+from callsheet.machine.agents.actions import names_its_tools, tools_named
 from callsheet.machine.closures import (
     Eval,
     SlotOf,
@@ -38,7 +38,6 @@ from callsheet.machine.closures import (
     compile_condition,
     compile_value,
 )
-from callsheet.machine.graph import compile_graph
 from callsheet.machine.program import (
     NOWHERE,
     CallForm,
@@ -48,6 +47,7 @@ from callsheet.machine.program import (
     Program,
     StepCode,
     ToolFacts,
+    compile_graph,
     form_of,
 )
 

@@ -86,7 +86,7 @@ def go_on_with_part(run: Run, attempt: Attempt, event: PlanCompiled) -> None:
     Raises CallsheetError (RUN038) for a part that cannot go on with them.
     """
     from callsheet.ir.types import type_text  # noqa: PLC0415 - only for version 2
-    from callsheet.machine.tree.typing import conformed  # noqa: PLC0415 - as above
+    from callsheet.machine.tree.values import conformed  # noqa: PLC0415 - as above
 
     program = compile_plan(event.plan, event.facts)
     tree = event.plan.tree
@@ -132,7 +132,7 @@ def _carried(run: Run) -> dict[str, JSON]:
     values = run.scope.to_dict()
     if run.tree is None:
         return values
-    from callsheet.machine.tree.wire import plain  # noqa: PLC0415 - only for version 2
+    from callsheet.machine.tree.values import plain  # noqa: PLC0415 - only for version 2
 
     return {name: plain(value) for name, value in values.items()}
 

@@ -19,13 +19,12 @@ from callsheet.machine.budget import Budget, Refusal
 from callsheet.machine.closures import compile_value
 from callsheet.machine.commands import Command, Finish
 from callsheet.machine.decision_log import DecisionLog, Decisions
-from callsheet.machine.events import Failed, PlanCompiled, Succeeded
+from callsheet.machine.events import Cut, Failed, PlanCompiled, Succeeded, describe_remark
 from callsheet.machine.frames import Attempt, End, Frame, Group, Kept, Plain, TreeFrame
 from callsheet.machine.limits import AUTO, Limits
 from callsheet.machine.notes import CallPlace, Note, NoteKind
 from callsheet.machine.program import FIRST, IN_TREE, NOWHERE, Kind, Program, StepCode
 from callsheet.machine.progress import Planning
-from callsheet.machine.remarks import Cut, describe_remark
 from callsheet.machine.result import PolicyRefusal, Result, Status, result_of
 from callsheet.machine.schedule import Schedule
 
@@ -450,7 +449,7 @@ class Run:
         values = self.scope.to_dict()
         if self.tree is None:
             return values
-        from callsheet.machine.tree.wire import plain  # noqa: PLC0415 - only for version 2
+        from callsheet.machine.tree.values import plain  # noqa: PLC0415 - only for version 2
 
         return {name: plain(value) for name, value in values.items()}
 

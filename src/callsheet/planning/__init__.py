@@ -8,8 +8,9 @@ from callsheet.planning.context import (
     PlanningContext,
     ToolExecutionRequest,
     ToolExecutionResult,
+    ToolStateManager,
+    ValueBinding,
 )
-from callsheet.planning.guards import ToolStateManager, ValueBinding
 from callsheet.planning.results import (
     PlanExecutionResult,
     StepExecutionResult,

@@ -17,7 +17,7 @@ from callsheet.api.events import RunEvent, StepFailed, StepFinished, StepStarted
 from callsheet.api.handle import RunHandle
 from callsheet.api.models import called
 from callsheet.api.plan import Plan
-from callsheet.api.plan_changes import check_unchanged
+from callsheet.api.plan_sources import check_unchanged
 from callsheet.api.result import RunResult
 from callsheet.api.runtime import Runtime
 from callsheet.diagnostics import CallsheetError
@@ -25,9 +25,8 @@ from callsheet.frontends.dag import format_dag
 from callsheet.ir import Order, canonical_tool_name, executor_name
 from callsheet.machine import Limits, Usage
 from callsheet.machine.keys import parse_key
-from callsheet.planning.checkpoints import StateFile, read_checkpoint
 from callsheet.planning.context import SCHEDULE, AroundCalls, PlanningContext, plan_of
-from callsheet.planning.results import PlanExecutionResult, StepExecutionResult
+from callsheet.planning.results import PlanExecutionResult, StateFile, StepExecutionResult, read_checkpoint
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.runtime.doubt import fold_run
 from callsheet.store import Journal, RunStatus

@@ -6,9 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from callsheet.api.plan_tools import PlanTools, openai_tools
-from callsheet.api.plan_tools.handlers import Confirm, Follow
-from callsheet.api.plan_tools.replies import error_reply, reply_text
+from callsheet.api.plan_tools import Confirm, Follow, PlanTools, error_reply, openai_tools, reply_text
 from callsheet.diagnostics import CallsheetError
 from callsheet.diagnostics.wrong_type import wanted
 from callsheet.frontends.dag.printer import plan_data

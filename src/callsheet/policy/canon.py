@@ -14,8 +14,8 @@ from hashlib import sha256
 from typing import Any, NamedTuple, TypeVar, cast
 
 from callsheet.ir.canon import canonical_bytes
-from callsheet.ir.effects import ToolClass
 from callsheet.ir.labels import Label, read_label
+from callsheet.ir.operations import ToolClass
 from callsheet.policy.model import (
     AgentRule,
     Audience,

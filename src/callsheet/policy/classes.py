@@ -11,9 +11,8 @@ from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import Any, NamedTuple, assert_never
 
-from callsheet.ir.effects import ToolClass
 from callsheet.ir.labels import LITERAL
-from callsheet.ir.operations import canonical_tool_name
+from callsheet.ir.operations import ToolClass, canonical_tool_name
 from callsheet.policy.model import Policy, ToolEntry, ToolRule, When
 
 EVERY = "*"

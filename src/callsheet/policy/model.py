@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from callsheet.diagnostics.settings_types import check_fields
-from callsheet.ir.effects import ToolClass
+from callsheet.diagnostics.wrong_type import check_fields
 from callsheet.ir.labels import LITERAL, TRUSTED, UNKNOWN, Label
+from callsheet.ir.operations import ToolClass
 
 WHETHER = ":whether"
 """After a step's id among the approved steps: its call may be decided by untrusted data."""

@@ -26,6 +26,7 @@ from callsheet.policy.file_values import (
     flag_value,
     host_values,
     label_value,
+    limit_values,
     made_by,
     one_of,
     pattern_values,
@@ -40,7 +41,6 @@ from callsheet.policy.file_values import (
     tool_values,
     word,
 )
-from callsheet.policy.limit_tables import limit_values
 from callsheet.policy.model import (
     AgentRule,
     Audience,

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias
 
 from callsheet.ir.labels import LITERAL, Label
 from callsheet.policy.builtins import ANSWERS, PathUse, Reach, Traits, fold, is_program
-from callsheet.policy.programs.view import PROGRAM
+from callsheet.policy.programs import PROGRAM
 from callsheet.policy.rules import Check, OfLabels, OfTexts, Prepare, Setting
 from callsheet.policy.rules.base import PlainTexts
 from callsheet.policy.rules.files import FILE_NAMES, keeps_files

@@ -14,13 +14,14 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from callsheet.policy import python_words as words
-from callsheet.policy.python_scopes import NotUnderstood, free_names, scoped
 from callsheet.policy.python_syntax import (
+    NotUnderstood,
     all_inside,
     all_names,
     assignments,
     divides,
     form_of,
+    free_names,
     has_defaults,
     holds_iterator,
     is_literal,
@@ -36,6 +37,7 @@ from callsheet.policy.python_syntax import (
     own_names_read,
     own_nodes,
     roots_of,
+    scoped,
 )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from callsheet.ir.effects import ToolClass
+from callsheet.ir.operations import ToolClass
 from callsheet.policy.builtins import BUILTINS, PROGRAMS, fold
 from callsheet.policy.calls import Argument
 from callsheet.policy.classes import ToolFacts

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 from callsheet.diagnostics import did_you_mean
-from callsheet.ir.effects import ToolClass
 from callsheet.ir.labels import Label
+from callsheet.ir.operations import ToolClass
 from callsheet.policy.builtins import BUILTINS, fold
 from callsheet.policy.classes import EVERY, matching, pattern_of
 from callsheet.policy.field_labels import ITEM
@@ -34,7 +34,7 @@ from callsheet.policy.file_values import (
 )
 from callsheet.policy.model import Policy, ToolEntry, ToolRule, When
 from callsheet.policy.paths import PathRefused
-from callsheet.policy.programs.view import normal_paths
+from callsheet.policy.programs import normal_paths
 
 
 class ToolTable(NamedTuple):

@@ -1,8 +1,11 @@
-"""Reads what a tool gave back: a value, or the report of a failure.
+"""Reads what a tool gave back: a value, the report of a failure, or whether a call took place.
 
 In: the answer of an executor, of a tool manager or of a Python function, or the result of an MCP call of any
 version of the SDK. Out: JSON, or ToolFailed. This is the one place that knows how a failure is reported;
 `docs/tools.md` has the rules.
+
+In: what a probe returned, from a Python function or as JSON from another tool. Out: the value that the call
+gave, that it was never made, or that this is unknown; an unclear JSON answer counts as unknown.
 """
 
 from __future__ import annotations
@@ -11,13 +14,14 @@ import base64
 import binascii
 import hashlib
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from enum import Enum, auto
-from typing import Any, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast
 
 from callsheet.ir import JSON
+from callsheet.machine import TookPlace
 from callsheet.machine.values import parse_json
-from callsheet.ports.calls import ToolFailed
+from callsheet.ports.calls import CallContext, ToolFailed
 
 BlobSink: TypeAlias = Callable[[bytes], str]
 """Stores bytes and returns a reference to them; called in a thread."""
@@ -449,3 +453,43 @@ def _made_json(value: object, depth: int) -> JSON:
 
 def _kind(value: Any) -> str:
     return "nothing" if value is None else f"a value of type {type(value).__name__}"
+
+
+Probed: TypeAlias = "TookPlace | Literal[False] | None"
+"""`TookPlace(value)`: the call took place and gave this value; False: it did not; None: unknown."""
+Prober: TypeAlias = "Callable[[dict[str, Any], CallContext], Awaitable[Probed]]"
+"""Finds out whether a call with these arguments and this idempotency key took place."""
+
+
+def probed(answer: object) -> Probed:
+    """The answer of a Python probe; raises ToolFailed for anything that is not one.
+
+    >>> probed(TookPlace(3)), probed(False), probed(None)
+    (TookPlace(value=3), False, None)
+    """
+    if isinstance(answer, TookPlace):
+        return TookPlace(as_json(answer.value))
+    if answer is False or answer is None:
+        return answer
+    raise ToolFailed(
+        f"it returned {type(answer).__name__}; a probe returns TookPlace(value), False (it did not happen)"
+        " or None (unknown)"
+    )
+
+
+def probed_json(answer: object) -> Probed:
+    """The answer of a probing tool: `{"happened": true, "value": …}`, `{"happened": false}`, else unknown.
+
+    >>> probed_json({"happened": True, "value": 3}), probed_json({"happened": False}), probed_json("yes")
+    (TookPlace(value=3), False, None)
+    """
+    if not isinstance(answer, Mapping):
+        return None
+    fields = cast("Mapping[str, Any]", answer)
+    match fields.get("happened"):
+        case True if "value" in fields:
+            return TookPlace(fields["value"])
+        case False:
+            return False
+        case _:
+            return None

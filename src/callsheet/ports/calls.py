@@ -12,8 +12,8 @@ from callsheet.diagnostics.wrong_type import wanted, wanted_number
 from callsheet.ir import JSON
 from callsheet.ir.labels import Label
 from callsheet.machine import CallTool, Remark, Spent
+from callsheet.machine.events import QUEUED, Fact
 from callsheet.machine.keys import traceparent
-from callsheet.machine.remarks import QUEUED, Fact
 
 Objection: TypeAlias = "Callable[[str, str], str | None]"
 """Returns why a redirect from the first address to the second is not allowed, or None if it is."""

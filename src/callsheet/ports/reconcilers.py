@@ -19,9 +19,8 @@ from callsheet.ir.expression import Expression, variables_in
 from callsheet.ir.inverse import CALL, Inverse, NotAnInverse, read_inverse
 from callsheet.ir.strict_json import NotJson, read_json
 from callsheet.machine import TookPlace
-from callsheet.ports.answers import as_json
+from callsheet.ports.answers import Probed, as_json
 from callsheet.ports.calls import ToolFailed
-from callsheet.ports.probes import Probed
 
 ANSWER, KEY = "answer", "key"
 """What a condition reads beside `$call`, the arguments of the call: the tool's answer, and the call's key."""
@@ -148,7 +147,7 @@ def _expression(text: str) -> Expression:
 
 def _evaluated(node: Expression, slots: list[Any]) -> Any:
     from callsheet.machine.expressions import Environment, compile_expression  # noqa: PLC0415 - as above
-    from callsheet.machine.tree.wire import plain  # noqa: PLC0415 - as above
+    from callsheet.machine.tree.values import plain  # noqa: PLC0415 - as above
 
     compiled = compile_expression(node, _NAMES.index)
     return plain(compiled(slots, Environment(datetime.now(UTC))))

@@ -1,7 +1,10 @@
-"""Tools as the runtime sees them: declaration (`ToolSpec`), handler, and the `Registry` of all tools.
+"""Tools as the runtime sees them: declaration (`ToolSpec`), handler, the `Registry` of all; `@ASK_HUMAN`.
 
 In: declarations and handlers from built-ins, Python functions and MCP servers. Out: the tool of a name, or
 a diagnostic. A tool is chosen by its name only, never by arguments or data.
+
+Valid questions never reach the handler: the machine asks the person itself. Calls that do reach it have
+invalid arguments and fail with the reason.
 """
 
 from __future__ import annotations
@@ -13,15 +16,25 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, did_you_mean
-from callsheet.ir import JSON, Effect, OnInDoubt, ToolClass, canonical_tool_name, class_of_effect
+from callsheet.ir import (
+    JSON,
+    Effect,
+    OnInDoubt,
+    ToolClass,
+    canonical_tool_name,
+    class_of_effect,
+    executor_name,
+)
 from callsheet.ir.canon import canonical_bytes
 from callsheet.ir.labels import LITERAL, Label
-from callsheet.ports.calls import CallContext
+from callsheet.machine.questions import ASK, read_question, wrong_argument
+from callsheet.ports.calls import CallContext, ToolFailed
 
 if TYPE_CHECKING:
     from callsheet.ir.inverse import Inverse
-    from callsheet.ports.probes import Prober
+    from callsheet.ports.answers import Prober
     from callsheet.ports.reconcilers import Reconciler
+
 
 Handler: TypeAlias = Callable[[dict[str, Any], CallContext], Awaitable[JSON]]
 """Carries out a call: returns the value, or raises ToolFailed (any other exception is a failure too)."""
@@ -296,3 +309,45 @@ def _same(name: str, tool: Tool) -> CallsheetError:
         f"two tools are both called @{name} (the second comes from {tool.spec.origin})",
         help="rename one of them or remove one of the servers from the configuration",
     )
+
+
+ORIGIN = "people"
+"""The origin in the tool's declaration."""
+_PARAMETERS: dict[str, Any] = {
+    "prompt": {"description": "the question"},
+    "options": {"type": "array", "description": "the allowed answers"},
+    "schema": {"type": "object", "description": "JSON Schema of the answer"},
+    "timeout": {
+        "type": ["string", "number"],
+        "description": "how long to wait: seconds, or 45m, 12h, 3d; default: no limit",
+    },
+    "default": {"description": "the answer after the timeout; without it the step fails"},
+}
+
+
+def asking_tool() -> Tool:
+    """The tool `@ASK_HUMAN`. Its effect is `read`, so that the items of a FOREACH are asked concurrently."""
+    spec = ToolSpec(
+        name=ASK,
+        executor=executor_name(ASK),
+        description="Ask a person and wait for the answer, for days if necessary.",
+        parameters={
+            "type": "object",
+            "properties": _PARAMETERS,
+            "required": ["prompt"],
+            "additionalProperties": False,
+        },
+        effect=Effect.READ,
+        origin=ORIGIN,
+    )
+    return Tool(spec, _refuse)
+
+
+async def _refuse(arguments: dict[str, Any], _context: CallContext) -> JSON:
+    read = read_question(arguments)
+    raise ToolFailed(read if isinstance(read, str) else "nobody can be asked here")
+
+
+def check_literal(name: str, literal: JSON) -> str | None:
+    """A `LiteralCheck`: what is wrong with a literal argument, or None."""
+    return wrong_argument(name, literal)

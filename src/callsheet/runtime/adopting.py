@@ -15,12 +15,12 @@ from typing import TypeAlias
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON, Order, Plan
 from callsheet.machine import CallModel, CallTool, Command, Limits, Machine, Started, Succeeded
-from callsheet.machine.graph import compile_graph
 from callsheet.machine.notes import Note, NoteKind
+from callsheet.machine.program import compile_graph
 from callsheet.policy.judge import judge_of
 from callsheet.runtime.doubt import close_run
-from callsheet.runtime.label_tracking import LabelTracker
 from callsheet.runtime.launch import Launch, start_of
+from callsheet.runtime.places import LabelTracker
 from callsheet.runtime.recording import JournalRecorder
 from callsheet.runtime.runs import create_run
 from callsheet.sealing.known import Known

@@ -11,6 +11,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, cast
 
+from callsheet.frontends.unseen import lookalikes
 from callsheet.ir import JSON
 from callsheet.ir.labels import read_label
 from callsheet.ir.strict_json import NotJson, read_json
@@ -18,12 +19,11 @@ from callsheet.lazy import deferred
 from callsheet.machine import Answered, Approval, Ask, Question, Verdict
 from callsheet.machine.questions import Asked, approval_headline
 from callsheet.passes.schema import literal_value, misfits
+from callsheet.sealing.keys import is_nothing
 from callsheet.sealing.masking import MaskedRepr, hidden
-from callsheet.sealing.placeholders import is_nothing
 from callsheet.sealing.sealer import is_sealed
 from callsheet.store.inbox import Message
 from callsheet.store.snapshots import AskTimes
-from callsheet.views.lookalikes import lookalikes
 
 if TYPE_CHECKING:
     from callsheet.runtime import precedents

@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from callsheet.ir.labels import Label, readers_text
-from callsheet.machine.agents.allowance import Allowance
+from callsheet.machine.agents.actions import Allowance
 from callsheet.machine.agents.talk import InnerCall
 from callsheet.machine.keys import item_of, turn_key
 from callsheet.policy.model import Policy

@@ -34,10 +34,9 @@ from callsheet.runtime.recording import JournalRecorder
 from callsheet.sealing.known import Known
 from callsheet.sealing.masking import MaskedRepr, hidden
 from callsheet.store import Journal, JournalError, RunStatus, RunWriter
-from callsheet.store.current_state import current_state
 from callsheet.store.folded import Folded
 from callsheet.store.listing import check_here, is_run_by_engine
-from callsheet.store.replay import fold
+from callsheet.store.replay import current_state, fold
 from callsheet.store.run_index import facts_of_rest
 
 Resolution: TypeAlias = "Decision | TookPlace"

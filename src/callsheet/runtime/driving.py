@@ -27,10 +27,10 @@ from callsheet.runtime.doubt import (
     unfinished,
     verified_state,
 )
+from callsheet.runtime.event_loop import Offload, at_once, to_its_end
 from callsheet.runtime.gateway import NOTES, Gateway, Ports
 from callsheet.runtime.inbox import Opening
 from callsheet.runtime.local import LocalDriver
-from callsheet.runtime.offloading import Offload, at_once, to_its_end
 from callsheet.runtime.recording import JournaledNotes, JournalRecorder
 from callsheet.store import RunStatus, RunWriter
 from callsheet.store.folded import Folded
@@ -292,7 +292,7 @@ class _Briefings:
 
 def _some(facts: Sequence[str]) -> str:
     """The first of these ids, which the agent has chosen."""
-    from callsheet.trace.lctl.ids import shown_ids  # noqa: PLC0415 - only for agents with blocks
+    from callsheet.trace.lctl.model import shown_ids  # noqa: PLC0415 - only for agents with blocks
 
     more = len(facts) - _MOST_NAMED
     return shown_ids(facts[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")

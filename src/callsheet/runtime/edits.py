@@ -1,5 +1,7 @@
 """The edits with which a run branches off, and the checks whether they are possible.
 
+In: a plan, the id of a statement, what is edited. Out: the edited plan, or a JournalError (JRN084).
+
 In: the parent run and the requested edits. Out: the event of the edit, and which edited values are secret; or
 a JournalError.
 """
@@ -15,8 +17,24 @@ from typing import Any, cast
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, did_you_mean
 from callsheet.frontends.dag import format_dag, parse_dag
 from callsheet.frontends.ltp import parse
+from callsheet.frontends.structured import read_structured
 from callsheet.ir import JSON, DictExpr, ListExpr, Literal, Order, Plan, Step, Value
+from callsheet.ir.expression import Display, Expression, Kind
+from callsheet.ir.expression import Mapping as MappingExpression
 from callsheet.ir.strict_json import NotJson, read_json
+from callsheet.ir.tree import (
+    Act,
+    Block,
+    If,
+    Statement,
+    Tree,
+    all_statements,
+    inner_blocks,
+    map_blocks,
+    plan_of_tree,
+    statements,
+    with_ids,
+)
 from callsheet.machine import Edited, Machine
 from callsheet.machine.keys import parse_key
 from callsheet.machine.tree.variables import (
@@ -25,7 +43,6 @@ from callsheet.machine.tree.variables import (
     secret_under_way,
     wrong_input,
 )
-from callsheet.runtime import tree_edits
 from callsheet.sealing.known import Known
 from callsheet.sealing.masking import Finder, mask_value
 from callsheet.sealing.sealer import is_sealed
@@ -36,6 +53,104 @@ from callsheet.store.folded import Folded
 from callsheet.store.fork import hash_at
 from callsheet.store.runs import RunInfo
 from callsheet.store.start import Start
+
+
+def with_argument(plan: Plan, step: str, name: str, value: JSON) -> Plan:
+    """The plan with another argument of a call, a positional one by its index; it is data, no expression."""
+
+    def changed(old: Statement) -> Statement:
+        if not isinstance(old, Act):
+            raise JournalError("JRN084", f"step {step} calls no tool", "edit the step: --replace")
+        given = _constant(value)
+        if name.isascii() and name.isdigit() and int(name) < len(old.positional):
+            at = int(name)
+            return replace(old, positional=(*old.positional[:at], given, *old.positional[at + 1 :]))
+        if any(known == name for known, _ in old.named):
+            return replace(old, named=tuple((n, given if n == name else v) for n, v in old.named))
+        return replace(old, named=(*old.named, (name, given)))
+
+    return _with_statement(plan, step, changed)
+
+
+def with_line(plan: Plan, step: str, text: str) -> Plan:
+    """The plan with another line in place of a statement; raises CallsheetError for what is no line."""
+
+    def changed(old: Statement) -> Statement:
+        new = _read_statement(old.id, text)
+        is_written = getattr(old, "is_named", None)
+        return replace(new, id=old.id) if is_written is None else _with_id(new, old.id, is_named=is_written)
+
+    return _with_statement(plan, step, changed)
+
+
+def _with_id(new: Statement, id_: str, *, is_named: bool) -> Statement:
+    return replace(new, id=id_, is_named=is_named) if hasattr(new, "is_named") else replace(new, id=id_)
+
+
+def _read_statement(id_: str, text: str) -> Statement:
+    """A statement of one line, with its id or without."""
+    written = text.strip()
+    texts = [written] if written.startswith(f"{id_}:") else [f"{id_}: {written}", written]
+    reads = [read_structured(f"# ltp: 2\n{each}\n", "--replace") for each in texts]
+    read = next((each for each in reads if each.plan is not None), reads[-1])
+    if read.plan is None or read.plan.tree is None:
+        raise CallsheetError(read.diagnostics, read.source)
+    body = read.plan.tree.body
+    if len(body) != 1 or "\n" in written:
+        raise _wrong("this must be one line of a plan", read.source)
+    if not isinstance(body[0], If) and next(inner_blocks(body[0]), None) is not None:
+        raise _wrong("a block is not a step", read.source)
+    return body[0]
+
+
+def _with_statement(plan: Plan, step: str, change: Callable[[Statement], Statement]) -> Plan:
+    tree = plan.tree
+    assert tree is not None
+    ids = [one.id for one in all_statements(tree)]
+    if step not in ids:
+        near = did_you_mean(step, ids)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"its steps are {', '.join(ids[:12])}"
+        raise JournalError("JRN084", f"the plan of the run has no step {step[:80]}", hint)
+    for one in tree.plans:
+        if one.origin is not None and any(each.id == step for each in statements(one.body)):
+            raise JournalError(
+                "JRN084",
+                f"step {step} is one of {one.name}, which the plan uses from {one.origin.reference}",
+                hint="edit that plan, and run with it: callsheet rerun RUN --plan FILE",
+            )
+    plans = tuple(replace(one, body=_in_block(one.body, step, change)) for one in tree.plans)
+    made: Tree = replace(tree, body=_in_block(tree.body, step, change), plans=plans)
+    now = [one.id for one in all_statements(with_ids(made))]
+    if len(set(now)) != len(now):
+        raise JournalError("JRN084", f"the new line for {step} has an id that the plan has already")
+    return plan_of_tree(with_ids(made), id=plan.id, title=plan.title, goal=plan.goal, comments=plan.comments)
+
+
+def _in_block(block: Block, step: str, change: Callable[[Statement], Statement]) -> Block:
+    def inside(inner: Block) -> Block:
+        return _in_block(inner, step, change)
+
+    return tuple(
+        change(one)
+        if one.id == step
+        else map_blocks(one, inside)
+        if next(inner_blocks(one), None) is not None
+        else one
+        for one in block
+    )
+
+
+def _constant(data: JSON) -> Expression:
+    """A value as an expression: itself, whatever it contains."""
+    if isinstance(data, dict):
+        return MappingExpression(tuple((Literal(key), _constant(value)) for key, value in data.items()))
+    if isinstance(data, list):
+        return Display(Kind.LIST, tuple(_constant(value) for value in data))
+    return Literal(data)
+
+
+def _wrong(message: str, source: Source) -> CallsheetError:
+    return CallsheetError([Diagnostic("JRN084", Severity.ERROR, message)], source)
 
 
 class ParentHistory:
@@ -270,7 +385,7 @@ def with_arguments(plan: Plan, given: Mapping[tuple[str, str], JSON]) -> Plan:
     """
     for (step, name), value in given.items():
         if plan.tree is not None:
-            plan = tree_edits.with_argument(plan, step, name, value)
+            plan = with_argument(plan, step, name, value)
             continue
         plan = _with_step(plan, step, lambda old, n=name, v=value: _with_argument(old, n, v))
     return plan
@@ -283,7 +398,7 @@ def with_steps(plan: Plan, given: Mapping[str, str]) -> Plan:
     """
     for step, text in given.items():
         if plan.tree is not None:
-            plan = tree_edits.with_line(plan, step, text)
+            plan = with_line(plan, step, text)
             continue
         read = _read_object if plan.order is Order.DAG else _read_line
         plan = _with_step(plan, step, lambda old, t=text, p=plan, r=read: r(p, old, t))
@@ -357,7 +472,3 @@ def _read_object(plan: Plan, old: Step, text: str) -> Step:
     if read.plan is None:
         raise CallsheetError(read.diagnostics, read.source)
     return read.plan.steps[at]
-
-
-def _wrong(message: str, source: Source) -> CallsheetError:
-    return CallsheetError([Diagnostic("JRN084", Severity.ERROR, message)], source)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from callsheet.ir import JSON, Call, CallKind, Effect, Goto, Order, Plan, Replan, Respond, Step, Terminate
 from callsheet.ir.flow import flow_of
 from callsheet.machine import Ask, CallTool, Machine, Probe, RunAgent, Sleep, ToolFacts
-from callsheet.machine.agents.allowance import names_its_tools, tools_named
+from callsheet.machine.agents.actions import names_its_tools, tools_named
 from callsheet.machine.compiling import fact_of, named_arguments
 from callsheet.machine.forecasting import (
     Begun,

@@ -35,11 +35,11 @@ from callsheet.machine import (
     TimerFired,
     ToolFacts,
 )
+from callsheet.machine.events import RESULT
 from callsheet.machine.progress import with_own_ids
-from callsheet.machine.remarks import RESULT
 from callsheet.policy.calls import Obligation
 from callsheet.policy.model import Policy
-from callsheet.ports.answers import as_json, as_json_in_turns, failure_text
+from callsheet.ports.answers import Probed, Prober, as_json, as_json_in_turns, failure_text
 from callsheet.ports.calls import (
     CallContext,
     CallListener,
@@ -50,13 +50,10 @@ from callsheet.ports.calls import (
     ToolFailed,
     ToolRaised,
 )
-from callsheet.ports.cleaning import CLEANED_TOOLS, LISTED_TOOLS, clean_output, left_out
-from callsheet.ports.models.failures import as_error
-from callsheet.ports.models.model import ModelFailed
-from callsheet.ports.probes import Probed, Prober
+from callsheet.ports.models.model import ModelFailed, as_error
+from callsheet.ports.outcome_texts import CLEANED_TOOLS, LISTED_TOOLS, Tracebacks, clean_output, left_out
 from callsheet.ports.timeouts import Slots, within
 from callsheet.ports.tools import Handler, Tool
-from callsheet.ports.tracebacks import Tracebacks
 from callsheet.sealing.known import Known
 from callsheet.sealing.masking import Finder, mask_text
 

@@ -26,8 +26,8 @@ from callsheet.machine import (
     Succeeded,
     ToolFacts,
 )
+from callsheet.machine.events import LABEL, Fact
 from callsheet.machine.keys import parse_key
-from callsheet.machine.remarks import LABEL, Fact
 from callsheet.passes.verify import PersistedLabels, Violation, verify
 from callsheet.policy.builtins import fold
 from callsheet.policy.calls import CODES, CallView, Rule
@@ -49,8 +49,7 @@ from callsheet.policy.rules.opened_files import hidden_from, seen_by
 from callsheet.ports.calls import CallContext, CallProgress, FileGrant, Objection, ToolFailed
 from callsheet.runtime.capabilities import NO_TASKS, Call, Task, Tasks, TokenRefused, Tokens
 from callsheet.runtime.gateway import Carried, Gateway, Outcome, Ports, Route, Unmet
-from callsheet.runtime.label_tracking import LabelTracker, withheld
-from callsheet.runtime.places import view_of
+from callsheet.runtime.places import LabelTracker, view_of, withheld
 from callsheet.runtime.remaining import left_in, places_of, rewritten
 from callsheet.store.database import UNAVAILABLE
 from callsheet.store.labels import LabelStore

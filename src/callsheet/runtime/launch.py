@@ -11,9 +11,9 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON, Order, Plan, plan_hash
 from callsheet.ir.graphs import Precedence
 from callsheet.machine import Limits, Program, ToolFacts
-from callsheet.machine.graph import compile_graph
 from callsheet.machine.machine import Observer
-from callsheet.machine.ranking import ranks_of
+from callsheet.machine.program import compile_graph
+from callsheet.machine.schedule import ranks_of
 from callsheet.policy.model import Policy
 from callsheet.runtime.local import LocalDriver
 from callsheet.sealing.known import Known

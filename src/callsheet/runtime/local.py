@@ -45,7 +45,7 @@ def followed(gateway: Gateway) -> CarryOut:
     """How calls are carried out, with the gateway's listener told of them."""
     carry_out: CarryOut = gateway.carry_out
     if gateway.kept is not None:
-        from callsheet.runtime.keeping import keeping  # noqa: PLC0415 - only for edited plans
+        from callsheet.runtime.kept_outcomes import keeping  # noqa: PLC0415 - only for edited plans
 
         carry_out = keeping(gateway, gateway.kept)
     return carry_out if gateway.listener is None else _telling(carry_out, gateway.listener)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, assert_never, cast
 from weakref import finalize
 
 from callsheet.ir.operations import CLOCK
-from callsheet.machine.tree.wire import PRINTED, tagged, untagged
+from callsheet.machine.tree.values import PRINTED, tagged, untagged
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.tools import Handler
 

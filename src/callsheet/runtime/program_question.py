@@ -21,12 +21,12 @@ from callsheet.ir import JSON, Plan
 from callsheet.ir.labels import LITERAL, Label, join
 from callsheet.ir.operations import CallKind
 from callsheet.ir.tree import Act
-from callsheet.machine.approvals import covers as needs_approval
 from callsheet.machine.forecasting import Fields, Foreseen, Items, Knowledge, Text, Unknown
 from callsheet.machine.forecasting.forecast import When
 from callsheet.machine.forecasting.tree_calls import ForeseenCall, Recalled
 from callsheet.machine.forecasting.tree_interpreter import foresee_tree
 from callsheet.machine.monitor.reads import argument_of
+from callsheet.machine.questions import covers as needs_approval
 from callsheet.passes.verify import verify
 from callsheet.policy.calls import Argument, CallView, Hole
 from callsheet.policy.judge import judge_of

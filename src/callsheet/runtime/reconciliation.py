@@ -15,9 +15,8 @@ from callsheet.ir.inverse import NotThere
 from callsheet.machine import CallTool, Failed, Limits, Machine, Sleep, Started, Succeeded, TimerFired
 from callsheet.machine.compiling import compile_plan
 from callsheet.machine.result import Status
-from callsheet.ports.answers import as_json
+from callsheet.ports.answers import Probed, as_json, probed_json
 from callsheet.ports.calls import CallContext, ToolFailed
-from callsheet.ports.probes import Probed, probed_json
 from callsheet.ports.reconcilers import ByCall, ByPlan, Reconciler
 
 if TYPE_CHECKING:

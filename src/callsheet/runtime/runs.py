@@ -48,10 +48,10 @@ from callsheet.runtime.driving import (
     record_waiting,
     remaining_command,
 )
+from callsheet.runtime.event_loop import Offload, at_once, to_its_end
 from callsheet.runtime.gateway import Gateway, Ports
 from callsheet.runtime.launch import Launch, Watch, bounded, start_of
 from callsheet.runtime.local import SLICE, LocalDriver
-from callsheet.runtime.offloading import Offload, at_once, to_its_end
 from callsheet.runtime.recording import JournaledNotes, JournalRecorder
 from callsheet.sealing.known import Known
 from callsheet.store import Journal, RunStatus, RunWriter
@@ -374,7 +374,7 @@ def _settle_kept(journal: Journal, run_id: str, folded: Folded, recorder: Journa
     """Calls whose outcomes a run of an edited plan keeps are not in doubt, as they were never sent."""
     if not folded.in_doubt() or (kept := kept_calls.kept_by(journal, run_id)) is None:
         return
-    from callsheet.runtime.keeping import settle_kept  # noqa: PLC0415 - only for edited plans
+    from callsheet.runtime.kept_outcomes import settle_kept  # noqa: PLC0415 - only for edited plans
 
     settle_kept(folded, recorder, kept)
 

@@ -44,8 +44,8 @@ from callsheet.machine.forecasting.tree_calls import arguments_of
 from callsheet.machine.keys import segment
 from callsheet.machine.tree.activations import Activation, Loop, Members
 from callsheet.machine.tree.program import CatchOp, ClockOp, UntilOp, statement_of
+from callsheet.machine.tree.values import plain
 from callsheet.machine.tree.variables import activations_under_way, names_in, place_of
-from callsheet.machine.tree.wire import plain
 from callsheet.runtime.effects import REPLAN, AheadCall, EarlierCall, EffectAhead, same_arguments
 from callsheet.runtime.effects_ahead import OpenCall, ParentCalls, calls_that_are_open, inner_tools
 from callsheet.store.folded import Folded

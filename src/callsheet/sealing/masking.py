@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from typing import Any, NamedTuple, TypeVar, cast
 
+from callsheet.sealing.credentials import Shapes
+from callsheet.sealing.keys import MASK, is_nothing
 from callsheet.sealing.known import Known
-from callsheet.sealing.placeholders import MASK, is_nothing
-from callsheet.sealing.shapes import Shapes
 
 NAMED = "its name says so"
 """The reason given for a text that is secret because of the name of its field."""
@@ -114,7 +114,7 @@ def mask_value(value: Any, finder: Finder) -> Any:
     if isinstance(value, str):
         return mask_text(value, finder)
     if finder.is_idle or not isinstance(value, list | dict):
-        return cast("Any", value)
+        return value
     part = cast("list[Any] | dict[str, Any]", value)
     return _masked_part(part, finder, has_spans=finder.sees_in_any(texts_in(part)))
 

@@ -8,10 +8,19 @@ from functools import cached_property
 from typing import Any, TypeAlias, cast
 
 from callsheet import lazy
-from callsheet.sealing.keys import KeyRing, Keys, NotOpened, SealKey
+from callsheet.sealing.keys import (
+    KeyRing,
+    Keys,
+    NotOpened,
+    SealKey,
+    bytes_of,
+    is_nothing,
+    kind_of,
+    placeholder,
+    veiled,
+)
 from callsheet.sealing.known import Known
 from callsheet.sealing.masking import Finder, Span, known_by_name, texts_in
-from callsheet.sealing.placeholders import bytes_of, is_nothing, kind_of, placeholder, veiled
 
 Path: TypeAlias = "tuple[str | int, ...]"
 """The path to a place in a body: keys of objects and indexes of lists."""

@@ -37,7 +37,7 @@ from callsheet.machine import (
     Usage,
 )
 from callsheet.policy.model import Policy
-from callsheet.sealing.placeholders import WITHHELD, has_placeholder
+from callsheet.sealing.keys import WITHHELD, has_placeholder
 from callsheet.store.events import Event as Row
 from callsheet.store.events import EventType
 from callsheet.store.snapshots import AskTimes, SideRecord

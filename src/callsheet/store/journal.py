@@ -20,13 +20,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from callsheet.diagnostics.wrong_type import wanted_path
 from callsheet.ir import JSON, Plan
 from callsheet.machine import Outcome
+from callsheet.sealing.credentials import Shapes
 from callsheet.sealing.keys import NotOpened
 from callsheet.sealing.known import Known
 from callsheet.sealing.masking import Finder
 from callsheet.sealing.sealer import Path as Part
 from callsheet.sealing.sealer import Sealer, WrongKey, is_sealed, names_in, rebound
-from callsheet.sealing.shapes import Shapes
 from callsheet.store.chain import BadEvent, verify
+from callsheet.store.connections import connect_to_look
 from callsheet.store.decision_guides import DecisionGuides
 from callsheet.store.errors import JournalError, closed, run_exists
 from callsheet.store.events import GENESIS, Entry, Event, EventType, Stored
@@ -35,7 +36,6 @@ from callsheet.store.ledger import Ledger
 from callsheet.store.lock import RunLock, Spares
 from callsheet.store.mailbox import Mailbox
 from callsheet.store.pending import Pending, PlanRow, RunRow, plan_row
-from callsheet.store.read_connection import connect_to_look
 from callsheet.store.reader import Reader, Told, step_seconds
 from callsheet.store.run_index import RunNames, names_of, no_secret_in
 from callsheet.store.runs import RunInfo

@@ -17,6 +17,7 @@ from typing import NamedTuple, TypeVar
 
 from callsheet.store import inbox
 from callsheet.store.blobs import ROW_LIMIT, BlobFiles, link_all
+from callsheet.store.connections import FAILURES, WriteConnection
 from callsheet.store.errors import (
     Fenced,
     JournalDisplaced,
@@ -31,7 +32,6 @@ from callsheet.store.lock import RunLock
 from callsheet.store.pending import Pending, Portion, Row
 from callsheet.store.schema import Durability
 from callsheet.store.tail import OrphanedTail, Tail, TailEntry, left_tails, read_tails
-from callsheet.store.write_connection import FAILURES, WriteConnection
 
 NEAR = 0.05
 """A commit is quick if fewer than this many seconds have passed since the one before."""

@@ -21,9 +21,17 @@ from callsheet.store.errors import JournalError
 from callsheet.store.journal import Journal
 from callsheet.store.journal_paths import is_owned, place_of
 from callsheet.store.pending import NO_FACTS, RunFacts
-from callsheet.store.run_filter import ALL_RUNS, INTERRUPTED, RunFilter, RunSort
 from callsheet.store.run_index import RunNames, facts_of_end, facts_of_rest, names_of
-from callsheet.store.runs import RunInfo, RunOutline, Runs, Unlisted
+from callsheet.store.runs import (
+    ALL_RUNS,
+    INTERRUPTED,
+    RunFilter,
+    RunInfo,
+    RunOutline,
+    Runs,
+    RunSort,
+    Unlisted,
+)
 from callsheet.store.start import Start
 from callsheet.store.writer import RunStatus
 

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from callsheet.ir import Plan, plan_from_json
 from callsheet.machine.keys import place_of_key, step_of
 from callsheet.store.blobs import BlobDropped, BlobMissing, read_blob
+from callsheet.store.connections import ReadConnection
 from callsheet.store.errors import JournalError, damaged
 from callsheet.store.events import (
     Entry,
@@ -26,7 +27,6 @@ from callsheet.store.events import (
 from callsheet.store.inbox import UNREAD, Message, read_message
 from callsheet.store.journal_paths import JournalPaths
 from callsheet.store.pending import MOST_INTENTS
-from callsheet.store.read_connection import ReadConnection
 from callsheet.store.runs import Runs
 from callsheet.store.schema import SEQ_BITS
 

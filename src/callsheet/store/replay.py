@@ -1,12 +1,17 @@
-"""Folds the events of a run back into a machine, to resume or inspect the run.
+"""Folds the events of a run back into a machine, from its start or a snapshot, to resume or inspect it.
 
 In: the events of a run, from its start or from a snapshot. Out: the machine as it was after the last of them,
 with every command that has no outcome yet. No command is carried out here.
+
+In: a journal, a run, its plan. Out: the folded run, or the first bad event. With a snapshot, the chain is
+verified from there on, and before it only the start and the values that the snapshot refers to;
+`Journal.verify` checks everything. If the snapshot cannot be used, all events are verified and folded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 from callsheet.diagnostics import CallsheetError
@@ -33,11 +38,14 @@ from callsheet.machine.machine import Observer
 from callsheet.machine.result import Result
 from callsheet.machine.snapshots import state_from_json
 from callsheet.sealing.sealer import SEALED
+from callsheet.store.chain import BadEvent
 from callsheet.store.errors import JournalError
 from callsheet.store.events import Event as Row
 from callsheet.store.events import EventType
 from callsheet.store.folded import Clock, Folded
+from callsheet.store.journal import Journal
 from callsheet.store.records import PlanOf, recorded_event
+from callsheet.store.seal_keys import Unsealer
 from callsheet.store.snapshots import (
     FORMAT,
     AskTimes,
@@ -46,6 +54,7 @@ from callsheet.store.snapshots import (
     StoredParts,
     UnusableSnapshot,
     Values,
+    read_plainly,
     side_record_from_json,
 )
 from callsheet.store.start import Start, facts_from_json, facts_to_json
@@ -267,3 +276,71 @@ def _note(folded: Folded, row: Row) -> None:
             folded.ended = folded.has_diverged = False
         case _:
             pass
+
+
+def current_state(
+    journal: Journal,
+    run_id: str,
+    plan: Plan,
+    observer: Observer | None = None,
+    *,
+    from_start: bool = False,
+    opener: Unsealer | None = None,
+) -> Folded | BadEvent:
+    """The run after its last event, or its first bad event.
+
+    The observer is called for all events or, with a snapshot, for those since. `from_start` ignores
+    snapshots. With an `opener` secrets are unsealed, for a run that is resumed; without one, placeholders
+    are in their place. Raises JournalError: JRN002 for an unknown run, JRN012 or JRN020 for
+    events that cannot be read, SEC001 to SEC004 for secrets that cannot be unsealed.
+    """
+    snapshot = None if from_start else journal.last_snapshot(run_id)
+    if snapshot is not None and journal.verify(run_id, snapshot) is None:
+        try:
+            return state_from_snapshot(
+                journal, run_id, plan, journal.events(run_id, snapshot - 1), observer, opener
+            )
+        except UnusableSnapshot:
+            pass  # folding all events gives the same state
+    bad = journal.verify(run_id)
+    if bad is not None:
+        return bad
+    rows = journal.events(run_id)
+    rows = rows if opener is None else opener.events(rows)
+    return fold(plan, rows, journal.plan_of, observer)
+
+
+def state_from_snapshot(
+    journal: Journal,
+    run_id: str,
+    plan: Plan,
+    events: Iterator[Row],
+    observer: Observer | None = None,
+    opener: Unsealer | None = None,
+    program: Program | None = None,
+    *,
+    in_part: bool = False,
+) -> Folded:
+    """The run after these events, the first of which is a snapshot.
+
+    Raises UnusableSnapshot if the snapshot cannot be used.
+
+    `program` is the compiled plan, if there is one already. Else it is compiled, with `in_part` only for the
+    steps that are reached, which suffices if the run is not resumed.
+    """
+    read = read_plainly if opener is None else opener.stored
+    events = events if opener is None else opener.events(events)
+    taken = next(events)
+    if taken.type is not EventType.SNAPSHOT:
+        raise UnusableSnapshot("another event is in its place")
+    try:
+        ((_, kind, data),) = journal.bodies(run_id, [1])
+        start = start_from(kind, read(kind, data, 1))
+    except (KeyError, TypeError, ValueError) as error:
+        raise UnusableSnapshot(f"the start of the run cannot be read: {error!r}") from error
+    if in_part and program is None:
+        program = program_on_demand(plan, start.facts)
+    stored = StoredParts(partial(journal.bodies, run_id), journal.plan_of, read)
+    folded = restored(plan, start, taken.body or {}, stored, observer, program)
+    folded.clock.tick(taken)
+    return fold_on(folded, events, journal.plan_of)

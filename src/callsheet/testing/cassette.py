@@ -41,9 +41,8 @@ from callsheet.store.records import recorded_event
 from callsheet.store.replay import begin_with, fold_on
 from callsheet.store.start import Start
 from callsheet.testing.case import CASSETTE
-from callsheet.testing.company import transforms
-from callsheet.testing.fakes import REPLAN
-from callsheet.testing.walk import own_id
+from callsheet.testing.coverage import own_id
+from callsheet.testing.fakes import REPLAN, transforms
 
 MOST_BYTES = 100_000
 """The size of one answer that a cassette takes, unless the user says another."""

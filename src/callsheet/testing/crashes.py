@@ -18,15 +18,14 @@ from typing import Any, NamedTuple
 from callsheet.api.arguments import with_secrets
 from callsheet.api.plan import Plan, PlanLike, as_plan
 from callsheet.api.result import RunResult
-from callsheet.api.threads import end_tasks
 from callsheet.ir import JSON
 from callsheet.machine import TookPlace
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.tools import Handler
 from callsheet.runtime.answers import Answer, PendingAsk
+from callsheet.runtime.event_loop import end_tasks
 from callsheet.store import RunStatus
-from callsheet.testing.company import Company
-from callsheet.testing.fakes import Cast, Fake, Fakes, fakes_of
+from callsheet.testing.fakes import Cast, Company, Fake, Fakes, fakes_of
 from callsheet.testing.rehearsal import Rehearsals, Reply, Stage, call_text
 
 _RUN = "crashed"

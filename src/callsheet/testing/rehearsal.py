@@ -17,14 +17,13 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from callsheet.api.admission import Prepared
-from callsheet.api.arguments import with_secrets
+from callsheet.api.arguments import ToolSource, read_tools, with_secrets
 from callsheet.api.models import OperationModel
 from callsheet.api.plan import Plan, PlanLike, as_plan
 from callsheet.api.policies import PolicyLike
 from callsheet.api.result import RunResult
 from callsheet.api.runtime import Runtime
 from callsheet.api.session import Session
-from callsheet.api.tools import ToolSource, read_tools
 from callsheet.ir import JSON
 from callsheet.ir.operations import CLOCK, COMPUTE
 from callsheet.machine import (
@@ -55,9 +54,19 @@ from callsheet.runtime.launch import bounded
 from callsheet.runtime.simulated import Simulation
 from callsheet.store.labels import LabelStore
 from callsheet.store.snapshots import AskTimes
-from callsheet.testing.company import Company, Directed, builtin_specs, fake_tools, transforms
-from callsheet.testing.fakes import REPLAN, Cast, Fake, Fakes, fakes_of
-from callsheet.testing.walk import Mark, Walk
+from callsheet.testing.coverage import Mark, Walk
+from callsheet.testing.fakes import (
+    REPLAN,
+    Cast,
+    Company,
+    Directed,
+    Fake,
+    Fakes,
+    builtin_specs,
+    fake_tools,
+    fakes_of,
+    transforms,
+)
 
 RUN_ID = "rehearsal"
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -140,7 +149,7 @@ class Rehearsal:
         Each is the name of a tool with its arguments.
         """
         from callsheet.testing.case import ExpectedCall  # noqa: PLC0415 - reads files of cases
-        from callsheet.testing.verdict import differing_calls  # noqa: PLC0415 - as above
+        from callsheet.testing.suite import differing_calls  # noqa: PLC0415 - as above
 
         wanted = tuple(ExpectedCall(tool, args) for tool, args in expected)
         found = differing_calls(wanted, self.calls, "exact")

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from callsheet.ir import Plan
 from callsheet.machine import Program
 from callsheet.machine.notes import Note
-from callsheet.store.current_state import state_from_snapshot
 from callsheet.store.events import Event
 from callsheet.store.folded import Folded
 from callsheet.store.journal import Journal
 from callsheet.store.records import PlanOf
-from callsheet.store.replay import fold
+from callsheet.store.replay import fold, state_from_snapshot
 from callsheet.store.runs import RunInfo
 from callsheet.store.snapshots import UnusableSnapshot
 from callsheet.trace.visits import Visits, veil_of

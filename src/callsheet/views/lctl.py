@@ -10,8 +10,7 @@ from callsheet.trace.lctl.check import Report
 from callsheet.trace.lctl.confidence import Confidence, Hop, band_of, is_blocked, is_flagged, needs_review
 from callsheet.trace.lctl.diff import Changed, Diff
 from callsheet.trace.lctl.graph import Carried, ChainGraph, Edge, GraphNode, failed_step, graph_of, root_cause
-from callsheet.trace.lctl.ids import shown_id, shown_ids
-from callsheet.trace.lctl.model import Ack, Body, DebugDocument, Entry, Fact, Kind
+from callsheet.trace.lctl.model import Ack, Body, DebugDocument, Entry, Fact, Kind, shown_id, shown_ids
 from callsheet.trace.lctl.rules.table import Level
 from callsheet.views.columns import cut, escaped, pad, printable, width
 from callsheet.views.mermaid import escape_label

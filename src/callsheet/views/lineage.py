@@ -10,10 +10,9 @@ from collections.abc import Iterator, Sequence
 from callsheet.frontends.values.printer import format_path
 from callsheet.ir import JSON
 from callsheet.ir.operations import AGENT_OPERATIONS
-from callsheet.machine.agents.actions import Action, Finish, Unreadable, read_action
-from callsheet.machine.agents.allowance import MAX_AT_ONCE
+from callsheet.machine.agents.actions import MAX_AT_ONCE, Action, Finish, Unreadable, read_action
 from callsheet.machine.keys import parse_key
-from callsheet.sealing.placeholders import WITHHELD
+from callsheet.sealing.keys import WITHHELD
 from callsheet.trace.lineage.blocks import TreeLineage
 from callsheet.trace.lineage.lineage import NONE, Lineage, ValueSource, Visit, Write
 from callsheet.trace.lineage.reads import Path, Role

@@ -203,7 +203,7 @@ async def test_a_plan_is_a_tool_of_a_pydantic_ai_agent() -> None:
 
 
 async def test_a_run_that_waits_or_fails_says_so_and_names_itself() -> None:
-    from callsheet.api.bridges.plan_tool import PlanDidNotFinish, answer_of
+    from callsheet.api.bridges.frameworks import PlanDidNotFinish, answer_of
 
     asks = Runtime([price], approve=["price"], on_approval=lambda _: False)
     with pytest.raises(PlanDidNotFinish, match=r"The plan failed: .* \(run "):

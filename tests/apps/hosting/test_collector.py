@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from callsheet.apps.hosting.collector import LARGE, CollectorControl, CollectorHold
-from callsheet.runtime.offloading import at_once
+from callsheet.runtime.event_loop import at_once
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ import pytest
 from tests.apps.http.conftest import running
 from tests.runtime.tools import plan_of
 
-from callsheet.apps.hosting.upkeep import keep_within
+from callsheet.apps.hosting.host import keep_within
 from callsheet.apps.settings import RetentionSettings, Settings
 from callsheet.apps.setup import Setup
 from callsheet.ir.labels import UNKNOWN

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 import pytest
 from tests.apps.waiting_tools import TOOLS
 
-from callsheet.api.threads import with_own_threads
 from callsheet.apps.http.clients import Rate
 from callsheet.apps.http.serving import ServeOptions, Serving, serve
 from callsheet.apps.settings import Settings
 from callsheet.apps.setup import Setup
+from callsheet.runtime.event_loop import with_own_threads
 from callsheet.store import Journal
 
 TOKEN = "t" * 40

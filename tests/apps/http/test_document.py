@@ -8,8 +8,7 @@ import sys
 from pathlib import Path
 
 from apps.http.conftest import TOKEN
-from callsheet.apps.http.openapi import statuses_of
-from callsheet.apps.http.table import ENDPOINTS, document
+from callsheet.apps.http.table import ENDPOINTS, document, statuses_of
 from callsheet.diagnostics import CODES
 
 _CHECKS = (

@@ -16,8 +16,15 @@ from click.testing import CliRunner
 
 from apps.http.conftest import TOKEN, TOOLS, Api, raw, running
 from callsheet.apps.cli.main import main
-from callsheet.apps.http.clients import Rate, Rates, client_of, read_network
-from callsheet.apps.http.keys import CODE_SECONDS, SESSION_SECONDS, Keys
+from callsheet.apps.http.clients import (
+    CODE_SECONDS,
+    SESSION_SECONDS,
+    Keys,
+    Rate,
+    Rates,
+    client_of,
+    read_network,
+)
 from callsheet.apps.http.serving import ServeOptions, chosen_token, is_private, served_hosts
 from callsheet.apps.http.state import RequestLimits
 from callsheet.apps.http.table import ENDPOINTS

@@ -19,9 +19,9 @@ from callsheet.runtime.launch import Launch
 from callsheet.runtime.runs import enlist_run
 from callsheet.sealing.known import Known
 from callsheet.store import Durability, Journal
+from callsheet.store.connections import ReadConnection
 from callsheet.store.listing import RunQuery, listed_runs, plan_name
-from callsheet.store.read_connection import ReadConnection
-from callsheet.store.run_filter import RunFilter
+from callsheet.store.runs import RunFilter
 
 PLAN = "# goal: Water the plants\nS1: @RESPOND (1)"
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from mcp_types import JSONRPCError
 
-from callsheet.apps.mcp.stdio import MOST_BYTES, parse_message
+from callsheet.apps.mcp.transports import MOST_BYTES, parse_message
 
 _CLIENT = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
 _HELLO = json.dumps({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": _CLIENT}).encode()

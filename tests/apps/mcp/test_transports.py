@@ -23,7 +23,7 @@ from mcp.server.lowlevel.server import Server
 
 from callsheet.apps.head_timeout import HeadTimeoutProtocol
 from callsheet.apps.mcp.transports import Address, serve_http
-from callsheet.apps.server_selection import select_servers
+from callsheet.apps.server_catalogue import select_servers
 from callsheet.apps.setup import Setup
 from mcp_room import TOOLS
 

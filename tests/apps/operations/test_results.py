@@ -28,7 +28,7 @@ from callsheet.apps.operations.texts import (
     parse_text,
 )
 from callsheet.apps.setup import Setup
-from callsheet.apps.tool_declarations import DeclaredTools
+from callsheet.apps.toolbox import DeclaredTools
 from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.spelling import Syntax
 from json_forms import holds

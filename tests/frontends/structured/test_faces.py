@@ -17,7 +17,7 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.dag import format_dag, parse_dag, to_dag
 from callsheet.frontends.ltp import format_plan, parse
 from callsheet.frontends.spelling import Syntax, read_plan_text
-from callsheet.frontends.structured.json_shapes import structured_schema
+from callsheet.frontends.structured.json_form import structured_schema
 from callsheet.frontends.structured.lines import REMEDIES, WORDS
 from callsheet.ir import Plan as IrPlan
 from callsheet.ir.diff import diff_plans

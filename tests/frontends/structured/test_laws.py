@@ -17,8 +17,8 @@ from callsheet.diagnostics import CODES, render_all
 from callsheet.frontends.dag import parse_dag
 from callsheet.frontends.expressions import format_expression, read_expression
 from callsheet.frontends.structured import blocks, cursor, format_structured, read_structured
+from callsheet.frontends.structured.json_form import structured_schema
 from callsheet.frontends.structured.json_printer import format_structured_json
-from callsheet.frontends.structured.json_shapes import structured_schema
 from callsheet.ir import Literal, Plan
 from callsheet.ir.tree import all_statements
 

@@ -15,9 +15,8 @@ from tests.passes.verify_tree.corpus import plan_of
 from tests.passes.verify_tree.random_plans import Drawing
 from tests.passes.verify_tree.runs import FLAKY, OPEN, SECRET, SEEN
 
-from callsheet.ir.effects import Effect
 from callsheet.ir.labels import read_label
-from callsheet.ir.operations import CLOCK, COMPUTE
+from callsheet.ir.operations import CLOCK, COMPUTE, Effect
 from callsheet.machine import (
     Answered,
     Ask,
@@ -42,7 +41,7 @@ from callsheet.machine.notes import Note, NoteKind
 from callsheet.machine.program import ToolFacts
 from callsheet.machine.questions import Approval
 from callsheet.machine.tree.compiling import OWN_FACTS
-from callsheet.machine.tree.wire import PRINTED
+from callsheet.machine.tree.values import PRINTED
 from callsheet.passes.verify import verify
 from callsheet.policy.model import Policy, ToolRule, When
 

@@ -46,8 +46,8 @@ from callsheet.ir.types import Basic, DictOf, ListOf, Maybe, Named, OneOf, Recor
 from callsheet.machine.expressions import Environment, ExpressionFailed, FailureKind, compile_expression
 from callsheet.passes.structured import shapes
 from callsheet.passes.structured.calls import Calls
+from callsheet.passes.structured.findings import Report
 from callsheet.passes.structured.flow import Flow
-from callsheet.passes.structured.report import Report
 from callsheet.passes.structured.shapes import Shape
 
 TICKET = Record((("id", Basic.INT), ("title", Basic.STR), ("owner", Maybe(Basic.STR))))

@@ -20,7 +20,7 @@ from tests.reference_interpreter import Failed, Interpreter, Scope
 
 from callsheet.ir import tree
 from callsheet.ir.types import Basic
-from callsheet.machine.tree.typing import conformed
+from callsheet.machine.tree.values import conformed
 
 VALUES = (
     "str($V)", "[str($V)][0]", '{"k": $V}.k', '{"k": str($V), "m": 1}["k"]', '"<${str($V)}>"', "str($V)[::-1]",

@@ -10,8 +10,7 @@ import pytest
 
 from callsheet.ir import JSON
 from callsheet.machine import AgentTurn, Cut, Fact
-from callsheet.machine.agents.actions import CallOutcome, ObservedCall, Turn
-from callsheet.machine.agents.allowance import Allowance
+from callsheet.machine.agents.actions import Allowance, CallOutcome, ObservedCall, Turn
 from callsheet.ports.calls import CallContext
 from callsheet.ports.models.agents import AgentTurns, action_in, asking, turn_prompt
 from callsheet.ports.models.model import Completion, Constraint, Failure, ModelFailed, Syntax, Usage

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from callsheet.ports.models.endpoint import read_completion
-from callsheet.ports.models.failures import refusal, seconds_in
-from callsheet.ports.models.model import Completion, Failure, ModelFailed, Usage
+from callsheet.ports.models.model import Completion, Failure, ModelFailed, Usage, refusal, seconds_in
 from callsheet.ports.models.settings import ModelPrices
 
 NAMES = [

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from callsheet.diagnostics import CallsheetError
-from callsheet.ports.models.failures import diagnose
 from callsheet.ports.models.model import (
     Completion,
     Constraint,
@@ -20,6 +19,7 @@ from callsheet.ports.models.model import (
     Stop,
     Strength,
     Syntax,
+    diagnose,
     strength_of,
 )
 from callsheet.ports.models.opening import PatientModel, open_model

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from callsheet.lctl import check
-from callsheet.trace.lctl.ids import alike, shown_id
+from callsheet.trace.lctl.model import alike, shown_id
 from callsheet.trace.lctl.receive import reply_to
 from lctl_blocks import changed, hop, minimal, text
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from callsheet.api.admission import SessionRequest, prepare_session
 from callsheet.api.bridges.frameworks import from_langchain
-from callsheet.api.client_session import SessionRequest, prepare_session
 from callsheet.api.run_service import run_prepared
 from callsheet.ir import JSON, Effect
 from callsheet.ports.calls import CallContext, ToolFailed

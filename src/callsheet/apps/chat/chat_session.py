@@ -30,7 +30,7 @@ from callsheet.apps.operations.library import bound, text_of_stored
 from callsheet.apps.operations.proofs import PredictionOptions, predict
 from callsheet.apps.operations.reading import PlanText, text_of
 from callsheet.apps.rendering.runs import failures_line, program_lines, question_lines
-from callsheet.apps.tool_declarations import DeclaredTools
+from callsheet.apps.toolbox import DeclaredTools
 from callsheet.authoring.compiler.request import Accounting
 from callsheet.diagnostics import CallsheetError, Source, render_all
 from callsheet.frontends.spelling import Syntax

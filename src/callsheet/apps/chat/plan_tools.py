@@ -7,8 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
-from callsheet.api.plan_tools.definitions import NAMES, description_of, schema_of
-from callsheet.api.plan_tools.replies import MAX_CHARACTERS, error_reply, reply_text
+from callsheet.api.plan_tools import MAX_CHARACTERS, NAMES, description_of, error_reply, reply_text, schema_of
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON, Effect, canonical_tool_name
 from callsheet.machine import Status

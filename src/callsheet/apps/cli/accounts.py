@@ -47,7 +47,7 @@ def add(file: Path, name: str, roles: tuple[str, ...], as_json: bool) -> None:
     import json  # noqa: PLC0415 - not for --help
     import os  # noqa: PLC0415 - as above
 
-    from callsheet.apps.http.keys import new_token  # noqa: PLC0415 - imports the server
+    from callsheet.apps.http.clients import new_token  # noqa: PLC0415 - imports the server
     from callsheet.apps.http.people import PeopleFile, hash_of_token, is_person_name, read_people  # noqa: PLC0415
     from callsheet.apps.settings import read_tables  # noqa: PLC0415 - as above
     from callsheet.diagnostics import Source  # noqa: PLC0415 - as above

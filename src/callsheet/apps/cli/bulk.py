@@ -14,15 +14,14 @@ import click
 
 from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exit_status import Exit
-from callsheet.apps.cli.output import ignoring_broken_pipe, print_json, to_stderr
+from callsheet.apps.cli.output import ignoring_broken_pipe, is_terminal, print_json, to_stderr
 from callsheet.apps.cli.runs import conditions
-from callsheet.apps.cli.terminal import is_terminal
 from callsheet.apps.operations.bulk import BulkAction, Selection, Skipped, Target, reason_in, selected_for
 from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
     from callsheet.store.journal import Journal
-    from callsheet.store.run_filter import RunFilter
+    from callsheet.store.runs import RunFilter
 
 _SHOWN = 10
 _assume_yes = click.option("--yes", "assume_yes", is_flag=True, help="Do not ask for confirmation.")
@@ -42,7 +41,7 @@ def _in_bulk(
     `do` returns the id of a new run, else "", and raises CallsheetError if it could not be done.
     Raises click.UsageError without any condition: `--status` or another one has to say which runs are meant.
     """
-    from callsheet.store.run_filter import ALL_RUNS  # noqa: PLC0415 - imports the store
+    from callsheet.store.runs import ALL_RUNS  # noqa: PLC0415 - imports the store
 
     if wanted == ALL_RUNS:
         raise click.UsageError(f"say which runs to {action}: --status, --since, --tag or another condition")
@@ -191,7 +190,7 @@ def rerun_runs(wanted: RunFilter, assume_yes: bool, journal: Path | None, as_jso
     Example:
       callsheet runs rerun --status failed --since 1d --failed-step S3
     """
-    from callsheet.apps.cli.time_travel.branching import rerun  # noqa: PLC0415 - imports much
+    from callsheet.apps.cli.time_travel import rerun  # noqa: PLC0415 - imports much
     from callsheet.store.journal_paths import new_run_id  # noqa: PLC0415 - imports the store
 
     def do(opened: Journal, target: Target) -> str:

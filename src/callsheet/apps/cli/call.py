@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from callsheet.apps.cli.assignments import parse_variables
-from callsheet.apps.cli.plan_argument import NamedPlan
+from callsheet.apps.cli.arguments import NamedPlan, parse_variables
 from callsheet.apps.cli.run import RunArguments, execute_run, run_options
 from callsheet.apps.cli.tools import plan_name_of
 from callsheet.diagnostics import CallsheetError, Source
@@ -77,7 +76,7 @@ def _as_declared(setup: Setup, name: str, values: tuple[str, ...]) -> tuple[str,
     """
     import json  # noqa: PLC0415 - not for --help
 
-    from callsheet.apps.tool_declarations import DeclaredTools  # noqa: PLC0415 - as above
+    from callsheet.apps.toolbox import DeclaredTools  # noqa: PLC0415 - as above
 
     found = DeclaredTools(setup).known().get(name)
     properties: Any = {} if found is None else found.spec.parameters.get("properties") or {}

@@ -20,7 +20,7 @@ from callsheet.diagnostics import CallsheetError, Severity
 if TYPE_CHECKING:
     from callsheet.api.plan import Plan
     from callsheet.apps.setup import Setup
-    from callsheet.apps.tool_declarations import DeclaredTools
+    from callsheet.apps.toolbox import DeclaredTools
     from callsheet.ports.tools import ToolSpec
     from callsheet.testing.cassette import RecordedCase
     from callsheet.testing.coverage import Coverage
@@ -63,7 +63,7 @@ def test(
       callsheet test plans -k urgent --cover
       callsheet test --min-cover 90 --format junit > report.xml
     """
-    from callsheet.apps.tool_declarations import DeclaredTools  # noqa: PLC0415 - not for --help
+    from callsheet.apps.toolbox import DeclaredTools  # noqa: PLC0415 - not for --help
     from callsheet.testing.case import ENDING, read_cases  # noqa: PLC0415 - as above
     from callsheet.testing.suite import case_files, run_file  # noqa: PLC0415 - as above
 
@@ -266,7 +266,7 @@ def record(
     the project as in `callsheet test`; the exit status is 1 if it does not pass. RUN is a run id, a unique
     prefix of one, or `last`.
     """
-    from callsheet.apps.tool_declarations import DeclaredTools  # noqa: PLC0415 - not for --help
+    from callsheet.apps.toolbox import DeclaredTools  # noqa: PLC0415 - not for --help
     from callsheet.testing.case import ENDING, read_cases  # noqa: PLC0415 - not for --help
     from callsheet.testing.cassette import recorded_case  # noqa: PLC0415 - as above
     from callsheet.testing.suite import run_file  # noqa: PLC0415 - as above

@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, Protocol
 
 import click
 
-from callsheet.apps.cli import journals, limit_options, options
+from callsheet.apps.cli import journals, options, run_options
 from callsheet.apps.cli.exit_status import Exit
-from callsheet.apps.cli.output import print_diagnostics, print_text, to_stderr
+from callsheet.apps.cli.output import is_terminal, print_diagnostics, print_text, to_stderr
 from callsheet.apps.cli.progress.lines import PlainLines, label_of, message_of
-from callsheet.apps.cli.terminal import is_terminal
 from callsheet.diagnostics import CallsheetError
 from callsheet.machine.notes import Note, NoteKind
 
@@ -41,7 +40,7 @@ _PROMPT = "> "
 @options.tool_sources
 @options.plans_folder
 @journals.recording
-@limit_options.limits
+@run_options.limits
 @click.option(
     "--plan-tools", is_flag=True, help="Let the model create and run plans, in addition to single calls."
 )
@@ -96,7 +95,7 @@ async def _open_chat(
 ) -> None:
     from callsheet.apps.chat.chat_session import ChatSession  # noqa: PLC0415 - as above
     from callsheet.apps.chat.plan_tools import plan_tools, with_plan_tools  # noqa: PLC0415
-    from callsheet.apps.cli.plan_argument import open_library  # noqa: PLC0415
+    from callsheet.apps.cli.arguments import open_library  # noqa: PLC0415
     from callsheet.apps.hosting.host import Host  # noqa: PLC0415
 
     sessions: list[ChatSession] = []

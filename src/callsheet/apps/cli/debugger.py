@@ -18,8 +18,7 @@ import click
 from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.inspection import without_gc
-from callsheet.apps.cli.output import ignoring_broken_pipe, print_json, print_text
-from callsheet.apps.cli.terminal import is_terminal
+from callsheet.apps.cli.output import ignoring_broken_pipe, is_terminal, print_json, print_text
 from callsheet.apps.operations.lineage import diff_lines
 from callsheet.apps.operations.runs import shown_status
 from callsheet.apps.rendering.values import format_seconds, preview

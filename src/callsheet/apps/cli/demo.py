@@ -62,8 +62,7 @@ def demo(
 
     from callsheet.api.requirements import default_data  # noqa: PLC0415 - as above
     from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - imports asyncio
-    from callsheet.apps.demo.sample import create_sample  # noqa: PLC0415 - imports sqlite3 and subprocess
-    from callsheet.apps.demo.servers import install_servers  # noqa: PLC0415 - as above
+    from callsheet.apps.demo.sample import create_sample, install_servers  # noqa: PLC0415 - imports sqlite3 and subprocess
 
     chosen_model = "" if goal is None else _choose_model(model)
     folder = (folder or default_data() / "demo").absolute()
@@ -139,8 +138,7 @@ def _choose_model(option: str) -> str:
 
 def _forget_pins(config: Path) -> None:
     """Remove the pins of the servers of the demo, which were just installed."""
-    from callsheet.apps.settings import load_settings  # noqa: PLC0415 - as above
-    from callsheet.apps.tool_pins import pin_file  # noqa: PLC0415 - as above
+    from callsheet.apps.settings import load_settings, pin_file  # noqa: PLC0415 - as above
     from callsheet.ports.mcp import load_config  # noqa: PLC0415 - as above
     from callsheet.ports.mcp.trust import Pins, identity_of  # noqa: PLC0415 - as above
 

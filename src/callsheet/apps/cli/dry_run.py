@@ -13,13 +13,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from callsheet.apps.cli import options
-from callsheet.apps.cli.assignments import parse_value, parse_variables
+from callsheet.apps.cli.arguments import NamedPlan, parse_value, parse_variables
 from callsheet.apps.cli.exit_status import Exit
-from callsheet.apps.cli.input_options import PlanCommand
 from callsheet.apps.cli.options import FiniteRange
-from callsheet.apps.cli.output import print_diagnostics, print_json, to_stderr
-from callsheet.apps.cli.plan_argument import NamedPlan
-from callsheet.apps.cli.terminal import columns
+from callsheet.apps.cli.output import columns, print_diagnostics, print_json, to_stderr
+from callsheet.apps.cli.run_options import PlanCommand
 from callsheet.apps.operations.library import bound
 from callsheet.diagnostics import CallsheetError
 
@@ -142,7 +140,7 @@ def print_dry_run(
     Calls of the tools that `rules` or the settings name need approval.
     """
     from callsheet.apps.operations.proofs import PredictionOptions, predict  # noqa: PLC0415 - not for --help
-    from callsheet.apps.tool_declarations import DeclaredTools  # noqa: PLC0415 - as above
+    from callsheet.apps.toolbox import DeclaredTools  # noqa: PLC0415 - as above
     from callsheet.store.journal_paths import default_journal_path  # noqa: PLC0415 - not for --help
 
     inputs = parse_variables(variables)

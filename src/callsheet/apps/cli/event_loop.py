@@ -16,8 +16,8 @@ from contextlib import suppress
 from time import monotonic
 from typing import Any, TypeVar
 
-from callsheet.api.threads import run_before_close
 from callsheet.apps.cli.exit_status import Exit
+from callsheet.runtime.event_loop import run_before_close
 
 _T = TypeVar("_T")
 _GRACE = 0.2

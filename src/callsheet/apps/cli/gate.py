@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from callsheet.apps.cli import journals, limit_options, options
+from callsheet.apps.cli import journals, options, run_options
 from callsheet.apps.cli.exit_status import Exit
-from callsheet.apps.cli.output import print_text, to_stderr
-from callsheet.apps.cli.terminal import is_terminal
+from callsheet.apps.cli.output import is_terminal, print_text, to_stderr
 from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ if TYPE_CHECKING:
 )
 @options.tool_sources
 @options.policy_if_any
-@limit_options.limits
+@run_options.limits
 @options.plans_folder
 @options.plan_tools
 @journals.recording_of_sessions

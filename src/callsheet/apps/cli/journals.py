@@ -18,7 +18,7 @@ from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.output import to_stderr
 
 if TYPE_CHECKING:
-    from callsheet.sealing.shapes import Shapes
+    from callsheet.sealing.credentials import Shapes
     from callsheet.store.journal import Journal
 
 journal_path = click.option(

@@ -24,7 +24,7 @@ COMMANDS: dict[str, CommandEntry] = {
         f"{_PACKAGE}.compile:compare_react", "Compare a plan with a ReAct loop.", _PLANS
     ),
     "plan": CommandEntry(f"{_PACKAGE}.plan.group:plan", "Create, store, run and compare plans.", _PLANS),
-    "save": CommandEntry(f"{_PACKAGE}.plan.manage:save", "Save a plan in the plan library.", _PLANS),
+    "save": CommandEntry(f"{_PACKAGE}.plan.library:save", "Save a plan in the plan library.", _PLANS),
     "verify": CommandEntry(f"{_PACKAGE}.verify:verify", "Verify plans against a policy.", _PLANS),
     "explain-policy": CommandEntry(
         f"{_PACKAGE}.verify:explain_policy", "Show the data labels of each step.", _PLANS
@@ -33,24 +33,24 @@ COMMANDS: dict[str, CommandEntry] = {
     "test": CommandEntry(f"{_PACKAGE}.cases:test", "Run the test cases of plans.", _PLANS),
     "record": CommandEntry(f"{_PACKAGE}.cases:record", "Make a test case of a run.", _PLANS),
     "distil": CommandEntry(
-        f"{_PACKAGE}.distil:distil", "Make a plan from a session or an agent's run.", _PLANS
+        f"{_PACKAGE}.compile:distil", "Make a plan from a session or an agent's run.", _PLANS
     ),
-    "skill": CommandEntry(f"{_PACKAGE}.skill:skill", "Make an Agent Skill of a plan.", _PLANS),
+    "skill": CommandEntry(f"{_PACKAGE}.plan_texts:skill", "Make an Agent Skill of a plan.", _PLANS),
     "policy": CommandEntry(f"{_PACKAGE}.policy:policy", "Create, check and share policies.", _PLANS),
     "run": CommandEntry(f"{_PACKAGE}.run:run", "Check a plan and run it.", _RUNS),
     "dry-run": CommandEntry(f"{_PACKAGE}.dry_run:dry_run", "Show what a plan would do.", _RUNS),
     "resume": CommandEntry(f"{_PACKAGE}.resume:resume", "Continue an interrupted run.", _RUNS),
     "decide": CommandEntry(f"{_PACKAGE}.people:decide", "Resolve calls in doubt.", _RUNS),
-    "cancel": CommandEntry(f"{_PACKAGE}.cancel:cancel", "Cancel a run.", _RUNS),
+    "cancel": CommandEntry(f"{_PACKAGE}.withdrawal:cancel", "Cancel a run.", _RUNS),
     "inbox": CommandEntry(f"{_PACKAGE}.people:inbox", "List pending questions and approvals.", _RUNS),
     "approve": CommandEntry(
         f"{_PACKAGE}.people:approve", "Approve, deny or answer a request of a run.", _RUNS
     ),
     "runs": CommandEntry(f"{_PACKAGE}.runs:runs", "List runs, newest first.", _RUNS),
     "show": CommandEntry(f"{_PACKAGE}.show:show", "Show what happened in a run.", _RUNS),
-    "tail": CommandEntry(f"{_PACKAGE}.tail:tail", "Print the events of a run.", _RUNS),
-    "top": CommandEntry(f"{_PACKAGE}.top:top", "Watch a run live.", _RUNS),
-    "search": CommandEntry(f"{_PACKAGE}.search:search", "Search the data of runs.", _RUNS),
+    "tail": CommandEntry(f"{_PACKAGE}.run_follower:tail", "Print the events of a run.", _RUNS),
+    "top": CommandEntry(f"{_PACKAGE}.run_follower:top", "Watch a run live.", _RUNS),
+    "search": CommandEntry(f"{_PACKAGE}.show:search", "Search the data of runs.", _RUNS),
     "why": CommandEntry(f"{_PACKAGE}.inspection:why", "Show where a value of a run came from.", _RUNS),
     "at": CommandEntry(f"{_PACKAGE}.inspection:at", "Show the state of a run after an event.", _RUNS),
     "diff": CommandEntry(f"{_PACKAGE}.inspection:diff_of_runs", "Compare two runs.", _RUNS),
@@ -58,19 +58,15 @@ COMMANDS: dict[str, CommandEntry] = {
         f"{_PACKAGE}.inspection:blame", "Show where a run failed and the likely cause.", _RUNS
     ),
     "debug": CommandEntry(f"{_PACKAGE}.debugger:debug", "Step through a recorded run.", _RUNS),
-    "trace": CommandEntry(f"{_PACKAGE}.trace:trace", "Export runs to tracing tools.", _RUNS),
-    "playback": CommandEntry(
-        f"{_PACKAGE}.time_travel.playback:playback", "Replay the recording of a run.", _RUNS
-    ),
+    "trace": CommandEntry(f"{_PACKAGE}.export:trace", "Export runs to tracing tools.", _RUNS),
+    "playback": CommandEntry(f"{_PACKAGE}.time_travel:playback", "Replay the recording of a run.", _RUNS),
     "rerun": CommandEntry(
-        f"{_PACKAGE}.time_travel.branching:rerun", "Run a plan again from a step, as a new run.", _RUNS
+        f"{_PACKAGE}.time_travel:rerun", "Run a plan again from a step, as a new run.", _RUNS
     ),
-    "fork": CommandEntry(
-        f"{_PACKAGE}.time_travel.branching:fork", "Branch a new run off an event, with edits.", _RUNS
-    ),
-    "undo": CommandEntry(f"{_PACKAGE}.undo:undo", "Take back what a run did.", _RUNS),
-    "report": CommandEntry(f"{_PACKAGE}.report:report", "Write a run as an HTML report.", _RUNS),
-    "schedule": CommandEntry(f"{_PACKAGE}.schedule:schedule", "Run plans by the clock.", _RUNS),
+    "fork": CommandEntry(f"{_PACKAGE}.time_travel:fork", "Branch a new run off an event, with edits.", _RUNS),
+    "undo": CommandEntry(f"{_PACKAGE}.withdrawal:undo", "Take back what a run did.", _RUNS),
+    "report": CommandEntry(f"{_PACKAGE}.export:report", "Write a run as an HTML report.", _RUNS),
+    "schedule": CommandEntry(f"{_PACKAGE}.servers:schedule", "Run plans by the clock.", _RUNS),
     "people": CommandEntry(f"{_PACKAGE}.accounts:people", "Manage who may use a server.", _MORE),
     "webhooks": CommandEntry(f"{_PACKAGE}.webhooks:webhooks", "Start plans from other services.", _RUNS),
     "serve": CommandEntry(f"{_PACKAGE}.servers:serve", "Serve the HTTP API and the web viewer.", _RUNS),
@@ -83,9 +79,11 @@ COMMANDS: dict[str, CommandEntry] = {
     ),
     "labels": CommandEntry(f"{_PACKAGE}.labels:labels", "Manage the labels of files and facts.", _MORE),
     "tools": CommandEntry(f"{_PACKAGE}.tools:tools", "List the tools that a plan can call.", _MORE),
-    "lock": CommandEntry(f"{_PACKAGE}.lock:lock", "Write the tools of MCP servers to callsheet.lock.", _MORE),
+    "lock": CommandEntry(
+        f"{_PACKAGE}.trust:lock", "Write the tools of MCP servers to callsheet.lock.", _MORE
+    ),
     "call": CommandEntry(f"{_PACKAGE}.call:call", "Call one tool.", _RUNS),
-    "stubs": CommandEntry(f"{_PACKAGE}.stubs:stubs", "Write typed Python stubs of the tools.", _MORE),
+    "stubs": CommandEntry(f"{_PACKAGE}.tools:stubs", "Write typed Python stubs of the tools.", _MORE),
     "trust": CommandEntry(f"{_PACKAGE}.trust:trust", "Manage trust in tools of MCP servers.", _MORE),
     "login": CommandEntry(f"{_PACKAGE}.login:login", "Log in to an MCP server.", _MORE),
     "logout": CommandEntry(f"{_PACKAGE}.login:logout", "Log out of an MCP server.", _MORE),

@@ -10,8 +10,7 @@ import click
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.group import CommandEntry, LazyCommands
-from callsheet.apps.cli.output import print_json, to_stderr
-from callsheet.apps.cli.terminal import is_terminal
+from callsheet.apps.cli.output import is_terminal, print_json, to_stderr
 
 if TYPE_CHECKING:
     from callsheet.ports.models.local.catalogue import LocalFile

@@ -11,8 +11,7 @@ import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exit_status import Exit
-from callsheet.apps.cli.output import print_json
-from callsheet.apps.cli.terminal import is_terminal
+from callsheet.apps.cli.output import is_terminal, print_json
 from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:

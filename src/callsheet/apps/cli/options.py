@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from callsheet.apps.cli.plan_argument import NamedPlan
+from callsheet.apps.cli.arguments import NamedPlan
 from callsheet.diagnostics import Diagnostic, Severity
 
 if TYPE_CHECKING:

@@ -1,4 +1,6 @@
-"""Prints texts, JSON and diagnostics for all commands.
+"""The output of all commands: texts, JSON and diagnostics, and the width and colours of the terminal.
+
+For a pipe, a fixed width and no colours are used, the same for all commands.
 
 Results go to standard output, messages about them to standard error.
 """
@@ -8,6 +10,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import shutil
 import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
@@ -15,9 +18,30 @@ from typing import Any, TextIO, cast
 
 import click
 
-from callsheet.apps.cli.terminal import is_terminal
 from callsheet.apps.rendering.values import escape_terminal_text, without_controls
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, render_all, to_json
+
+_PIPED_COLUMNS = 100
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Whether a stream is a terminal; None is a stream that was closed before the start."""
+    return stream is not None and stream.isatty()
+
+
+def can_redraw(stream: TextIO | None) -> bool:
+    """Whether a stream is a terminal on which lines can be drawn again: not one that `TERM` calls dumb."""
+    return is_terminal(stream) and os.environ.get("TERM", "dumb") not in ("dumb", "unknown")
+
+
+def columns(piped: int = _PIPED_COLUMNS) -> int:
+    """The width of the terminal, or `piped` for a pipe or a file."""
+    return shutil.get_terminal_size().columns if is_terminal(sys.stdout) else piped
+
+
+def is_coloured() -> bool:
+    """Whether to use colours: on a terminal, unless NO_COLOR is set."""
+    return is_terminal(sys.stdout) and "NO_COLOR" not in os.environ
 
 
 def output_format(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,4 +1,4 @@
-"""Commands on plans that execute nothing: `check`, `fmt`, `graph`, `explain-schedule`."""
+"""Commands on plans that execute nothing: `check`, `fmt`, `upgrade`, `graph`, `explain-schedule`, `skill`."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 import click
 
 from callsheet.apps.cli import options
-from callsheet.apps.cli.assignments import parse_variables
+from callsheet.apps.cli.arguments import NamedPlan, parse_variables, plan_files, read_plan, try_read_plan
 from callsheet.apps.cli.exit_status import Exit, exit_for_diagnostics
 from callsheet.apps.cli.output import (
+    columns,
     count_by_severity,
     format_diagnostics,
+    is_coloured,
     json_rows,
     output_format,
     print_diagnostics,
@@ -24,8 +26,6 @@ from callsheet.apps.cli.output import (
     print_text,
     to_stderr,
 )
-from callsheet.apps.cli.plan_argument import NamedPlan, plan_files, read_plan, try_read_plan
-from callsheet.apps.cli.terminal import columns, is_coloured
 from callsheet.apps.operations.reading import PlanText
 from callsheet.apps.operations.texts import (
     DrawingFormat,
@@ -325,9 +325,9 @@ def _schedule(
 ) -> tuple[list[StepSchedule] | list[BlockSchedule], tuple[str, ...]]:
     """The schedule, and the names of unknown tools."""
     from callsheet.api.requirements import absent_tools, facts_of  # noqa: PLC0415 - not for --help
-    from callsheet.apps.tool_declarations import DeclaredTools  # noqa: PLC0415 - as above
+    from callsheet.apps.toolbox import DeclaredTools  # noqa: PLC0415 - as above
     from callsheet.machine.ahead.waits import schedule_of  # noqa: PLC0415 - as above
-    from callsheet.machine.approvals import covers  # noqa: PLC0415 - as above
+    from callsheet.machine.questions import covers  # noqa: PLC0415 - as above
 
     registry, _, _ = DeclaredTools(setup).tools_for(plan, asks_servers=bool(setup.mcp_configs))
     if plan.tree is not None:
@@ -375,7 +375,7 @@ def check(
 
     def check_all() -> int:
         from callsheet.apps.operations.checking import check_text  # noqa: PLC0415 - not for --help
-        from callsheet.apps.tool_declarations import DeclaredTools  # noqa: PLC0415 - as above
+        from callsheet.apps.toolbox import DeclaredTools  # noqa: PLC0415 - as above
 
         files = plan_files(plans, setup.plans)
         texts = [try_read_plan(name, syntax=syntax, strict=strict, variables=inputs) for name in files]
@@ -453,3 +453,43 @@ def _print_json(results: list[Checked]) -> None:
     rows = [row for checked in results for row in json_rows(checked.diagnostics, checked.text.source)]
     ok = all(checked.ok for checked in results)
     print_json({"ok": ok, "plans": plans, "diagnostics": rows})
+
+
+@click.group()
+def skill() -> None:
+    """Make Agent Skills of plans."""
+
+
+@skill.command()
+@options.plan
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="The folder of the skill; default: one of its name in .claude/skills.",
+)
+def export(plan: NamedPlan, output: Path | None) -> int:
+    """Write a skill that runs PLAN: a folder with SKILL.md and the text of the plan.
+
+    The skill tells a model what the plan is for and what its inputs are, and has it run the plan as a whole.
+    An existing skill of the same name is replaced.
+    """
+    from callsheet.store.library import free_variables  # noqa: PLC0415 - not for --help
+    from callsheet.views.skill import skill_name, skill_text  # noqa: PLC0415 - as above
+
+    text = plan.read()
+    made = text.require()
+    suffix = {"python": ".py", "dag": ".json", "micro": ".micro"}.get(str(text.syntax), ".ltp")
+    name = skill_name(made.title or made.id or Path(plan.plan).stem)
+    folder = output or Path(".claude") / "skills" / name
+    file = f"{name}{suffix}"
+    words = skill_text(made, str(folder / file), [] if made.tree is not None else free_variables(made))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / file).write_text(text.source.text, "utf-8")
+        (folder / "SKILL.md").write_text(words, "utf-8")
+    except OSError as error:
+        raise CallsheetError.single("CFG012", f"{folder} cannot be written: {error.strerror}") from error
+    to_stderr(f"wrote {folder / 'SKILL.md'} and {file}")
+    return Exit.OK

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING
 import click
 
 from callsheet.apps.cli import journals, options
+from callsheet.apps.cli.arguments import try_read_plan
 from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.group import CommandEntry, LazyCommands
 from callsheet.apps.cli.output import (
     format_diagnostics,
+    is_terminal,
     json_rows,
     print_diagnostics,
     print_json,
     print_text,
     to_stderr,
 )
-from callsheet.apps.cli.plan_argument import try_read_plan
-from callsheet.apps.cli.terminal import is_terminal
 from callsheet.apps.rendering.values import preview, without_controls
 from callsheet.diagnostics import CallsheetError, Source, Span, to_json
 from callsheet.policy.calls import CODES
@@ -300,7 +300,7 @@ def explain(policy: str, before: str | None, setup: Setup, as_json: bool) -> int
       callsheet policy explain policy.toml --before old.toml --tools tools.py
     """
     from callsheet.api.policies import extended_policy, load_policy  # noqa: PLC0415 - not for --help
-    from callsheet.api.policy_explanation import explanation  # noqa: PLC0415 - as above
+    from callsheet.api.policy_entries import explanation  # noqa: PLC0415 - as above
     from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - as above
 
     old = extended_policy(policy) if before is None else load_policy(before)

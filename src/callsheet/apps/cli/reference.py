@@ -34,7 +34,7 @@ def schema(name: str) -> None:
     They are the same as docs/dag.schema.json and docs/plan.schema.json.
     """
     if name == "plan":
-        from callsheet.frontends.structured.json_shapes import structured_schema  # noqa: PLC0415 - not for --help
+        from callsheet.frontends.structured.json_form import structured_schema  # noqa: PLC0415 - not for --help
 
         print_json(structured_schema())
         return

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from callsheet.apps.cli import journals, limit_options, live_export, options
+from callsheet.apps.cli import journals, live_export, options, run_options
 from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.options import DECISIONS, ProgressMode
 from callsheet.apps.cli.output import print_diagnostics, to_stderr
@@ -211,7 +211,7 @@ _OPTIONS: tuple[options.Decorator, ...] = (
     options.waits,
     options.show_secrets,
     journals.journal_path,
-    limit_options.changes,
+    run_options.changes,
     options.strict,
     options.progress,
     options.as_json,
@@ -261,11 +261,7 @@ def resume(run: str, plan_file: Path | None, assume_yes: bool, new_id: str | Non
       callsheet resume last --plan mended.ltp
     """
     if plan_file is not None:
-        from callsheet.apps.cli.time_travel.branching import (  # noqa: PLC0415 - not for --help
-            actor_name,
-            edited_plan,
-            start_branch,
-        )
+        from callsheet.apps.cli.time_travel import actor_name, edited_plan, start_branch  # noqa: PLC0415 - not for --help
 
         what = edited_plan(plan_file, "", actor_name(None), "resume")
         return start_branch(run, what, new_id=new_id, assume_yes=assume_yes, **arguments)
@@ -343,7 +339,7 @@ def execute_resume(  # noqa: PLR0913 - an argument for each option
 
 def _from_where(journal: Path | None, info: RunInfo) -> str:
     """The option with which `rerun` goes on: the plan as it was edited meanwhile, otherwise a step."""
-    from callsheet.api.plan_changes import edited_file  # noqa: PLC0415 - reads plans
+    from callsheet.api.plan_sources import edited_file  # noqa: PLC0415 - reads plans
 
     with journals.open_to_read(journal) as opened:
         edited = edited_file(opened, info.run_id)

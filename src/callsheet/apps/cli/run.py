@@ -14,21 +14,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from callsheet.apps.cli import journals, limit_options, live_export, options
-from callsheet.apps.cli.assignments import as_declared, parse_variables
+from callsheet.apps.cli import journals, live_export, options
+from callsheet.apps.cli import run_options as limit_options
+from callsheet.apps.cli.arguments import NamedPlan, as_declared, parse_variables
 from callsheet.apps.cli.dry_run import Assumptions, DryRunRules, assumptions, print_dry_run
 from callsheet.apps.cli.engines.engine_options import Engine, engine
 from callsheet.apps.cli.exit_status import Exit
-from callsheet.apps.cli.input_options import PlanCommand
 from callsheet.apps.cli.options import ProgressMode
 from callsheet.apps.cli.output import print_diagnostics, to_stderr
-from callsheet.apps.cli.plan_argument import NamedPlan
 from callsheet.apps.cli.progress import Progress, choose_progress
+from callsheet.apps.cli.run_options import PlanCommand
 from callsheet.apps.operations.library import bound, origin_note, other_tools
 from callsheet.apps.operations.reading import PlanText
 from callsheet.diagnostics import CallsheetError, Diagnostic, to_json
 from callsheet.ir import Order, Plan
-from callsheet.sealing.placeholders import MASK
+from callsheet.sealing.keys import MASK
 
 if TYPE_CHECKING:
     from callsheet.api.admission import Request
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
     from callsheet.apps.masking import Masker
     from callsheet.apps.setup import Setup
     from callsheet.machine.limits import Limits
-    from callsheet.planning.checkpoints import Checkpoint
+    from callsheet.planning.results import Checkpoint
     from callsheet.policy.model import Policy
     from callsheet.ports.tools import Registry
     from callsheet.runtime.doubt import RunOutcome
     from callsheet.runtime.engines.temporal.settings import TemporalSettings
-    from callsheet.sealing.shapes import Shapes
+    from callsheet.sealing.credentials import Shapes
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +221,7 @@ def _check_for_temporal(job: Job) -> None:
 def _request(job: Job, setup: Setup, registry: Registry) -> Request:
     """The request to the run service, with the setup that opens the same tools again."""
     from callsheet.api.admission import Request, own_limits, own_rules  # noqa: PLC0415 - as above
-    from callsheet.machine.approvals import approval_rules  # noqa: PLC0415
+    from callsheet.machine.questions import approval_rules  # noqa: PLC0415
 
     text, settings = job.text, job.setup.settings
     changed = other_tools(text, registry, is_accepted=job.accepts_changed_tools)
@@ -465,9 +465,9 @@ def _make_job(
 
     `on_open` is called with the path of the journal once it is open.
     """
-    from callsheet.apps.cli.assignments import read_secrets  # noqa: PLC0415 - not for --help
+    from callsheet.apps.cli.arguments import read_secrets  # noqa: PLC0415 - not for --help
     from callsheet.apps.operations.checking import require_plan  # noqa: PLC0415 - as above
-    from callsheet.machine.approvals import approval_rules  # noqa: PLC0415 - as above
+    from callsheet.machine.questions import approval_rules  # noqa: PLC0415 - as above
 
     start, settings = arguments.start, setup.settings
     inputs = parse_variables(arguments.variables)
@@ -531,7 +531,7 @@ def _make_masker(shapes: Shapes | None, secret_values: dict[str, str], *, shows_
 
 
 def _timeouts(texts: tuple[str, ...]) -> dict[str, float]:
-    from callsheet.machine.approvals import approval_timeouts  # noqa: PLC0415 - as above
+    from callsheet.machine.questions import approval_timeouts  # noqa: PLC0415 - as above
 
     by_tool = {tool: time for tool, _, time in (each.rpartition("=") for each in texts)}
     try:
@@ -565,7 +565,7 @@ _MAX_BYTES = 100_000_000
 
 def read_state(path: Path, plan: Plan) -> Checkpoint:
     """The state of the plan. Raises CallsheetError (PLN028) if the file cannot be read or does not fit."""
-    from callsheet.planning.checkpoints import read_checkpoint  # noqa: PLC0415 - imports the store
+    from callsheet.planning.results import read_checkpoint  # noqa: PLC0415 - imports the store
 
     try:
         with path.open("rb") as file:

@@ -1,18 +1,30 @@
-"""Follows the events of a run through its journal, in any process, until it ends or stops."""
+"""`callsheet tail` and `top`: follow a run through its journal, in any process, until it ends or stops."""
 
 from __future__ import annotations
 
+import json
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from callsheet.apps.cli import journals
+import click
+
+from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exit_status import Exit
+from callsheet.apps.cli.output import can_redraw, ignoring_broken_pipe, is_terminal, print_text, to_stderr
 from callsheet.apps.operations.runs import INTERRUPTED, shown_outcome, shown_status
+from callsheet.apps.rendering.runs import event_json, event_line
 from callsheet.machine import Outcome
 from callsheet.store.events import Event
 from callsheet.store.journal import Journal
 from callsheet.store.journal_paths import is_owned, place_of
+
+if TYPE_CHECKING:
+    from callsheet.apps.cli.progress.progress import LinePlayback, LivePlayback
+    from callsheet.trace.replay import Moment
+
 
 _PAUSE = 0.1
 _MESSAGES = {
@@ -69,3 +81,92 @@ def exit_for_status(status: str, *, is_strict: bool) -> Exit:
     if is_strict and status == Outcome.DONE_WITH_FAILURES:
         return Exit.FAILED
     return _EXITS.get(status, Exit.FAILED)
+
+
+@click.command()
+@click.argument("run", metavar="RUN")
+@click.option("-f", "--follow", "follows", is_flag=True, help="Print new events until the run ends or waits.")
+@click.option(
+    "--from", "start", type=click.IntRange(1), default=1, metavar="SEQ", help="Start at this event."
+)
+@journals.journal_path
+@options.strict
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object per line, with complete bodies.")
+def tail(run: str, follows: bool, start: int, journal: Path | None, is_strict: bool, as_json: bool) -> int:
+    """Print the events of RUN.
+
+    RUN is a run id, a unique prefix of one, or `last`. With --follow, new events are printed as they are
+    recorded, also by another process, until the run ends or waits. The exit status is then that of the run: 0
+    done, 3 refused, 4 waiting or in doubt, 1 failed, cancelled or interrupted.
+
+    \b
+    Example:
+      callsheet tail last --follow
+    """
+
+    with journals.open_to_read(journal) as opened:
+        run_id = opened.find_run(run).run_id
+        with ignoring_broken_pipe():
+            following = RunFollower(opened, run_id)
+            events = (
+                following.events(start - 1) if follows else opened.events(run_id, start - 1, lenient=True)
+            )
+            for event in events:
+                print_text(json.dumps(event_json(event)) if as_json else event_line(event))
+            if not follows:
+                return Exit.OK
+    if not as_json:
+        to_stderr(status_message(following.status, run_id, journal))
+    return exit_for_status(following.status, is_strict=is_strict)
+
+
+@click.command()
+@click.argument("run", metavar="[RUN]", default="last")
+@journals.journal_path
+@options.strict
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object per line for each note.")
+def top(run: str, journal: Path | None, is_strict: bool, as_json: bool) -> int:
+    """Watch RUN live, until it ends or waits.
+
+    RUN is a run id, a unique prefix of one, or `last` (the default). On a terminal this shows the display of
+    `run`, otherwise a line per note. Ctrl-C ends only the watching. The exit status is that of the run: 0
+    done, 3 refused, 4 waiting or in doubt, 1 failed, cancelled or interrupted.
+    """
+    from callsheet.apps.cli.progress.progress import LinePlayback, LivePlayback  # noqa: PLC0415 - as above
+    from callsheet.trace.replay import play  # noqa: PLC0415 - as above
+
+    is_live = not as_json and is_terminal(sys.stdout) and can_redraw(sys.stderr)
+    with journals.open_to_read(journal) as opened, ignoring_broken_pipe():
+        info = opened.find_run(run)
+        plan = opened.plan_of(info.plan_hash)
+        display = LivePlayback(plan, info.run_id) if is_live else LinePlayback(plan, as_json=as_json)
+        following = RunFollower(opened, info.run_id)
+        display.begin()
+        try:
+            play(plan, following.events(), opened.plan_of, _Watcher(display).on_moment)
+        except KeyboardInterrupt:
+            hint = journals.journal_hint(journal)
+            display.end()
+            to_stderr(
+                f"stopped watching, the run continues; watch it again with: callsheet top {info.run_id}{hint}"
+            )
+            raise
+        display.end()
+    if not as_json and (needs_action(following.status) or following.status == Outcome.DONE_WITH_FAILURES):
+        to_stderr(status_message(following.status, info.run_id, journal))
+    return exit_for_status(following.status, is_strict=is_strict)
+
+
+class _Watcher:
+    """Displays moments as they are recorded, with the time since the start of the run."""
+
+    def __init__(self, shown: LivePlayback | LinePlayback) -> None:
+        self._shown = shown
+        self._begun: float | None = None
+
+    def on_moment(self, moment: Moment) -> bool:
+        """Display a moment; returns True, since more may follow."""
+        ts = moment.event.ts
+        self._begun = ts if self._begun is None else self._begun
+        self._shown.show(moment, ts - self._begun, max(0.0, time.time() - ts))
+        return True

@@ -17,7 +17,7 @@ from callsheet.apps.operations.runs import INTERRUPTED, STATUSES, RunRow, plan_n
 from callsheet.apps.rendering.values import preview, utc, without_controls
 
 if TYPE_CHECKING:
-    from callsheet.store.run_filter import RunFilter
+    from callsheet.store.runs import RunFilter
 
 __all__ = ["INTERRUPTED", "plan_name", "runs", "shown_status"]
 
@@ -59,7 +59,7 @@ class _Moment(click.ParamType[float]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """The time; fails for a text that is none."""
-        from callsheet.store.run_filter import moment_of  # noqa: PLC0415 - imports the store
+        from callsheet.store.runs import moment_of  # noqa: PLC0415 - imports the store
 
         try:
             return moment_of(value, time())
@@ -68,7 +68,7 @@ class _Moment(click.ParamType[float]):
 
 
 def _filter(**given: Any) -> RunFilter:
-    from callsheet.store.run_filter import RunFilter  # noqa: PLC0415 - imports the store
+    from callsheet.store.runs import RunFilter  # noqa: PLC0415 - imports the store
 
     return RunFilter(**given)
 
@@ -163,7 +163,7 @@ def runs(wanted: RunFilter, listing: Listing, journal: Path | None, as_json: boo
       callsheet runs --tag env=prod --sort cost
       callsheet runs --waits-for SEND --count
     """
-    from callsheet.store.run_filter import ALL_RUNS, RunSort  # noqa: PLC0415 - the store
+    from callsheet.store.runs import ALL_RUNS, RunSort  # noqa: PLC0415 - the store
 
     subcommand = click.get_current_context().invoked_subcommand
     if subcommand is not None:
@@ -220,7 +220,7 @@ def _print(rows: list[RunRow], wanted: RunFilter, hint: str, *, as_json: bool) -
 
 
 def _which(wanted: RunFilter) -> str:
-    from callsheet.store.run_filter import ALL_RUNS  # noqa: PLC0415 - as above
+    from callsheet.store.runs import ALL_RUNS  # noqa: PLC0415 - as above
 
     if wanted == ALL_RUNS:
         return ""

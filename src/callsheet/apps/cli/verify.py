@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from callsheet.apps.cli import options
-from callsheet.apps.cli.assignments import parse_variables
+from callsheet.apps.cli.arguments import NamedPlan, parse_variables, plan_files, try_read_plan
 from callsheet.apps.cli.exit_status import Exit, exit_for_diagnostics
 from callsheet.apps.cli.output import (
     count_by_severity,
@@ -18,7 +18,6 @@ from callsheet.apps.cli.output import (
     print_json,
     print_report,
 )
-from callsheet.apps.cli.plan_argument import NamedPlan, plan_files, try_read_plan
 from callsheet.apps.rendering.annotations import Format, rendered, texts_checked
 from callsheet.apps.rendering.values import preview
 from callsheet.diagnostics import CallsheetError
@@ -99,7 +98,7 @@ def _prove(
     from callsheet.api.policies import load_policy  # noqa: PLC0415 - not for --help
     from callsheet.api.proving import Assumptions  # noqa: PLC0415 - as above
     from callsheet.apps.operations.proofs import prove_text  # noqa: PLC0415 - as above
-    from callsheet.apps.tool_declarations import DeclaredTools  # noqa: PLC0415 - as above
+    from callsheet.apps.toolbox import DeclaredTools  # noqa: PLC0415 - as above
     from callsheet.store.journal_paths import default_journal_path  # noqa: PLC0415 - as above
 
     policy = load_policy(policy_name)

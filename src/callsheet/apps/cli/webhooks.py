@@ -10,7 +10,7 @@ import click
 from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.output import print_json, print_text, to_stderr
-from callsheet.apps.cli.schedule import project_with
+from callsheet.apps.cli.servers import project_with
 from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def _last(journal: Path, name: str) -> dict[str, str] | None:
     from callsheet.store.journal import Journal  # noqa: PLC0415 - as above
     from callsheet.store.journal_paths import is_absent  # noqa: PLC0415 - as above
     from callsheet.store.listing import RunQuery, listed_runs  # noqa: PLC0415 - as above
-    from callsheet.store.run_filter import RunFilter  # noqa: PLC0415 - as above
+    from callsheet.store.runs import RunFilter  # noqa: PLC0415 - as above
 
     if is_absent(journal):
         return None

@@ -1,4 +1,7 @@
-"""The gate's own six tools: their declarations, and how each becomes an operation of callsheet's MCP tools.
+"""The gate's own tools: six for runs and plans, each an operation of callsheet's, and the saved plans.
+
+In: the plan library, the ids that an operator exposes (`*` for all). Out: declarations of tools; and for a
+call of one of them, the id of its plan.
 
 Their names, descriptions and schemas are all that a client's context holds of the tools behind the gate, so
 they are short. In: the arguments of a call. Out: its result, through the run service like everywhere.
@@ -7,8 +10,9 @@ they are short. In: the arguments of a call. Out: its result, through the run se
 from __future__ import annotations
 
 import json
+import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
@@ -20,13 +24,102 @@ from mcp_types import (
     ToolAnnotations,
 )
 
-from callsheet.apps.gate.catalogue import ToolIndex, stub_of, tools_of_programs
+from callsheet.apps.gate.offers import ToolIndex, stub_of, tools_of_programs
 from callsheet.apps.hosting.recorded import label_of_run
 from callsheet.apps.mcp.server_context import ClientRequest, ServerContext
 from callsheet.apps.mcp.tasks import ToolAnswer
 from callsheet.apps.toolbox import Toolbox
-from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
+from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, did_you_mean
+from callsheet.ir import Plan
+from callsheet.ir.inputs import input_schema
 from callsheet.ir.labels import LITERAL, Label
+from callsheet.store.library import Param, PlanLibrary, StoredPlan, free_variables
+
+_log = logging.getLogger("callsheet.gate")
+EVERY = "*"
+_TYPES = {
+    "text": "string",
+    "integer": "integer",
+    "number": "number",
+    "boolean": "boolean",
+    "list": "array",
+    "object": "object",
+}
+_LONGEST = 300
+"""The most characters of a description."""
+
+
+class PlanTools:
+    """The plans of a library that are exposed as tools; the library is read at each request."""
+
+    def __init__(self, library: PlanLibrary, ids: Collection[str], taken: Collection[str]) -> None:
+        self._library = library
+        self._ids = tuple(ids)
+        self._taken = frozenset(taken)
+
+    def check(self) -> None:
+        """Raise CallsheetError if a plan is not there (MCP001), or with the errors of its text."""
+        known = self._library.ids()
+        for plan_id in self._ids:
+            if plan_id != EVERY and plan_id.partition("@")[0] not in known:
+                near = did_you_mean(plan_id, known)
+                hint = f"did you mean {near[0]}?" if near else "`callsheet plan list` shows what is saved"
+                raise CallsheetError.single("MCP001", f"there is no saved plan {plan_id!r}", help=hint)
+            if plan_id != EVERY:
+                self._library.load(plan_id).require()
+
+    def declarations(self) -> list[Tool]:
+        """The tools; a plan whose text has errors is left out with a warning, since nobody could run it."""
+        return [_plan_tool(name, self._library.load(plan_id)) for name, plan_id in self._named().items()]
+
+    def plan_of(self, tool: str) -> str | None:
+        """The id of the plan behind a tool; None if there is no such tool."""
+        return self._named().get(tool)
+
+    def _named(self) -> dict[str, str]:
+        if not self._ids:
+            return {}
+        rows = self._library.list()
+        listed = {row.id for row in rows if row.steps is not None}
+        for row in rows:
+            if row.steps is None and (EVERY in self._ids or row.id in self._ids):
+                _log.warning(
+                    "the plan %s is no tool: its text has errors (callsheet check %s)", row.id, row.id
+                )
+        wanted = [*listed] if EVERY in self._ids else []
+        wanted += [one for one in self._ids if one != EVERY and one.partition("@")[0] in listed]
+        return {self._name(plan_id): plan_id for plan_id in sorted(wanted)}
+
+    def _name(self, plan_id: str) -> str:
+        name = re.sub(r"[^A-Za-z0-9_-]", "_", plan_id.partition("@")[0])[:60]
+        return f"plan_{name}" if name in self._taken else name
+
+
+def _plan_tool(name: str, stored: StoredPlan) -> Tool:
+    plan = stored.require()
+    about = plan.title or stored.goal or plan.goal or f"The saved plan {stored.id}."
+    text = f"{about[:_LONGEST]} (a saved plan)"
+    return Tool(name=name, title=plan.title, description=text, input_schema=_schema(plan, stored.params))
+
+
+def _schema(plan: Plan, params: Collection[Param]) -> dict[str, Any]:
+    if plan.tree is not None:
+        return input_schema(plan.tree)
+    named = {param.name for param in params}
+    known = [*params, *(Param(name) for name in free_variables(plan) if name not in named)]
+    return {
+        "type": "object",
+        "properties": {param.name: _property(param) for param in known},
+        "required": [param.name for param in known if not param.has_default],
+        "additionalProperties": False,
+    }
+
+
+def _property(param: Param) -> Mapping[str, Any]:
+    kind = _TYPES.get(str(param.kind))
+    shape: dict[str, Any] = {} if kind is None else {"type": kind}
+    return {**shape, "default": param.default} if param.has_default else shape
+
 
 _FOUND = 8
 """The most tools that a query gives."""
@@ -34,7 +127,7 @@ _TEXT: dict[str, Any] = {"type": "string"}
 _READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 
 
-def _tool(title: str, description: str, required: Sequence[str], *, reads: bool, **fields: Any) -> Tool:
+def _own_tool(title: str, description: str, required: Sequence[str], *, reads: bool, **fields: Any) -> Tool:
     schema = {"type": "object", "properties": fields, "required": [*required]}
     annotations = _READS if reads else None
     return Tool(name=title, description=description, input_schema=schema, annotations=annotations)
@@ -43,7 +136,7 @@ def _tool(title: str, description: str, required: Sequence[str], *, reads: bool,
 OWN_TOOLS: Mapping[str, Tool] = {
     tool.name: tool
     for tool in (
-        _tool(
+        _own_tool(
             "find_tools",
             "Find tools behind this server for a task. Gives typed stubs, best first; "
             "detail=full gives their whole declarations.",
@@ -52,7 +145,7 @@ OWN_TOOLS: Mapping[str, Tool] = {
             query=_TEXT,
             detail={"enum": ["stubs", "full"]},
         ),
-        _tool(
+        _own_tool(
             "run_program",
             "Run a program of tool calls (see `language`): checked, proved against the policy, "
             "run crash-safe, journaled. Use it for several coordinated calls. Gives the answer and the "
@@ -63,7 +156,7 @@ OWN_TOOLS: Mapping[str, Tool] = {
             inputs={"type": "object"},
             name={"type": "string", "description": "save it under this name"},
         ),
-        _tool(
+        _own_tool(
             "check_program",
             "The same without running: errors with their repair, and the calls that it would make.",
             ["code"],
@@ -71,7 +164,7 @@ OWN_TOOLS: Mapping[str, Tool] = {
             code=_TEXT,
             inputs={"type": "object"},
         ),
-        _tool(
+        _own_tool(
             "run",
             "Look at or act on a run by its id. `value` needs `variable` and takes `start` for a long one.",
             ["id", "what"],
@@ -81,7 +174,7 @@ OWN_TOOLS: Mapping[str, Tool] = {
             variable=_TEXT,
             start={"type": "integer"},
         ),
-        _tool(
+        _own_tool(
             "plans",
             "Saved plans: list them, show one, or run one with its inputs.",
             ["action"],
@@ -90,7 +183,7 @@ OWN_TOOLS: Mapping[str, Tool] = {
             name=_TEXT,
             inputs={"type": "object"},
         ),
-        _tool("language", "The rules of programs, on half a page.", [], reads=True),
+        _own_tool("language", "The rules of programs, on half a page.", [], reads=True),
     )
 }
 
@@ -162,7 +255,6 @@ class ModelTools:
 
     def __init__(self, context: ServerContext, plans: Sequence[str] = ()) -> None:
         self._context = context
-        from callsheet.apps.gate.plan_tools import PlanTools  # noqa: PLC0415 - not if only tools are exposed
         from callsheet.apps.mcp.tools import TOOLS  # noqa: PLC0415 - brings all operations
 
         self._plans = PlanTools(context.library, plans, [*OWN_TOOLS, *TOOLS])

@@ -42,8 +42,7 @@ from mcp_types import (
 from pydantic import BaseModel
 
 from callsheet import __version__
-from callsheet.apps.gate.catalogue import GateTool, tools_behind
-from callsheet.apps.gate.offers import OffersBehind, send_log_line
+from callsheet.apps.gate.offers import GateTool, OffersBehind, send_log_line, tools_behind
 from callsheet.apps.gate.own_tools import OWN_TOOLS, ModelTools, in_own_words
 from callsheet.apps.gate.session import (
     Asked,
@@ -69,7 +68,7 @@ from callsheet.ports.tools import Registry
 from callsheet.runtime.server_questions import ELICIT, ELICIT_URL, LONGEST, ROOTS, SAMPLE, said_by_server
 
 if TYPE_CHECKING:
-    from callsheet.api.client_session import UnprovedProgram
+    from callsheet.api.admission import UnprovedProgram
     from callsheet.apps.gate.unproved import Candidate, UnprovedPrograms
     from callsheet.apps.toolbox import Toolbox
 

@@ -13,7 +13,7 @@ from callsheet.apps.hosting import Host
 from callsheet.apps.mcp.server_context import ServerContext
 from callsheet.apps.mcp.transports import HttpEndpoint, ServerConfig, serve_http, serve_stdio
 from callsheet.apps.mcp.transports import serve as serve_tools
-from callsheet.apps.server_selection import select_servers
+from callsheet.apps.server_catalogue import select_servers
 from callsheet.store.library import PlanLibrary
 
 
@@ -53,7 +53,7 @@ async def serve(
 
 def _check_plans(library: PlanLibrary, plans: Sequence[str]) -> None:
     if plans:
-        from callsheet.apps.gate.plan_tools import PlanTools  # noqa: PLC0415 - brings the readers of plans
+        from callsheet.apps.gate.own_tools import PlanTools  # noqa: PLC0415 - brings the readers of plans
 
         PlanTools(library, plans, ()).check()
 

@@ -14,18 +14,17 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mcp.shared.dispatcher import ProgressFnT
 
-from callsheet.api.admission import Equipment
-from callsheet.api.client_session import SessionRequest, UnprovedProgram, prepare_session
+from callsheet.api.admission import Equipment, SessionRequest, UnprovedProgram, prepare_session
 from callsheet.api.run_service import run_prepared
-from callsheet.apps.guarantees import guarantees_of
+from callsheet.apps.equipment import guarantees_of
 from callsheet.apps.setup import Setup
 from callsheet.apps.toolbox import Toolbox, setup_of_run
 from callsheet.ir import JSON, OnInDoubt
 from callsheet.ir.labels import LITERAL, Label
 from callsheet.lazy import deferred
 from callsheet.machine import AgentTurn, Limits
-from callsheet.machine.approvals import approval_rules
 from callsheet.machine.notes import Note
+from callsheet.machine.questions import approval_rules
 from callsheet.policy.model import Policy
 from callsheet.ports.calls import CallContext, ServerQuestion, ToolFailed
 from callsheet.ports.mcp.front import PASSAGE, Passage

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, cast
 
 from mcp_types import CallToolResult, ElicitResult, InputRequiredResult, TextContent
 
-from callsheet.api.client_session import UnprovedProgram
+from callsheet.api.admission import UnprovedProgram
 from callsheet.api.plan import Plan
 from callsheet.apps.gate.session import Asked, ClientCall, End, Passed, Session, Told, Withheld
 from callsheet.apps.mcp.elicitation import answer_in, ask_form
@@ -29,7 +29,7 @@ from callsheet.frontends.spelling import is_python
 from callsheet.ir import JSON, canonical_tool_name
 from callsheet.ir.labels import Label
 from callsheet.ports.mcp.declarations import RESOURCE
-from callsheet.ports.python_code.outcomes import Outcome, Outputs, Raised
+from callsheet.ports.python_code.interpreter import Outcome, Outputs, Raised
 from callsheet.ports.python_code.programs import ANSWER, CallingProgram, ToolError
 from callsheet.ports.tools import Registry, ToolSpec
 

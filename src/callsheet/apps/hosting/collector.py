@@ -14,7 +14,7 @@ import gc
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from callsheet.runtime.offloading import Offload
+from callsheet.runtime.event_loop import Offload
 
 _T = TypeVar("_T")
 LARGE: Final = 2_000

@@ -1,7 +1,9 @@
-"""`Host`: starts, resumes, ends and watches many runs in one process.
+"""`Host`: starts, resumes, ends and watches many runs in one process, and keeps its journal in bounds.
 
 In: requests. Out: run ids; everything else is in the journal. A run is in the journal before its request is
 answered, so that none is lost if the process dies.
+
+In: the rules of the settings, a journal. Out: what has expired is deleted, at the start and then every hour.
 """
 
 from __future__ import annotations
@@ -17,7 +19,6 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from callsheet.api.arguments import id_of_run
 from callsheet.api.run_service import cancel, check_plan_file, decide, record
-from callsheet.apps.hosting.left_runs import LeftRuns, runs_left_by
 from callsheet.apps.hosting.recorded import RunSource, RunState, follow, recorded_outcome
 from callsheet.apps.hosting.requests import (
     ForkRequest,
@@ -26,7 +27,7 @@ from callsheet.apps.hosting.requests import (
     RunRequest,
     UndoRequest,
 )
-from callsheet.apps.hosting.run_queue import Capacity, Here, HostedRun, RunQueue
+from callsheet.apps.hosting.run_queue import Capacity, Here, HostedRun, LeftRuns, RunQueue, runs_left_by
 from callsheet.apps.hosting.service import (
     HostConfig,
     branch_in_host,
@@ -39,6 +40,8 @@ from callsheet.apps.hosting.service import (
 from callsheet.apps.hosting.shared import SharedTools
 from callsheet.apps.masking import Masker
 from callsheet.apps.operations.runs import shown_status
+from callsheet.apps.rendering.values import format_bytes
+from callsheet.apps.settings import RetentionSettings
 from callsheet.apps.setup import Setup
 from callsheet.diagnostics import CallsheetError, Diagnostic
 from callsheet.lazy import deferred
@@ -48,21 +51,23 @@ from callsheet.ports.tools import Tool
 from callsheet.runtime.answers import Answer, PendingAsk
 from callsheet.runtime.cancelling import PATIENCE
 from callsheet.runtime.doubt import Resolution, RunOutcome
+from callsheet.runtime.event_loop import at_once
 from callsheet.runtime.inbox import Programs, answer_run, asks_of
-from callsheet.runtime.offloading import at_once
-from callsheet.store import Journal, JournalError
+from callsheet.store import Journal, JournalError, retention
 from callsheet.store.errors import run_exists
 from callsheet.store.events import Event
 from callsheet.store.journal_paths import is_owned, place_of
+from callsheet.store.label_transfer import forget_notes
 from callsheet.store.runs import RunInfo, RunOutline
+from callsheet.store.writer import RunStatus
 
 if TYPE_CHECKING:
-    from callsheet.api import run_branches, undo
+    from callsheet.api import run_branches
     from callsheet.api.run_branches import Rerun, Revised
     from callsheet.runtime.undo import Undoing
 else:
-    undo = deferred("callsheet.api.undo")
-    run_branches = deferred("callsheet.api.run_branches")  # brings forecasts and dry runs
+    run_branches = deferred("callsheet.api.run_branches")
+
 
 _T = TypeVar("_T")
 _log = logging.getLogger("callsheet.hosting")
@@ -217,8 +222,8 @@ class Host:
         await self.beside(lambda: self.info(run_id))
 
         def agrees(undoing: Undoing) -> bool:
-            if request.effects is not True and request.effects != undo.consent_to(undoing):
-                raise undo.UndoNeedsConsent(undoing, _ALLOW)
+            if request.effects is not True and request.effects != run_branches.consent_to(undoing):
+                raise run_branches.UndoNeedsConsent(undoing, _ALLOW)
             return True
 
         with self._queue.reserved():
@@ -396,3 +401,57 @@ def _rerun_of(request: RerunRequest) -> Rerun | Revised:
     plan, text = request.plan.require(), request.plan.source.text
     verb = "resume" if request.ends_parent else "rerun"
     return run_branches.Revised(plan, text, request.place, by, verb, items)
+
+
+_EVERY = 3_600.0
+_CAUTION = 0.8
+"""The share of the runs in excess that are deleted before another look: runs differ in size."""
+_ENDED = (RunStatus.DONE, RunStatus.FAILED, RunStatus.REFUSED, RunStatus.CANCELLED)
+
+
+class Deleted(NamedTuple):
+    """What was deleted: runs that had expired, or for which there was no room, and large values."""
+
+    expired: int
+    for_room: int
+    values: int
+
+
+def keep_within(journal: Journal, rules: RetentionSettings) -> Deleted:
+    """Delete what the rules do not keep; raises JournalError (JRN017) if the journal cannot be written."""
+    parts = journal.parts
+    done, failed, cancelled = rules.ages
+    ages: dict[RunStatus, float | None] = dict(zip(_ENDED, (done, failed, failed, cancelled), strict=True))
+    due = retention.due_now(parts, ages)
+    expired = retention.prune(parts, due) if due.runs or due.values else None
+    for_room = list[str]()
+    most = rules.most_bytes
+    while most is not None and (used := retention.used_bytes(parts)) > most:
+        ended = retention.ended_runs(parts)
+        first = ended[: max(1, int(len(ended) * (1 - most / used) * _CAUTION))]
+        gone = retention.prune(parts, retention.Due((), first)).runs if first else ()
+        if not gone:
+            break
+        for_room += gone
+    for run_id in (*for_room, *(expired.runs if expired is not None else ())):
+        forget_notes(journal.path, run_id)  # no others: runs that go on may be labelling files right now
+    if expired is None:
+        return Deleted(0, len(for_room), 0)
+    return Deleted(len(expired.runs), len(for_room), expired.blobs)
+
+
+async def keep_on(host: Host, rules: RetentionSettings, say: Callable[[str], None]) -> None:
+    """Keep the journal of a host within the rules until this is cancelled."""
+    while True:
+        try:
+            done = await host.beside(lambda: keep_within(host.journal, rules))
+        except CallsheetError as error:
+            say(f"old runs could not be deleted: {error.diagnostics[0].message}")
+        else:
+            if any(done):
+                size = await host.beside(lambda: retention.used_bytes(host.journal.parts))
+                say(
+                    f"deleted {done.expired} expired runs, {done.for_room} runs to make room, and"
+                    f" {done.values} large values; the journal has {format_bytes(size)}"
+                )
+        await asyncio.sleep(_EVERY)

@@ -16,8 +16,8 @@ from callsheet.apps.hosting.run_queue import HostedRun
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir.labels import UNKNOWN, Label, join
 from callsheet.runtime.doubt import RunOutcome, doubtful_calls, fold_run, unanswered_calls, unfinished
+from callsheet.runtime.event_loop import Offload
 from callsheet.runtime.inbox import asks_of
-from callsheet.runtime.offloading import Offload
 from callsheet.store import Journal, retention
 from callsheet.store.events import Event
 from callsheet.store.journal_paths import is_owned, place_of

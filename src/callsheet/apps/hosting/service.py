@@ -17,41 +17,38 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from callsheet.api.admission import Equipment, Prepared, Request, own_rules, prepare
 from callsheet.api.arguments import values_of
 from callsheet.api.run_service import Conduct, Opened, resume
-from callsheet.apps.credentials import credentials_for
 from callsheet.apps.equipment import equip, needs_of, needs_of_recorded
 from callsheet.apps.hosting.collector import CollectorHold
 from callsheet.apps.hosting.requests import ResumeOptions, RunRequest, tightened
 from callsheet.apps.hosting.shared import SharedTools
-from callsheet.apps.masking import Masker
+from callsheet.apps.masking import Masker, credentials_for
 from callsheet.apps.operations.library import bound, origin_note, other_tools
 from callsheet.apps.setup import Setup
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON, Plan
 from callsheet.lazy import deferred
 from callsheet.machine import Limits
-from callsheet.machine.approvals import approval_rules
 from callsheet.machine.machine import Observer
 from callsheet.machine.notes import Note
+from callsheet.machine.questions import approval_rules
 from callsheet.policy.canon import is_of
 from callsheet.policy.model import Policy
 from callsheet.runtime.doubt import RunOutcome
+from callsheet.runtime.event_loop import Offload, at_once
 from callsheet.runtime.gateway import Ports
 from callsheet.runtime.launch import Watch
-from callsheet.runtime.offloading import Offload, at_once
 from callsheet.store import Journal
 from callsheet.store.run_index import TAGS
 from callsheet.store.start import Start
 
 if TYPE_CHECKING:
-    from callsheet.api import run_branches, undo
-    from callsheet.api.run_branches import Fork, Rerun, Revised
-    from callsheet.api.undo import UndoTerms
+    from callsheet.api import run_branches
+    from callsheet.api.run_branches import Fork, Rerun, Revised, UndoTerms
     from callsheet.runtime import edits, forking
     from callsheet.runtime.forking import Draft, Forking
     from callsheet.runtime.undo import Undoing
 else:
     run_branches = deferred("callsheet.api.run_branches")  # bring forecasts and dry runs
-    undo = deferred("callsheet.api.undo")
     edits = deferred("callsheet.runtime.edits")
     forking = deferred("callsheet.runtime.forking")
 
@@ -85,7 +82,7 @@ async def ready(request: RunRequest, config: HostConfig) -> ReadyRun:
     plan = request.text.require()
     given, done = values_of(request.inputs), None
     if request.state is not None:
-        from callsheet.planning.checkpoints import read_checkpoint  # noqa: PLC0415 - rare, and brings much
+        from callsheet.planning.results import read_checkpoint  # noqa: PLC0415 - rare, and brings much
 
         state = request.state
         done, recorded = await config.beside(lambda: read_checkpoint(state, plan))
@@ -258,7 +255,7 @@ async def _equipped_to_undo(
         equipment, _, setup = equip(needs, toolbox, journal.path)
         note: dict[str, JSON] = {"plan": f"undo {run_id}", "setup": config.tools.note_of(setup)}
         note |= {forking.HOST: config.name} if config.name else {}
-        yield equipment, undo.UndoTerms("", launch.limits, note, default=config.policy)
+        yield equipment, run_branches.UndoTerms("", launch.limits, note, default=config.policy)
 
 
 async def undo_in_host(
@@ -276,7 +273,7 @@ async def undo_in_host(
 
     async with _equipped_to_undo(journal, run_id, config) as (equipment, whole):
         terms = whole._replace(start=start)
-        name = await undo.begin_undo(journal, run_id, equipment, terms, allowed, config.beside)
+        name = await run_branches.begin_undo(journal, run_id, equipment, terms, allowed, config.beside)
         assert name is not None, "it was agreed to"
         return name
 
@@ -284,7 +281,7 @@ async def undo_in_host(
 async def foresee_undo_in_host(journal: Journal, run_id: str, start: str, config: HostConfig) -> Undoing:
     """What undoing a run from a step on takes; nothing is recorded. Raises as `foresee_undo` does."""
     async with _equipped_to_undo(journal, run_id, config) as (equipment, _):
-        return await undo.foresee_undo(journal, run_id, equipment, start, config.beside)
+        return await run_branches.foresee_undo(journal, run_id, equipment, start, config.beside)
 
 
 def _check_policy(own: Policy | None, policy: Policy | None) -> None:

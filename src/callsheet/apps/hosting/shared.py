@@ -18,16 +18,14 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from callsheet.api.requirements import AgentRules, absent_tools, take_in_all
-from callsheet.apps.catalogue import Catalogue, catalogue_of
-from callsheet.apps.server_selection import select_servers
+from callsheet.apps.server_catalogue import Catalogue, catalogue_of, select_servers
+from callsheet.apps.settings import pin_keeper
 from callsheet.apps.setup import Setup
-from callsheet.apps.tool_declarations import DeclaredTools
-from callsheet.apps.tool_pins import pin_keeper
-from callsheet.apps.toolbox import Toolbox, open_toolbox
+from callsheet.apps.toolbox import DeclaredTools, Toolbox, open_toolbox
 from callsheet.diagnostics import Diagnostic, Severity
 from callsheet.ir import JSON, Plan
 from callsheet.ports.tools import Registry, Tool
-from callsheet.sealing.configured import configured, in_environment
+from callsheet.sealing.credentials import configured, in_environment
 
 if TYPE_CHECKING:
     from callsheet.ports.mcp import McpPool, McpServerConfig

@@ -15,7 +15,7 @@ from callsheet.apps.hosting import Host, RunState
 from callsheet.apps.scheduling.notices import Audience, Event, Notice, send
 from callsheet.diagnostics import CallsheetError
 from callsheet.store.listing import RunQuery, listed_runs
-from callsheet.store.run_filter import RunFilter
+from callsheet.store.runs import RunFilter
 
 if TYPE_CHECKING:
     from callsheet.apps.http.state import OpenWebhook

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from callsheet.apps.hosting import Host
-from callsheet.apps.http.clients import Network, Rate, Rates
+from callsheet.apps.http.clients import Keys, Network, Rate, Rates
 from callsheet.apps.http.herald import Herald
-from callsheet.apps.http.keys import Keys
 from callsheet.apps.http.people import Person
 from callsheet.apps.http.problems import problem_json, status_of
 from callsheet.apps.scheduling.webhooks import Webhook

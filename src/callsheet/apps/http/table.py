@@ -1,25 +1,194 @@
-"""The table of all endpoints, in the order of the OpenAPI document."""
+"""The table of all endpoints, and the OpenAPI 3.1 document in its order.
+
+In: endpoints. Out: JSON data. The models of an endpoint describe its parameters, its schemas the responses.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
 from starlette.responses import Response
 
+from callsheet import __version__
 from callsheet.apps.http import exports, server, viewer, webhooks
 from callsheet.apps.http.endpoint import (
+    JSON_TYPE,
+    PARAMETER,
+    REF,
     ApiRequest,
     Empty,
     Endpoint,
     ResponseSpec,
     endpoint_of,
     json_response,
+    reference,
 )
-from callsheet.apps.http.openapi import openapi
-from callsheet.apps.operations.schema import ProblemRow, named_types
+from callsheet.apps.http.problems import MEDIA_TYPE
+from callsheet.apps.operations.schema import ProblemRow, Schema, named_types, object_schema
 from callsheet.apps.operations.tools import ToolList
 from callsheet.apps.table.operations import OPERATIONS
+
+_PATHS: Mapping[str, Schema] = {
+    "run_id": {"type": "string", "pattern": "^[a-z0-9][a-z0-9._-]{0,63}$"},
+    "plan_id": {"type": "string", "minLength": 1, "maxLength": 80},
+    "name": {"type": "string", "minLength": 1, "maxLength": 80},
+    "code": {"type": "string", "minLength": 1, "maxLength": 80},
+    "seq": {"type": "integer", "minimum": 1, "maximum": 2**53},
+    "digest": {"type": "string", "pattern": "^[0-9a-f]{64}$"},
+}
+_PROBLEMS: Mapping[int, str] = {
+    401: "No token, or a wrong one.",
+    403: "Refused: the request comes from another site, or the policy refuses the plan.",
+    404: "Not found.",
+    405: "Method not allowed.",
+    408: "The body was sent too slowly.",
+    409: "In conflict with the current state.",
+    413: "The body or the headers are too large.",
+    415: "The content type of the body is not JSON.",
+    421: "This server does not serve the host.",
+    422: "The request or the plan is invalid.",
+    429: "Too many requests.",
+    500: "A bug in callsheet.",
+    503: "Unavailable: the queue is full, the server is shutting down, or the journal cannot be written.",
+}
+_ALWAYS = (403, 413, 421, 422, 429)
+_WITH_BODY = (408, 415)
+
+
+def openapi(endpoints: Iterable[Endpoint], results: Iterable[Any]) -> dict[str, Any]:
+    """The OpenAPI document of these endpoints, whose responses name the types of results."""
+    table = tuple(endpoints)
+    bodies = [endpoint.body for endpoint in table if endpoint.body is not None]
+    _, defined = models_json_schema([(body, "validation") for body in bodies], ref_template=REF)
+    paths: dict[str, dict[str, Any]] = {}
+    for endpoint in table:
+        paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "callsheet",
+            "version": __version__,
+            "description": "Check, prove, run, watch and explain plans of tool calls.",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "security": [{"token": []}, {"cookie": []}],
+        "paths": paths,
+        "components": {
+            "schemas": {
+                **defined.get("$defs", {}),
+                **{kind.__name__: object_schema(kind, reference) for kind in results},
+            },
+            "responses": {str(status): _problem(description) for status, description in _PROBLEMS.items()},
+            "securitySchemes": {
+                "token": {"type": "http", "scheme": "bearer"},
+                "cookie": {
+                    "type": "apiKey",
+                    "in": "cookie",
+                    "name": "callsheet",
+                    "description": "Set by POST /v1/session; its name ends with the port. "
+                    "Changes also need the header X-Callsheet.",
+                },
+            },
+        },
+    }
+
+
+def statuses_of(endpoint: Endpoint) -> tuple[int, ...]:
+    """The error statuses that an endpoint may return."""
+    found = {*endpoint.problems, *_ALWAYS}
+    if endpoint.body is not None:
+        found |= {*_WITH_BODY}
+    if not endpoint.is_open:
+        found.add(401)
+    return tuple(sorted(found))
+
+
+def _operation(endpoint: Endpoint) -> dict[str, Any]:
+    operation: dict[str, Any] = {
+        "operationId": endpoint.name,
+        "summary": endpoint.summary,
+        "description": (endpoint.description or endpoint.handler.__doc__ or endpoint.summary).strip(),
+        "tags": [endpoint.tag],
+        "parameters": [
+            *_path_parameters(endpoint),
+            *_query_parameters(endpoint),
+            *_header_parameters(endpoint),
+        ],
+        "responses": _responses(endpoint),
+    }
+    if endpoint.is_open:
+        operation["security"] = []
+    if endpoint.body is not None:
+        schema = reference(endpoint.body)
+        operation["requestBody"] = {
+            "required": endpoint.needs_body,
+            "content": {JSON_TYPE: {"schema": schema}},
+        }
+    return operation
+
+
+def _path_parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
+    return [
+        {"name": name, "in": "path", "required": True, "schema": _PATHS[name]}
+        for name in PARAMETER.findall(endpoint.path)
+    ]
+
+
+def _query_parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
+    if endpoint.query is Empty:
+        return []
+    schema = _plain(endpoint.query)
+    required = schema.get("required", [])
+    return [
+        {"name": name, "in": "query", "required": name in required, **_parameter_schema(inner)}
+        for name, inner in schema["properties"].items()
+    ]
+
+
+def _parameter_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """A query parameter: its schema without null, and its description beside the schema."""
+    inner = {key: value for key, value in schema.items() if key not in ("description", "title")}
+    options = [each for each in inner.pop("anyOf", []) if each != {"type": "null"}]
+    if options:
+        inner = {**options[0], **{key: value for key, value in inner.items() if value is not None}}
+    described = {"description": schema["description"]} if "description" in schema else {}
+    return {**described, "schema": inner}
+
+
+def _plain(model: type[BaseModel]) -> dict[str, Any]:
+    return model.model_json_schema(ref_template=REF)
+
+
+def _header_parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
+    schema = {"type": "string", "pattern": "^[0-9]{1,15}$"}
+    return [
+        {"name": name, "in": "header", "required": False, "description": description, "schema": schema}
+        for name, description in endpoint.headers.items()
+    ]
+
+
+def _responses(endpoint: Endpoint) -> dict[str, Any]:
+    responses: dict[str, Any] = {}
+    for response in endpoint.responses:
+        row: dict[str, Any] = responses.setdefault(
+            str(response.status), {"description": response.description}
+        )
+        if response.media_type:
+            schema = {} if response.schema is None else {"schema": response.schema}
+            row.setdefault("content", {})[response.media_type] = schema
+    problems = {str(status): {"$ref": f"#/components/responses/{status}"} for status in statuses_of(endpoint)}
+    return responses | problems
+
+
+def _problem(description: str) -> dict[str, Any]:
+    return {
+        "description": description,
+        "content": {MEDIA_TYPE: {"schema": reference(ProblemRow)}},
+    }
 
 
 async def _document(_: ApiRequest[Empty, Empty]) -> Response:

@@ -46,7 +46,7 @@ from callsheet.apps.scheduling.webhooks import (
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source
 from callsheet.policy.model import Policy
 from callsheet.store.listing import RunQuery, listed_runs
-from callsheet.store.run_filter import RunFilter
+from callsheet.store.runs import RunFilter
 
 _TAG = "webhooks"
 PATH = "/v1/webhooks/{name}"

@@ -11,15 +11,14 @@ from callsheet.api.checking import NO_PROVIDERS, Providers, check_plan, check_re
 from callsheet.api.policies import policies_beside
 from callsheet.api.proving import Assumptions, Proof, prove
 from callsheet.api.requirements import absent_tools, facts_of, wrong_tools
-from callsheet.apps.guarantees import guarantees_of
+from callsheet.apps.equipment import guarantees_of
 from callsheet.apps.setup import Setup
-from callsheet.apps.tool_declarations import DeclaredTools
-from callsheet.apps.toolbox import open_toolbox
+from callsheet.apps.toolbox import DeclaredTools, open_toolbox
 from callsheet.diagnostics import CallsheetError, Diagnostic, Source
 from callsheet.frontends.spelling import Syntax
 from callsheet.ir import Plan, canonical_tool_name
 from callsheet.machine.ahead.waits import StepSchedule, schedule_of
-from callsheet.machine.approvals import covers
+from callsheet.machine.questions import covers
 from callsheet.passes.verify import StepLabels
 from callsheet.policy.model import Policy
 from callsheet.policy.policy_file import read_policy

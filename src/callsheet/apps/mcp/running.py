@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 import anyio
 from mcp_types import ElicitResult, InputRequiredResult, ResourceLink
 
-from callsheet.api.undo import UndoNeedsConsent, undo_lines
+from callsheet.api.run_branches import UndoNeedsConsent, undo_lines
 from callsheet.apps.hosting import ResumeOptions
 from callsheet.apps.hosting.requests import Listeners
 from callsheet.apps.masking import Masker

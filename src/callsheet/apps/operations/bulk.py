@@ -13,8 +13,7 @@ from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
     from callsheet.store.journal import Journal
-    from callsheet.store.run_filter import RunFilter
-    from callsheet.store.runs import RunInfo, RunOutline
+    from callsheet.store.runs import RunFilter, RunInfo, RunOutline
 
 MOST_AT_ONCE = 1_000
 """The most runs of one action; for more it is repeated."""

@@ -10,7 +10,7 @@ from callsheet.api.checking import check_plan, check_readable, idle_inputs
 from callsheet.apps.operations.reading import PlanText
 from callsheet.apps.operations.schema import Count, DiagnosticRow, Ok, PlanHash, diagnostic_rows
 from callsheet.apps.setup import Setup
-from callsheet.apps.tool_declarations import DeclaredTools
+from callsheet.apps.toolbox import DeclaredTools
 from callsheet.diagnostics import CallsheetError, Diagnostic
 from callsheet.ir import Plan, plan_hash
 from callsheet.ports.tools import Registry

@@ -28,8 +28,7 @@ from callsheet.frontends.spelling import Syntax, convert_to
 from callsheet.ir import Plan as PlanSteps
 from callsheet.machine import Spent, Usage
 from callsheet.ports.calls import CallContext
-from callsheet.ports.models.failures import as_error
-from callsheet.ports.models.model import ModelFailed
+from callsheet.ports.models.model import ModelFailed, as_error
 from callsheet.store.library import PlanLibrary, StoredPlan
 
 

@@ -55,7 +55,7 @@ def origin_note(text: PlanText) -> dict[str, Any]:
     from callsheet.api.texts import file_note  # noqa: PLC0415 - not for --help
 
     if text.stored is not None:
-        from callsheet.api.plan_changes import library_note  # noqa: PLC0415 - imports the store
+        from callsheet.api.plan_sources import library_note  # noqa: PLC0415 - imports the store
 
         return {"library": library_note(text.stored)} if text.stored.library else {}
     if text.path is None:

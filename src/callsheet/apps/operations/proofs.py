@@ -16,7 +16,7 @@ from callsheet.api.dryrun import DryRun, dry_run_of
 from callsheet.api.policy_entries import servers_of_pinned
 from callsheet.api.proving import NO_ASSUMPTIONS, Assumptions, Proof, prove
 from callsheet.api.requirements import absent_tools, facts_of
-from callsheet.apps.guarantees import guarantees_of
+from callsheet.apps.equipment import guarantees_of
 from callsheet.apps.operations.checking import check_with
 from callsheet.apps.operations.schema import (
     DiagnosticRow,
@@ -26,7 +26,7 @@ from callsheet.apps.operations.schema import (
     WorldsRow,
     diagnostic_rows,
 )
-from callsheet.apps.tool_declarations import DeclaredTools
+from callsheet.apps.toolbox import DeclaredTools
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, did_you_mean
 from callsheet.ir import JSON, Plan
 from callsheet.passes.verify import NOTHING_LEFT

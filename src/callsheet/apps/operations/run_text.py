@@ -16,8 +16,8 @@ from callsheet.apps.rendering.runs import (
     unanswered_lines,
 )
 from callsheet.apps.rendering.values import format_seconds, iso, preview
+from callsheet.machine.events import RESULT, TRACEBACK
 from callsheet.machine.notes import ASKED
-from callsheet.machine.remarks import RESULT, TRACEBACK
 from callsheet.views.columns import cut, pad, printable, printable_lines
 from callsheet.views.describe import ActionTexts, describe_action
 

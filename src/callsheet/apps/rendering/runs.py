@@ -341,7 +341,7 @@ def program_lines(program: ProgramQuestion) -> Iterator[str]:
 
 def misleading_in(call: FurtherCall) -> Iterator[str]:
     """A line for each argument of a further call with words that read as others than they are."""
-    from callsheet.views.lookalikes import lookalikes  # noqa: PLC0415 - only where a plan asks
+    from callsheet.frontends.unseen import lookalikes  # noqa: PLC0415 - only where a plan asks
 
     for name, value in call.arguments:
         if words := lookalikes(_known_parts(value)):

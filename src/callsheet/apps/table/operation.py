@@ -17,7 +17,7 @@ from callsheet.apps.hosting import Host
 from callsheet.apps.hosting.requests import Listeners
 from callsheet.apps.operations.reading import PlanText
 from callsheet.apps.rendering.help_text import MCP
-from callsheet.apps.tool_declarations import DeclaredTools
+from callsheet.apps.toolbox import DeclaredTools
 from callsheet.diagnostics import CallsheetError, Diagnostic, Source, render_all
 from callsheet.ir import Plan
 from callsheet.ir.labels import LITERAL, Label

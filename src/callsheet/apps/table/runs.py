@@ -44,7 +44,7 @@ from callsheet.apps.table.operation import (
 )
 from callsheet.diagnostics import CallsheetError, Diagnostic
 from callsheet.store.listing import RunQuery, listed_runs, run_counts
-from callsheet.store.run_filter import RunFilter, RunSort, moment_of
+from callsheet.store.runs import RunFilter, RunSort, moment_of
 
 # ---------------------------------------------------------------- list
 

@@ -52,7 +52,7 @@ from callsheet.apps.table.operation import (
 from callsheet.apps.table.plans import CreateArguments, create_plan
 from callsheet.diagnostics import CallsheetError, Diagnostic, Source
 from callsheet.ir import Plan
-from callsheet.machine.approvals import ApprovalTimeout, approval_timeouts
+from callsheet.machine.questions import ApprovalTimeout, approval_timeouts
 from callsheet.runtime.forking import Edits
 from callsheet.store import Journal
 from callsheet.store.run_index import STARTED_BY, check_tags

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from callsheet.api.undo import UndoResult, undo_json
+from callsheet.api.run_branches import UndoResult, undo_json
 from callsheet.apps.hosting import ResumeOptions, UndoRequest
 from callsheet.apps.table.arguments import Line, RunArguments, WaitArguments
 from callsheet.apps.table.extent import LimitedOutcome

@@ -15,7 +15,6 @@ from callsheet.authoring.compiler.request import Accounting, Draft
 from callsheet.diagnostics import Diagnostic, Severity, Source
 from callsheet.ir import Plan
 from callsheet.machine import Fact
-from callsheet.ports.models.failures import diagnose
 from callsheet.ports.models.model import (
     Completion,
     Constraint,
@@ -23,6 +22,7 @@ from callsheet.ports.models.model import (
     LanguageModel,
     ModelFailed,
     Stop,
+    diagnose,
 )
 from callsheet.ports.models.prompts import Messages
 

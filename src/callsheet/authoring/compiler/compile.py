@@ -16,7 +16,6 @@ from typing import NamedTuple
 from callsheet.authoring.compiler.asking import NAME, Ask, Reading, ask_model
 from callsheet.authoring.compiler.catalogue import FEW_TOOLS, Catalogue, catalogue_for
 from callsheet.authoring.compiler.goal_parts import is_empty_word, is_side_by_side, mentions_all, parts_of
-from callsheet.authoring.compiler.naming import with_telling_names, with_whole_answer
 from callsheet.authoring.compiler.program import (
     MOST_OF_SMALL,
     Stubs,
@@ -36,6 +35,7 @@ from callsheet.authoring.compiler.program import (
 )
 from callsheet.authoring.compiler.prompt import Question, as_json, question
 from callsheet.authoring.compiler.request import Accounting, Check, Draft, Options, PlanForm, Request
+from callsheet.authoring.compiler.review import with_telling_names, with_whole_answer
 from callsheet.authoring.prompt import read_answer_plan
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source
 from callsheet.frontends.export import (

@@ -20,7 +20,7 @@ from callsheet.authoring.compiler.catalogue import is_named
 from callsheet.authoring.compiler.goal_parts import scores, words_of
 from callsheet.authoring.compiler.prompt import MAX_CONTEXT, Question, finding_line
 from callsheet.authoring.compiler.request import Check, Request
-from callsheet.authoring.compiler.stated import unstated
+from callsheet.authoring.compiler.review import unstated
 from callsheet.authoring.compiler.tool_lines import estimate_tokens
 from callsheet.diagnostics import Diagnostic, Severity, Source, Span
 from callsheet.frontends.python import Signature, read_python

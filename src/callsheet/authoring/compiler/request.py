@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 from callsheet.diagnostics import Diagnostic, Source
 from callsheet.ir import Plan
 from callsheet.machine import Fact, Remark
-from callsheet.machine.remarks import describe_remark
+from callsheet.machine.events import describe_remark
 from callsheet.ports.models.model import Completion, Failure, ModelFailed, Usage
 from callsheet.ports.tools import ToolSpec
 

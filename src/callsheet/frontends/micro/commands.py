@@ -1,18 +1,23 @@
-"""Parses one command of Micro-CLI: guards, verb, arguments, output, failure handling and remark.
+"""Parses one command of Micro-CLI: guards, verb, arguments, output, remark; tells commands from prose.
 
 In: a scope at the beginning of a command. Out: a `Step` without an id, or `Stop` after a diagnostic;
 recovery is left to `document`.
+
+In: a text and an offset after bullets, numbers and labels. Out: a `Kind`. Models write sentences around
+their plans; a line that may be a command never counts as prose.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Set as AbstractSet
+from enum import Enum
 
 from callsheet import lazy
 from callsheet.diagnostics import Span, did_you_mean
-from callsheet.frontends.ltp.words import CASTS_MEANT, RESERVED
+from callsheet.frontends.ltp.words import CASTS_MEANT, PLAN_LIKE, RESERVED
 from callsheet.frontends.micro.failure import at_end, read_goto, read_on_fail, read_values, skip_comma
-from callsheet.frontends.micro.guards import read_guards, read_inner_condition
+from callsheet.frontends.micro.guards import GUARD, read_guards, read_inner_condition
 from callsheet.frontends.micro.values import Scope, read_argument, refuse_sum
 from callsheet.frontends.micro.verbs import CONTROLS, VERBS, WORD_PLACES, Misfit, Named, bind
 from callsheet.frontends.values import Reader, Stop, read_arguments
@@ -300,3 +305,80 @@ def _read_end(reader: Reader, in_group: bool) -> str | None:
         end,
         help="write a command on one line; > name after the arguments, ON_FAIL after it",
     )
+
+
+DECORATION = lazy.pattern(
+    r"(?:(?:[-*+•]|\d{1,9}[.)])[ \t]+)*"
+    r"(?:\**(?:S(?P<number>\d{1,9})|(?:step[ \t]+)?\d{1,9})\**[ \t]*:\**(?!:|//)[ \t]*)?(?:`(?!`))?",
+    re.IGNORECASE,
+)
+"""Bullets, numbers, a label or a backtick before a command."""
+
+FENCE = lazy.pattern(r"(?:```+|~~~+)(?:[\w+.-]*[ \t\r]*(?=\n|\Z))?")
+HEAD = lazy.pattern(r"(id|title|goal):(?: |$)(.*)", re.DOTALL)
+
+_WORD = lazy.pattern(r"(@(?=\w))?((?(1)[A-Za-z0-9_]+|[A-Za-z_][A-Za-z0-9_]*(?:-plan\b)?))", re.IGNORECASE)
+_VALUE_LIKE = lazy.pattern(r"[\"$>=({\[]|(?:^|\s)[-+]?\d+(?:\.\d+)?(?=\s|$)|\bON_FAIL\b", re.IGNORECASE)
+_GUARDED = lazy.pattern(r"[ \t]:[ \t]")
+_SENTENCE_END = (".", ":", "!", "?", "…")
+_LEAST_WORDS = 3
+_SURE_VALUE = lazy.pattern(r"[ \t]+(?:[\"'$\[{]|r[\"'])|[ \t]*>[ \t]*\$?[A-Za-z_]|[ \t]*\(")
+_MOST_LOOKUPS = 200
+
+
+class Kind(Enum):
+    """The kind of a line."""
+
+    COMMAND = "command"
+    MAYBE = "maybe"
+    """Possibly a command, although it does not begin with a verb."""
+    PROSE = "prose"
+
+
+class Lines:
+    """Classifies the lines of one text."""
+
+    def __init__(self) -> None:
+        self._lookups = 0
+
+    def kind(self, text: str, pos: int, end: int, known: AbstractSet[str], *, labelled: bool) -> Kind:
+        """The kind of the line from `pos` to `end`; `known` are the variables set so far."""
+        if labelled or text.startswith("?", pos) or ELSE.match(text, pos):
+            return Kind.COMMAND
+        if GUARD.match(text, pos) and text.find(":", pos, end - 1) != -1:
+            return Kind.COMMAND
+        word = _WORD.match(text, pos)
+        if word is None:
+            return Kind.MAYBE if PLAN_LIKE.search(text, pos, end) else Kind.PROSE
+        at, name = word.groups()
+        lower = name.lower()
+        is_tool = bool(at) or ("_" in name and name[0].isalpha())
+        is_verb = is_tool or lower in VERBS or lower == "foreach" or control_of(name) is not None
+        line = text[pos:end]
+        if is_verb and text[word.end() : word.end() + 1] != ":" and not _is_sentence(line, known):
+            return Kind.COMMAND
+        if is_verb and _SURE_VALUE.match(text, word.end(), end):
+            return Kind.COMMAND
+        if name[0].islower() and (_VALUE_LIKE.search(line) or _GUARDED.search(line)):
+            return Kind.MAYBE
+        if PLAN_LIKE.search(line) or (len(line.split(None, 3)) < 3 and self._is_near(name)):
+            return Kind.MAYBE
+        return Kind.PROSE
+
+    def _is_near(self, word: str) -> bool:
+        """Whether a lower-case word may be a misspelt verb; always true after `_MOST_LOOKUPS` searches."""
+        if not word.islower():
+            return False
+        self._lookups += 1
+        return self._lookups > _MOST_LOOKUPS or bool(did_you_mean(word, (*VERBS, *CONTROLS), 1))
+
+
+def _is_sentence(line: str, known: AbstractSet[str]) -> bool:
+    """Whether a line that begins with a verb is a sentence: it has a capital first or a full stop last."""
+    content = line.partition(" #")[0]
+    if _VALUE_LIKE.search(content):
+        return False
+    words = content.split()
+    if len(words) < _LEAST_WORDS or any(word.strip(".,:;!?") in known for word in words[1:]):
+        return False
+    return words[0][0].isupper() or words[-1].endswith(_SENTENCE_END)

@@ -13,8 +13,15 @@ from dataclasses import dataclass, field, replace
 from callsheet import lazy
 from callsheet.diagnostics import Diagnostic, Severity, Source, Span
 from callsheet.frontends.ltp.words import MARKER, PARALLEL, header_of
-from callsheet.frontends.micro.commands import read_command, unknown_verb
-from callsheet.frontends.micro.lines import DECORATION, FENCE, HEAD, Kind, Lines
+from callsheet.frontends.micro.commands import (
+    DECORATION,
+    FENCE,
+    HEAD,
+    Kind,
+    Lines,
+    read_command,
+    unknown_verb,
+)
 from callsheet.frontends.micro.values import Scope
 from callsheet.frontends.unseen import hidden_characters
 from callsheet.frontends.values import ParseResult, Reader, Stop

@@ -11,7 +11,7 @@ from typing import assert_never
 from callsheet import lazy
 from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.ltp.words import CONTROL_SPELLINGS, RESERVED
-from callsheet.frontends.micro.lines import HEAD
+from callsheet.frontends.micro.commands import HEAD
 from callsheet.frontends.micro.verbs import VERBS, Named, spell
 from callsheet.frontends.values import format_value
 from callsheet.frontends.values.printer import (

@@ -46,8 +46,8 @@ class _InPlace(ast.NodeTransformer):
         if not is_product(node) or not self._is_list(node.target):
             return node
         held, source = (_with_context(node.target, ast.Load()) for _ in range(2))
-        items = ast.Subscript(cast("ast.expr", held), ast.Slice(None, None, None), ast.Store())
-        product = ast.BinOp(cast("ast.expr", source), ast.Mult(), node.value)
+        items = ast.Subscript(held, ast.Slice(None, None, None), ast.Store())
+        product = ast.BinOp(source, ast.Mult(), node.value)
         return ast.fix_missing_locations(ast.copy_location(ast.Assign([items], product), node))
 
 

@@ -12,7 +12,7 @@ from typing import assert_never
 from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.dag.printer import json_rows
 from callsheet.frontends.expressions import format_expression
-from callsheet.frontends.structured.json_values import value_of
+from callsheet.frontends.structured.json_form import value_of
 from callsheet.frontends.structured.printer import written_plans
 from callsheet.frontends.values.printer import is_name
 from callsheet.ir import JSON, Plan

@@ -16,7 +16,7 @@ from callsheet.frontends.dag.json_tree import Report
 from callsheet.frontends.structured.cursor import Cursor
 from callsheet.frontends.structured.document import repeated_ids
 from callsheet.frontends.structured.failure import is_kind
-from callsheet.frontends.structured.json_shapes import (
+from callsheet.frontends.structured.json_form import (
     BRANCH,
     FAILURE,
     HANDLER,
@@ -24,8 +24,8 @@ from callsheet.frontends.structured.json_shapes import (
     PLAN,
     SHAPES,
     SUB_PLAN,
+    Values,
 )
-from callsheet.frontends.structured.json_values import Values
 from callsheet.frontends.structured.lines import ID, ID_RULE, RESERVED_TOOLS, SIMPLE
 from callsheet.frontends.structured.statements import with_query_parameters
 from callsheet.frontends.tree import Mapping, Node, Scalar, Sequence, kind_of, plain

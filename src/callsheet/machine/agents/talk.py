@@ -7,19 +7,17 @@ from typing import Any, TypeAlias
 
 from callsheet.ir import JSON
 from callsheet.machine.agents.actions import (
+    MAX_AT_ONCE,
+    MAX_ROUNDS,
+    OWN_ARGUMENTS,
     Action,
+    Allowance,
     CallOutcome,
     Finish,
     ObservedCall,
     Turn,
     Unreadable,
     read_action,
-)
-from callsheet.machine.agents.allowance import (
-    MAX_AT_ONCE,
-    MAX_ROUNDS,
-    OWN_ARGUMENTS,
-    Allowance,
     read_allowance,
 )
 from callsheet.machine.commands import AgentTurn, CallModel

@@ -9,7 +9,7 @@ from itertools import accumulate
 from typing import Any, TypeAlias
 
 from callsheet.ir import JSON, Cast, OnInDoubt
-from callsheet.machine.agents.allowance import MAX_AT_ONCE, MAX_ROUNDS, MAX_TURNS
+from callsheet.machine.agents.actions import MAX_AT_ONCE, MAX_ROUNDS, MAX_TURNS
 from callsheet.machine.budget import Budget
 from callsheet.machine.commands import CallModel, CallTool
 from callsheet.machine.doubt import MOST_REDELIVERIES

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from callsheet.ir import Call, CallKind, Effect, Ending, Order, Plan, Step
 from callsheet.ir.flow import flow_of
 from callsheet.ir.graphs import NONE, Precedence, immediate_dominators, strong_components
-from callsheet.machine.agents.allowance import (
+from callsheet.machine.agents.actions import (
     MAX_AT_ONCE,
     MAX_TURNS,
     names_its_tools,

@@ -36,8 +36,7 @@ from callsheet.machine.keys import segment
 from callsheet.machine.program import ToolFacts
 from callsheet.machine.tree.compiling import asks_time_in_code, loop_operations
 from callsheet.machine.tree.program import LoopOp
-from callsheet.machine.tree.typing import conformed
-from callsheet.machine.tree.wire import plain, read_outputs, tagged
+from callsheet.machine.tree.values import conformed, plain, read_outputs, tagged
 
 _MOST_STATEMENTS = 200_000
 """So many statements are walked one by one; then loops are walked once for all their items."""

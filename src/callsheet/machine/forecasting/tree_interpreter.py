@@ -37,7 +37,7 @@ from callsheet.machine.forecasting.step_interpreter import StepOutcome
 from callsheet.machine.forecasting.tree_blocks import BlockWalk, parts_of
 from callsheet.machine.forecasting.tree_calls import ForeseenCall, Recall, data_of
 from callsheet.machine.forecasting.tree_state import MOST_SETTERS, At, Binding, BlockRow, Frame, Row, Scope
-from callsheet.machine.tree.typing import conformed
+from callsheet.machine.tree.values import conformed
 
 
 def _forgets(_: ForeseenCall) -> None:

@@ -17,9 +17,8 @@ from callsheet.ir import DictExpr, ListExpr, Literal, Template, Value
 from callsheet.ir.control import Control, control_of, decides
 from callsheet.ir.flow import flow_of
 from callsheet.ir.labels import LITERAL, Label, join
-from callsheet.machine.graph import Graph
 from callsheet.machine.monitor.variable_labels import NOTHING_SHOWN, Admitted, Extended, VariableLabels
-from callsheet.machine.program import NOWHERE, Kind, Program, StepCode
+from callsheet.machine.program import NOWHERE, Graph, Kind, Program, StepCode
 from callsheet.machine.values import to_text
 from callsheet.policy.calls import bare
 from callsheet.policy.composing import ALONE, YES, Separation, opens_nothing, separation

@@ -12,14 +12,20 @@ from collections.abc import Iterable
 from typing import Any
 
 from callsheet.ir.labels import LITERAL, Label, join
-from callsheet.machine.agents.allowance import Allowance
+from callsheet.machine.agents.actions import Allowance
 from callsheet.machine.agents.talk import InnerCall, Talk
 from callsheet.machine.decision_log import DecisionLog
 from callsheet.machine.frames import Attempt, Frame
 from callsheet.machine.monitor.client_words import ClientWords
-from callsheet.machine.monitor.enforcement import Enforcement, OpenCalls
+from callsheet.machine.monitor.enforcement import (
+    Enforcement,
+    Judging,
+    OpenCalls,
+    objected,
+    session_of,
+    unseen,
+)
 from callsheet.machine.monitor.judgement_cache import ImplicitFlows, JudgementCache
-from callsheet.machine.monitor.judging import Judging, objected, session_of, unseen
 from callsheet.machine.monitor.reads import ReadsCache, argument_of, slots_in
 from callsheet.machine.monitor.shown_texts import REPLAN, ShownTexts
 from callsheet.machine.monitor.variable_labels import PLAIN, Admitted, Origins, VariableLabels, merged

@@ -11,9 +11,8 @@ from typing import Any
 from callsheet.ir import JSON, Ending, Plan
 from callsheet.ir.labels import LITERAL, Label, join
 from callsheet.machine.frames import Frame
-from callsheet.machine.monitor.enforcement import Enforcement, OpenCalls
+from callsheet.machine.monitor.enforcement import Enforcement, Judging, OpenCalls
 from callsheet.machine.monitor.judgement_cache import ImplicitFlows
-from callsheet.machine.monitor.judging import Judging
 from callsheet.machine.monitor.reads import ReadsCache, argument_of
 from callsheet.machine.monitor.variable_labels import PLAIN, Origins, VariableLabels
 from callsheet.machine.program import NOWHERE, Eval, Kind, StepCode

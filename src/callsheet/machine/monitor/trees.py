@@ -17,9 +17,7 @@ from callsheet.ir.tree import Tree
 from callsheet.machine.agents.talk import InnerCall, Talk
 from callsheet.machine.decision_log import DecisionLog
 from callsheet.machine.frames import Attempt
-from callsheet.machine.monitor.enforcement import Enforcement
-from callsheet.machine.monitor.judging import objected
-from callsheet.machine.monitor.label_reading import Values
+from callsheet.machine.monitor.enforcement import Enforcement, objected
 from callsheet.machine.monitor.monitor import Monitor
 from callsheet.machine.monitor.shown_texts import (
     REPLAN,
@@ -30,7 +28,7 @@ from callsheet.machine.monitor.shown_texts import (
     sent,
 )
 from callsheet.machine.monitor.structured import TreeLabels
-from callsheet.machine.monitor.tree_scopes import Scope
+from callsheet.machine.monitor.tree_labels import Scope, Values
 from callsheet.machine.monitor.variable_labels import Origins
 from callsheet.machine.program import Kind
 from callsheet.policy.audiences import Audiences

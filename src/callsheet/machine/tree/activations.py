@@ -1,4 +1,4 @@
-"""The state of a run of a plan tree: activations of bodies, with their places, variables and guards."""
+"""The state of a run of a plan tree: activations of bodies, with places, variables and guards; their ends."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from callsheet.ir.tree import Word
 from callsheet.machine.expressions import Environment
 from callsheet.machine.tree.failures import Failure
-from callsheet.machine.tree.program import Body, InvokeOp, LoopOp, ParallelOp
+from callsheet.machine.tree.program import NONE, Body, InvokeOp, LoopOp, ParallelOp
 
 if TYPE_CHECKING:
-    from callsheet.machine.monitor.tree_scopes import Scope
+    from callsheet.machine.monitor.tree_labels import Scope
 
 
 class Leaving(NamedTuple):
@@ -161,3 +161,42 @@ class Members:
 def new_environment() -> Environment:
     """An environment for expressions, whose time and work are set before each statement."""
     return Environment(_NO_TIME)
+
+
+NEXT, STAY, WAITING, ENDED = range(4)
+"""What an operation leads to: the next one, the one at `pc`, a wait for an outcome, the activation's end."""
+
+
+def unwind(act: Activation, failure: Failure) -> int:
+    """Give a failure to the innermost guard of an activation, or end the activation with it."""
+    if not act.guards:
+        act.pending.clear()
+        act.ended = Ended(failure)
+        return ENDED
+    guard = act.guards.pop()
+    del act.pending[guard.pending :]
+    act.path = guard.path
+    if guard.catch != NONE:
+        act.failure = failure, guard
+        act.pc = guard.catch
+    else:
+        act.pending.append(failure)
+        act.pc = guard.final
+    return STAY
+
+
+def leave(act: Activation, leaving: Leaving) -> int:
+    """Leave guards, FINALLY blocks first, for an early end."""
+    while len(act.guards) > leaving.depth:
+        guard = act.guards.pop()
+        del act.pending[guard.pending :]
+        if guard.final != NONE:
+            act.path = guard.path
+            act.pending.append(leaving)
+            act.pc = guard.final
+            return STAY
+    if leaving.to != NONE:
+        act.pc, act.path = leaving.to, leaving.path
+        return STAY
+    act.ended = Ended(leaving, act.yielded)
+    return ENDED

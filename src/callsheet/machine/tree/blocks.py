@@ -12,6 +12,9 @@ from callsheet.machine.keys import segment
 from callsheet.machine.notes import CallPlace, NoteKind
 from callsheet.machine.tree.activations import (
     MISSING,
+    NEXT,
+    STAY,
+    WAITING,
     Activation,
     Ended,
     Guard,
@@ -19,9 +22,10 @@ from callsheet.machine.tree.activations import (
     Loop,
     Members,
     Pending,
+    leave,
+    unwind,
 )
 from callsheet.machine.tree.failures import Failure, StatementFailed, of_items, record_of
-from callsheet.machine.tree.guards import NEXT, STAY, WAITING, leave, unwind
 from callsheet.machine.tree.program import (
     NONE,
     BranchOp,
@@ -40,7 +44,7 @@ from callsheet.machine.tree.program import (
     UntilOp,
 )
 from callsheet.machine.tree.statements import Statements
-from callsheet.machine.tree.typing import conformed
+from callsheet.machine.tree.values import conformed
 from callsheet.machine.tree.variables import value_like
 
 if TYPE_CHECKING:

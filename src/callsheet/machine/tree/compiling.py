@@ -14,11 +14,10 @@ from callsheet import lazy
 from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.expressions import format_expression
 from callsheet.ir import step as flat
-from callsheet.ir.effects import Effect
 from callsheet.ir.expr import Literal
 from callsheet.ir.expression import Call as FunctionCall
 from callsheet.ir.expression import Expression, Variable, nodes
-from callsheet.ir.operations import CLOCK, COMPUTE, CallKind
+from callsheet.ir.operations import CLOCK, COMPUTE, CallKind, Effect
 from callsheet.ir.plan import Plan, filled_parameters
 from callsheet.ir.tree import (
     Act,

@@ -20,9 +20,18 @@ from callsheet.machine.frames import Attempt, End
 from callsheet.machine.keys import segment
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.machine.result import Status
-from callsheet.machine.tree.activations import Activation, Ended, Loop, new_environment
+from callsheet.machine.tree.activations import (
+    ENDED,
+    NEXT,
+    STAY,
+    WAITING,
+    Activation,
+    Ended,
+    Loop,
+    new_environment,
+    unwind,
+)
 from callsheet.machine.tree.failures import Failure, StatementFailed
-from callsheet.machine.tree.guards import ENDED, NEXT, STAY, WAITING, unwind
 from callsheet.machine.tree.program import (
     CallOp,
     CatchOp,
@@ -37,8 +46,7 @@ from callsheet.machine.tree.program import (
     UntilOp,
     statement_of,
 )
-from callsheet.machine.tree.typing import conformed
-from callsheet.machine.tree.wire import plain
+from callsheet.machine.tree.values import conformed, plain
 
 if TYPE_CHECKING:
     from callsheet.machine.run import Run

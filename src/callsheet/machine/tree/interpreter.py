@@ -15,11 +15,10 @@ from callsheet.ir.tree import Word
 from callsheet.machine.commands import Command
 from callsheet.machine.frames import Attempt, End, TreeFrame, Wait
 from callsheet.machine.result import Status
-from callsheet.machine.tree.activations import Activation, Ended, Loop, Members
+from callsheet.machine.tree.activations import STAY, WAITING, Activation, Ended, Loop, Members
 from callsheet.machine.tree.blocks import Blocks
 from callsheet.machine.tree.execution import CarryOut, RunEnds
 from callsheet.machine.tree.failures import Failure
-from callsheet.machine.tree.guards import STAY, WAITING
 from callsheet.machine.tree.program import (
     BranchOp,
     BreakOp,

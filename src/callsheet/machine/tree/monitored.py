@@ -15,8 +15,7 @@ from callsheet.ir.labels import LITERAL
 from callsheet.ir.tree import Foreach, If, Leave, Repeat, Require, Say, Word, recovery_of
 from callsheet.machine.commands import Command
 from callsheet.machine.frames import Attempt
-from callsheet.machine.monitor.label_reading import ABSENT, Values
-from callsheet.machine.monitor.tree_scopes import Scope
+from callsheet.machine.monitor.tree_labels import ABSENT, Scope, Values
 from callsheet.machine.monitor.trees import TreeMonitor
 from callsheet.machine.tree.activations import Activation, Ended, Loop
 from callsheet.machine.tree.failures import Failure
@@ -41,7 +40,7 @@ from callsheet.machine.tree.program import (
     YieldOp,
     statement_of,
 )
-from callsheet.machine.tree.wire import plain
+from callsheet.machine.tree.values import plain
 
 if TYPE_CHECKING:
     from callsheet.machine.run import Run

@@ -22,7 +22,15 @@ from callsheet.machine.keys import segment
 from callsheet.machine.notes import NoteKind
 from callsheet.machine.program import IN_TREE, NOWHERE, Kind, StepCode
 from callsheet.machine.result import Status
-from callsheet.machine.tree.activations import Activation, Leaving, new_environment
+from callsheet.machine.tree.activations import (
+    NEXT,
+    STAY,
+    WAITING,
+    Activation,
+    Leaving,
+    leave,
+    new_environment,
+)
 from callsheet.machine.tree.execution import Execution, RunEnds
 from callsheet.machine.tree.failures import (
     Failure,
@@ -32,7 +40,6 @@ from callsheet.machine.tree.failures import (
     of_compute,
     record_of,
 )
-from callsheet.machine.tree.guards import NEXT, STAY, WAITING, leave
 from callsheet.machine.tree.program import (
     CallOp,
     CatchOp,
@@ -47,8 +54,7 @@ from callsheet.machine.tree.program import (
     UntilOp,
     YieldOp,
 )
-from callsheet.machine.tree.typing import conformed
-from callsheet.machine.tree.wire import PRINTED, read_outputs, tagged
+from callsheet.machine.tree.values import PRINTED, conformed, read_outputs, tagged
 
 if TYPE_CHECKING:
     from callsheet.machine.run import Run

@@ -29,9 +29,8 @@ from callsheet.ir.types import Basic
 from callsheet.machine.frames import Attempt, TreeFrame
 from callsheet.machine.keys import segment
 from callsheet.machine.tree.activations import Activation, Loop, Members
-from callsheet.machine.tree.typing import conformed
-from callsheet.machine.tree.wire import plain
-from callsheet.sealing.placeholders import WITHHELD
+from callsheet.machine.tree.values import conformed, plain
+from callsheet.sealing.keys import WITHHELD
 
 if TYPE_CHECKING:
     from callsheet.machine.run import Run

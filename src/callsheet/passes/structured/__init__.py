@@ -15,8 +15,8 @@ from callsheet.passes.finding import ToolSignature
 from callsheet.passes.structured import placement
 from callsheet.passes.structured.calls import Calls
 from callsheet.passes.structured.consequences import doubtful
+from callsheet.passes.structured.findings import Report
 from callsheet.passes.structured.flow import Flow
-from callsheet.passes.structured.report import Report
 
 __all__ = ["check_tree"]
 

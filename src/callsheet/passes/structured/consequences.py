@@ -41,7 +41,7 @@ from callsheet.ir.tree import (
     variables_set,
 )
 from callsheet.passes.finding import ToolSignature
-from callsheet.passes.structured.report import Report
+from callsheet.passes.structured.findings import Report
 
 Spell: TypeAlias = "Callable[[Expression], str]"
 """Writes an expression as the reader of the plan knows it."""

@@ -41,11 +41,10 @@ from callsheet.ir.tree import (
 )
 from callsheet.ir.types import Type
 from callsheet.passes.structured import operations as of
+from callsheet.passes.structured.findings import Report
 from callsheet.passes.structured.literals import names_left_alone
 from callsheet.passes.structured.loops import foreach, repeat
-from callsheet.passes.structured.narrowing import Path, path_of
 from callsheet.passes.structured.recovery import Ways, called_where_caught, is_told_its_end, recovered
-from callsheet.passes.structured.report import Report
 from callsheet.passes.structured.shapes import (
     ANY,
     FAILURE,
@@ -58,7 +57,7 @@ from callsheet.passes.structured.shapes import (
     text,
     widened,
 )
-from callsheet.passes.structured.state import YIELDED, Changes, Holding, Loop, State
+from callsheet.passes.structured.state import YIELDED, Changes, Holding, Loop, Path, State, path_of
 from callsheet.passes.structured.typing import Typer, waited
 
 CallCheck = Callable[[Typer, Act], Shape]

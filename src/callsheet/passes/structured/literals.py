@@ -11,8 +11,7 @@ from callsheet.ir.expression import Expression, Hole, Text, Variable, children
 from callsheet.ir.tree import Act, Statement, operands
 from callsheet.passes.calls import CODE_ARGUMENTS
 from callsheet.passes.finding import Suggestion
-from callsheet.passes.structured.report import Report
-from callsheet.passes.structured.words import spelled
+from callsheet.passes.structured.findings import Report, spelled
 from callsheet.passes.texts import OWN_BRACES
 
 _BRACES = lazy.pattern(r"(?<![\w$])(\{\{ *|\{)([A-Za-z_]\w*)((?:\.\w+)*)( *\}\}|\})")

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from callsheet.ir.tree import Foreach, Recovery, Repeat, statements, variables_set
 from callsheet.passes.structured import operations as of
-from callsheet.passes.structured.narrowing import can_be
 from callsheet.passes.structured.recovery import recovered
 from callsheet.passes.structured.shapes import (
     ANY,
@@ -24,7 +23,7 @@ from callsheet.passes.structured.shapes import (
     text,
     widened,
 )
-from callsheet.passes.structured.state import YIELDED, Changes, Holding, Loop
+from callsheet.passes.structured.state import YIELDED, Changes, Holding, Loop, can_be
 from callsheet.passes.structured.typing import waited
 
 if TYPE_CHECKING:

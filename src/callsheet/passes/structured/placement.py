@@ -41,7 +41,7 @@ from callsheet.ir.tree import (
     variables_set,
 )
 from callsheet.ir.types import DictOf, ListOf, Maybe, Named, Record, Type
-from callsheet.passes.structured.report import Report, listed
+from callsheet.passes.structured.findings import Report, listed
 
 MOST_STEPS = 10_000
 """How many statements the calls of sub-plans may add, written out (decision 16)."""

@@ -42,10 +42,9 @@ from callsheet.ir.expression import Mapping as Pairs
 from callsheet.ir.inputs import duration_of
 from callsheet.ir.tree import Statement
 from callsheet.passes.finding import Suggestion
-from callsheet.passes.structured import comparison, functions, paths, shapes
 from callsheet.passes.structured import operations as of
-from callsheet.passes.structured.narrowing import Path, path_of, tests_of
-from callsheet.passes.structured.report import Report
+from callsheet.passes.structured import shapes, subexpressions
+from callsheet.passes.structured.findings import Report, article, conversion, plain, spelled
 from callsheet.passes.structured.shapes import (
     ANY,
     BOOL,
@@ -63,7 +62,7 @@ from callsheet.passes.structured.shapes import (
     join,
     list_of,
 )
-from callsheet.passes.structured.words import article, conversion, plain, spelled
+from callsheet.passes.structured.state import Path, path_of, tests_of
 
 
 class Variables(Protocol):
@@ -180,16 +179,16 @@ class Typer:
         if fact is not None:
             return fact, False
         if isinstance(node, Field):
-            return paths.field(self, node)
+            return subexpressions.field(self, node)
         target, may_cut = self.chain(node.target)
         match node:
             case Index():
-                shape, cuts = paths.index(self, node, target)
+                shape, cuts = subexpressions.index(self, node, target)
                 return shape, may_cut or cuts
             case Slice():
-                return paths.part(self, node, target), may_cut
+                return subexpressions.part(self, node, target), may_cut
             case Method():
-                return functions.method(self, node, target), may_cut
+                return subexpressions.method(self, node, target), may_cut
         assert_never(node)
 
     def fact(self, path: Path) -> Shape | None:
@@ -214,7 +213,7 @@ class Typer:
             case Binary():
                 return self.binary(node)
             case Compared():
-                return comparison.compared(self, node)
+                return subexpressions.compared(self, node)
             case Logic(op=op, operands=operands):
                 return self.logic(op, operands)
             case Conditional(condition=condition, then=then, otherwise=otherwise):
@@ -244,7 +243,7 @@ class Typer:
                 self.data(body)
                 return Shape((Special.FUNCTION,))
             case Call():
-                return functions.call(self, node)
+                return subexpressions.call(self, node)
             case Field() | Index() | Slice() | Method():
                 return self.value(node)
         assert_never(node)

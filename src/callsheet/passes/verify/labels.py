@@ -23,8 +23,7 @@ from callsheet.passes.verify.dependencies import (
     unmarked,
     waiting_of,
 )
-from callsheet.passes.verify.outcome import Labels
-from callsheet.passes.verify.overwritten import reads_its_own
+from callsheet.passes.verify.outcome import Labels, reads_its_own
 from callsheet.passes.verify.persisted_labels import NOTHING_LEFT
 from callsheet.passes.verify.places import CODE
 from callsheet.passes.verify.subject import Subject

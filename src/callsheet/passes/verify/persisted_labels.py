@@ -13,8 +13,7 @@ from callsheet.ir.labels import LITERAL, Label, join
 from callsheet.passes.verify.places import ALL_FILES, ALL_NOTES, BELOW, CODE, MEMORY
 from callsheet.policy.calls import CallView
 from callsheet.policy.paths import PathRefused, file_key, note_key, with_folders, workspace_path
-from callsheet.policy.programs import View
-from callsheet.policy.programs.view import WHOLE, fixed_folder
+from callsheet.policy.programs import WHOLE, View, fixed_folder
 from callsheet.policy.tool_facts import path_among
 
 _FILES = CODE | {"READ_FILE", "EDIT_FILE", "SEARCH_FILES"}

@@ -21,8 +21,7 @@ from callsheet.policy.paths import (
     with_folders,
     workspace_path,
 )
-from callsheet.policy.programs import View, only_looks
-from callsheet.policy.programs.view import fixed_folder
+from callsheet.policy.programs import View, fixed_folder, only_looks
 from callsheet.policy.rules.attachments import attached, path_of, sends_files
 from callsheet.policy.rules.base import leaves, of_name
 from callsheet.policy.rules.files import filing_of, keeps_files

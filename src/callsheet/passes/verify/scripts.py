@@ -21,9 +21,15 @@ from callsheet.policy.builtins import PathUse, Reach
 from callsheet.policy.calls import Argument, CallView, Objection, Rule
 from callsheet.policy.paths import file_key, is_pattern, walked
 from callsheet.policy.prepared import Prepared
-from callsheet.policy.programs import READS, only_looks, words_of
-from callsheet.policy.programs.one_liners import executes_nothing, needs_no_file
-from callsheet.policy.programs.view import fixed_folder, program_of
+from callsheet.policy.programs import (
+    READS,
+    executes_nothing,
+    fixed_folder,
+    needs_no_file,
+    only_looks,
+    program_of,
+    words_of,
+)
 from callsheet.policy.rules.base import Setting, known, of_name
 from callsheet.policy.rules.files import content_label, filing_of, keeps_files
 from callsheet.policy.rules.opened_files import DECLARE, seen_by

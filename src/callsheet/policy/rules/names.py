@@ -6,9 +6,9 @@ import re
 import unicodedata
 from typing import NamedTuple
 
+from callsheet.ir.linear_patterns import Patterns, patterns_of
 from callsheet.policy.builtins import CONTROL_WORDS, Traits, fold, is_shell
 from callsheet.policy.calls import CallView, Rule
-from callsheet.policy.patterns import Patterns, patterns_of
 from callsheet.policy.rules.base import (
     BETWEEN,
     Check,

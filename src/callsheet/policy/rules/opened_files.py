@@ -9,8 +9,7 @@ from callsheet.policy.audiences import NOBODY_KNOWN
 from callsheet.policy.builtins import Reach, Traits
 from callsheet.policy.calls import CallView, Duty, Rule
 from callsheet.policy.paths import PathRefused, covers, host_path, is_pattern, workspace_path
-from callsheet.policy.programs import READS, View, program_view, words_of
-from callsheet.policy.programs.view import PROGRAM, normal_paths, program_of
+from callsheet.policy.programs import PROGRAM, READS, View, normal_paths, program_of, program_view, words_of
 from callsheet.policy.rules.base import Notes, OfLabels, Setting, leaves, of_name, shown
 from callsheet.policy.rules.paths import SENSITIVE
 

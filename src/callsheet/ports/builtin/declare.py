@@ -1,13 +1,23 @@
-"""Helpers to declare a built-in tool and to read its arguments with clear errors."""
+"""Helpers to declare a built-in tool, to read its arguments with clear errors, and to run it in a thread."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from callsheet.ir import Effect, executor_name
 from callsheet.ports.calls import ToolFailed
 from callsheet.ports.tools import Handler, Tool, ToolSpec
+
+_T = TypeVar("_T")
+
+
+async def in_thread(function: Callable[..., _T], *arguments: object) -> _T:
+    """The result of `function(*arguments)`, run in a thread so that the event loop is not blocked."""
+    import asyncio  # noqa: PLC0415 - declarations are read where nothing runs; asyncio costs them double
+
+    return await asyncio.to_thread(function, *arguments)
+
 
 TEXT: dict[str, Any] = {"type": "string"}
 """The JSON schema of a string argument."""

@@ -17,9 +17,8 @@ from typing import Any, NoReturn
 
 from callsheet.ir import JSON, Effect
 from callsheet.machine import Cut, Fact, Remark
-from callsheet.ports.builtin.declare import TEXT, declare, text_argument
+from callsheet.ports.builtin.declare import TEXT, declare, in_thread, text_argument
 from callsheet.ports.builtin.settings import BuiltinSettings
-from callsheet.ports.builtin.threads import in_thread
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.tools import Tool
 

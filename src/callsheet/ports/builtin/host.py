@@ -10,10 +10,9 @@ from typing import Any
 
 from callsheet.ir import JSON, Effect
 from callsheet.machine import Cut
-from callsheet.ports.builtin.declare import TEXT, declare, text_argument
+from callsheet.ports.builtin.declare import TEXT, declare, in_thread, text_argument
 from callsheet.ports.builtin.files import decode_text
 from callsheet.ports.builtin.settings import BuiltinSettings
-from callsheet.ports.builtin.threads import in_thread
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.tools import Tool
 

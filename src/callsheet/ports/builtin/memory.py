@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from callsheet.ir import JSON, Effect
 from callsheet.machine import Cut
-from callsheet.ports.builtin.declare import TEXT, declare, number_argument, text_argument
+from callsheet.ports.builtin.declare import TEXT, declare, in_thread, number_argument, text_argument
 from callsheet.ports.builtin.settings import BuiltinSettings
-from callsheet.ports.builtin.threads import in_thread
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.tools import Tool
 

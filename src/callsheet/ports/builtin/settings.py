@@ -13,7 +13,7 @@ from typing import Literal
 
 from callsheet import lazy
 from callsheet.diagnostics import CallsheetError
-from callsheet.diagnostics.settings_types import check_fields
+from callsheet.diagnostics.wrong_type import check_fields
 
 _NAMESPACE = lazy.pattern(r"[a-z0-9][a-z0-9._-]{0,63}\Z")
 KEY_VARIABLES = {"brave": "BRAVE_API_KEY", "tavily": "TAVILY_API_KEY"}

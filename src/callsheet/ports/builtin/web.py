@@ -6,9 +6,8 @@ from functools import partial
 from typing import Any
 
 from callsheet.ir import JSON, Effect
-from callsheet.ports.builtin.declare import TEXT, declare, text_argument
+from callsheet.ports.builtin.declare import TEXT, declare, in_thread, text_argument
 from callsheet.ports.builtin.settings import FetchSettings, SearchSettings
-from callsheet.ports.builtin.threads import in_thread
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.tools import Tool
 
@@ -36,7 +35,7 @@ def fetch_tool(settings: FetchSettings) -> Tool:
 
 
 async def _web_search(settings: SearchSettings, arguments: dict[str, Any], context: CallContext) -> JSON:
-    from callsheet.ports.builtin.search import search  # noqa: PLC0415 - brings the HTTP client
+    from callsheet.ports.builtin.web_client import search  # noqa: PLC0415 - brings the HTTP client
 
     query = text_argument(arguments, "query").strip()
     if not query:
@@ -45,7 +44,7 @@ async def _web_search(settings: SearchSettings, arguments: dict[str, Any], conte
 
 
 async def _fetch_page(settings: FetchSettings, arguments: dict[str, Any], context: CallContext) -> JSON:
-    from callsheet.ports.builtin.fetch import fetch, page_text  # noqa: PLC0415 - brings the HTTP client
+    from callsheet.ports.builtin.web_client import fetch, page_text  # noqa: PLC0415 - brings the HTTP client
 
     page = await fetch(text_argument(arguments, "url"), settings, context.leads)
     return await in_thread(page_text, page, context)

@@ -13,8 +13,8 @@ from typing import Any, cast
 from urllib.parse import urlsplit
 
 from callsheet.diagnostics import CallsheetError
-from callsheet.ports.mcp.process import ServerProcess
 from callsheet.ports.mcp.servers import HttpServer, McpServerConfig, StdioServer, finder_for
+from callsheet.ports.mcp.transport import ServerProcess
 from callsheet.sealing.masking import mask_text
 
 _UNPARSED = "Failed to parse JSON response"

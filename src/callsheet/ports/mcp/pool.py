@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from callsheet.diagnostics import CallsheetError, Diagnostic
 from callsheet.ir import JSON, Effect
 from callsheet.machine import Fact, Spent
-from callsheet.ports.answers import BlobSink, value_of
+from callsheet.ports.answers import BlobSink, Probed, Prober, probed_json, value_of
 from callsheet.ports.calls import CallContext, ServerQuestion, ToolFailed
 from callsheet.ports.mcp.bounds import repeated_keys_of
 from callsheet.ports.mcp.connection import TRACEPARENT, Beside, Connection, OtherHeaders
@@ -52,10 +52,9 @@ from callsheet.ports.mcp.trust import (
 )
 from callsheet.ports.mcp.trust.judging import judge
 from callsheet.ports.mcp.trust.lock import transport_of
-from callsheet.ports.probes import Probed, Prober, probed_json
 from callsheet.ports.timeouts import Slots
 from callsheet.ports.tools import Handler, Tool, ToolSpec
-from callsheet.sealing.configured import configured
+from callsheet.sealing.credentials import configured
 from callsheet.sealing.masking import Finder, mask_value
 
 if TYPE_CHECKING:

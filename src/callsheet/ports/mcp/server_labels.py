@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 from callsheet.ir.labels import LITERAL, UNKNOWN, Label, read_label
-from callsheet.machine.remarks import LABEL, Fact
+from callsheet.machine.events import LABEL, Fact
 
 if TYPE_CHECKING:
     from mcp_types import CallToolResult

@@ -12,13 +12,19 @@ from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from callsheet.diagnostics.settings_types import check_fields
+from callsheet.diagnostics.wrong_type import check_fields
 from callsheet.ir import Effect, OnInDoubt, ToolClass
 from callsheet.ir.inverse import Inverse
 from callsheet.ports.reconcilers import ByPlan, Condition
-from callsheet.sealing.configured import configured, in_address, in_arguments, in_environment, in_headers
+from callsheet.sealing.credentials import (
+    Shapes,
+    configured,
+    in_address,
+    in_arguments,
+    in_environment,
+    in_headers,
+)
 from callsheet.sealing.masking import Finder
-from callsheet.sealing.shapes import Shapes
 
 DEFAULT_TIMEOUT = 60.0
 """Seconds that a call may take unless configured otherwise."""

@@ -19,9 +19,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, cast
 
 from callsheet.diagnostics import CallsheetError
-from callsheet.ports.models.bounded import bounded_client, bytes_for, too_large
-from callsheet.ports.models.endpoint import is_strict, schema_of
-from callsheet.ports.models.failures import refusal, seconds_in, words
+from callsheet.ports.models.endpoint import bounded_client, bytes_for, is_strict, schema_of, too_large
 from callsheet.ports.models.model import (
     Completion,
     Constraint,
@@ -32,6 +30,9 @@ from callsheet.ports.models.model import (
     Strength,
     Syntax,
     Usage,
+    refusal,
+    seconds_in,
+    words,
 )
 from callsheet.ports.models.prompts import Messages
 from callsheet.ports.models.settings import ModelSettings

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
-from callsheet.diagnostics.settings_types import check_fields
+from callsheet.diagnostics.wrong_type import check_fields
 from callsheet.ports.models.model import Strength, Usage
 
 VARIABLE = "CALLSHEET_MODEL"

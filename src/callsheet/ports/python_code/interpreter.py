@@ -1,4 +1,4 @@
-"""The interpreter of pure code: a pool of Monty's worker processes, started on demand.
+"""The interpreter of pure code: a pool of Monty's worker processes, and how a piece of code may end.
 
 In: a program (or its source), named values and the names that are wanted. Out: an `Outcome`; nothing that the
 code does is an exception here. Code never runs in this process, and its worker has no files, network,
@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from importlib.metadata import PackageNotFoundError, version
 from threading import Lock
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, cast
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.pure_code import (
@@ -26,20 +28,84 @@ from callsheet.frontends.pure_code import (
     PureProgram,
     pure_program,
 )
-from callsheet.ports.python_code.outcomes import (
-    CodeLimits,
-    Limit,
-    LimitReached,
-    NotUnderstood,
-    Outcome,
-    Outputs,
-    Raised,
-    WorkerDied,
-)
 from callsheet.ports.python_code.values import NotAValue, given, taken
 
 if TYPE_CHECKING:
     from pydantic_monty import Monty, MontyError, MontyRuntimeError, MontySession
+
+
+@dataclass(frozen=True, slots=True)
+class CodeLimits:
+    """What one piece of code may use: memory in bytes, time in seconds, calls inside calls, bytes printed.
+
+    Time is processor time of the worker: waiting for a free worker is not counted. Whoever records outcomes
+    replays them, so a limit on time never makes a replay differ.
+    """
+
+    memory: int = 256 << 20
+    seconds: float = 10.0
+    depth: int = 1000
+    printed: int = 1 << 20
+
+
+class Limit(StrEnum):
+    """A limit that was reached."""
+
+    MEMORY = "memory"
+    TIME = "time"
+    DEPTH = "depth"
+    PRINTED = "printed"
+
+
+class Outputs(NamedTuple):
+    """The code ended: the values of the names that were asked for and have one, and what it printed."""
+
+    values: Mapping[str, Any]
+    printed: str = ""
+
+
+class Raised(NamedTuple):
+    """The code raised an exception that nothing in it caught.
+
+    `kind` is the name of its class, as CPython has it, and `bases` are those that would catch it, nearest
+    first, itself included. `fields` are the attributes of an exception whose class is the program's.
+    """
+
+    kind: str
+    message: str
+    bases: tuple[str, ...]
+    place: Place | None
+    fields: Mapping[str, Any]
+
+
+class LimitReached(NamedTuple):
+    """The code used more than its limits allow, and was stopped; nothing in it can catch that."""
+
+    limit: Limit
+    message: str
+    place: Place | None
+
+
+class NotUnderstood(NamedTuple):
+    """The code says what the interpreter cannot do, or gives what is no value; `rewrite` is the way out."""
+
+    message: str
+    place: Place | None
+    rewrite: str
+
+
+class WorkerDied(NamedTuple):
+    """The worker process ended in the middle of the code; the next piece gets another one.
+
+    Pure code changes nothing, so it may be run again.
+    """
+
+    message: str
+
+
+Outcome = Outputs | Raised | LimitReached | NotUnderstood | WorkerDied
+"""How a piece of code ended."""
+
 
 PINNED: Final = "1.4.0"
 """The version of Monty that the extra `python` installs."""

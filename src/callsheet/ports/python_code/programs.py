@@ -15,8 +15,7 @@ from typing import Any, Final, Self, cast
 from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.pure_code import Place
 from callsheet.ir import JSON
-from callsheet.ports.python_code.interpreter import interpreter_version, limit_of
-from callsheet.ports.python_code.outcomes import (
+from callsheet.ports.python_code.interpreter import (
     CodeLimits,
     LimitReached,
     NotUnderstood,
@@ -24,6 +23,8 @@ from callsheet.ports.python_code.outcomes import (
     Outputs,
     Raised,
     WorkerDied,
+    interpreter_version,
+    limit_of,
 )
 
 Calling = Callable[[list[JSON], dict[str, JSON]], Awaitable[JSON]]

@@ -18,9 +18,8 @@ from callsheet.diagnostics.wrong_type import wanted
 from callsheet.ir import JSON, CallKind, Effect, OnInDoubt, ToolClass, call_kind, canonical_tool_name
 from callsheet.ir.canon import canonical_bytes
 from callsheet.ir.operations import CONTROL_WORDS
-from callsheet.ports.answers import Answerer, may_report, read_answer
+from callsheet.ports.answers import Answerer, Probed, Prober, may_report, probed, read_answer
 from callsheet.ports.calls import CallContext, ToolFailed, ToolRaised
-from callsheet.ports.probes import Probed, Prober, probed
 from callsheet.ports.python_tools.results import Returned, annotated_result, to_json
 from callsheet.ports.python_tools.signature import Signature, cannot, read_signature
 from callsheet.ports.python_tools.threads import Threaded

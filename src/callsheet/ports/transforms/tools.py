@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from callsheet.ir import JSON, Effect, executor_name
 from callsheet.machine import ToolFacts
 from callsheet.machine.values import to_text
-from callsheet.ports.builtin.threads import in_thread
+from callsheet.ports.builtin.declare import in_thread
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.tools import Handler, Tool, ToolSpec
 from callsheet.ports.transforms.work import Fault, TooMuchWork

@@ -14,8 +14,7 @@ from urllib.parse import urlsplit
 
 from callsheet import lazy
 from callsheet.diagnostics import CallsheetError
-from callsheet.diagnostics.settings_types import check_fields
-from callsheet.diagnostics.wrong_type import wanted
+from callsheet.diagnostics.wrong_type import check_fields, wanted
 
 _HEADER = lazy.pattern(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _FROM_ENVIRONMENT = "env:"

@@ -24,8 +24,7 @@ from callsheet.trace.lctl.confidence import (
     wanted_hops,
 )
 from callsheet.trace.lctl.findings import Finding, LctlError
-from callsheet.trace.lctl.ids import shown_id
-from callsheet.trace.lctl.model import Body, Chain, Entry, Fact, Handoff, Lists
+from callsheet.trace.lctl.model import Body, Chain, Entry, Fact, Handoff, Lists, shown_id
 from callsheet.trace.lctl.reading import frozen
 from callsheet.trace.lctl.rules.hops import conflicts, origins
 

@@ -17,7 +17,6 @@ from callsheet.frontends.tree import Mapping as Object
 from callsheet.frontends.tree import Node, Scalar, Sequence, kind_of, plain
 from callsheet.ir.gc_pause import gc_paused
 from callsheet.trace.lctl.findings import Finding, LctlError, Notes, Path, placed
-from callsheet.trace.lctl.ids import shown_id
 from callsheet.trace.lctl.model import (
     VERSION,
     Ack,
@@ -31,6 +30,7 @@ from callsheet.trace.lctl.model import (
     Handoff,
     Lists,
     Raw,
+    shown_id,
 )
 from callsheet.trace.lctl.yaml_text import Read, Refused, decoded, read_tree
 

@@ -21,8 +21,7 @@ from callsheet.trace.lctl.confidence import (
 from callsheet.trace.lctl.emit import Work, hand_on
 from callsheet.trace.lctl.emit import merge as merge_hops
 from callsheet.trace.lctl.findings import Finding, LctlError
-from callsheet.trace.lctl.ids import shown_ids
-from callsheet.trace.lctl.model import Ack, Body, Document, Entry, Fact, Handoff
+from callsheet.trace.lctl.model import Ack, Body, Document, Entry, Fact, Handoff, shown_ids
 from callsheet.trace.lctl.reading import Reading
 from callsheet.trace.lctl.yaml_text import CutOff, NoBlock, block_of
 

@@ -16,7 +16,7 @@ from callsheet.diagnostics import Span
 from callsheet.frontends.tree import Mapping as MappingNode
 from callsheet.frontends.tree import Node, Part, Scalar, YamlWalk, place_near, span_of
 from callsheet.ir import expr as ir_types
-from callsheet.trace.lctl.ids import shown_name
+from callsheet.trace.lctl.model import shown_name
 
 _FENCE = lazy.pattern(r"^( {0,3}|\t)(`{3,}|~{3,})([^\n]*)$", re.MULTILINE)
 _KEY = lazy.pattern(r"""^( *)["']?lctl(?:_ack)?["']?[ \t]*:""", re.MULTILINE)

@@ -20,11 +20,10 @@ from callsheet.machine.keys import segment
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.machine.result import Status
 from callsheet.machine.run import Run
-from callsheet.machine.tree.activations import MISSING, Activation, Loop, Members
+from callsheet.machine.tree.activations import MISSING, STAY, Activation, Loop, Members
 from callsheet.machine.tree.execution import CarryOut
 from callsheet.machine.tree.failures import Failure as Fault
 from callsheet.machine.tree.failures import StatementFailed, record_of
-from callsheet.machine.tree.guards import STAY
 from callsheet.machine.tree.interpreter import TreeRun
 from callsheet.machine.tree.program import (
     NONE,
@@ -46,13 +45,12 @@ from callsheet.machine.tree.program import (
     UntilOp,
     YieldOp,
 )
-from callsheet.machine.tree.wire import plain
+from callsheet.machine.tree.values import plain
 from callsheet.store.events import Entry
 from callsheet.store.start import Start
 from callsheet.trace.lineage.blocks import NO_REASONS, Part, Reasons, Site, TreeLineage, listed
-from callsheet.trace.lineage.expressions import CLOCK_READ, Source, sources_of
 from callsheet.trace.lineage.lineage import ANSWER, Failure, Flow, Node, ValueSource, Visit, Write
-from callsheet.trace.lineage.reads import Role
+from callsheet.trace.lineage.reads import CLOCK_READ, Role, Source, sources_of
 from callsheet.trace.lineage.recorder import Recorder
 from callsheet.trace.lineage.sites import Sites
 from callsheet.trace.lineage.withheld import Withholding

@@ -21,9 +21,8 @@ from callsheet.machine.keys import place_in_tree
 from callsheet.machine.program import Program, StepCode
 from callsheet.machine.values import walk
 from callsheet.store.events import EventType
-from callsheet.trace.lineage.expressions import Source
 from callsheet.trace.lineage.lineage import NONE, Flow, Lineage, Node, ValueSource, Visit, Write
-from callsheet.trace.lineage.reads import Computed, Path, Reads, Role, Use, overlap
+from callsheet.trace.lineage.reads import Computed, Path, Reads, Role, Source, Use, overlap
 
 
 class Around(NamedTuple):

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable
 
 from callsheet.ir import JSON, Order
 from callsheet.machine import Command, Event, Fact, Failed, Finish, Machine, Started, Status, Succeeded
+from callsheet.machine.events import LABEL, TRACEBACK, Remark
 from callsheet.machine.frames import Group
 from callsheet.machine.keys import parse_key
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.machine.program import NOWHERE
-from callsheet.machine.remarks import LABEL, TRACEBACK, Remark
 from callsheet.machine.snapshots import state_from_json, state_to_json
 from callsheet.sealing.sealer import SEALED
 from callsheet.store.errors import JournalError

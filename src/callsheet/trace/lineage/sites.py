@@ -54,8 +54,7 @@ from callsheet.machine.tree.program import (
     YieldOp,
 )
 from callsheet.trace.lineage.blocks import Around, Site
-from callsheet.trace.lineage.expressions import Source, derived_from, literal_of, sources_of
-from callsheet.trace.lineage.reads import Computed, Reads, Role
+from callsheet.trace.lineage.reads import Computed, Reads, Role, Source, derived_from, literal_of, sources_of
 from callsheet.trace.lineage.reads import Use as Read
 
 

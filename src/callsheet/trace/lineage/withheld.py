@@ -17,7 +17,7 @@ from callsheet.machine import AgentTurn, Awaited, CallModel, CallTool, RunAgent
 from callsheet.machine.keys import place_in_tree
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.machine.tree.variables import computed_from
-from callsheet.sealing.placeholders import WITHHELD, has_placeholder
+from callsheet.sealing.keys import WITHHELD, has_placeholder
 from callsheet.trace.lineage.blocks import TreeLineage
 from callsheet.trace.lineage.lineage import NONE, ValueSource, Write
 from callsheet.trace.lineage.reads import Role

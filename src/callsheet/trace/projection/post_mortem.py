@@ -14,12 +14,13 @@ from typing import NamedTuple
 from callsheet.machine import Result, Status
 from callsheet.trace.lctl.confidence import is_blocked
 from callsheet.trace.lctl.model import Analysis, Chain, DebugDocument, Entry, Handoff, Lists
-from callsheet.trace.projection.basis import ASSUMED, Worth
 from callsheet.trace.projection.project import NO_VALUES, Projection, handoff_of
 from callsheet.trace.projection.record import (
+    ASSUMED,
     BEFORE_ALL,
     MOST_OF_A_NAME,
     Record,
+    Worth,
     agent_of,
     fact_id,
     shown_text,

@@ -17,20 +17,26 @@ from callsheet.ir.flow import Flow, flow_of, uses_of
 from callsheet.machine import Outcome, Result, Status
 from callsheet.trace.lctl.confidence import is_blocked, needs_review
 from callsheet.trace.lctl.model import Chain, Entry, Fact, Handoff, Lists
-from callsheet.trace.projection.basis import ERROR, Worth, affirmed, affirming, made_of, own_basis, worth_of
 from callsheet.trace.projection.record import (
     BEFORE_ALL,
     CALLER,
+    ERROR,
     MOST_OF_A_NAME,
     Record,
     Visit,
+    Worth,
     Write,
     action_of,
+    affirmed,
+    affirming,
     agent_of,
     error_of,
     fact_id,
     item_ids,
+    made_of,
+    own_basis,
     shown_text,
+    worth_of,
 )
 from callsheet.trace.projection.record import Outcome as VisitOutcome
 

@@ -12,8 +12,8 @@ from callsheet.trace.lineage.blocks import TreeLineage, word_of_statement
 from callsheet.trace.lineage.lineage import NONE
 from callsheet.trace.lineage.recorder import Recorder
 from callsheet.views.describe import describe_condition
-from callsheet.views.otel.calls import Calls
 from callsheet.views.otel.model import Attributes, CallsheetKey, ErrorType, EventName, SpanEvent
+from callsheet.views.otel.operations import Calls
 from callsheet.views.otel.visits import OpenVisit
 
 

@@ -19,9 +19,7 @@ from callsheet.trace.lctl.confidence import band_of
 from callsheet.trace.lineage.blocks import TreeLineage
 from callsheet.trace.lineage.lineage import NONE, Lineage, ValueSource
 from callsheet.trace.lineage.reads import Role
-from callsheet.trace.projection.basis import own_basis
-from callsheet.trace.projection.record import Outcome, Visit, Write
-from callsheet.views.otel.calls import CallRecord, Failure, attempts_in
+from callsheet.trace.projection.record import Outcome, Visit, Write, own_basis
 from callsheet.views.otel.model import (
     Attributes,
     CallsheetKey,
@@ -34,7 +32,7 @@ from callsheet.views.otel.model import (
     Span,
     SpanEvent,
 )
-from callsheet.views.otel.operations import SpanBuilder
+from callsheet.views.otel.operations import CallRecord, Failure, SpanBuilder, attempts_in
 
 INTERRUPTED_STATUSES = ("interrupted", "waiting")
 """The statuses of a visit that was running when its process ended."""

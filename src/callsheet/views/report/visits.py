@@ -15,16 +15,15 @@ from typing import Any, NamedTuple
 from callsheet.ir import JSON
 from callsheet.machine import AgentTurn, Ask, CallModel, CallTool, Compile, Probe, RunAgent, Sleep
 from callsheet.machine.commands import Awaited
+from callsheet.machine.events import QUEUED
 from callsheet.machine.keys import parse_key
-from callsheet.machine.remarks import QUEUED
 from callsheet.ports.models.prompts import MAX_CHARACTERS, OPERATIONS, PROMPT_VERSION, prompt_for
 from callsheet.store.events import Event, EventType
 from callsheet.store.runs import RunInfo
 from callsheet.trace.lineage.blocks import TreeLineage
 from callsheet.trace.lineage.lineage import NONE, Lineage, ValueSource
 from callsheet.trace.lineage.lineage import Visit as Begun
-from callsheet.trace.projection.basis import made_of, worth_of
-from callsheet.trace.projection.record import BEFORE_ALL, Record, Visit, Write, fact_id
+from callsheet.trace.projection.record import BEFORE_ALL, Record, Visit, Write, fact_id, made_of, worth_of
 from callsheet.trace.visits import SteadyTime
 from callsheet.views.report.document import CallRow, FactRow, VisitRow
 from callsheet.views.report.values import NO_VALUE, Values

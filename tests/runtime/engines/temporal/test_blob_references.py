@@ -16,8 +16,7 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.ir import Effect
 from callsheet.machine import ToolFacts
 from callsheet.ports.calls import CallContext
-from callsheet.runtime.engines.temporal.blob_references import needs
-from callsheet.runtime.engines.temporal.connection import reach
+from callsheet.runtime.engines.temporal.connection import needs, reach
 from callsheet.runtime.engines.temporal.settings import TemporalSettings
 from callsheet.runtime.gateway import Ports, Route
 from callsheet.store import Durability, Journal

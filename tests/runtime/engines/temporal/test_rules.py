@@ -23,7 +23,7 @@ from callsheet.runtime.engines.temporal.call_rules import NamedSecrets, NotGiven
 from callsheet.runtime.engines.temporal.run_order import SECRETS
 from callsheet.runtime.gateway import Ports, Route
 from callsheet.runtime.launch import Offer
-from callsheet.sealing.configured import configured
+from callsheet.sealing.credentials import configured
 from callsheet.store.labels import LabelStore
 
 LIMITS = Limits(retry_delay=0.0)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import click
 
 from callsheet.apps.cli import journals
-from callsheet.apps.cli.assignments import parse_name
+from callsheet.apps.cli.arguments import parse_name
 from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.output import print_json, print_text, to_stderr
 from callsheet.diagnostics import CallsheetError

@@ -194,7 +194,7 @@ async def _serve(
 ) -> None:
     from callsheet.api.proving import undertaking  # noqa: PLC0415 - as above
     from callsheet.api.requirements import offer_lookup  # noqa: PLC0415 - as above
-    from callsheet.apps.guarantees import guarantees_of  # noqa: PLC0415 - as above
+    from callsheet.apps.equipment import guarantees_of  # noqa: PLC0415 - as above
     from callsheet.apps.models import models_for_any_plan, with_local_model  # noqa: PLC0415 - as above
     from callsheet.apps.toolbox import open_toolbox  # noqa: PLC0415
     from callsheet.runtime.engines.temporal.connection import reach  # noqa: PLC0415
@@ -307,8 +307,7 @@ async def _prune(
 ) -> _PruneOutcome:
     import asyncio  # noqa: PLC0415 - as above
 
-    from callsheet.runtime.engines.temporal.blob_references import needs  # noqa: PLC0415 - imports Temporal
-    from callsheet.runtime.engines.temporal.connection import reach  # noqa: PLC0415 - as above
+    from callsheet.runtime.engines.temporal.connection import needs, reach  # noqa: PLC0415 - imports Temporal
     from callsheet.store.shared.address import shown  # noqa: PLC0415 - as above
     from callsheet.store.shared.blobs import sweep  # noqa: PLC0415 - as above
 

@@ -14,6 +14,7 @@ from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.options import Decorator, grouped
 from callsheet.apps.cli.output import (
     MAX_SHOWN,
+    columns,
     count_by_severity,
     ignoring_broken_pipe,
     omitted_line,
@@ -21,7 +22,6 @@ from callsheet.apps.cli.output import (
     print_text,
     to_stderr,
 )
-from callsheet.apps.cli.terminal import columns
 from callsheet.apps.operations.lctl import LctlChecked, confidence_row, document_rows
 from callsheet.diagnostics import CallsheetError, render
 from callsheet.trace.lctl.check import Report
@@ -31,8 +31,7 @@ from callsheet.trace.lctl.diff import Changed, Diff
 from callsheet.trace.lctl.diff import diff as differences
 from callsheet.trace.lctl.findings import LctlError, worst_first
 from callsheet.trace.lctl.graph import ChainGraph, failed_step, graph_of, root_cause
-from callsheet.trace.lctl.ids import shown_id, shown_ids
-from callsheet.trace.lctl.model import Body, DebugDocument
+from callsheet.trace.lctl.model import Body, DebugDocument, shown_id, shown_ids
 from callsheet.trace.lctl.reading import Reading, read
 from callsheet.trace.lctl.receive import receive
 from callsheet.trace.lctl.rules.table import RULES, Level

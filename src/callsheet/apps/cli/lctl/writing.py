@@ -16,7 +16,7 @@ from callsheet.apps.cli.output import ignoring_broken_pipe, print_json, print_te
 from callsheet.diagnostics import CallsheetError, Diagnostic
 from callsheet.trace.lctl.emit import Work, new_ids, rename_facts
 from callsheet.trace.lctl.findings import LctlError
-from callsheet.trace.lctl.ids import shown_name
+from callsheet.trace.lctl.model import shown_name
 from callsheet.trace.lctl.reading import Reading
 from callsheet.trace.lctl.receive import Received, receive
 from callsheet.trace.lctl.receive import merge as merge_branches

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 import click
 
 from callsheet.apps.cli import options
+from callsheet.apps.cli.arguments import STDIN, NamedPlan
 from callsheet.apps.cli.exit_status import Exit
-from callsheet.apps.cli.output import print_json
-from callsheet.apps.cli.plan_argument import STDIN, NamedPlan
-from callsheet.apps.cli.terminal import columns, is_coloured
+from callsheet.apps.cli.output import columns, is_coloured, print_json
 from callsheet.apps.operations.reading import PlanText
 from callsheet.diagnostics import Source
 from callsheet.ir import Plan

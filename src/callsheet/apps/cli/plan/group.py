@@ -10,14 +10,14 @@ _PACKAGE = "callsheet.apps.cli.plan"
 _MAKE, _USE, _COMPARE = "Create and store", "Use", "Compare"
 
 COMMANDS: dict[str, CommandEntry] = {
-    "create": CommandEntry(f"{_PACKAGE}.create:create", "Compile a goal into a plan with a model.", _MAKE),
-    "save": CommandEntry(f"{_PACKAGE}.manage:save", "Save a plan in the library.", _MAKE),
-    "export": CommandEntry(f"{_PACKAGE}.transfer:export", "Export plans with all versions to a file.", _MAKE),
-    "import": CommandEntry(f"{_PACKAGE}.transfer:import_", "Import plans from an exported file.", _MAKE),
-    "rename": CommandEntry(f"{_PACKAGE}.manage:rename", "Rename a plan.", _MAKE),
-    "delete": CommandEntry(f"{_PACKAGE}.manage:delete", "Delete plans from the library.", _MAKE),
-    "list": CommandEntry(f"{_PACKAGE}.show:list_plans", "List the plans of the library.", _USE),
-    "show": CommandEntry(f"{_PACKAGE}.show:show", "Draw a plan, or print its text.", _USE),
+    "create": CommandEntry(f"{_PACKAGE}.library:create", "Compile a goal into a plan with a model.", _MAKE),
+    "save": CommandEntry(f"{_PACKAGE}.library:save", "Save a plan in the library.", _MAKE),
+    "export": CommandEntry(f"{_PACKAGE}.library:export", "Export plans with all versions to a file.", _MAKE),
+    "import": CommandEntry(f"{_PACKAGE}.library:import_", "Import plans from an exported file.", _MAKE),
+    "rename": CommandEntry(f"{_PACKAGE}.library:rename", "Rename a plan.", _MAKE),
+    "delete": CommandEntry(f"{_PACKAGE}.library:delete", "Delete plans from the library.", _MAKE),
+    "list": CommandEntry(f"{_PACKAGE}.library:list_plans", "List the plans of the library.", _USE),
+    "show": CommandEntry(f"{_PACKAGE}.library:show", "Draw a plan, or print its text.", _USE),
     "run": CommandEntry(f"{_PACKAGE}.run:run", "Check a plan and run it.", _USE),
     "resume": CommandEntry(f"{_PACKAGE}.run:resume", "Continue the newest run of a plan.", _USE),
     "diff": CommandEntry(f"{_PACKAGE}.diff:diff", "Compare two plans.", _COMPARE),

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from callsheet.apps.cli import options
+from callsheet.apps.cli.arguments import PLAN_SUFFIXES, plan_files
 from callsheet.apps.cli.exit_status import Exit
-from callsheet.apps.cli.plan_argument import PLAN_SUFFIXES, plan_files
 from callsheet.apps.operations.reading import PlanText, text_of
 from callsheet.diagnostics import CallsheetError, Source
 
@@ -76,7 +76,7 @@ def _standing(name: str, content: bytes, policy: Policy | None, setup: Setup) ->
     """A version of a plan, with what is wrong with it and, under a policy, its proof."""
     from callsheet.apps.operations.checking import check_with  # noqa: PLC0415 - not for --help
     from callsheet.apps.operations.proofs import prove_text  # noqa: PLC0415 - as above
-    from callsheet.apps.tool_declarations import DeclaredTools  # noqa: PLC0415 - as above
+    from callsheet.apps.toolbox import DeclaredTools  # noqa: PLC0415 - as above
     from callsheet.views.plan_review import Standing  # noqa: PLC0415 - as above
 
     try:

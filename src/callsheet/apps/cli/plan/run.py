@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from callsheet.apps.cli import options
-from callsheet.apps.cli.plan.library_plan import library_plan, plan_id_argument
-from callsheet.apps.cli.plan_argument import open_library
+from callsheet.apps.cli.arguments import open_library
+from callsheet.apps.cli.plan.library import library_plan, plan_id_argument
 from callsheet.apps.cli.resume import execute_resume, resume_options
 from callsheet.apps.cli.run import RunArguments, execute_run, run_options
 from callsheet.diagnostics import CallsheetError
@@ -54,7 +54,7 @@ def resume(plan_id: str, plans_folder: Path | None, accept_changed_plan: bool, *
         from callsheet.store.runs import RunStatus  # noqa: PLC0415 - imports the journal
 
         if not is_accepted and info.status is not RunStatus.DONE:
-            from callsheet.api.plan_changes import check_unchanged  # noqa: PLC0415 - only for runs that continue
+            from callsheet.api.plan_sources import check_unchanged  # noqa: PLC0415 - only for runs that continue
 
             check_unchanged(open_library(plans_folder), name, journal.plan_of(info.plan_hash))
         return info

@@ -14,10 +14,9 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from callsheet.apps.cli.options import ProgressMode
-from callsheet.apps.cli.output import print_text, to_stderr
+from callsheet.apps.cli.output import can_redraw, print_text, to_stderr
 from callsheet.apps.cli.progress.call_news import CallNews, CallTracker
 from callsheet.apps.cli.progress.lines import record_note
-from callsheet.apps.cli.terminal import can_redraw
 from callsheet.apps.rendering.values import format_seconds, iso, preview
 from callsheet.ir import Order, Plan
 from callsheet.machine.keys import step_of
@@ -147,8 +146,7 @@ def display_for(stage: ProgressMode, plan: Plan, run: str = "") -> Display:
     """The display of a mode; a live one shows the name of the run."""
     match stage:
         case ProgressMode.LIVE if plan.order is Order.DAG:
-            from callsheet.apps.cli.progress.graph import LiveGraph  # noqa: PLC0415 - imports rich
-            from callsheet.apps.cli.progress.live import Heading  # noqa: PLC0415 - as above
+            from callsheet.apps.cli.progress.live import Heading, LiveGraph  # noqa: PLC0415 - imports rich
 
             return LiveGraph(plan, heading=Heading(plan, run))
         case ProgressMode.LIVE:

@@ -1,17 +1,41 @@
-"""Runs a job through the launcher: feeds its input, collects its output, kills it after its time."""
+"""Runs a program through the launcher, in the best isolation available, and installs packages for programs.
+
+Pure Python is run by the interpreter of pure code, all else in a sandbox if there is one.
+
+Only wheels from the configured index are accepted: no URLs, paths or options, and no source packages, whose
+installation would run code outside the sandbox.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib.util
 import json
 import os
+import re
+import shutil
 import signal
 import sys
+import tempfile
+from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from callsheet.frontends.pure_code import CodeRefused, is_pure
+from callsheet.ir import JSON
 from callsheet.machine import Cut, Fact, Remark
+from callsheet.ports.builtin.execute.jobs import (
+    Mounts,
+    Program,
+    find_program,
+    limited_job,
+    mounts_of,
+    sandbox_job,
+)
+from callsheet.ports.builtin.settings import BuiltinSettings, ExecutionSettings
+from callsheet.ports.calls import CallContext, ToolFailed
 
 _LAUNCHER = Path(__file__).with_name("launcher.py")
 _GRACE = 2.0
@@ -146,3 +170,197 @@ def _end_group(process: int) -> None:
     """Kill the launcher and every descendant that is still in its process group."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process, signal.SIGKILL)
+
+
+async def execute(
+    settings: BuiltinSettings, language: str, code: str, stdin: str, reads: Any, context: CallContext
+) -> JSON:
+    """The output of a program; raises ToolFailed, with the output in its text, if the program failed.
+
+    `reads` are the files of the workspace that the call declares, None if it declares none.
+    """
+    program = find_program(language, code)
+    pure = await _pure_result(program, settings.execution, reads)
+    if pure is not None:
+        return pure
+    mounts = mounts_of(settings, program.language, code, reads, context.files)
+    finished, kind = await _run(program, settings, stdin, mounts)
+    context.remark(*finished.remarks)
+    if kind == "limits" and reads is not None:
+        context.remark(Fact("reads", "not enforced: without a sandbox the program saw all your files"))
+    _raise_failure(finished, settings.execution)
+    return {
+        "stdout": finished.stdout,
+        "stderr": finished.stderr,
+        "exit_code": finished.exit_code,
+        "isolation": kind,
+    }
+
+
+async def _pure_result(program: Program, limits: ExecutionSettings, reads: Any) -> JSON:
+    """The result of a program that touches nothing, from the interpreter of pure code.
+
+    None for one that belongs into the sandbox: it is not pure, the interpreter is not installed, or the
+    program failed there. Pure code changes nothing, so running it again in the sandbox repeats nothing, and
+    its failure is told as CPython tells it. Raises ToolFailed for one that runs longer than the settings
+    allow.
+    """
+    if program.language != "python" or reads or find_spec("pydantic_monty") is None:
+        return None
+    if not is_pure(program.code):
+        return None
+    from callsheet.ports.python_code import CodeLimits, LimitReached, Outputs, PythonCode  # noqa: PLC0415
+    from callsheet.ports.python_code.interpreter import Limit  # noqa: PLC0415
+
+    seconds = min(limits.timeout, float(limits.cpu_seconds))
+    allowed = CodeLimits(memory=limits.memory_bytes, seconds=seconds, printed=limits.output_bytes)
+    with PythonCode(allowed, workers=1) as code:
+        try:
+            outcome = await code.compute_async(program.code, {}, [])
+        except CodeRefused:
+            return None
+    if isinstance(outcome, Outputs):
+        return {"stdout": outcome.printed, "stderr": "", "exit_code": 0, "isolation": "interpreter"}
+    if isinstance(outcome, LimitReached) and outcome.limit is Limit.TIME:
+        if seconds < limits.timeout:
+            used = f"used more than {limits.cpu_seconds} seconds of processor time"
+        else:
+            used = f"ran longer than {seconds:g} seconds"
+        raise ToolFailed(f"the program {used} and was ended")
+    return None
+
+
+async def _run(
+    program: Program, settings: BuiltinSettings, stdin: str, mounts: Mounts
+) -> tuple[Finished, str]:
+    """Run a program in the best isolation available; raises ToolFailed if the settings require more.
+
+    Returns how it ended and what isolated it. If the sandbox could not be built, the program has not started,
+    so running it without one is not a repetition.
+    """
+    execution = settings.execution
+    reason = f"{sys.platform} has no namespaces"
+    with tempfile.TemporaryDirectory(prefix="callsheet-", ignore_cleanup_errors=True) as folder:
+        if sys.platform == "linux":
+            job = sandbox_job(program, settings, folder, mounts)
+            finished = await run_job(job, stdin, execution.timeout, execution.output_bytes)
+            if finished.failure is None:
+                return finished, "namespaces"
+            reason = finished.failure
+        if execution.require == "sandbox":
+            raise ToolFailed(
+                f"there is no sandbox for code here (TOL102): {reason}. "
+                'Setting require = "best-effort" runs code with limits alone'
+            )
+        job = limited_job(program, settings, folder, mounts)
+        finished = await run_job(job, stdin, execution.timeout, execution.output_bytes)
+    if finished.failure is not None:
+        raise ToolFailed(f"the program could not be started: {finished.failure}")
+    return finished, "limits"
+
+
+def _raise_failure(finished: Finished, limits: ExecutionSettings) -> None:
+    """Raise ToolFailed with the program's output if it timed out or its exit code is not 0."""
+    if not finished.timed_out and finished.exit_code == 0:
+        return
+    if finished.timed_out:
+        why = f"the program ran longer than {limits.timeout:g} seconds and was ended"
+    else:
+        why = _ending(finished.exit_code, limits)
+    summary = "\n".join(text.strip() for text in (finished.stdout, finished.stderr) if text.strip())
+    raise ToolFailed(f"{summary}\n{why}" if summary else why)
+
+
+def _ending(code: int, limits: ExecutionSettings) -> str:
+    """Describes an exit code; a signal is negative, or over 128 if the sandbox's launcher passed it on."""
+    number = -code if code < 0 else code - 128
+    if number == signal.SIGXCPU:
+        return f"the program used more than {limits.cpu_seconds} seconds of processor time and was ended"
+    if number == signal.SIGKILL:
+        return "the program was killed, possibly for its use of memory or processor time"
+    if number in {known.value for known in signal.Signals}:
+        return f"the program was ended by {signal.Signals(number).name}"
+    return f"the program ended with exit code {code}"
+
+
+_REQUIREMENT = re.compile(
+    r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
+    r"(?:\[[A-Za-z0-9._-]{1,50}(?:,[A-Za-z0-9._-]{1,50}){0,9}\])?"
+    r"(?:(?:==|>=|<=|!=|~=|<|>)[A-Za-z0-9.*+!_-]{1,50}(?:,(?:==|>=|<=|!=|~=|<|>)[A-Za-z0-9.*+!_-]{1,50}){0,5})?"
+)
+_KEPT_VARIABLES = re.compile(
+    r"(?:PIP|UV)_\w+|(?:https?|no|all)_proxy|SSL_CERT_(?:FILE|DIR)|PATH|HOME|LANG", re.IGNORECASE
+)
+_MAX_PACKAGES = 50
+_MAX_SAID = 2_000
+
+
+def requirement(text: str) -> str:
+    """A requirement with its blanks removed: a package name, extras, versions. Raises ToolFailed otherwise.
+
+    >>> requirement("numpy >= 2")
+    'numpy>=2'
+    """
+    plain = "".join(text.split())
+    if not _REQUIREMENT.fullmatch(plain):
+        raise ToolFailed(f"{text!r} is not the name of a package, with or without a version")
+    return plain
+
+
+async def install_packages(settings: BuiltinSettings, wanted: Sequence[str]) -> str:
+    """Install packages for this namespace; raises ToolFailed if that is not allowed or fails."""
+    if not settings.execution.allow_install:
+        raise ToolFailed(
+            "installing packages is not allowed (TOL104): allow_install in the configuration permits it"
+        )
+    if len(wanted) > _MAX_PACKAGES:
+        raise ToolFailed(f"more than {_MAX_PACKAGES} packages at once")
+    names = [requirement(name) for name in wanted]
+    command = [
+        *_installer(),
+        "--target",
+        str(settings.packages),
+        "--upgrade",
+        "--only-binary",
+        ":all:",
+        "--",
+        *names,
+    ]
+    settings.packages.mkdir(parents=True, exist_ok=True)
+    environment = {name: value for name, value in os.environ.items() if _KEPT_VARIABLES.fullmatch(name)}
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        env=environment,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    try:
+        async with asyncio.timeout(settings.execution.install_timeout):
+            output, _ = await process.communicate()
+    except TimeoutError:
+        raise ToolFailed(
+            f"installing took longer than {settings.execution.install_timeout:g} seconds"
+        ) from None
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    if process.returncode != 0:
+        message = output.decode(errors="replace").strip()
+        message = (
+            message
+            if len(message) <= _MAX_SAID
+            else f"(the last {_MAX_SAID:,} characters) …{message[-_MAX_SAID:]}"
+        )
+        raise ToolFailed(f"{message}\n{', '.join(names)} could not be installed".strip())
+    return f"installed {', '.join(names)}"
+
+
+def _installer() -> list[str]:
+    if importlib.util.find_spec("pip") is not None:
+        return [sys.executable, "-m", "pip", "install", "--no-input", "--disable-pip-version-check"]
+    uv = shutil.which("uv")
+    if uv is not None:
+        return [uv, "pip", "install", "--python", sys.executable]
+    raise ToolFailed("neither pip nor uv is installed here")

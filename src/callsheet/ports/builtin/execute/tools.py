@@ -1,15 +1,77 @@
-"""Declares `@EXEC_CODE`, `@SHELL_EXEC` and `@INSTALL_PKG`: code in a sandbox, and packages for it."""
+"""Declares `@EXEC_CODE`, `@SHELL_EXEC`, `@INSTALL_PKG`, as far as the system isolates programs."""
 
 from __future__ import annotations
 
+import sys
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from callsheet.ir import JSON, Effect
 from callsheet.ports.builtin.declare import TEXT, declare, text_argument
 from callsheet.ports.builtin.settings import BuiltinSettings
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.tools import Tool
+
+
+@dataclass(frozen=True, slots=True)
+class Isolation:
+    """The isolation of code that a plan runs.
+
+    `kind` is `namespaces` for a sandbox of Linux namespaces, `limits` if there are only limits on time,
+    memory and files: code then has the rights of the process that runs it. `reason` says why there is no
+    sandbox; `usable` whether the settings allow code to run at all.
+    """
+
+    kind: Literal["namespaces", "limits"]
+    network_blocked: bool
+    files_hidden: bool
+    processes_hidden: bool
+    usable: bool
+    reason: str | None = None
+
+    def __str__(self) -> str:
+        if self.kind == "namespaces":
+            network = "no network" if self.network_blocked else "with network"
+            return f"sandbox in namespaces: own file system, own processes, {network}"
+        rest = "code runs with resource limits only" if self.usable else "code is refused"
+        return f"no sandbox ({self.reason}): {rest}"
+
+
+def isolation(settings: BuiltinSettings) -> Isolation:
+    """Try the sandbox with an empty program and report what it provides; takes about a tenth of a second.
+
+    May be called with or without a running event loop.
+    """
+    import asyncio  # noqa: PLC0415 - as below: what only a run needs is loaded by it
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
+
+    with ThreadPoolExecutor(1) as thread:
+        reason = thread.submit(lambda: asyncio.run(_missing(settings))).result()
+    if reason is None:
+        return Isolation("namespaces", not settings.execution.network, True, True, True)
+    return Isolation("limits", False, False, False, settings.execution.require == "best-effort", reason)
+
+
+async def _missing(settings: BuiltinSettings) -> str | None:
+    """Why there is no sandbox, or None if there is one."""
+    import tempfile  # noqa: PLC0415
+
+    from callsheet.ports.builtin.execute.jobs import find_program, sandbox_job  # noqa: PLC0415
+    from callsheet.ports.builtin.execute.process import run_job  # noqa: PLC0415
+
+    if sys.platform != "linux":
+        return f"{sys.platform} has no namespaces"
+    with tempfile.TemporaryDirectory(prefix="callsheet-") as mountpoint:
+        finished = await run_job(
+            sandbox_job(find_program("python", ""), settings, mountpoint), "", 20.0, 1_000
+        )
+    if finished.failure is not None:
+        return finished.failure
+    return (
+        None if finished.exit_code == 0 else f"a test program failed in it: {finished.stderr.strip()[:300]}"
+    )
+
 
 _READS = {
     "type": "array",
@@ -65,7 +127,7 @@ def execution_tools(settings: BuiltinSettings) -> list[Tool]:
 async def _execute(
     settings: BuiltinSettings, fixed: str | None, arguments: dict[str, Any], context: CallContext
 ) -> JSON:
-    from callsheet.ports.builtin.execute.running import execute  # noqa: PLC0415 - only runs need it
+    from callsheet.ports.builtin.execute.process import execute  # noqa: PLC0415 - only runs need it
 
     language = fixed or text_argument(arguments, "language", "python")
     code, stdin = text_argument(arguments, "code"), text_argument(arguments, "stdin", "")
@@ -73,7 +135,7 @@ async def _execute(
 
 
 async def _install(settings: BuiltinSettings, arguments: dict[str, Any], _context: CallContext) -> JSON:
-    from callsheet.ports.builtin.execute.packages import install_packages  # noqa: PLC0415
+    from callsheet.ports.builtin.execute.process import install_packages  # noqa: PLC0415
 
     language = text_argument(arguments, "language").strip().lower()
     if language not in ("python", "py", "python3"):

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from callsheet.diagnostics import CallsheetError
-from callsheet.diagnostics.settings_types import check_fields
+from callsheet.diagnostics.wrong_type import check_fields
 from callsheet.ports.models.local.catalogue import find, read_gguf
 from callsheet.ports.models.local.server import (
     Running,

@@ -26,8 +26,8 @@ from callsheet.runtime.engines.temporal.run_order import RunOrder
 from callsheet.runtime.engines.temporal.wire import Remote, allowance_from_json, allowance_to_json
 from callsheet.runtime.gateway import Gateway, Ports
 from callsheet.runtime.guard import Guard, GuardedGateway
+from callsheet.sealing.keys import MASK
 from callsheet.sealing.known import SHORTEST, forms_of
-from callsheet.sealing.placeholders import MASK
 from callsheet.store.blobs import BlobMissing
 from callsheet.store.labels import LabelStore
 

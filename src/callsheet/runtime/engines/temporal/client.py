@@ -27,8 +27,9 @@ from callsheet.runtime.answers import Answer, PendingAsk, message_payload
 from callsheet.runtime.cancelling import has_ended
 from callsheet.runtime.doubt import Resolution, RunOutcome, decided_already, named_doubts
 from callsheet.runtime.engines.temporal.connection import TemporalConnection, refused
-from callsheet.runtime.engines.temporal.history import RunHistory, Watching, run_history
-from callsheet.runtime.engines.temporal.journal_copy import (
+from callsheet.runtime.engines.temporal.history import (
+    RunHistory,
+    Watching,
     first_answer,
     first_decision,
     is_same_decision,
@@ -36,6 +37,7 @@ from callsheet.runtime.engines.temporal.journal_copy import (
     machine_of,
     note_happenings,
     note_order,
+    run_history,
 )
 from callsheet.runtime.engines.temporal.run_order import (
     MEMO,

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Self
 
-from callsheet.diagnostics.settings_types import check_fields
+from callsheet.diagnostics.wrong_type import check_fields
 
 NAME = "temporal"
 """The name of this engine."""

@@ -27,8 +27,7 @@ from callsheet.machine import (
     RunAgent,
     Sleep,
 )
-from callsheet.machine.agents.actions import CallOutcome, ObservedCall, Turn
-from callsheet.machine.agents.allowance import Allowance
+from callsheet.machine.agents.actions import Allowance, CallOutcome, ObservedCall, Turn
 from callsheet.machine.questions import asked_to_json
 from callsheet.store.errors import NotStorable
 from callsheet.store.events import EventType, encode_body

@@ -16,8 +16,17 @@ from callsheet.trace.lctl.confidence import (
     needs_review,
 )
 from callsheet.trace.lctl.findings import Notes
-from callsheet.trace.lctl.ids import SHORT_ID, shown_id, shown_ids
-from callsheet.trace.lctl.model import Ack, Body, DebugDocument, Entry, Fact, not_blank
+from callsheet.trace.lctl.model import (
+    SHORT_ID,
+    Ack,
+    Body,
+    DebugDocument,
+    Entry,
+    Fact,
+    not_blank,
+    shown_id,
+    shown_ids,
+)
 
 
 def check_step(document: Body, notes: Notes) -> None:

@@ -10,8 +10,17 @@ from typing import NamedTuple
 from callsheet import lazy
 from callsheet.trace.lctl.confidence import Hop, modified_since
 from callsheet.trace.lctl.findings import Notes
-from callsheet.trace.lctl.ids import alike, shown_id, shown_name
-from callsheet.trace.lctl.model import Body, DebugDocument, Entry, Fact, Handoff, not_blank
+from callsheet.trace.lctl.model import (
+    Body,
+    DebugDocument,
+    Entry,
+    Fact,
+    Handoff,
+    alike,
+    not_blank,
+    shown_id,
+    shown_name,
+)
 
 _MOST_CANDIDATES = 50
 """The number of entries with one step and agent among which an equal one is searched."""

@@ -1,0 +1,286 @@
+"""Where a plan comes from, a file or the library: whether it has changed since, and the plans that it uses.
+
+In: a library, the id of a plan, the plan of the run; or a journal and a run that knows where its plan is.
+Out: nothing, or an error that lists the differences. A run always continues with its own plan; a user who
+has edited the plan may expect the current one.
+
+The plans become part of the plan, so its hash covers their text. Printed, it says USE as before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from callsheet.api.plan import Plan
+from callsheet.api.texts import plan_of_file, read_text, text_hash
+from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source
+from callsheet.frontends.spelling import read_plan_text
+from callsheet.frontends.structured.uses import unread_uses, with_plans
+from callsheet.ir import JSON, Order, Step
+from callsheet.ir import Plan as Steps
+from callsheet.ir.diff import Part, Piece, PieceDiff, PlanDiff, StepDiff, TreeDiff, diff_plans
+from callsheet.ir.tree import Origin, SubPlan
+from callsheet.store import Journal, JournalError
+from callsheet.store.library import PlanLibrary, StoredPlan, library_at
+from callsheet.store.writer import RunStatus
+
+_OF_THE_HEAD = frozenset({Part.ORDER, Part.VARIABLE, Part.VARIABLE_ORDER})
+_MOST_SHOWN = 5
+
+
+def check_unchanged(library: PlanLibrary, plan_id: str, original: Steps) -> None:
+    """Raise CallsheetError (PLN029) if the library now has a different plan under this id.
+
+    Differences in titles, goals and ids do not count, nor does a plan that is no longer there.
+    """
+    if plan_id in library.ids():
+        check_same(plan_id, original, library.load(plan_id).result.plan)
+
+
+def library_note(stored: StoredPlan) -> dict[str, JSON]:
+    """What a run records of the library that its plan came from, for the same purpose."""
+    return {"id": stored.id, "at": stored.library, "sha256": text_hash(stored.text)}
+
+
+def check_file(journal: Journal, run_id: str) -> None:
+    """Raise JournalError (JRN024) if a run's plan has changed since the run began, in its file or library.
+
+    Edits that leave the plan the same do not count, nor does a file, plan or library that is no longer there.
+    A run that ended for good is not checked by `resume`, since nothing of its plan is executed any more.
+    """
+    body = _start_of(journal, run_id)
+    edited = _edited(body)
+    if edited is None:
+        return
+    original = journal.plan_of(journal.find_run(run_id).plan_hash)
+    try:
+        now = edited.read(inputs=[*(body.get("inputs") or {})]).ir
+        changes = list(_differences(diff_plans(original, now), details=True))
+    except CallsheetError:
+        changes = ["it has errors now"]
+    if changes:
+        raise JournalError(
+            "JRN024",
+            f"{edited.name} was edited after run {run_id} began: {_listed(changes)}",
+            hint="to continue with the plan as it was: --as-recorded (as_recorded); to run it as it is "
+            f"now, from the beginning: callsheet run {edited.argument}",
+        )
+
+
+def edited_file(journal: Journal, run_id: str) -> str | None:
+    """The file or the id in the library of a run's plan, if its text has changed since the run began."""
+    edited = _edited(_start_of(journal, run_id))
+    return None if edited is None else edited.argument
+
+
+def _start_of(journal: Journal, run_id: str) -> Mapping[str, Any]:
+    first = next(iter(journal.events(run_id, lenient=True)), None)
+    return {} if first is None or first.body is None else first.body
+
+
+def _edited(start: Mapping[str, Any]) -> _Edited | None:
+    launch: dict[str, Any] = dict(start.get("launch") or {})
+    return _edited_file(launch.get("file") or {}) or _edited_in_library(launch.get("library") or {})
+
+
+class _Edited(NamedTuple):
+    """Where a plan comes from whose text has changed: its name, and how `callsheet run` names it."""
+
+    name: str
+    argument: str
+    read: Callable[..., Plan]
+    """Reads the plan as it is now; `inputs` are the names of the run's variables."""
+
+
+def _edited_file(note: Mapping[str, Any]) -> _Edited | None:
+    path, syntax = str(note.get("path", "")), note.get("syntax")
+    if not path:
+        return None
+    try:
+        with open(path, "rb") as file:
+            text = read_text(file, path, "")
+    except (OSError, CallsheetError):
+        return None
+    if text_hash(text) == note.get("sha256"):
+        return None
+    return _Edited(path, path, partial(Plan.load, path, syntax=syntax))
+
+
+def _edited_in_library(note: Mapping[str, Any]) -> _Edited | None:
+    plan_id, place = str(note.get("id", "")), str(note.get("at", ""))
+    if not plan_id or not place:
+        return None
+    try:
+        library = library_at(place)
+        stored = library.load(plan_id) if library is not None and plan_id in library.ids() else None
+    except CallsheetError:
+        return None
+    if stored is None or text_hash(stored.text) == note.get("sha256"):
+        return None
+    return _Edited(
+        f"the plan {plan_id} of the library",
+        plan_id,
+        partial(Plan.parse, stored.text, syntax=stored.syntax.value),
+    )
+
+
+def continues(journal: Journal, run_id: str) -> bool:
+    """Whether `resume` may execute steps of this run: it has not ended, or is a graph that has failed."""
+    info = journal.find_run(run_id)
+    if not info.status.is_final:
+        return True
+    return info.status is RunStatus.FAILED and journal.plan_of(info.plan_hash).order is Order.DAG
+
+
+def _listed(changes: Sequence[str]) -> str:
+    more = f" and {len(changes) - _MOST_SHOWN} more" if len(changes) > _MOST_SHOWN else ""
+    return f"{', '.join(changes[:_MOST_SHOWN])}{more}"
+
+
+def check_same(plan_id: str, original: Steps, stored: Steps | None) -> None:
+    """Like `check_unchanged`, given the plan that is kept under the id; None if it could not be parsed."""
+    changes = ["it has errors now"] if stored is None else list(_differences(diff_plans(original, stored)))
+    if changes:
+        raise CallsheetError.single(
+            "PLN029",
+            f"the plan {plan_id} has changed since its run started: {_listed(changes)}",
+            help="--accept-changed-plan (accept_changed_plan=True) continues with the original plan;"
+            f" `callsheet plan run {plan_id}` runs the current one",
+        )
+
+
+def _differences(diff: PlanDiff | TreeDiff, *, details: bool = False) -> Iterator[str]:
+    """The differences that change what is executed; `details` says which parts of the steps differ."""
+    for change in diff.head:
+        if change.part in _OF_THE_HEAD:
+            yield "what its order means" if change.part is Part.ORDER else f"variable {change.name}"
+    for step in diff.different():
+        yield _of_step(step, details=details)
+
+
+def _of_step(step: StepDiff | PieceDiff, *, details: bool) -> str:
+    if step.new is None:
+        return f"{_name(step.old)} is gone" if step.old is not None else ""
+    if step.old is None:
+        return f"{_name(step.new)} is new"
+    parts = [str(c.part) if c.name is None else f"{c.part} {c.name}" for c in step.changes if details]
+    if step.moved and details:
+        parts.append("its place")
+    name = _name(step.new)
+    return f"{name} ({', '.join(parts[:_MOST_SHOWN])})" if parts else name
+
+
+def _name(step: Step | Piece) -> str:
+    """A step by its id; a statement or declaration without one by its word."""
+    if isinstance(step, Piece) and not step.id:
+        return f"a {step.kind}"
+    return step.id if isinstance(step, Piece) and not step.is_statement else f"step {step.id}"
+
+
+MOST_NESTED = 20
+"""How many plans use one another at most, one inside the other."""
+
+_ABOVE = "a plan cannot use itself: write what repeats as ?FOREACH or ?REPEAT"
+
+
+def with_used_plans(plan: Steps, path: Path, library: Callable[[str], Steps] | None = None) -> Steps:
+    """The plan of a file with the plans that it uses; the same plan if it uses none.
+
+    `library` gives the plan of a reference such as `triage@3`, by default from the user's library. Raises
+    CallsheetError with all that cannot be read (PLN030), is used in a circle (PLN032) or cannot be a sub-plan
+    (PLN031), each at its USE.
+    """
+    if not unread_uses(plan):
+        return plan
+    return _read(plan, path.resolve(), (), _from_library if library is None else library)
+
+
+def unread(plan: Steps) -> tuple[Diagnostic, ...]:
+    """PLN030 for each plan that is used but was not read, as in a text that is no file."""
+    help_ = "only a plan in a file can use others: write it here as PLAN name (…) { … }"
+    return tuple(_at(use, "PLN030", f"the plan {use.name} was not read", help_) for use in unread_uses(plan))
+
+
+def _at(use: SubPlan, code: str, message: str, help_: str | None) -> Diagnostic:
+    return Diagnostic(code, Severity.ERROR, message, use.span, help_)
+
+
+def _from_library(reference: str) -> Steps:
+    from callsheet.store.library import open_library  # noqa: PLC0415 - only for a plan that uses one of it
+
+    return open_library().load(reference).require()
+
+
+def _read(plan: Steps, path: Path, above: tuple[str, ...], library: Callable[[str], Steps]) -> Steps:
+    found: dict[str, Steps] = {}
+    wrong: list[Diagnostic] = []
+    chain = (*above, str(path))
+    for use in unread_uses(plan):
+        assert use.origin is not None
+        try:
+            used, place = _plan_of(use.origin, path, library)
+            if str(place) in chain or len(chain) > MOST_NESTED:
+                wrong.append(
+                    _at(use, "PLN032", f"the plan {use.name} uses itself, through {place.name}", _ABOVE)
+                )
+                continue
+            found[use.name] = _read(used, place, chain, library)
+        except CallsheetError as error:
+            wrong.extend(_said(use, error))
+        except OSError as error:
+            reason = error.strerror or str(error)
+            wrong.append(
+                _at(
+                    use,
+                    "PLN030",
+                    f"the plan {use.name} cannot be read: {reason}",
+                    _place_of(use.origin, path),
+                )
+            )
+    if not wrong:
+        try:
+            return with_plans(plan, found)
+        except CallsheetError as error:
+            uses = {use.name: use for use in unread_uses(plan)}
+            wrong = [replace(d, span=next(iter(uses.values())).span) for d in error.diagnostics]
+    raise CallsheetError(wrong)
+
+
+def _place_of(origin: Origin, path: Path) -> str:
+    return f"its place is {origin.reference}, beside {path.name}"
+
+
+def _plan_of(origin: Origin, path: Path, library: Callable[[str], Steps]) -> tuple[Steps, Path]:
+    """The used plan, and the place that stands for it in a chain of uses."""
+    if origin.is_library:
+        return library(origin.reference), Path("library") / origin.reference
+    if "\0" in origin.reference:
+        raise OSError("no file has such a name")
+    place = (path.parent / origin.reference).resolve()
+    with place.open("rb") as file:
+        text = read_text(file, str(place), "give the place of a plan")
+    source = Source(origin.reference, text)
+    if place.suffix == ".json":
+        return plan_of_file(source), place
+    return read_plan_text(text, origin.reference).result.require(), place
+
+
+def _said(use: SubPlan, error: CallsheetError) -> list[Diagnostic]:
+    """What is wrong in a used plan, at its USE."""
+    out: list[Diagnostic] = []
+    for one in error.diagnostics:
+        if not one.is_error:
+            continue
+        if one.code.startswith("PLN03"):
+            out.append(replace(one, span=use.span))
+            continue
+        where = ""
+        if error.source is not None and one.span is not None:
+            at = error.source.position(one.span.start)
+            where = f"{error.source.name}:{at.line}:{at.column}: "
+        out.append(_at(use, "PLN030", f"the plan {use.name} cannot be read: {where}{one.message}", one.help))
+    return out

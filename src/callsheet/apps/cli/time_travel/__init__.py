@@ -1,1 +1,0 @@
-"""Time travel: replays recorded runs, and starts new runs from a point of an old one."""

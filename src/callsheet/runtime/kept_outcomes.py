@@ -1,0 +1,308 @@
+"""The calls that a run of an edited plan keeps: foreseen before it starts, and given the recorded outcomes.
+
+In: a journal, a run, a plan with blocks. Out: the prepared run, with what it keeps, what it makes again or
+for the first time, and what is no longer asked for. No tool is called, nothing is recorded.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from callsheet.diagnostics import did_you_mean
+from callsheet.ir import Effect, Plan
+from callsheet.ir.operations import CLOCK, COMPUTE, CallKind, call_kind
+from callsheet.ir.tree import Act, all_statements
+from callsheet.machine import AgentTurn, CallTool, Doubted, RunAgent, ToolFacts
+from callsheet.machine.agents.actions import OWN_ARGUMENTS, Finish, read_action, read_allowance
+from callsheet.machine.forecasting import Foreseen, Knowledge
+from callsheet.machine.forecasting.tree_calls import ForeseenCall, Recalled
+from callsheet.machine.forecasting.tree_interpreter import foresee_tree
+from callsheet.machine.keys import step_of
+from callsheet.ports.transforms import work_out
+from callsheet.runtime.edits import ParentHistory
+from callsheet.runtime.effects import AheadCall, EarlierCall, EffectAhead
+from callsheet.runtime.effects_ahead import inner_tools
+from callsheet.runtime.failed_items import failures_of
+from callsheet.runtime.forking import ORIGINS, Forking, Revision, parent_of
+from callsheet.runtime.gateway import NOTES, Carried, Gateway, Outcome
+from callsheet.runtime.recording import JournalRecorder, text_of
+from callsheet.sealing.known import Known
+from callsheet.store import EventType, Journal, JournalError
+from callsheet.store.branch import Cut, branch
+from callsheet.store.folded import Folded
+from callsheet.store.kept_calls import (
+    Finished,
+    Kept,
+    KeptCalls,
+    as_kept,
+    calls_of,
+    content_of,
+    content_of_command,
+    is_inside,
+    segments_of,
+    signatures,
+    without_talks,
+)
+from callsheet.store.start import facts_to_json, policy_body
+from callsheet.trace.visits import account_of
+
+
+def keeping(gateway: Gateway, kept: KeptCalls) -> Callable[[Carried], Coroutine[Any, Any, Outcome]]:
+    """How calls are carried out: a kept outcome where there is one, under a policy too, else by the gateway.
+
+    A call that had left before, and of which nothing is known, is in doubt if it may not be repeated.
+    """
+
+    async def carry_out(command: Carried) -> Outcome:
+        if isinstance(command, Kept):
+            found = kept.take(content_of_command(command), command.key)
+            if found is not None and found.outcome is not None:
+                if isinstance(command, CallTool) and command.tool == NOTES:
+                    await gateway.keep_again(command)
+                return as_kept(found, command.key)
+            if found is not None and isinstance(command, CallTool | RunAgent):
+                return Doubted(command.key, f"it had left before, and its answer is unknown: {found.source}")
+        return await gateway.carry_out(command)
+
+    return carry_out
+
+
+def settle_kept(folded: Folded, recorder: JournalRecorder, kept: KeptCalls) -> None:
+    """On resumption, give calls without an outcome the one that they keep: they have never been sent."""
+    for key, command in folded.in_doubt().items():
+        found = None if key in folded.asked else kept.take(content_of_command(command), key)
+        if found is not None and found.outcome is not None:
+            folded.feed(recorder.event(as_kept(found, key)))
+
+
+_MOST_CALLS = 1_000
+
+
+def keep_calls(  # noqa: PLR0913 - what the run is, and who asks
+    journal: Journal,
+    run_id: str,
+    plan: Plan,
+    revision: Revision,
+    *,
+    verb: str = "rerun",
+    start_again: str = "",
+    by: str = "",
+    known: Known | None = None,
+    text: str = "",
+    failed_items: bool = False,
+) -> Forking:
+    """Prepare a run of this plan that keeps what is unchanged of another run.
+
+    With `failed_items` the other run has ended with failed items of loops, which are run again.
+
+    With `start_again`, the id of a statement, that one and those behind it in the text keep nothing; or a
+    place inside a block, such as `S2[1]/S3`, then what is behind it in that item or round, in later ones, and
+    behind the block. Raises JournalError as `forking.fork` does; JRN081 for a statement that the plan does
+    not have, and for a place to which the run has not come; JRN087 if no item has failed.
+    """
+    parent = parent_of(journal, run_id)
+    history = ParentHistory(journal, parent, known)
+    again = _from(plan, start_again)
+    failures = failures_of(journal, parent, history) if failed_items else None
+    anew = () if failures is None else failures.anew
+    if is_inside(start_again):
+        _check_visited(history.plan, journal, run_id, start_again)
+    origin = {"verb": verb, "by": by, "from": start_again, "edits": [], "keeps": True, "again": again}
+    if failures is not None:
+        origin |= {"anew": [*anew], "failed_items": True}
+    body = history.start(1, origin)
+    kept = {name: fact for name, fact in body["facts"].items() if name in body["pins"]}
+    body |= {"facts": {**body["facts"], **facts_to_json(revision.facts), **kept}}
+    body |= {"pins": {**revision.pins, **body["pins"]}}
+    launch = {name: value for name, value in body["launch"].items() if name not in ORIGINS}
+    servers = {**revision.servers, **launch.get("servers", {})}
+    body |= {"launch": {**launch, **({"servers": servers} if servers else {})}}
+    body |= {} if revision.policy is None else policy_body(revision.policy)
+    made = branch(plan, history.events(1), history.plan_of, Cut(1), body)
+    calls = without_talks(calls_of(journal, run_id), anew)
+    preview = _Preview(KeptCalls(plan, calls, again), made.folded, _failed_calls(history), run_id)
+    preview.walk(plan, made.folded.start.inputs)
+    source = text or text_of(plan)
+    forking = Forking(
+        parent, made, source, preview.effects(), history.known(), is_sealed=history.opener.has_opened
+    )
+    found = () if failures is None else tuple(failures.lines())
+    return replace(forking, kept=(*found, *preview.lines()))
+
+
+def _from(plan: Plan, start_again: str) -> list[str]:
+    """The statements from one on, in the order of the text, those of sub-plans first."""
+    if not start_again:
+        return []
+    assert plan.tree is not None
+    ids = [one.id for one in all_statements(plan.tree)]
+    segments = segments_of(start_again) if is_inside(start_again) else None
+    for id_ in [start_again] if segments is None else [each.id for each in segments]:
+        if id_ not in ids:
+            near = did_you_mean(id_, ids)
+            hint = (
+                f"did you mean {' or '.join(near)}?" if near else f"its statements are {', '.join(ids[:12])}"
+            )
+            raise JournalError("JRN081", f"the plan has no statement {id_[:80]}", hint)
+    return [start_again] if segments is not None else ids[ids.index(start_again) :]
+
+
+def _check_visited(plan: Plan, journal: Journal, run_id: str, place: str) -> None:
+    """Refuse a place inside a block to which a run has not come."""
+    account = account_of(plan, journal.opener(run_id).events(journal.events(run_id)), journal.plan_of)
+    places = [visit.step for visit in account.steps]
+    if any(each == place or each.startswith((f"{place}/", f"{place}[")) for each in places):
+        return
+    near = did_you_mean(place, places) or list(dict.fromkeys(each for each in places if is_inside(each)))
+    hint = f"places inside its blocks: {', '.join(near[:8])}" if near else "it has none inside a block"
+    raise JournalError("JRN081", f"run {run_id} has not come to {place[:80]}", hint)
+
+
+class _Preview:
+    """Walks the new plan with the outcomes that it keeps."""
+
+    def __init__(self, kept: KeptCalls, folded: Folded, failed: Collection[str], run_id: str) -> None:
+        self._kept, self._facts, self._run_id = kept, folded.facts, run_id
+        self._program, self._failed = folded.machine.program, failed
+        self._listed = {step.id: step for step in self._program.plan.steps}
+        self._found: list[tuple[ForeseenCall, Finished]] = []
+        self._asked: list[ForeseenCall] = []
+        self._doubtful: list[ForeseenCall] = []
+
+    def walk(self, plan: Plan, inputs: Mapping[str, object]) -> None:
+        """Go through the plan in the order of the text."""
+        knowledge = Knowledge(facts=self._facts, compute=work_out)
+        foresee_tree(plan, inputs, knowledge, self._recall)  # pyright: ignore[reportArgumentType]
+
+    def _recall(self, call: ForeseenCall) -> Recalled | None:
+        found = None
+        if call.place and call.is_known:
+            content = content_of(call.tool, call.inputs, call.arguments, call.wants_data)  # pyright: ignore[reportArgumentType]
+            found = self._kept.take(content, f"{call.place}.1")
+        if found is not None and found.outcome is not None:
+            self._found.append((call, found))
+            return Recalled(found.outcome.value)
+        if found is None and (talk := self._talk(call)):
+            self._found += [(call, each) for each in talk]
+            last = max((c for c in talk if isinstance(c.command, AgentTurn)), key=lambda c: c.seq)
+            decided = read_action(None if last.outcome is None else last.outcome.value)
+            if isinstance(decided, Finish):
+                return Recalled(decided.value)
+        (self._asked if found is None else self._doubtful).append(call)
+        return None
+
+    def _talk(self, call: ForeseenCall) -> list[Finished]:
+        """What an agent has asked and called that begins as this one; it is kept turn by turn."""
+        number = self._program.number_of.get(call.statement.id)
+        loop = None if number is None else self._program.steps[number].loop
+        if loop is None or not call.place or not call.is_known or call_kind(call.tool) is not CallKind.AGENT:
+            return []
+        args: dict[str, Any] = {**call.arguments}
+        allowed = read_allowance(tuple(loop.tools), args)
+        told = {name: value for name, value in args.items() if name not in OWN_ARGUMENTS}
+        content = content_of(call.tool, call.inputs, told, more=[repr(allowed), repr(())])  # pyright: ignore[reportArgumentType]
+        question = self._kept.take(content, f"{call.place}.1/t1")
+        return [] if question is None else self._kept.take_talk(question)
+
+    def effects(self) -> tuple[EffectAhead, ...]:
+        """The calls ahead that may change something, by statement, with those of the run before."""
+        by_step: dict[str, list[ForeseenCall]] = {}
+        for call in (*self._doubtful, *self._asked):
+            if isinstance(call.statement, Act) and not self._effect(call).only_reads:
+                by_step.setdefault(call.statement.id, []).append(call)
+        return tuple(self._ahead(step, calls) for step, calls in by_step.items())
+
+    def _effect(self, call: ForeseenCall) -> Effect:
+        known = self._facts.get(call.tool, ToolFacts())
+        match call_kind(call.tool):
+            case CallKind.MODEL | CallKind.TRANSFORM | CallKind.HUMAN:
+                return Effect.PURE
+            case CallKind.AGENT:
+                is_harmless = known.loop is not None and not self._inner(call)
+                return Effect.PURE if is_harmless else Effect.UNSAFE
+            case CallKind.TOOL:
+                return known.effect
+
+    def _inner(self, call: ForeseenCall) -> tuple[str, ...]:
+        """The tools with side effects that the agent of a call may call."""
+        listed = self._listed.get(call.statement.id)
+        return () if listed is None else inner_tools(listed, self._facts)
+
+    def _ahead(self, step: str, calls: list[ForeseenCall]) -> EffectAhead:
+        before = [call for call in self._kept.left() if self._kept.is_of(call, step)]
+        ahead = [
+            AheadCall(
+                call.place,
+                {**_numbered(call.inputs), **call.arguments},
+                in_doubt=any(call is each for each in self._doubtful),
+            )
+            for call in calls
+        ]
+        return EffectAhead(
+            step,
+            calls[0].tool,
+            self._effect(calls[0]),
+            self._run_id,
+            tuple(ahead[:_MOST_CALLS]),
+            self._inner(calls[0]),
+            more=max(0, len(ahead) - _MOST_CALLS),
+            earlier=tuple(_earlier(call) for call in before),
+        )
+
+    def lines(self) -> tuple[str, ...]:
+        """What is kept, made again, new, and gone, a line each."""
+        shown = [call.statement for call, _ in self._found if call.tool not in (CLOCK, COMPUTE)]
+        counts = Counter(one.id for one in shown)
+        lines = [f"kept: {_counted(counts)}"] if counts else ["kept: no call"]
+        doubts = Counter(call.statement.id for call in self._doubtful)
+        if doubts:
+            lines.append(f"in doubt, it may have taken place: {_counted(doubts)}")
+        left = self._kept.left()
+        asked = Counter(c.statement.id for c in self._asked if c.tool not in (CLOCK, COMPUTE))
+        said = self._kept.signatures
+        made = {
+            step
+            for step in asked
+            if said.get(step) in self._failed or any(self._kept.is_of(call, step) for call in left)
+        }
+        for word, steps in (("runs again, or with other arguments", made), ("new", asked.keys() - made)):
+            some = Counter({step: asked[step] for step in asked if step in steps})
+            if some:
+                lines.append(f"{word}: {_counted(some)}")
+        gone = [c for c in left if not any(self._kept.is_of(c, step) for step in asked) and _is_call(c)]
+        for call in gone[:20]:
+            what = "in doubt, it may have taken place" if call.outcome is None else "finished"
+            lines.append(f"gone ({what}): {call.key} @{call.command.tool}, {call.source}")
+        if len(gone) > 20:
+            lines.append(f"gone: {len(gone) - 20:,} more calls")
+        return tuple(lines)
+
+
+def _failed_calls(history: ParentHistory) -> set[str]:
+    """What the statements say of which a call has failed."""
+    said = signatures(history.plan)
+    failed = {row.key for row in history.closed() if row.type is EventType.ERR and row.key is not None}
+    return {said[step] for step in map(step_of, failed) if step in said}
+
+
+def _is_call(call: Finished) -> bool:
+    return call.command.tool not in (CLOCK, COMPUTE)
+
+
+def _numbered(inputs: Iterable[Foreseen]) -> dict[str, Foreseen]:
+    return {str(number): value for number, value in enumerate(inputs)}
+
+
+def _earlier(call: Finished) -> EarlierCall:
+    args = call.command.args if isinstance(call.command, CallTool) else {"inputs": call.command.inputs}
+    return EarlierCall(call.seq, call.command.tool, args)
+
+
+def _counted(counts: Counter[str]) -> str:
+    named = ", ".join(f"{step} ({count})" if count > 1 else step for step, count in [*counts.items()][:20])
+    more = f" and {len(counts) - 20} more steps" if len(counts) > 20 else ""
+    total = sum(counts.values())
+    return f"{total} call{'s' if total != 1 else ''}: {named}{more}"
