@@ -24,8 +24,8 @@ from callsheet.ir import (
     Value,
 )
 from callsheet.ir.expr import refs_of
+from callsheet.ir.expression import Call as FunctionCall
 from callsheet.ir.expression import (
-    Call,
     Coalesce,
     Conditional,
     Display,
@@ -263,7 +263,7 @@ def _derived(node: Expression, at: Path) -> Iterator[Source]:
         for source in _path(node, at):
             yield source._replace(is_copy=False)
         return
-    if isinstance(node, Call) and node.function in _CLOCKS:
+    if isinstance(node, FunctionCall) and node.function in _CLOCKS:
         yield Source(at, False, CLOCK_READ, ())
     for child in children(node):
         yield from _derived(child, at)
