@@ -21,7 +21,7 @@ from callsheet.diagnostics import CallsheetError
 __all__ = ["api", "folder"]
 
 STREAM = "/v1/runs/r/events"
-OPEN = {"/v1/health", "/v1/openapi.json", "/v1/explain/{code}", "/v1/session"}
+OPEN = {"/v1/health", "/v1/openapi.json", "/v1/explain/{code}", "/v1/session", "/v1/webhooks/{name}"}
 
 
 def status(answer: bytes) -> int:

@@ -27,7 +27,7 @@ def problems_of(
     `tools` are the known tools; any other may exist as well.
 
     >>> from callsheet.ir import Ref, Respond
-    >>> validate_plan(Plan((Step("S3", Respond((Ref("foo"),))),)))
+    >>> problems_of(Plan((Step("S3", Respond((Ref("foo"),))),)))
     ['[S3] Undefined variable $foo in @RESPOND args']
     """
     targets = _jump_targets(plan)

@@ -60,7 +60,7 @@ from callsheet.store.events import Event, EventType
 from callsheet.store.folded import Folded
 from callsheet.store.fork import Secrets, write_branch
 from callsheet.store.runs import RunInfo
-from callsheet.store.start import Start, facts_to_json, policy_body
+from callsheet.store.start import HOST, Start, facts_to_json, policy_body
 
 Keeps = Callable[[Visited], bool]
 _PLACE = lazy.pattern(r"(?:r([0-9]{1,9})/)?(.*?)(?:@([0-9]{1,9}))?", re.DOTALL)
@@ -166,8 +166,6 @@ class NeedsConsent(JournalError):
 _REPLACES = "it replaces a secret"
 ORIGINS = ("file", "library")
 """The keys in a run's start note for where its plan came from; an edited plan comes from nowhere."""
-HOST = "host"
-"""The key in a run's start note for the servers that continue it."""
 
 
 def drafted(journal: Journal, run_id: str, edits: Edits, known: Known | None = None) -> Draft:

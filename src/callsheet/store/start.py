@@ -20,6 +20,9 @@ from callsheet.sealing.sealer import SEALED
 if TYPE_CHECKING:
     from callsheet.machine import Enforcement
 
+HOST = "host"
+"""The key in a run's start note for the servers that continue it."""
+
 
 class Start(NamedTuple):
     """What a run was started with: the content of its first event.

@@ -17,7 +17,7 @@ from callsheet.apps.hosting import Host
 from callsheet.apps.mcp import running
 from callsheet.apps.mcp.server_context import ServerContext
 from callsheet.apps.setup import Setup
-from callsheet.ports.mcp.late_answers import ServerTask, TaskExtension, result_of_task
+from callsheet.ports.mcp.tasks import ServerTask, TaskExtension, result_of_task
 from callsheet.store import Journal
 from callsheet.store.library import PlanLibrary
 

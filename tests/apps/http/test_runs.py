@@ -35,7 +35,7 @@ from views.report.test_delta import grown
 THREE_SERVERS = """
 import os
 from callsheet.apps.cli.main import main
-from callsheet.apps.http import app, serving
+from callsheet.apps.http import serving
 for _ in range(3):
     child = os.fork()
     if not child:

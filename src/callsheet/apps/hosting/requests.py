@@ -13,19 +13,21 @@ from callsheet.api.run_service import ResumeTerms
 from callsheet.apps.operations.reading import PlanText
 from callsheet.ir import JSON
 from callsheet.ir.labels import LITERAL, Label
-from callsheet.lazy import deferred
 from callsheet.machine import Limits
 from callsheet.machine.machine import Observer
 from callsheet.policy.model import Policy
 from callsheet.runtime.asking import Respondents
 
 if TYPE_CHECKING:
-    from callsheet.runtime import forking
     from callsheet.runtime.forking import Edits
-else:
-    forking = deferred("callsheet.runtime.forking")  # brings forecasts
 
 _NOT_BOUNDS = frozenset({"schedule", "retry_delay", "retry_backoff", "max_retry_delay"})
+
+
+def _no_edits() -> Edits:
+    from callsheet.runtime.forking import Edits  # noqa: PLC0415 - brings forecasts
+
+    return Edits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,7 @@ class ForkRequest:
     """Continue in a new run after the event `at` of another, with edits; `effects` as for a rerun."""
 
     at: int
-    edits: Edits = field(default_factory=lambda: forking.Edits())  # noqa: PLW0108 - loads it when called
+    edits: Edits = field(default_factory=_no_edits)
     effects: bool | str = False
     run_id: str | None = None
     terms: ResumeOptions = field(default_factory=ResumeOptions)

@@ -16,14 +16,13 @@ from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from callsheet.apps.hosting.collector import CollectorControl, CollectorHold
 from callsheet.apps.hosting.requests import AS_RECORDED, ResumeOptions
 from callsheet.apps.hosting.service import HostConfig, resume_in_host
 from callsheet.apps.masking import Masker
 from callsheet.diagnostics import CallsheetError
-from callsheet.lazy import deferred
 from callsheet.runtime.answers import PendingAsk
 from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.gateway import Ports
@@ -34,12 +33,7 @@ from callsheet.runtime.runs import BegunRun
 from callsheet.store import Journal, RunStatus
 from callsheet.store.journal_paths import JournalPaths, attempts_of, is_owned, place_of
 from callsheet.store.runs import RunInfo
-
-if TYPE_CHECKING:
-    from callsheet.runtime import forking
-else:
-    forking = deferred("callsheet.runtime.forking")  # brings forecasts
-
+from callsheet.store.start import HOST
 
 _log = logging.getLogger("callsheet.hosting")
 
@@ -77,7 +71,7 @@ def _is_of(name: str, journal: Journal, info: RunInfo) -> bool:
         _log.warning("run %s cannot be looked at: %s", info.run_id, error)
         return False
     launch: dict[str, object] = {} if start is None or start.body is None else start.body.get("launch") or {}
-    return launch.get(forking.HOST) == name
+    return launch.get(HOST) == name
 
 
 def _asks(journal: Journal, info: RunInfo) -> Sequence[PendingAsk]:

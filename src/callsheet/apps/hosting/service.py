@@ -39,18 +39,17 @@ from callsheet.runtime.gateway import Ports
 from callsheet.runtime.launch import Watch
 from callsheet.store import Journal
 from callsheet.store.run_index import TAGS
-from callsheet.store.start import Start
+from callsheet.store.start import HOST, Start
 
 if TYPE_CHECKING:
     from callsheet.api import run_branches
     from callsheet.api.run_branches import Fork, Rerun, Revised, UndoTerms
-    from callsheet.runtime import edits, forking
+    from callsheet.runtime import edits
     from callsheet.runtime.forking import Draft, Forking
     from callsheet.runtime.undo import Undoing
 else:
     run_branches = deferred("callsheet.api.run_branches")  # bring forecasts and dry runs
     edits = deferred("callsheet.runtime.edits")
-    forking = deferred("callsheet.runtime.forking")
 
 _T = TypeVar("_T")
 
@@ -117,7 +116,7 @@ async def ready(request: RunRequest, config: HostConfig) -> ReadyRun:
                 "plan": text.source.name,
                 "setup": config.tools.note_of(setup),
                 **origin_note(text),
-                **({forking.HOST: config.name} if config.name else {}),
+                **({HOST: config.name} if config.name else {}),
                 **({TAGS: dict(request.tags)} if request.tags else {}),
             },
             done=done,
@@ -254,7 +253,7 @@ async def _equipped_to_undo(
     async with config.tools.for_run(needs.setup, needs.plan, needs.agents) as toolbox:
         equipment, _, setup = equip(needs, toolbox, journal.path)
         note: dict[str, JSON] = {"plan": f"undo {run_id}", "setup": config.tools.note_of(setup)}
-        note |= {forking.HOST: config.name} if config.name else {}
+        note |= {HOST: config.name} if config.name else {}
         yield equipment, run_branches.UndoTerms("", launch.limits, note, default=config.policy)
 
 

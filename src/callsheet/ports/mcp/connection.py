@@ -209,7 +209,7 @@ class Connection:
         client = self._client
         if client is None or self.ended:
             raise ToolFailed(await self._obituary("is gone"))
-        from callsheet.ports.mcp.late_answers import TaskLost, result_of_task  # noqa: PLC0415 - a session is open
+        from callsheet.ports.mcp.tasks import TaskLost, result_of_task  # noqa: PLC0415 - a session is open
 
         scope = asyncio.timeout(seconds)
         heard_of: list[CallsheetError] = []
@@ -352,7 +352,7 @@ class Connection:
         from mcp.client import Client  # noqa: PLC0415 - imported a moment ago, in a thread
         from mcp_types import Implementation  # noqa: PLC0415
 
-        from callsheet.ports.mcp.late_answers import TaskExtension  # noqa: PLC0415
+        from callsheet.ports.mcp.tasks import TaskExtension  # noqa: PLC0415
 
         front = self._calls.front
         return Client(
