@@ -21,12 +21,12 @@ from callsheet.ir.labels import LITERAL, Label
 from callsheet.ir.plan import called_names
 from callsheet.machine import PolicyRefusal
 from callsheet.passes.verify import NOTHING_LEFT, PersistedLabels, StepLabels, Verdict, Violation, verify
-from callsheet.passes.verify.call_views import ViewContext, call_views
+from callsheet.passes.verify.call_views import ViewContext, call_views, tool_of
 from callsheet.policy.addresses import AllowedHosts
-from callsheet.policy.builtins import fold, traits_of
+from callsheet.policy.builtins import approver_of, fold, traits_of
 from callsheet.policy.calls import CODES, CallView, Duty, Obligation, Rule
 from callsheet.policy.judge import Judge
-from callsheet.policy.model import Policy
+from callsheet.policy.model import WHETHER, Policy
 from callsheet.policy.overwriting import HINT, may_overwrite
 from callsheet.ports.builtin import ExecutionSettings, FetchSettings
 from callsheet.ports.tools import Registry
@@ -341,7 +341,9 @@ def prove(
     that may have further tools and was not queried.
     """
     bound, doubts = (policy, ()) if registry is None else bind_policy(policy, registry, _may_call(plan))
-    bound = replace(bound, approved=bound.approved | frozenset(names_of(assumed.approved, "approved")))
+    approved = frozenset(names_of(assumed.approved, "approved"))
+    bound = replace(bound, approved=bound.approved | approved)
+    doubts = (*doubts, *_not_ahead(plan, bound, approved))
     verdict = verify(
         plan,
         Judge(bound),
@@ -353,6 +355,21 @@ def prove(
     if registry is not None and not verdict.ok:
         verdict = replace(verdict, violations=with_hints(verdict, plan, policy, registry, not_asked))
     return Proof(plan, bound, verdict, doubts, registry, assumed)
+
+
+def _not_ahead(plan: Plan, policy: Policy, approved: frozenset[str]) -> Iterator[Diagnostic]:
+    """A warning for each step that was approved before the run though somebody with a role has to do it."""
+    for step in plan.steps if approved else ():
+        role = approver_of(policy, tool_of(step))
+        if role and {step.id, f"{step.id}{WHETHER}"} & approved:
+            yield Diagnostic(
+                "POL012",
+                Severity.WARNING,
+                f"the approval of {step.id} before the run does not count: the policy wants that of somebody"
+                f" with the role {role}, who is asked during the run",
+                step.span,
+                step=step.id,
+            )
 
 
 def _may_call(plan: Plan) -> frozenset[str] | None:

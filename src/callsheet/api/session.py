@@ -143,7 +143,8 @@ class Session:
         watch = observers.watching(watch)
         self._known = prepared.launch.known + self._known
         observers.mask(self.hides)
-        present, journal, ports = Respondents(self._config.on_ask), self.journal, self.ports(observers)
+        journal, ports = self.journal, self.ports(observers)
+        present = Respondents(self._config.on_ask, vouches=True)
         async with sent_beside(self._config.collector, journal, run_id):
             return await run_prepared(prepared, ports, journal, run_id, watch, present)
 
@@ -213,9 +214,8 @@ class Session:
             del start, plan, limits
             yield Opened(await self.checks.equipment(None), self.ports(observers))
 
-        conduct = Conduct(
-            observers.watching(watch), Respondents(config.on_ask), needs_policy=config.policy is not None
-        )
+        present, needs_policy = Respondents(config.on_ask, vouches=True), config.policy is not None
+        conduct = Conduct(observers.watching(watch), present, needs_policy=needs_policy)
         async with sent_beside(config.collector, journal, run_id):
             with in_words_of_the_library():
                 return await resume(journal, run_id, terms, opened, conduct)

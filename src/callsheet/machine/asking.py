@@ -21,6 +21,8 @@ from callsheet.machine.questions import Approval, Asked, asked_to_json, covers, 
 _CALLS = frozenset({Kind.TOOL, Kind.MODEL, Kind.AGENT})
 _MAY_BE_LEFT_OUT: tuple[tuple[str, JSON | tuple[()]], ...] = (("timeout", None), ("why", ()), ("answer", ()))
 """Fields of an approval that are left out of its digest if they have their default."""
+_BESIDE = ("due", "role")
+"""What a journal records beside what is asked."""
 
 
 class Asking:
@@ -113,7 +115,8 @@ class Asking:
         question = self._open.get(key)
         if question is None or not isinstance(question[1], Approval):
             return False
-        asked, recorded = asked_to_json(question[1]), {name: record[name] for name in record if name != "due"}
+        asked = asked_to_json(question[1])
+        recorded = {name: record[name] for name in record if name not in _BESIDE}
         counts = [len(cast("list[str]", each.pop("why", []))) for each in (asked, recorded)]
         return counts[0] == counts[1] and asked | {"digest": record.get("digest")} == recorded
 

@@ -215,6 +215,14 @@ def approver_of(policy: Policy, tool: str) -> str:
     return "" if rule is None else rule.approver
 
 
+def is_approved_ahead(policy: Policy, step: str, tool: str) -> bool:
+    """Whether calls of this tool at a step were approved before the run.
+
+    What a role has to approve cannot be approved ahead, since nobody knows who did it.
+    """
+    return step in policy.approved and not approver_of(policy, tool)
+
+
 def traits_of(policy: Policy, tool: str) -> Traits | None:
     """The traits of a folded tool name under a policy; None for an unknown tool.
 

@@ -14,7 +14,7 @@ from math import inf, isclose, isfinite
 from typing import Any, NamedTuple
 
 from callsheet.ir import JSON
-from callsheet.policy.builtins import fold
+from callsheet.policy.builtins import fold, is_approved_ahead
 from callsheet.policy.calls import Argument, CallView, Duty, Rule
 from callsheet.policy.classes import EVERY
 from callsheet.policy.model import Limit, Per, Policy
@@ -270,7 +270,7 @@ class PlannedCalls:
                 for one in self._may.breaches(call)
                 if id(one.limit) not in known
             ]
-        is_approved = call.approved or call.step in self._policy.approved
+        is_approved = call.approved or is_approved_ahead(self._policy, call.step, call.tool)
         note_breaches(sure, call, notes, is_approved=is_approved)
         known = {id(one.limit) for one in sure}
         rest = {id(one.limit): one for one in may if id(one.limit) not in known}

@@ -72,7 +72,9 @@ class PendingAsk(MaskedRepr):
     For a question: `prompt`, `options` (the only answers, if any) and `schema`. For an approval: `tool`,
     `args` (exactly those of the call), `inputs` of a model operation, and `plan_hash`; under a policy also
     the reasons `why`, and the `labels` of arguments that are not plain, with the steps they come from. If
-    `answer` is not empty, the call was already made and its result is to be approved. `since` and `until` are
+    `answer` is not empty, the call was already made and its result is to be approved. `role` is the one that
+    the run's policy demands of whoever answers, known while the run goes on: with one, only a server that
+    knows its people takes an answer. `since` and `until` are
     wall times in seconds since 1970; `until` is None without a time limit. `digest` is a hash of everything
     that is asked, to which an answer is bound. `is_answered` means that an answer is in the inbox and has not
     been processed yet.
@@ -96,11 +98,19 @@ class PendingAsk(MaskedRepr):
     why: tuple[str, ...] = ()
     labels: Mapping[str, JSON] | None = None
     answer: tuple[JSON, ...] = ()
+    role: str = ""
 
     @property
     def headline(self) -> str:
         """What is asked, in one text."""
         return self.prompt if self.kind == "question" else approval_headline(self.tool, self.answer, self.why)
+
+    @property
+    def answered_by(self) -> str:
+        """Who has to answer, and how, where nobody present can."""
+        if self.role:
+            return f"somebody with the role {self.role} (at `callsheet serve --people FILE`)"
+        return f"a person (callsheet inbox; callsheet approve {self.run_id} {self.key})"
 
 
 def readable(asked: Asked) -> Asked:
@@ -116,20 +126,27 @@ def readable(asked: Asked) -> Asked:
 
 
 def pending(
-    run_id: str, key: str, step: str, asked: Asked, posed: AskTimes, *, is_answered: bool = False
+    run_id: str,
+    key: str,
+    step: str,
+    asked: Asked,
+    posed: AskTimes,
+    *,
+    is_answered: bool = False,
+    role: str = "",
 ) -> PendingAsk:
     """The question as it is shown to people; a deep copy, so changing it does not affect the run."""
     match deepcopy(asked):
         case Question() as q:
             return PendingAsk(
                 run_id, key, step, "question", q.digest, posed.since, posed.due,
-                prompt=q.prompt, options=q.options, schema=q.schema, is_answered=is_answered,
+                prompt=q.prompt, options=q.options, schema=q.schema, is_answered=is_answered, role=role,
             )  # fmt: skip
         case Approval() as a:
             return PendingAsk(
                 run_id, key, step, "approval", a.digest, posed.since, posed.due, tool=a.tool,
                 args=a.args, inputs=a.inputs, plan_hash=a.plan, is_answered=is_answered,
-                why=a.why, labels=a.labels, answer=a.answer,
+                why=a.why, labels=a.labels, answer=a.answer, role=role,
             )  # fmt: skip
 
 

@@ -13,11 +13,12 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON
 from callsheet.machine import Answered, Ask, Verdict
+from callsheet.machine.questions import ASK, Asked, Question, asked_to_json
 from callsheet.ports.calls import ServerQuestion
 from callsheet.ports.timeouts import give_up
 from callsheet.runtime.answers import Answer, PendingAsk, answered, find_answer, misfit, pending
@@ -30,9 +31,13 @@ OnServer: TypeAlias = "Callable[[str, ServerQuestion], Awaitable[JSON]]"
 OnAsk: TypeAlias = "Callable[[PendingAsk], Awaitable[Answer | bool | None] | Answer | bool | None]"
 """A callback that answers: an Answer, True or False for approve or deny, None to leave it to the inbox."""
 
+if TYPE_CHECKING:
+    from callsheet.policy.model import Policy
+
 _PATIENCE = 5.0
 """Seconds that a callback has to end when its question is withdrawn."""
 _NOBODY = "nobody can be asked: the run has no journal and no function that answers"
+_NO_ROLE = "only somebody with the role {} may answer, and a run without a journal cannot wait for them"
 _ONCE = "a function answers for each call; answers for the plan are given with `Runtime.answer`"
 _log = logging.getLogger("callsheet")
 
@@ -52,6 +57,8 @@ class Respondents:
     """Answers what a server asks during a call, in its own protocol; None leaves it to the others."""
     shows: Callable[[PendingAsk], None] | None = None
     """Is told what a server asks if that is left to the inbox, since the run goes no further until then."""
+    vouches: bool = False
+    """Whether answers of `on_ask` count where a role is demanded: it belongs to a program that runs plans."""
 
 
 _ABSENT = Respondents()
@@ -62,6 +69,7 @@ class People:
     """The questions of a run and when they were asked. `messages` reads its inbox; None if it has none.
 
     `before` has the times of questions from before the run was changed, so that their time limit continues.
+    `policy` is the run's, which may demand a role of who answers.
     """
 
     run_id: str
@@ -69,6 +77,16 @@ class People:
     present: Respondents = _ABSENT
     posed: dict[str, AskTimes] = field(default_factory=dict[str, AskTimes])
     before: dict[str, AskTimes] = field(default_factory=dict[str, AskTimes])
+    policy: Policy | None = None
+
+    def recorded(self, asked: Asked, posed: AskTimes) -> dict[str, JSON]:
+        """A question as the body of an event: with the time by which, and the role by which, to answer."""
+        role = role_in(self.policy, asked)
+        return {**asked_to_json(asked), "due": posed.due, **({"role": role} if role else {})}
+
+    def shown(self, key: str, step: str, asked: Asked, posed: AskTimes) -> PendingAsk:
+        """A question as it is shown to those who are present."""
+        return pending(self.run_id, key, step, asked, posed, role=role_in(self.policy, asked))
 
     def pose(self, ask: Ask) -> AskTimes:
         """When this was asked and until when it can be answered; a new question is asked now."""
@@ -83,15 +101,38 @@ class People:
         return find_answer(ask, self.pose(ask), messages, time.time())
 
 
-async def reply_of(on_ask: OnAsk, shown: PendingAsk) -> Any:
-    """What a callback replies, True and False as answers; any error in it counts as a denial."""
+def role_in(policy: Policy | None, asked: Asked | PendingAsk) -> str:
+    """The role that a policy demands of whoever answers a question; empty if it demands none.
+
+    What an entry says of `@ASK_HUMAN` holds for all questions of plans.
+    """
+    if policy is None:
+        return ""
+    from callsheet.policy.builtins import approver_of  # noqa: PLC0415 - only where somebody answers
+
+    return approver_of(policy, ASK if isinstance(asked, Question) else asked.tool or ASK)
+
+
+async def reply_of(on_ask: OnAsk, shown: PendingAsk, *, vouches: bool) -> Any:
+    """What a callback replies, True and False as answers; any error in it counts as a denial.
+
+    Where the policy demands a role, the reply counts only if the callback `vouches` for who answers.
+    """
     try:
         reply: Any = on_ask(shown)
         if inspect.isawaitable(reply):
             reply = await reply
     except Exception as error:
         _log.exception("the function that answers in place of a person failed")
-        return Answer.deny(note=f"the function that answers failed: {type(error).__name__}: {error}")
+        reply = Answer.deny(note=f"the function that answers failed: {type(error).__name__}: {error}")
+    if shown.role and reply is not None and not vouches:
+        _log.warning(
+            "the answer to %s of run %s does not count: only somebody with the role %s may answer",
+            shown.key,
+            shown.run_id,
+            shown.role,
+        )
+        return None
     if isinstance(reply, bool):
         return Answer.approve() if reply else Answer.deny()
     return reply
@@ -200,12 +241,12 @@ class OpenQuestions:
     async def _call(self, ask: Ask, on_ask: OnAsk) -> None:
         """Ask the callback; any error in it counts as a denial."""
         people = self._people
-        shown = pending(people.run_id, ask.key, ask.step, ask.asked, people.pose(ask))
-        reply = await reply_of(on_ask, shown)
+        shown = people.shown(ask.key, ask.step, ask.asked, people.pose(ask))
+        reply = await reply_of(on_ask, shown, vouches=people.present.vouches)
         if reply is None:
             if people.messages is not None:
                 return
-            reply = Answer.deny(note=_NOBODY)
+            reply = Answer.deny(note=_NO_ROLE.format(shown.role) if shown.role else _NOBODY)
         wrong = "it must be an Answer, a bool or None"
         if isinstance(reply, Answer):
             wrong = misfit(ask.asked, reply) or (_ONCE if reply.for_plan or reply.for_program else None)

@@ -17,7 +17,7 @@ from callsheet.machine import AgentTurn, Ask, Command, Fact, RunAgent, Sleep, St
 from callsheet.machine.keys import visit_of
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.runtime.answers import PendingAsk, pending, readable
-from callsheet.runtime.asking import People, Respondents
+from callsheet.runtime.asking import People, Respondents, role_in
 from callsheet.runtime.cancelling import CancelOnRequest
 from callsheet.runtime.doubt import (
     RunOutcome,
@@ -36,7 +36,7 @@ from callsheet.store import RunStatus, RunWriter
 from callsheet.store.folded import Folded
 from callsheet.store.journal import Journal
 from callsheet.store.run_index import facts_of_rest
-from callsheet.store.snapshots import AskTimes, SideRecord
+from callsheet.store.snapshots import AskTimes
 
 if TYPE_CHECKING:
     from callsheet.runtime import capabilities
@@ -89,18 +89,14 @@ class JournalOptions(NamedTuple):
         return await to_its_end(self.offload, lambda: verified_state(self.journal, self.writer, self.plan))
 
 
-def people_of(
-    journal: Journal, run_id: str, present: Respondents, side_record: SideRecord | None = None
-) -> People:
+def people_of(journal: Journal, run_id: str, present: Respondents, folded: Folded) -> People:
     """Who answers the questions of a run: those `present`, and the inbox of its journal.
 
-    Questions that its `side_record` has as posed stay open.
+    Questions that are posed in its journal stay open.
     """
-    if side_record is None:
-        return People(run_id, Opening(journal, run_id), present)
-    return People(
-        run_id, Opening(journal, run_id), present, dict(side_record.posed), dict(side_record.posed_before)
-    )
+    record = folded.side_record
+    posed, before = dict(record.posed), dict(record.posed_before)
+    return People(run_id, Opening(journal, run_id), present, posed, before, folded.policy)
 
 
 async def drive(
@@ -154,7 +150,8 @@ def record_waiting(writer: RunWriter, folded: Folded, journaled: JournaledNotes)
     for key, command in folded.waiting.items():
         if isinstance(command, Ask):
             posed = folded.posed.get(command.asked.digest) or AskTimes(time.time(), None)
-            waiting.append(pending(writer.run_id, key, command.step, readable(command.asked), posed))
+            role, asked = role_in(folded.policy, command.asked), readable(command.asked)
+            waiting.append(pending(writer.run_id, key, command.step, asked, posed, role=role))
     facts = facts_of_rest(folded)
     if doubtful:
         writer.set_status(RunStatus.IN_DOUBT, facts=facts)

@@ -28,6 +28,7 @@ from callsheet.runtime.answers import (
     pending,
     sealed_in,
 )
+from callsheet.runtime.asking import role_in
 from callsheet.runtime.doubt import DoubtfulCall, doubtful_calls, fold_run
 from callsheet.store import EventType, Journal, JournalError, RunStatus
 from callsheet.store.events import Event as Row
@@ -110,6 +111,7 @@ def _asks(journal: Journal, run_id: str, is_answered: Callable[[str, Asked], boo
             asked,
             posed,
             is_answered=is_answered(row.key or "", asked),
+            role=str((row.body or {}).get("role", "")),
         )
         for row, asked, posed in _open_rows(journal, run_id)
     ]
@@ -174,17 +176,8 @@ def answer_run(
 
 
 def role_for(journal: Journal, ask: PendingAsk) -> str:
-    """The role that the run's policy demands of whoever answers a question; empty if it demands none.
-
-    What an entry says of `@ASK_HUMAN` holds for all questions of plans.
-    """
-    return _role_in(policy_of_run(journal, ask.run_id), ask)
-
-
-def _role_in(policy: Policy | None, ask: PendingAsk) -> str:
-    from callsheet.policy.builtins import approver_of  # noqa: PLC0415 - only where somebody answers
-
-    return "" if policy is None else approver_of(policy, ask.tool or "ASK_HUMAN")
+    """The role that the run's policy demands of whoever answers a question, as `role_in`."""
+    return role_in(policy_of_run(journal, ask.run_id), ask)
 
 
 class GivenAnswer(NamedTuple):
@@ -221,11 +214,15 @@ def check_role(journal: Journal, ask: PendingAsk, roles: frozenset[str]) -> None
     """Raise CallsheetError (RUN039) if a question demands a role that is not among these."""
     role = role_for(journal, ask)
     if role and role not in roles:
-        raise CallsheetError.single(
-            "RUN039",
-            f"{ask.key} of run {ask.run_id}: only somebody with the role {role} may answer this",
-            help="answer it at `callsheet serve --people FILE`, signed in as a person who has the role",
-        )
+        raise _not_allowed(f"{ask.key} of run {ask.run_id}", role)
+
+
+def _not_allowed(what: str, role: str) -> CallsheetError:
+    return CallsheetError.single(
+        "RUN039",
+        f"{what}: only somebody with the role {role} may answer this",
+        help="answer it at `callsheet serve --people FILE`, signed in as a person who has the role",
+    )
 
 
 def _program(journal: Journal, ask: PendingAsk, shown: str) -> list[dict[str, JSON]]:
@@ -290,14 +287,13 @@ def precedents_of(journal: Journal, asks: Sequence[PendingAsk]) -> dict[str, str
 
 
 class Programs:
-    """What goes with open questions: further calls of their runs, roles; worked out when a run has gone on.
+    """The further calls of the runs of open questions, worked out again when a run has gone on.
 
     For a process that is asked for them again and again, such as a server with a page of open questions.
     """
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[object, dict[str, ProgramQuestion]]] = {}
-        self._policies: dict[str, tuple[object, Policy | None]] = {}
 
     def of(self, journal: Journal, asks: Sequence[PendingAsk]) -> dict[str, ProgramQuestion]:
         """For each call that waits, by its digest: the further calls of its plan that will ask, if any."""
@@ -315,24 +311,6 @@ class Programs:
                 known = state, program_questions(journal, run_id, asked)
             self._known[run_id] = known
             found |= known[1]
-        return found
-
-    def roles(self, journal: Journal, asks: Sequence[PendingAsk]) -> dict[str, str]:
-        """The role that each question demands of whoever answers it, by its digest, as `role_for`."""
-        found: dict[str, str] = {}
-        before, self._policies = self._policies, {}
-        for ask in asks:
-            known = self._policies.get(ask.run_id)
-            if known is None:
-                try:
-                    head = journal.find_run(ask.run_id).head_hash
-                except JournalError:
-                    continue  # as above
-                known = before.get(ask.run_id)
-                if known is None or known[0] != head:
-                    known = head, policy_of_run(journal, ask.run_id)
-                self._policies[ask.run_id] = known
-            found[ask.digest] = _role_in(known[1], ask)
         return found
 
 
@@ -412,6 +390,9 @@ def answer_ahead(journal: Journal, run_id: str, key: str, answer: Answer, msg_id
         raise not_asked(f"run {run_id} has ended")
     if answer.verdict is Verdict.EXPIRE:
         raise CallsheetError.single("RUN031", f"{key} of run {run_id}: a person can approve, deny or answer")
+    role = role_in(policy_of_run(journal, run_id), Question(""))
+    if role:
+        raise _not_allowed(f"{key} of run {run_id}", role)
     name = msg_id or f"{key}:ahead"
     if not journal.mailbox.post(run_id, key, name, message_payload(None, answer), sealed_in(answer)):
         raise not_asked(f"an answer named {name} was given to run {run_id} before")

@@ -35,7 +35,6 @@ from callsheet.machine import (
 from callsheet.machine.commands import Awaited
 from callsheet.machine.machine import Observer
 from callsheet.machine.notes import Note
-from callsheet.machine.questions import asked_to_json
 from callsheet.runtime.asking import People
 from callsheet.sealing.sealer import LABEL, Path
 from callsheet.store import (
@@ -218,7 +217,7 @@ class JournalRecorder:
         if ask.asked.digest not in self._people.posed:
             posed = self._people.pose(ask)
             secret = None if self._secrecy is None else self._secrecy.of_question(ask)
-            body = {**asked_to_json(ask.asked), "due": posed.due}
+            body = self._people.recorded(ask.asked, posed)
             self._writer.append(EventType.ASK, key=ask.key, body=body, secret=secret)
             if self._folded is not None:
                 noted = posed._replace(since=self._writer.last_ts)

@@ -93,7 +93,7 @@ async def run_unrecorded(
     program = launch.program or compile_plan(plan, launch.facts)
     rules = launch.approve, launch.approval_timeout, launch.enforcement
     machine = Machine(program, bounded(launch.limits, launch.policy), watch.observer, *rules)
-    people = People(run_id, present=present)
+    people = People(run_id, present=present, policy=launch.policy)
     most_at_once = launch.limits.max_concurrency_by_tool
     with label_store.LabelStore.in_memory() if launch.policy is not None else nullcontext() as labels:
         gateway = Gateway(ports, run_id, at_once=most_at_once)
@@ -176,7 +176,7 @@ class BegunRun:
         with self:
             journaled.call_after_batch(watch.after_batch)
             commands = folded.machine.feed(Started(folded.start.inputs), SLICE)
-            people = people_of(journal, self.run_id, present)
+            people = people_of(journal, self.run_id, present, folded)
             options = JournalOptions(journal, writer, self._plan, people, offload)
             with gateway_of(journal, self.run_id, folded, ports) as gateway:
                 return await drive(options, folded, commands, gateway, journaled, watch.on_driver)
@@ -321,7 +321,7 @@ async def resume_run(
                 if watch.on_decided is not None:
                     watch.on_decided()
                 return ended(journal, writer, folded, journaled)
-            people = people_of(journal, run_id, present, folded.side_record)
+            people = people_of(journal, run_id, present, folded)
             is_stuck, has_moved = _is_stuck(folded, people), placed != start
             if is_stuck and not has_moved:
                 return record_waiting(writer, folded, journaled)

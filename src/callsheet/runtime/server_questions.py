@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON
 from callsheet.machine import Answered, Question, Verdict
-from callsheet.machine.questions import asked_to_json
 from callsheet.ports.calls import ServerQuestion
-from callsheet.runtime.answers import Answer, answered, answers, misfit, pending
-from callsheet.runtime.asking import reply_of
+from callsheet.runtime.answers import Answer, answered, answers, misfit
+from callsheet.runtime.asking import reply_of, role_in
 from callsheet.store.events import EventType
 from callsheet.store.snapshots import AskTimes
 
@@ -113,13 +112,15 @@ class ServerQuestions:
     async def answer(self, key: str, asked: ServerQuestion) -> JSON:
         """The answer in the server's protocol; None if nobody can answer."""
         on_server, question = self._people.present.on_server, question_of(asked)
+        if question is not None and role_in(self._people.policy, question):
+            on_server = None  # nobody knows who answers in the client
         if question is None:  # nothing that a person has to know of
             return None if on_server is None else await on_server(key, asked)
         self._count += 1
         question = question._replace(digest=_digest(key, self._count, asked))
         now = time.time()
         posed = AskTimes(now, now + LONGEST)
-        body = {**asked_to_json(question), "due": posed.due, "server": asked.server, "method": asked.method}
+        body = {**self._people.recorded(question, posed), "server": asked.server, "method": asked.method}
         self._note(EventType.SERVER_ASKS, key, {**body, "params": asked.params})
         result, by, msg_id = None, "", ""
         try:
@@ -141,9 +142,9 @@ class ServerQuestions:
     async def _person(self, key: str, question: Question, posed: AskTimes) -> Answered | None:
         """The answer of a person who is present, or from the inbox, in time."""
         people = self._people
-        shown = pending(people.run_id, key, key.partition(".")[0], question, posed)
+        shown = people.shown(key, key.partition(".")[0], question, posed)
         if people.present.on_ask is not None and people.present.on_server is None:
-            reply = await reply_of(people.present.on_ask, shown)
+            reply = await reply_of(people.present.on_ask, shown, vouches=people.present.vouches)
             if isinstance(reply, Answer) and misfit(question, reply) is None:
                 return answered(key, question, reply)
         elif people.present.shows is not None and people.messages is not None:

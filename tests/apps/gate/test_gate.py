@@ -239,6 +239,18 @@ async def test_call_without_anyone_to_ask_waits_in_the_inbox(desk: Desk) -> None
         assert text_of(await call) == "sent to bob"
 
 
+async def test_client_is_not_asked_what_somebody_with_a_role_has_to_approve(desk: Desk) -> None:
+    rule = POLICY.replace('approval = "never"', 'approval = "always"\napprover = "finance"')
+    async with desk.client(policy=rule, agrees=True) as client:
+        call = asyncio.create_task(client.call_tool("send_mail", {"to": "bob", "text": "x"}))
+        await client.call_tool("read_mail", {"number": 1})
+        waiting = await asyncio.to_thread(desk.callsheet, "inbox")
+        assert "only somebody with the role finance may answer" in waiting
+        assert not call.done()
+        call.cancel()
+    assert (desk.asked, desk.log) == ([], ["read 1"])
+
+
 async def test_policy_refuses_what_would_carry_private_data_out(desk: Desk) -> None:
     async with desk.client(policy=POLICY) as client:
         before = await client.call_tool("send_mail", {"to": "ann@out.example", "text": "hello"})

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 from tests.apps.http.conftest import TOKEN, Api, Said, running
 
+from callsheet import Runtime, tool
 from callsheet.api.policies import load_policy
 from callsheet.apps.cli.main import main
 from callsheet.apps.http.clients import Keys
@@ -36,10 +37,15 @@ def tokens(folder: Path) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, role in (("ada", "approver"), ("bo", "operator"), ("cy", "admin")):
         found[name] = json.loads(command("people", "add", str(file), name, "--role", role, "--json"))["token"]
-    file.write_text(file.read_text().replace('approver = ["answer"]', 'approver = ["answer"]\nfinance = []'))
+    file.write_text(
+        file.read_text().replace(
+            'approver = ["answer"]', 'approver = ["answer"]\nfinance = []\nclerk = ["start"]'
+        )
+    )
     found["dee"] = command(
         "people", "add", str(file), "dee", "--role", "approver", "--role", "finance"
     ).strip()
+    found["eli"] = command("people", "add", str(file), "eli", "--role", "clerk").strip()
     text = file.read_text()
     assert all(token not in text for token in found.values())
     assert file.stat().st_mode & 0o777 == 0o600
@@ -115,10 +121,15 @@ def test_policy_may_demand_a_role_of_who_approves(folder: Path, tokens: dict[str
     (folder / "house.toml").write_text(HOUSE)
     policy = load_policy(str(folder / "house.toml"))
     with running(folder, people=folder / "people.toml", policy=policy) as api:
-        ada, bo, dee = (as_person(api, tokens, name) for name in ("ada", "bo", "dee"))
-        started = bo("POST", "/v1/runs", {"plan": NOTE, "run_id": "pay"})
+        ada, bo, dee, eli = (as_person(api, tokens, name) for name in ("ada", "bo", "dee", "eli"))
+        early = {"plan": NOTE, "run_id": "pay", "approved": ["S1"]}
+        assert eli("POST", "/v1/runs", early).code == "API023", "approving is not starting"
+        started = bo("POST", "/v1/runs", early)
         assert started.status == 202, started.body
+        assert [each["code"] for each in started.json["diagnostics"]] == ["POL012"]
         bo.until("pay", "waiting")
+        decided = {"in_doubt": {"decision": "skip"}}
+        assert eli("POST", "/v1/runs/pay/resume", decided).code == "API023"
         assert ada.get("/v1/inbox")["asks"][0]["role"] == "finance"
         refused = ada("POST", "/v1/runs/pay/approve", {})
         assert (refused.status, refused.code) == (403, "RUN039")
@@ -129,6 +140,20 @@ def test_policy_may_demand_a_role_of_who_approves(folder: Path, tokens: dict[str
         assert dee.ended("pay")["status"] == "done"
     why = command("why", "pay", "answer", "--journal", str(folder / "journal.db"))
     assert "S1.1 was approved by dee: checked" in why
+
+
+def test_program_that_runs_plans_itself_vouches_for_who_answers(folder: Path) -> None:
+    (folder / "house.toml").write_text(HOUSE)
+
+    @tool(name="NOTE", effect="unsafe")
+    def note(line: str) -> str:
+        return line
+
+    policy, journal = load_policy(str(folder / "house.toml")), folder / "journal.db"
+    with Runtime(tools=[note], policy=policy, journal=journal) as runtime:
+        assert [ask.role for ask in runtime.run_sync(NOTE).waiting] == ["finance"]
+    with Runtime(tools=[note], policy=policy, on_approval=lambda ask: ask.role == "finance") as runtime:
+        assert runtime.run_sync(NOTE).response == "paid"
 
 
 def test_link_signs_in_once_as_its_person(folder: Path) -> None:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from callsheet.api.session import Session
     from callsheet.machine import AgentTurn
     from callsheet.machine.notes import Note
-    from callsheet.runtime.answers import Answer, PendingAsk
+    from callsheet.runtime.answers import PendingAsk
     from callsheet.runtime.doubt import RunOutcome
 
 _AT_ONCE = 16
@@ -193,7 +193,7 @@ class AgentSession:
             approval_timeout=config.approval_timeout,
         )
         ports = replace(session.ports(_observers()), client=self._next_calls, route=self._route)
-        present = Respondents(self._ask if config.on_ask is None else config.on_ask, poll=0.2)
+        present = Respondents(self._ask_here, poll=0.2, vouches=True)
         prepared = prepare_session(request, equipment)
         run = run_prepared(prepared, ports, session.journal, self.run_id, Watch(self._note), present)
         self._running = asyncio.create_task(run, name=f"session {self.run_id}")
@@ -250,17 +250,20 @@ class AgentSession:
         else:
             call.end(call.result)
 
-    def _ask(self, ask: PendingAsk) -> Answer | None:
+    def _ask_here(self, ask: PendingAsk) -> Any:
+        """The answer of the program's own function, if there is one."""
+        on_ask = self._runtime._config.on_ask  # pyright: ignore[reportPrivateUsage]
+        return self._leave(ask) if on_ask is None else on_ask(ask)
+
+    def _leave(self, ask: PendingAsk) -> None:
         """A question that nobody answers here: the agent is told that the call waits in the inbox."""
         call = self._open.get(ask.key)
         if call is not None:
-            way = f"callsheet inbox; callsheet approve {self.run_id} {ask.key}"
             text = (
-                f"{call.tool} waits for the approval of a person ({way}). Do not call it again: it is made if"
-                " that comes before the session ends."
+                f"{call.tool} waits for the approval of {ask.answered_by}. Do not call it again: it is made"
+                " if that comes before the session ends."
             )
             call.end(error=CallWithheld(text))
-        return None
 
     def _ended(self, running: asyncio.Task[RunOutcome]) -> None:
         why = CallWithheld(f"The session has ended: {_why(running)}")

@@ -420,7 +420,10 @@ class ChatSession:
 
     async def _ask_person(self, ask: PendingAsk) -> Answer | bool | None:
         """The user's answer to a question of a run; None leaves the question in the inbox."""
-        *lines, _ = question_lines(ask)
+        *lines, how = question_lines(ask)
+        if ask.role:
+            self._screen.show("\n".join([*lines, how]))
+            return None
         programs = await self._host.beside(partial(programs_of, self._host.journal, [ask]))
         program = programs.get(ask.digest)
         more = [] if program is None else [*program_lines(program)]

@@ -308,7 +308,7 @@ class Gate:
                     state = json.dumps({"run": session.run_id, "call": call.key, "turn": reply.number})
                     return InputRequiredResult(input_requests={"server": request}, request_state=state)
                 call.answer_turn(reply.number, await _ask_older(caller, call, reply, request))
-            elif not caller.supports_forms:
+            elif not caller.may_answer(reply.ask):
                 call.answer.set_result(None)
             elif caller.has_input_required:
                 requests: dict[str, Any] = {"approval": ask_form(reply.ask).request()}

@@ -307,9 +307,8 @@ class Session:
 
     def waits_in_inbox(self, call: ClientCall) -> str:
         """What the client is told of a call that waits for an approval elsewhere."""
-        ask = f"{self.run_id} {call.key}"
         return (
-            f"@{call.tool} waits for the approval of a person (callsheet inbox; callsheet approve {ask}). "
+            f"@{call.tool} waits for the approval of {call.asked.result().answered_by}. "
             "Do not call it again: it is made once it is approved, and `run` shows its result."
         )
 

@@ -258,10 +258,9 @@ class UnprovedPrograms:
                 break
             call = asking.result()
             ask = call.asked.result()
-            if not caller.supports_forms:
+            if not caller.may_answer(ask):
                 call.answer.set_result(None)
-                how = f"callsheet inbox; callsheet approve {ask.run_id} {ask.key}"
-                waits = f"run {session.run_id} waits for a person ({how}). It goes on by itself"
+                waits = f"run {session.run_id} waits for {ask.answered_by}. It goes on by itself"
                 return self._told(running, f"{waits}; `run` shows its result.")
             if caller.has_input_required:
                 running.shown[ask.key] = call

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict
 from starlette.requests import Request
 from starlette.responses import Response
 
-from callsheet.apps.http.people import EVERYBODY, Person
+from callsheet.apps.http.people import EVERYBODY, Person, Right
 from callsheet.apps.http.problems import Problem, json_bytes
 from callsheet.apps.http.state import State
 from callsheet.apps.operations.schema import Schema, schema_of
@@ -100,6 +100,13 @@ class Endpoint:
         return "_".join(word.strip("{}").replace(".", "_") for word in words)
 
 
+def check_right(person: Person, right: Right) -> None:
+    """Raise Problem (API023) for a person who does not have a right."""
+    if not person.may(right):
+        hint = f"ask somebody who may {right}, or the operator for a role that has this right"
+        raise Problem("API023", f"{person.name} may not {right} here", hint)
+
+
 def json_response(data: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """A response with data as JSON."""
     body = HTTP.rewrite_rows(cast("Mapping[str, Any]", data)) if isinstance(data, Mapping) else data
@@ -130,9 +137,10 @@ def endpoint_of(operation: Operation[Any, Any]) -> Endpoint:
     async def handler(req: ApiRequest[Any, Any]) -> Response:
         path = {name: _path_value(operation.arguments, name, req.path[name]) for name in in_path}
         read = req.body if has_body else req.query
-        result = await operation.work(
-            req.state.context_for(req.person), gathered(operation.arguments, Face.HTTP, read, path)
-        )
+        args = gathered(operation.arguments, Face.HTTP, read, path)
+        if args.answers():
+            check_right(req.person, Right.ANSWER)
+        result = await operation.work(req.state.context_for(req.person), args)
         status = usual if face.status is None else face.status(result)
         if operation.result is None:
             return Response(None, status)

@@ -41,7 +41,7 @@ from callsheet.apps.hosting import Host
 from callsheet.apps.hosting.host import keep_on
 from callsheet.apps.hosting.run_queue import MAX_ATTEMPTS, Capacity, LeftRuns
 from callsheet.apps.http.clients import Keys, Network, Rate, Rates, new_token
-from callsheet.apps.http.endpoint import ApiRequest, Empty, Endpoint
+from callsheet.apps.http.endpoint import ApiRequest, Empty, Endpoint, check_right
 from callsheet.apps.http.guard import PERSON, SECURITY, Guard
 from callsheet.apps.http.herald import Herald
 from callsheet.apps.http.people import EVERYBODY, People, Person, right_for
@@ -109,9 +109,8 @@ async def _answer(endpoint: Endpoint, request: Request, state: State) -> Respons
     try:
         right = right_for(endpoint.method, endpoint.path)
         person: Person = request.scope.get(PERSON, EVERYBODY)
-        if right is not None and not endpoint.is_open and not person.may(right):
-            hint = f"ask somebody who may {right}, or the operator for a role that has this right"
-            raise Problem("API023", f"{person.name} may not {right} here", hint)
+        if right is not None and not endpoint.is_open:
+            check_right(person, right)
         query: Any = read_query(request, endpoint.query)
         body: Any = Empty()
         if endpoint.body is not None:

@@ -53,7 +53,7 @@ def forms_of(outcome: RunOutcome, programs: Mapping[str, ProgramQuestion] | None
     shown = programs or {}
     asks: dict[str, Form] = {}
     for ask in outcome.waiting:
-        if not ask.is_answered:
+        if not ask.is_answered and not ask.role:  # nobody knows who answers at a client
             program = shown.get(ask.digest)
             name = f"{ask.key}#{ask.digest}" + ("" if program is None else f"+{program.digest}")
             asks[name] = ask_form(ask, program)

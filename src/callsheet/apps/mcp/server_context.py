@@ -20,6 +20,7 @@ from callsheet.apps.table.operation import Context, Face
 from callsheet.apps.toolbox import Toolbox
 from callsheet.ir import Plan
 from callsheet.ir.labels import LITERAL, Label
+from callsheet.runtime.answers import PendingAsk
 from callsheet.store.library import PlanLibrary
 
 _NOBODY = Listeners()
@@ -95,6 +96,10 @@ class ClientRequest:
     def supports_forms(self) -> bool:
         """Whether the client can show a form to a person."""
         return client_supports_forms(self.context) and self.can_be_asked
+
+    def may_answer(self, ask: PendingAsk) -> bool:
+        """Whether a person at the client can be asked this: nobody knows there who has which role."""
+        return self.supports_forms and not ask.role
 
     @property
     def supports_tasks(self) -> bool:

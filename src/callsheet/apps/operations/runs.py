@@ -274,10 +274,8 @@ def run_doubt_json(run_id: str, call: DoubtfulCall) -> RunDoubtRow:
     return {"run_id": run_id, "kind": "doubt", **doubt_json(call)}
 
 
-def ask_json(ask: PendingAsk, program: ProgramQuestion | None = None, role: str = "") -> AskRow:
-    """A pending question or approval, as data; `program` is what the plan will ask besides, `role` the one
-    that whoever answers must have.
-    """
+def ask_json(ask: PendingAsk, program: ProgramQuestion | None = None) -> AskRow:
+    """A pending question or approval, as data; `program` is what the plan will ask besides."""
     data: dict[str, Any] = {
         "run_id": ask.run_id,
         "key": ask.key,
@@ -301,8 +299,8 @@ def ask_json(ask: PendingAsk, program: ProgramQuestion | None = None, role: str 
     else:
         schema = None if ask.schema is None else dict(ask.schema)
         data |= {"prompt": ask.prompt, "options": list(ask.options), "schema": schema}
-    if role:
-        data["role"] = role
+    if ask.role:
+        data["role"] = ask.role
     if program is not None:
         data["program"] = {
             "hash": program.digest,

@@ -394,6 +394,8 @@ def _command(ask: PendingAsk, hint: str) -> str:
         return f"answered; continue with: callsheet resume {ask.run_id}{hint}"
     if ask.until is not None and time.time() >= ask.until:
         return f"its time has run out; continue without an answer: callsheet resume {ask.run_id}{hint}"
+    if ask.role:
+        return f"only somebody with the role {ask.role} may answer: at `callsheet serve --people FILE`"
     needs_more = bool(ask.options) or ask.schema is not None
     answer = " --answer …" if needs_more else "" if ask.kind == "approval" else " [--answer …]"
     more = "" if ask.kind == "question" or ask.answer else ", or --for-plan for calls like it"

@@ -201,14 +201,9 @@ async def list_asks(context: Context, args: NoArguments) -> Inbox:
     host = context.host
     asks = await host.beside(lambda: inbox(host.journal))
     programs = await host.beside(lambda: host.programs.of(host.journal, asks))
-    roles = await host.beside(lambda: host.programs.roles(host.journal, asks))
     doubts = await host.beside(lambda: calls_in_doubt(host.journal, context.doubts))
     return {
-        "asks": [
-            ask_json(ask, programs.get(ask.digest), roles.get(ask.digest, ""))
-            for ask in asks
-            if not ask.is_answered
-        ],
+        "asks": [ask_json(ask, programs.get(ask.digest)) for ask in asks if not ask.is_answered],
         "in_doubt": [run_doubt_json(run_id, call) for run_id, calls in doubts.items() for call in calls],
     }
 

@@ -218,6 +218,10 @@ class TermArguments(RunArguments):
     )
     limits: Annotated[LimitArguments, HTTP_ONLY] = LimitArguments()
 
+    def answers(self) -> bool:
+        """Whether they accept changed tools."""
+        return self.accept_changed_tools
+
     def terms(self, context: Context, verdict: Resolution | None = None) -> ResumeOptions:
         """The options of a resumption."""
         changes = self.limits.changes()

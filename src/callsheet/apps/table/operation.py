@@ -120,6 +120,10 @@ class Arguments(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    def answers(self) -> bool:
+        """Whether they answer, ahead or now, what a person would be asked: not everybody may do that."""
+        return False
+
 
 class NoArguments(Arguments):
     """No arguments."""

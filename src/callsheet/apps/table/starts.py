@@ -139,6 +139,10 @@ class StartArguments(NamedPlanArguments, WaitArguments):
         )
     )
 
+    def answers(self) -> bool:
+        """Whether they approve steps, decide on calls in doubt, or accept changed tools."""
+        return bool(self.approved) or self.on_in_doubt == "retry" or self.accept_changed_tools
+
 
 async def start(context: Context, args: StartArguments) -> Recorded:
     """Check a plan and queue its run; errors of the plan are reported before anything runs."""
@@ -225,6 +229,10 @@ class ResumeArguments(TermArguments, WaitArguments):
     in_doubt: Annotated[VerdictArguments | None, HTTP_ONLY] = Field(
         None, description="The decision on all calls in doubt."
     )
+
+    def answers(self) -> bool:
+        """Whether they decide on calls in doubt, or accept changed tools."""
+        return self.in_doubt is not None or super().answers()
 
 
 async def resume(context: Context, args: ResumeArguments) -> Recorded:

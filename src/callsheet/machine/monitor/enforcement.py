@@ -26,6 +26,7 @@ from callsheet.machine.monitor.variable_labels import (
 from callsheet.machine.notes import ASKED, REFUSED
 from callsheet.machine.program import StepCode
 from callsheet.machine.result import PolicyRefusal, RefusedByPolicy
+from callsheet.policy.builtins import is_approved_ahead
 from callsheet.policy.calls import Argument, CallView, Judgement, Objection, Rule, bare
 from callsheet.policy.judge import Judge, judge_of
 from callsheet.policy.limits import CallHistory, note_breaches
@@ -166,7 +167,7 @@ class Judging:
     is admitted.
     """
 
-    __slots__ = ("_approved", "_variables", "extended", "history", "judge", "observe")
+    __slots__ = ("_policy", "_variables", "extended", "history", "judge", "observe")
 
     def __init__(
         self,
@@ -174,8 +175,8 @@ class Judging:
         variables: VariableLabels,
         observe: Callable[[str, str], None] | None = None,
         *,
+        policy: Policy,
         history: CallHistory | None = None,
-        approved: frozenset[str] = frozenset(),
     ) -> None:
         self.judge = judge
         self._variables = variables
@@ -183,13 +184,11 @@ class Judging:
         self.observe = observe
         self.history = history if history is not None and history.is_needed else None
         """The calls so far; None if the policy has no limits over them."""
-        self._approved = approved
+        self._policy = policy
 
-    def apply(
-        self, judge: Callable[[CallView], Judgement], history: CallHistory, approved: frozenset[str]
-    ) -> None:
+    def apply(self, judge: Callable[[CallView], Judgement], history: CallHistory, policy: Policy) -> None:
         """Judge by another policy from now on, whose limits go on with the calls of this history."""
-        self.judge, self._approved = judge, approved
+        self.judge, self._policy = judge, policy
         self.history = history if history.is_needed else None
 
     def refuse(self, refused: RefusedByPolicy) -> None:
@@ -244,7 +243,7 @@ class Judging:
     def _within_limits(self, call: CallView, judgement: Judgement, history: CallHistory) -> Judgement:
         """The judgement with what the policy's limits say against one more call."""
         notes = Verdicts()
-        is_approved = call.step in self._approved
+        is_approved = is_approved_ahead(self._policy, call.step, call.tool)
         note_breaches(history.breaches(call), call, notes, is_approved=is_approved)
         history.add(call)
         if notes.is_empty:

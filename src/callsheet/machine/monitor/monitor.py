@@ -125,8 +125,8 @@ class Monitor:
             rules.judge if decision_log is None else decision_log.judging(rules.judge),
             self.variable_labels,
             self._observe if rules.policy.observes else None,
+            policy=rules.policy,
             history=self.history,
-            approved=rules.policy.approved,
         )
         self.implicit_flows = ImplicitFlows(
             program, self._base.join(self.literal), counts_bits=rules.policy.implicit is Implicit.STRICT

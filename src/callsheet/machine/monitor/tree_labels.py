@@ -199,9 +199,7 @@ class LabelReading:
         self._enforcement = enforcement
         self.history = CallHistory(rules.policy)
         """The calls so far, as far as the policy's limits are about them."""
-        self.judging = Judging(
-            enforcement.judge, VariableLabels(), history=self.history, approved=rules.policy.approved
-        )
+        self.judging = Judging(enforcement.judge, VariableLabels(), policy=rules.policy, history=self.history)
         self._strict = rules.policy.implicit is Implicit.STRICT
         self._literal = rules.policy.planner if literal is None else literal
         self._tree = tree
@@ -225,7 +223,7 @@ class LabelReading:
         self._judge, self._enforcement, self._literal = rules, enforcement, literal
         self._strict = rules.policy.implicit is Implicit.STRICT
         self.history = self.history.taken_over(rules.policy)
-        self.judging.apply(enforcement.judge, self.history, rules.policy.approved)
+        self.judging.apply(enforcement.judge, self.history, rules.policy)
 
     # ------------------------------------------------------------ scopes
 
@@ -258,7 +256,7 @@ class LabelReading:
         self.clock = before.clock.join(base)
         self.known_links_opened = before.known_links_opened
         self.history = before.history.taken_over(self._judge.policy)
-        self.judging.apply(self._enforcement.judge, self.history, self._judge.policy.approved)
+        self.judging.apply(self._enforcement.judge, self.history, self._judge.policy)
         return scope
 
     def item(self, scope: Scope, id_: str) -> Scope:

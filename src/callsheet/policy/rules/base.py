@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeAlias
 
 from callsheet.ir.labels import LITERAL, Label
 from callsheet.policy.audiences import Audiences
-from callsheet.policy.builtins import Traits, fold, traits_of
+from callsheet.policy.builtins import Traits, fold, is_approved_ahead, traits_of
 from callsheet.policy.calls import Argument, CallView, Duty, Hole, Objection, Obligation, Part, Rule
 from callsheet.policy.classes import EVERY
 from callsheet.policy.model import WHETHER, Policy
@@ -96,14 +96,14 @@ class Setting:
 
     def is_approved(self, call: CallView) -> bool:
         """Whether the call or its step is approved."""
-        return call.approved or call.step in self.policy.approved
+        return call.approved or is_approved_ahead(self.policy, call.step, call.tool)
 
     def is_decision_approved(self, call: CallView) -> bool:
         """Whether untrusted data may decide that the call is made: the call or `STEP:whether` is approved.
 
         A step that was approved before the run was approved for what it does, not for when it is done.
         """
-        return call.approved or f"{call.step}{WHETHER}" in self.policy.approved
+        return call.approved or is_approved_ahead(self.policy, f"{call.step}{WHETHER}", call.tool)
 
 
 Check: TypeAlias = Callable[[CallView, Notes], None]
