@@ -45,26 +45,34 @@ def add(file: Path, name: str, roles: tuple[str, ...], as_json: bool) -> None:
     A FILE that does not exist is begun with the roles operator, approver and admin.
     """
     import json  # noqa: PLC0415 - not for --help
-    import os  # noqa: PLC0415 - as above
 
     from callsheet.apps.http.clients import new_token  # noqa: PLC0415 - imports the server
     from callsheet.apps.http.people import PeopleFile, hash_of_token, is_person_name, read_people  # noqa: PLC0415
     from callsheet.apps.settings import read_tables  # noqa: PLC0415 - as above
-    from callsheet.diagnostics import Source  # noqa: PLC0415 - as above
+    from callsheet.diagnostics import CallsheetError, Source  # noqa: PLC0415 - as above
+    from callsheet.ports.mcp.atomic_file import replace_file  # noqa: PLC0415 - as above
 
     if not is_person_name(name):
         raise click.UsageError(f"{name!r} is no name: use printable characters, at most 60, not `operator`")
     text = file.read_text(encoding="utf-8") if file.exists() else _BEGINNING
-    if file.exists() and name in read_people(file).people:
+    known = read_people(file) if file.exists() else read_tables(PeopleFile, Source(str(file), text))
+    if name in known.people:
         raise click.UsageError(f"{name} is in {file} already; remove the table to give another token")
+    unknown = next((role for role in roles if role not in known.roles), None)
+    if unknown is not None:
+        listed = ", ".join(known.roles) or "none"
+        raise click.UsageError(f"{file} has no role {unknown!r}; [roles] of it has {listed}")
     token = new_token()
     table = f"[people.{json.dumps(name, ensure_ascii=False)}]"
     listed = json.dumps(list(roles), ensure_ascii=False)
     text = f'{text.rstrip()}\n\n{table}\nroles = {listed}\ntoken = "{hash_of_token(token)}"\n'
     read_tables(PeopleFile, Source(str(file), text))
-    handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(handle, "w", encoding="utf-8") as out:
-        out.write(text)
+    try:
+        replace_file(file, text.encode())
+    except OSError as error:
+        raise CallsheetError.single(
+            "CFG014", f"{file} cannot be written: {error.strerror}", help="nothing of it was changed"
+        ) from error
     if as_json:
         print_json({"name": name, "roles": list(roles), "token": token})
         return
