@@ -11,8 +11,8 @@ from callsheet.apps.http.table import document
 
 _HEAD = """# HTTP endpoints
 
-Generated from what `/v1/openapi.json` says; [the HTTP API](../http.md) explains it, and [results](results.md) has what the
-endpoints return. A field with `?` may be missing.
+Generated from what `/v1/openapi.json` says; [the HTTP API](../http.md) explains it, and
+[results](results.md) has what the endpoints return. A field with `?` may be missing.
 
 """
 
