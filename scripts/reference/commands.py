@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Iterator
 
 import click
-from scripts.reference.tables import code, table
+from scripts.reference.tables import code, plain, table
 
 from callsheet.apps.cli.main import main
 
@@ -42,7 +42,7 @@ def _section(full: str, command: click.Command) -> str:
     rows = [record for each in options if (record := each.get_help_record(click.Context(command)))]
     parts = [f"## {full.removeprefix('callsheet ')}\n", f"```text\n{usage}\n```\n", said + "\n"]
     if rows:
-        parts.append(table(("option", ""), [(code(names), _cell(text)) for names, text in rows]))
+        parts.append(table(("option", ""), [(code(names), plain(text)) for names, text in rows]))
     return "\n".join(parts)
 
 
@@ -50,10 +50,4 @@ def _paragraph(text: str) -> str:
     lines = text.splitlines()
     if lines and lines[0].strip() == "\b":
         return "```text\n" + "\n".join(lines[1:]) + "\n```"
-    return _cell(" ".join(lines))
-
-
-def _cell(text: str) -> str:
-    for sign in ("\\", "<", "*", "_", "[", "|"):
-        text = text.replace(sign, f"\\{sign}")
-    return text
+    return plain(" ".join(lines))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from scripts.reference.tables import code, table
+from scripts.reference.tables import code, plain, table
 
 from callsheet.apps.http.table import document
 
@@ -31,7 +31,11 @@ def http_page() -> str:
 def _section(title: str, operation: Mapping[str, Any], schemas: Mapping[str, Any]) -> str:
     said = operation.get("description") or f"{operation['summary']}."
     given = [
-        (code(each["name"] + ("" if each.get("required") else "?")), each["in"], each.get("description", ""))
+        (
+            code(each["name"] + ("" if each.get("required") else "?")),
+            each["in"],
+            plain(each.get("description", "")),
+        )
         for each in operation.get("parameters", ())
     ]
     rows = [*given, *_fields(operation, schemas)]
@@ -44,4 +48,4 @@ def _fields(operation: Mapping[str, Any], schemas: Mapping[str, Any]) -> Iterato
     schema = schemas.get(body.get("$ref", "").rpartition("/")[2], body)
     needed = schema.get("required", ())
     for name, field in schema.get("properties", {}).items():
-        yield code(name + ("" if name in needed else "?")), "body", field.get("description", "")
+        yield code(name + ("" if name in needed else "?")), "body", plain(field.get("description", ""))
