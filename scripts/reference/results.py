@@ -48,7 +48,7 @@ PRINTED: Mapping[str, Any] = {
 """What `--json` of a command prints."""
 
 DESCRIBED: Mapping[Any, Callable[..., Any]] = {PredictionResult: dry_run_json}
-"""The functions whose docstrings describe further keys of a result, behind two paragraphs about themselves."""
+"""The functions whose docstrings describe further keys of a result, from their third paragraph on."""
 
 _HEAD = """# Results
 
