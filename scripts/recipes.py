@@ -1,4 +1,4 @@
-"""Writes the plans of `examples/everyday`, in both spellings, into `docs/everyday.md` below its marker.
+"""Writes the plans of `examples/everyday`, as Python, into `docs/everyday.md` below its marker.
 
 Run it after a change of them: python -m scripts.recipes
 """
@@ -52,16 +52,13 @@ def _sections() -> Iterator[str]:
     for heading, names in SECTIONS.items():
         yield f"\n## {heading}"
         for name in names:
-            ltp = (EVERYDAY / f"{name}.ltp").read_text("utf-8")
             python = (EVERYDAY / "python" / f"{name}.py").read_text("utf-8")
-            plan = Plan.parse(ltp)
+            plan = Plan.parse((EVERYDAY / f"{name}.ltp").read_text("utf-8"))
             used = sorted(
                 {servers[step.call.tool] for step in plan.steps if step.call and step.call.tool in servers}
             )
             yield f"\n### {name.replace('-', ' ').capitalize()}\n"
-            by = f"Servers: {', '.join(used)}" if used else "Only built-in tools"
-            yield f"{plan.goal}. {by}.\n"
-            yield f'```ltp title="{name}.ltp"\n{ltp}```\n'
+            yield f"Servers: {', '.join(used)}.\n" if used else "Only built-in tools.\n"
             yield f'```python title="python/{name}.py"\n{python}```'
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import inspect
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, get_args, is_typeddict
 
 from scripts.reference.tables import code, table
@@ -25,6 +26,7 @@ from callsheet.apps.operations.schema import Schema, named_types, object_schema
 from callsheet.apps.operations.texts import CodePage
 from callsheet.apps.operations.tools import ToolList
 from callsheet.apps.table.operations import OPERATIONS
+from callsheet.views.dry_run import dry_run_json
 
 PRINTED: Mapping[str, Any] = {
     "run": OutcomeResult,
@@ -44,6 +46,9 @@ PRINTED: Mapping[str, Any] = {
     "lctl check": LctlResult,
 }
 """What `--json` of a command prints."""
+
+DESCRIBED: Mapping[Any, Callable[..., Any]] = {PredictionResult: dry_run_json}
+"""The functions whose docstrings describe further keys of a result, from their third paragraph on."""
 
 _HEAD = """# Results
 
@@ -105,7 +110,8 @@ def _section(kind: Any) -> str:
         for name, field in schema["properties"].items()
     ]
     intro = f"{said[:1].upper()}{said[1:]}.\n\n" if said else ""
-    return f"## {kind.__name__}\n\n{intro}{table(('field', 'type', ''), rows)}"
+    further = (inspect.getdoc(DESCRIBED[kind]) or "").split("\n\n", 2)[2] if kind in DESCRIBED else ""
+    return f"## {kind.__name__}\n\n{intro}{table(('field', 'type', ''), rows)}\n{further}\n"
 
 
 def _type(schema: Schema) -> str:

@@ -10,7 +10,7 @@
     got.instruction              # 5 carry it out
     got.hand_on(Work(...))       # 6 hand off to the next agent
 
-`docs/lctl.md` describes its use and lists the rules.
+`docs/lctl.md` describes its use.
 """
 
 from __future__ import annotations

@@ -93,7 +93,6 @@ def test_page_quotes_schedule_of_example():
     said = CliRunner().invoke(main, ["explain-schedule", str(EXAMPLES / "briefing.ltp"), "--tools", tools])
     page = (EXAMPLES.parent / "docs" / "concurrency.md").read_text(encoding="utf-8")
     assert said.stdout in page
-    assert said.stdout in (EXAMPLES.parent / "docs" / "cli.md").read_text(encoding="utf-8")
     text = (EXAMPLES / "briefing.ltp").read_text(encoding="utf-8")
     assert text in page
 

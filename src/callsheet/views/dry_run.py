@@ -1,7 +1,7 @@
 """Renders a dry run of a plan as text (`dry_run_text`) and as JSON (`dry_run_json`).
 
 In: a forecast, the verdict of a policy on each step. Out: each step with its inputs and costs, then the
-totals. The schema of the JSON form is documented in `docs/cli.md`.
+totals. The docstring of `dry_run_json` has the fields of the JSON form.
 """
 
 from __future__ import annotations
@@ -186,6 +186,23 @@ def dry_run_json(
     """Returns the dry run as data: steps in order, totals, what cannot be predicted, the policy's verdict.
 
     `price` is that of a million prompt tokens, None if unknown; `verdict` is the verdict of a policy, if any.
+
+        {"plan_hash", "steps": [step, …], "totals", "unforeseen": [text, …], "blocks": [block, …], "policy"}
+        step: {"id", "action", "when", "times": {"least", "most"}, "total", "repeats", "depends_on", "group",
+               "visits": [{"item", "sure", "inputs": [value, …], "arguments": {name: value}, "place"}, …],
+               "tool", "effect", "effect_declared", "needs_approval", "model_calls",   of a call
+               "items": value, "per_item", "within", "statement",       of a FOREACH, of a plan with blocks
+               "result": {"is": "assumed" | "computed" | "simulated", and a value}, "why_not"}
+        block: {"block", "id", "text", "when", "times", "within", "side_by_side", "items", "count", "at_once"}
+        value: {"value": JSON} | {"unknown": {"name", "step", "path", "type"}} | {"list": [value, …]}
+               | {"text": [text | {"unknown"}, …]} | {"dict": {key: value}}
+        totals: {"calls", "tools": [{"tool", "effect", "effect_declared", "least", "most"}, …], "effects",
+                 "writes", "model_calls", "prompt_tokens", "prompts_known", "prompt_cost", "needs_approval"}
+        policy: {"name", "ok", "steps", "plan"}, each with "refuses": [{"code", "message", "way"}, …], "asks"
+                and "sees_to"
+
+    `times` counts each time that the step is reached, `total` the whole run; `most` is null without a bound.
+    `depends_on` names the steps whose results are read; members of one `group` run side by side.
     """
     return {
         "plan_hash": plan_hash(forecast.plan),
