@@ -26,8 +26,8 @@ def pure_code_page() -> str:
     return (
         "# What pure code may call\n\n"
         "Generated from the table of the front end. [Pure Python code](../pure-code.md) may call these, in "
-        "the forms that were compared with CPython 3.12; a call in another form is refused with the forms that "
-        "there are.\n\n"
+        "the forms that were compared with CPython 3.12; a call in another form is refused, and the error "
+        "names the forms that there are.\n\n"
         f"| of | there is |\n|---|---|\n{lists}\n\n"
         f"The results of these differ from CPython's:\n\n{differences}\n"
     )
