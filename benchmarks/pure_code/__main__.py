@@ -1,6 +1,7 @@
 """Makes the table of what pure code may call.
 
 python -m benchmarks.pure_code --python python3.12      run the corpus on both, write table and reference
+                                                        (then: python -m scripts.reference)
 python -m benchmarks.pure_code --show                   the cases that differ, from the stored reference
 """
 
@@ -10,13 +11,12 @@ import argparse
 import json
 from pathlib import Path
 
-from benchmarks.pure_code.corpus import FOLDER, agrees, cases, executed, page_with, programs, reference, table
+from benchmarks.pure_code.corpus import FOLDER, agrees, cases, executed, programs, reference, table
 
 from callsheet.ports.python_code import CodeLimits, PythonCode, interpreter_version
 
 REFERENCE = FOLDER / "reference.json"
 PROGRAMS = FOLDER / "programs.json"
-PAGE = Path(__file__).parents[2] / "docs/pure-code.md"
 TABLE = Path(__file__).parents[2] / "src/callsheet/frontends/pure_code/understood.json"
 
 
@@ -47,7 +47,6 @@ def main() -> None:
     understood = {"interpreter": interpreter_version(), **table(expected, got)}
     if not options.show:
         TABLE.write_text(json.dumps(understood, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-        PAGE.write_text(page_with(PAGE.read_text(encoding="utf-8"), understood), encoding="utf-8")
     same = sum(agrees(wanted, got[case]) for case, wanted in expected.items())
     print(f"{same} of {len(corpus)} alike")
 

@@ -205,32 +205,3 @@ def programs() -> list[str]:
     """The programs of several lines."""
     _, *found = (FOLDER / "programs.txt").read_text(encoding="utf-8").split("\n----\n")
     return [one.strip("\n") + "\n" for one in found]
-
-
-def page_with(page: str, understood: Mapping[str, Any]) -> str:
-    """The page of the documentation with the lists of a table."""
-    return _between(_between(page, "understood", _lists(understood)), "differences", _differences(understood))
-
-
-def _between(page: str, mark: str, text: str) -> str:
-    start, end = f"<!-- {mark} -->", f"<!-- /{mark} -->"
-    before, _, rest = page.partition(start)
-    return f"{before}{start}{text}{end}{rest.partition(end)[2]}"
-
-
-def _differences(understood: Mapping[str, Any]) -> str:
-    return ", ".join(f"`{one}`" for one in understood["differences"])
-
-
-def _lists(understood: Mapping[str, Any]) -> str:
-    """Tables of builtins, methods and members of modules."""
-    methods: dict[str, list[str]] = {}
-    for name in understood["methods"]:
-        owner, _, method = name.partition(".")
-        methods.setdefault(owner, []).append(method)
-    rows = [("builtins", sorted(understood["builtins"]))]
-    rows += [(f"methods of {owner}", sorted(names)) for owner, names in sorted(methods.items())]
-    rows += [(f"`{module}`", sorted(names)) for module, names in sorted(understood["modules"].items())]
-    rows.append(("also", ["dataclass", "field", "asdict", "astuple", "replace", "typing", "collections.abc"]))
-    table = "\n".join(f"| {what} | `{' '.join(names)}` |" for what, names in rows)
-    return f"\n| of | there is |\n|---|---|\n{table}\n"

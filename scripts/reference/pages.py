@@ -6,6 +6,7 @@ from scripts.reference.codes import code_pages
 from scripts.reference.commands import commands_page
 from scripts.reference.http import http_page
 from scripts.reference.lctl import lctl_page
+from scripts.reference.pure_code import pure_code_page
 from scripts.reference.python import python_page
 from scripts.reference.results import results_page
 from scripts.reference.words import words_page
@@ -18,6 +19,7 @@ def pages() -> dict[str, str]:
         "http.md": http_page(),
         "lctl.md": lctl_page(),
         "words.md": words_page(),
+        "pure-code.md": pure_code_page(),
         "python.md": python_page(),
         "results.md": results_page(),
         **code_pages(),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from benchmarks.pure_code.corpus import FOLDER, Case, agrees, cases, executed, page_with, programs, table
+from benchmarks.pure_code.corpus import FOLDER, Case, agrees, cases, executed, programs, table
 from benchmarks.pure_code.reference import outcome
 from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
@@ -39,15 +39,6 @@ def test_a_sample_of_the_corpus_gives_the_forms_that_the_table_has(code: PythonC
     for module, members in made["modules"].items():
         for name, entry in members.items():
             assert stored["modules"][module][name] == entry, f"{module}.{name}"
-
-
-def test_the_page_lists_what_the_table_has() -> None:
-    root = FOLDER.parents[1]
-    stored = json.loads(
-        (root / "src/callsheet/frontends/pure_code/understood.json").read_text(encoding="utf-8")
-    )
-    page = (root / "docs/pure-code.md").read_text(encoding="utf-8")
-    assert page == page_with(page, stored)
 
 
 @pytest.mark.parametrize(
