@@ -30,6 +30,7 @@ from callsheet.frontends.python.computation import Ids, Result
 from callsheet.frontends.python.definitions import with_constants
 from callsheet.frontends.python.exceptions import suppress_as_try
 from callsheet.frontends.python.links import Linking
+from callsheet.frontends.python.methods import declare_fields, methods_as_functions
 from callsheet.frontends.python.module import Within, hoist_imports, needed_part
 from callsheet.frontends.python.parameters import settle_parameters
 from callsheet.frontends.python.products import guard_functions
@@ -96,6 +97,10 @@ def _compiled(
     if suppress_as_try(module, nodes):
         nodes = list(walk(module))
     if hoist_imports(module, nodes):
+        nodes = list(walk(module))
+    if methods_as_functions(module, nodes):
+        nodes = list(walk(module))
+    if declare_fields(nodes):
         nodes = list(walk(module))
     if box_nonlocals(nodes):
         nodes = list(walk(module))
