@@ -57,12 +57,7 @@ def methods_as_functions(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
         desk = Desk()
         await Desk_load(desk, 'a')
     """
-    found = [
-        method
-        for one in module.body
-        if isinstance(one, ast.ClassDef)
-        for method in _methods_of(one)
-    ]
+    found = [method for one in module.body if isinstance(one, ast.ClassDef) for method in _methods_of(one)]
     if not found:
         return False
     _Moving(module, nodes, found).move()
@@ -74,7 +69,7 @@ def declare_fields(nodes: Sequence[ast.AST]) -> bool:
 
     Whether any class was changed.
 
-    >>> module = ast.parse("class Desk: pass\ndesk = Desk()\ndesk.open = True")
+    >>> module = ast.parse("class Desk: pass\\ndesk = Desk()\\ndesk.open = True")
     >>> declare_fields(list(ast.walk(module)))
     True
     >>> print(ast.unparse(module.body[0]))
@@ -152,7 +147,12 @@ class _Moving:
             body.append(one)
             if isinstance(one, ast.ClassDef):
                 own = [each for each in one.body if id(each) in moved]
-                one.body = [each for each in one.body if id(each) not in moved]
+                asked = any(
+                    each.name == "__anext__" for each in own if isinstance(each, ast.AsyncFunctionDef)
+                )
+                one.body = [
+                    each for each in one.body if id(each) not in moved and not (asked and _gives_itself(each))
+                ]
                 if not one.body:
                     one.body = [ast.copy_location(ast.Pass(), one)]
                 body += own
@@ -193,13 +193,16 @@ class _Moving:
         itself, *others = [*first.args.posonlyargs, *first.args.args]
         if first.args.vararg or first.args.kwarg:
             return None
-        made = ast.AsyncFunctionDef(self.fresh(f"any_{name.strip('_')}"), copy.deepcopy(first.args), [], [], None)
+        made = ast.AsyncFunctionDef(
+            self.fresh(f"any_{name.strip('_')}"), copy.deepcopy(first.args), [], [], None
+        )
         vars(made)["type_params"] = []
         words = [ast.keyword(one.arg, ast.Name(one.arg, ast.Load())) for one in first.args.kwonlyargs]
         for one in many:
             test = _call("isinstance", [ast.Name(itself.arg, ast.Load()), ast.Name(one.owner, ast.Load())])
             call = _call(
-                self.functions[one.owner, name], [ast.Name(each.arg, ast.Load()) for each in (itself, *others)]
+                self.functions[one.owner, name],
+                [ast.Name(each.arg, ast.Load()) for each in (itself, *others)],
             )
             call.keywords = copy.deepcopy(words)
             made.body.append(ast.If(test, [ast.Return(ast.Await(call))], []))
@@ -228,6 +231,15 @@ class _Moving:
 
 def _reads(node: ast.Name) -> bool:
     return isinstance(node.ctx, ast.Load)
+
+
+def _gives_itself(node: ast.stmt) -> bool:
+    """Whether a statement of a class is `def __aiter__(self): return self`."""
+    match node:
+        case ast.FunctionDef(name="__aiter__", body=[*_, ast.Return(value=ast.Name())]):
+            return len(node.body) <= 2
+        case _:
+            return False
 
 
 def _first(node: _Function) -> ast.arg | None:

@@ -27,8 +27,10 @@ from callsheet.frontends.python.changes import (
 )
 from callsheet.frontends.python.closures import box_nonlocals
 from callsheet.frontends.python.computation import Ids, Result
+from callsheet.frontends.python.contexts import contexts_as_statements
 from callsheet.frontends.python.definitions import with_constants
 from callsheet.frontends.python.exceptions import suppress_as_try
+from callsheet.frontends.python.flows import flows_as_loops
 from callsheet.frontends.python.links import Linking
 from callsheet.frontends.python.methods import declare_fields, methods_as_functions
 from callsheet.frontends.python.module import Within, hoist_imports, needed_part
@@ -98,7 +100,13 @@ def _compiled(
         nodes = list(walk(module))
     if hoist_imports(module, nodes):
         nodes = list(walk(module))
+    if contexts_as_statements(module, nodes):
+        nodes = list(walk(module))
+    if flows_as_loops(module, nodes):
+        nodes = list(walk(module))
     if methods_as_functions(module, nodes):
+        nodes = list(walk(module))
+    if flows_as_loops(module, nodes):
         nodes = list(walk(module))
     if declare_fields(nodes):
         nodes = list(walk(module))
