@@ -37,7 +37,7 @@ from callsheet.frontends.python.module import Within, hoist_imports, needed_part
 from callsheet.frontends.python.parameters import settle_parameters
 from callsheet.frontends.python.products import guard_functions
 from callsheet.frontends.python.program import BINDINGS, Binding, Program, Signature, read_program
-from callsheet.frontends.python.recursion import Copies
+from callsheet.frontends.python.recursion import Copies, depth_of
 from callsheet.frontends.python.scope import Names, Scope
 from callsheet.frontends.python.source import Refused, Text, dotted, walk
 from callsheet.frontends.python.statements import Translator
@@ -149,6 +149,7 @@ class _Compiler:
         self.done: dict[int, tuple[core.Function, Translator]] = {}
         self.order: list[ast.AsyncFunctionDef] = []
         self.copies = Copies()
+        self.deep: set[str] = set()
         self.results: dict[int, Result] = {}
 
     @cached_property
@@ -201,13 +202,6 @@ class _Compiler:
     def _translate(
         self, node: ast.AsyncFunctionDef, outer: Scope | None, around: tuple[ast.AsyncFunctionDef, ...]
     ) -> tuple[core.Function, Translator]:
-        if any(node is one for one in around):
-            raise Refused(
-                "PYT014",
-                node,
-                f"{node.name} calls itself: how deep it goes is not known before the run",
-                "write a loop: while there is more to do, take the next and add what it leads to",
-            )
         known = self.done.get(id(node))
         if known is not None:
             return known
@@ -226,6 +220,8 @@ class _Compiler:
         for one in core.all_of(made.body):
             if isinstance(one, core.Call) and one.helper is not None:
                 self.copies.fit(one)
+                if self.copies.deepen(one, (*around, node)):
+                    self._warn_of_depth(one, (*around, node))
                 inner, _ = self._translate(one.helper, self._owner(one.helper, translator), (*around, node))
                 self._complete(one, inner)
         functions = {number: function for number, (function, _) in self.done.items()}
@@ -251,6 +247,24 @@ class _Compiler:
             self._name(node)
             self.order.append(node)
         return made, translator
+
+    def _warn_of_depth(self, call: core.Call, around: Sequence[ast.AsyncFunctionDef]) -> None:
+        """Note once for each function that calls itself how deep it may go."""
+        origin = self.copies.origin(call.helper or around[-1])
+        if origin.name in self.deep:
+            return
+        self.deep.add(origin.name)
+        first = next(number for number, one in enumerate(around) if self.copies.origin(one) is origin)
+        most = depth_of(around[first:])
+        self.program.warnings.append(
+            Refused(
+                "PYT103",
+                call.node,
+                f"{origin.name} calls itself: a plan goes at most {most} deep, and then fails",
+                "write a loop where it may go deeper: while there is more to do, take the next and add what"
+                " it leads to",
+            )
+        )
 
     def _owner(self, helper: ast.AsyncFunctionDef, at: Scope) -> Scope | None:
         """The function around a helper; None for one of the file."""
