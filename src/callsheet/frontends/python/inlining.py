@@ -152,6 +152,10 @@ class Replacing(ast.NodeTransformer):
         """A statement of one expression."""
         return list(self.places[id(node)]) if id(node) in self.places else node
 
+    def visit_Assign(self, node: ast.Assign) -> Any:
+        """An assignment."""
+        return list(self.places[id(node)]) if id(node) in self.places else node
+
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         """A function, which has a body of its own."""
         return node

@@ -31,6 +31,7 @@ from callsheet.frontends.python.contexts import contexts_as_statements
 from callsheet.frontends.python.definitions import with_constants
 from callsheet.frontends.python.exceptions import suppress_as_try
 from callsheet.frontends.python.flows import flows_as_loops
+from callsheet.frontends.python.group_handlers import group_handlers_as_plain
 from callsheet.frontends.python.links import Linking
 from callsheet.frontends.python.methods import declare_fields, methods_as_functions
 from callsheet.frontends.python.module import Within, hoist_imports, needed_part
@@ -40,6 +41,7 @@ from callsheet.frontends.python.program import BINDINGS, Binding, Program, Signa
 from callsheet.frontends.python.recursion import Copies, depth_of
 from callsheet.frontends.python.scope import Names, Scope
 from callsheet.frontends.python.source import Refused, Text, dotted, walk
+from callsheet.frontends.python.started_in_loops import collect_tasks
 from callsheet.frontends.python.statements import Translator
 from callsheet.frontends.unseen import hidden_characters
 from callsheet.frontends.values.reader import ParseResult
@@ -100,6 +102,8 @@ def _compiled(
         nodes = list(walk(module))
     if hoist_imports(module, nodes):
         nodes = list(walk(module))
+    if group_handlers_as_plain(nodes):
+        nodes = list(walk(module))
     if contexts_as_statements(module, nodes):
         nodes = list(walk(module))
     if flows_as_loops(module, nodes):
@@ -107,6 +111,8 @@ def _compiled(
     if methods_as_functions(module, nodes):
         nodes = list(walk(module))
     if flows_as_loops(module, nodes):
+        nodes = list(walk(module))
+    if collect_tasks(nodes):
         nodes = list(walk(module))
     if declare_fields(nodes):
         nodes = list(walk(module))
