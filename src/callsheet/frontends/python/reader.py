@@ -28,6 +28,7 @@ from callsheet.frontends.python.changes import (
 from callsheet.frontends.python.closures import box_nonlocals
 from callsheet.frontends.python.computation import Ids, Result
 from callsheet.frontends.python.contexts import contexts_as_statements
+from callsheet.frontends.python.decorators import decorated_as_calls
 from callsheet.frontends.python.definitions import with_constants
 from callsheet.frontends.python.exceptions import suppress_as_try
 from callsheet.frontends.python.flows import flows_as_loops
@@ -101,6 +102,8 @@ def _compiled(
     if suppress_as_try(module, nodes):
         nodes = list(walk(module))
     if hoist_imports(module, nodes):
+        nodes = list(walk(module))
+    if decorated_as_calls(module, nodes):
         nodes = list(walk(module))
     if group_handlers_as_plain(nodes):
         nodes = list(walk(module))
