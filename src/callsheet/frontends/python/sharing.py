@@ -270,7 +270,12 @@ def _take(
         made.take(part)
     match one:
         case core.Call(into=str() as into, changes=[_, *_] as names):
-            merge(made.node(into), Node([Node(), *(made.node(name) for name in names), Node()]))
+            result = Node()
+            merge(made.node(into), Node([result, *(made.node(name) for name in names), Node()]))
+            if not one.is_apart and not is_fresh(one):
+                for each in one.arguments:
+                    for node in chain(made.value(each.value)):
+                        merge(inside(result) if is_made(one) else result, node)
         case core.Call(into=str() as into, helper=ast.AsyncFunctionDef(), arguments=arguments):
             if not is_fresh(one):
                 for each in arguments:
