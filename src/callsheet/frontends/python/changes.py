@@ -17,7 +17,7 @@ from callsheet.frontends.python.error_values import is_marked
 from callsheet.frontends.python.kinds import ANY
 from callsheet.frontends.python.objects import chain, find
 from callsheet.frontends.python.sharing import Sharing, sharing_of
-from callsheet.frontends.python.source import Refused, dotted, names_read, own_nodes
+from callsheet.frontends.python.source import Refused, dotted, names_read, returned_names
 from callsheet.frontends.python.syntax import assigned, marked_failure, parsed
 from callsheet.frontends.python.variables import bound_names
 
@@ -317,7 +317,7 @@ class Taking:
         ]
         if len(items) != 1 or given != items or items[0].id != one.target or found.captured:
             return None
-        returned = _returned(found.node)
+        returned = returned_names(found.node)
         gives_item = returned == {found.changes[0]}
         if not _changes_a_record(found.node, found.changes[0]) or (found.changes[0] in returned and not gives_item):
             return None
@@ -413,12 +413,6 @@ def _changes_a_record(function: ast.AsyncFunctionDef, name: str) -> bool:
     ]
     is_read = all(isinstance(one.ctx, ast.Load) for one in read)
     return stored and is_read and len(read) == len(fields) + len(whole)
-
-
-def _returned(function: ast.AsyncFunctionDef) -> set[str]:
-    """What an async function returns by its name; empty texts for all else."""
-    returns = [one.value for one in own_nodes(function) if isinstance(one, ast.Return)]
-    return {one.id if isinstance(one, ast.Name) else "" for one in returns}
 
 
 def _raised(name: str, place: ast.AST) -> core.Choice:
@@ -525,7 +519,7 @@ def _taken(
         test = ast.fix_missing_locations(ast.copy_location(is_failed, one.node))
         made.append(core.Choice(test, [core.Fail(None, None, one.node, failure)], [], one.node))
     if into:
-        itself = _returned(found.node)
+        itself = returned_names(found.node)
         name = dict(zip(found.changes, targets, strict=True)).get(min(itself, default=""), "")
         if len(itself) == 1 and name:  # it returns what it was given: one object, under two names
             one.is_apart = True

@@ -496,8 +496,9 @@ class Variables:
                 continue
             self._predeclare(name, scope)
         for name, path in ended:
-            if name not in outer:
-                self._predeclare(name, self.scope(name, path))
+            scope = self.scope(name, path)
+            if name not in outer and any(scope is one for one in self.scopes[name]):
+                self._predeclare(name, scope)
 
     def _predeclare(self, name: str, scope: core.Loop | None) -> None:
         """Let a variable have a value from the start of its scope, as not all paths to its reads set it."""
