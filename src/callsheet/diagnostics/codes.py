@@ -416,6 +416,7 @@ CODES: dict[str, Code] = _table(
     PYT071="what means something else in Python",
     PYT101="a time-out that the settings of the tool decide",
     PYT102="calls that run one after another instead of side by side",
+    PYT103="an async function that calls itself, to a known depth",
     POL001="a policy that is not TOML",
     POL002="an unknown key in a policy",
     POL003="an invalid value in a policy",

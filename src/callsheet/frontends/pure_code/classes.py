@@ -366,6 +366,12 @@ def classes_of(scopes: Scopes) -> dict[str, ProgramClass]:
         node.attr
         for node in scopes.nodes
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
+    ) | frozenset(
+        one.target.id
+        for node in scopes.nodes
+        if isinstance(node, ast.ClassDef)
+        for one in node.body
+        if isinstance(one, ast.AnnAssign) and one.value is None and isinstance(one.target, ast.Name)
     )
     found: dict[str, ProgramClass] = {}
     nodes = [node for node in scopes.nodes if isinstance(node, ast.ClassDef)]

@@ -17,8 +17,8 @@ from callsheet.frontends.python.error_values import is_marked
 from callsheet.frontends.python.kinds import ANY
 from callsheet.frontends.python.objects import chain, find
 from callsheet.frontends.python.sharing import Sharing, sharing_of
-from callsheet.frontends.python.source import Refused, dotted, names_read
-from callsheet.frontends.python.syntax import marked_failure
+from callsheet.frontends.python.source import Refused, dotted, names_read, returned_names
+from callsheet.frontends.python.syntax import assigned, marked_failure, parsed
 from callsheet.frontends.python.variables import bound_names
 
 _RUNNERS: Final = frozenset(
@@ -237,7 +237,8 @@ class Taking:
         for one in block:
             found = self._changing(one)
             if isinstance(one, core.Loop) and one.together and self._changing_in(one.body):
-                made += self._one_by_one(one)
+                apart = self._each_its_own(one)
+                made += self._one_by_one(one) if apart is None else apart
                 continue
             if isinstance(one, core.Together) and self._changing_in(one.members):
                 made += self._in_a_row(one)
@@ -295,6 +296,62 @@ class Taking:
                 )
             )
 
+    def _each_its_own(self, one: core.Loop) -> core.Block | None:
+        """Let calls side by side that each change their own item give it back; None for other calls.
+
+        The items are then taken back one after another, as a loop does that changes what it goes through.
+        """
+        match one.body:
+            case [core.Call() as call, *rest] if len(rest) <= 1 and isinstance(one.source, ast.Name):
+                found = self._changing(call)
+            case _:
+                return None
+        if found is None or len(found.changes) != 1 or call.changes:
+            return None
+        given = [each.value for each in call.arguments if each.name == found.changes[0]]
+        items = [
+            each
+            for argument in call.arguments
+            for each in ast.walk(argument.value)
+            if isinstance(each, ast.Name) and each.id in {one.target, one.source.id}
+        ]
+        if len(items) != 1 or given != items or items[0].id != one.target or found.captured:
+            return None
+        returned = returned_names(found.node)
+        gives_item = returned == {found.changes[0]}
+        if not _changes_a_record(found.node, found.changes[0]) or (found.changes[0] in returned and not gives_item):
+            return None
+        wanted = one.into
+        held, count = self.fresh(call.callee), self.fresh("count")
+        all_of = self.fresh("given")
+        call.into, one.into = held, all_of
+        call.changes, call.is_apart = (self.fresh("own"),), gives_item
+        place = one.node
+        one.body = [call, core.Give(ast.copy_location(ast.Name(held, ast.Load()), place), place)]
+        text = (
+            f"for {count} in range(len({all_of})):\n    {one.source.id}[{count}].clear()\n"
+            f"    {one.source.id}[{count}].update({all_of}[{count}][1])"
+        )
+        back = ast.parse(text).body[0]
+        for each in ast.walk(back):
+            ast.copy_location(each, place)
+        made: core.Block = [one, core.Pure(back)]
+        if found.keeps_failure:
+            failure = self.fresh("failure")
+            each_one = self.fresh("one")
+            failed: core.Block = [
+                assigned(failure, parsed(f"{each_one}[2]", place), place),
+                core.Choice(
+                    parsed(f"{failure} is not None", place), [core.Fail(None, None, place, failure)], [], place
+                ),
+            ]
+            given_name = ast.copy_location(ast.Name(all_of, ast.Load()), place)
+            made.append(core.Loop(each_one, given_name, failed, place))
+        if wanted is not None:
+            text = f"list({one.source.id})" if gives_item else f"[one[0] for one in {all_of}]"
+            made.append(assigned(wanted, parsed(text, place), place))
+        return made
+
     def _one_by_one(self, one: core.Loop) -> core.Block:
         self._check_order(one.body)
         one.together, one.most = False, None
@@ -332,6 +389,30 @@ class Taking:
             made.append(core.Attempt([each], [handler], None, one.node))
         made = self.block(made)
         return [*made, *(_raised(name, one.node) for name in names)]
+
+
+def _changes_a_record(function: ast.AsyncFunctionDef, name: str) -> bool:
+    """Whether all that an async function does to a parameter is to set fields of a dict by their names."""
+    read = [one for part in function.body for one in ast.walk(part) if isinstance(one, ast.Name) and one.id == name]
+    fields = [
+        one
+        for part in function.body
+        for one in ast.walk(part)
+        if isinstance(one, ast.Subscript)
+        and isinstance(one.value, ast.Name)
+        and one.value.id == name
+        and isinstance(one.slice, ast.Constant)
+        and isinstance(one.slice.value, str)
+    ]
+    stored = any(isinstance(one.ctx, ast.Store) for one in fields)
+    whole = [
+        one
+        for part in function.body
+        for one in ast.walk(part)
+        if isinstance(one, ast.Return) and isinstance(one.value, ast.Name) and one.value.id == name
+    ]
+    is_read = all(isinstance(one.ctx, ast.Load) for one in read)
+    return stored and is_read and len(read) == len(fields) + len(whole)
 
 
 def _raised(name: str, place: ast.AST) -> core.Choice:
@@ -438,7 +519,13 @@ def _taken(
         test = ast.fix_missing_locations(ast.copy_location(is_failed, one.node))
         made.append(core.Choice(test, [core.Fail(None, None, one.node, failure)], [], one.node))
     if into:
-        made.append(core.Pure(_part_of(held, 0, into, one.node)))
+        itself = returned_names(found.node)
+        name = dict(zip(found.changes, targets, strict=True)).get(min(itself, default=""), "")
+        if len(itself) == 1 and name:  # it returns what it was given: one object, under two names
+            one.is_apart = True
+            made.append(assigned(into, ast.copy_location(ast.Name(name, ast.Load()), one.node), one.node))
+        else:
+            made.append(core.Pure(_part_of(held, 0, into, one.node)))
     return made
 
 

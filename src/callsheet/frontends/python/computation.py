@@ -129,6 +129,8 @@ class Computation:
         sharing_of(self.function, sharing, self._is_fresh, self._is_made, self._is_tree)
         given = [sharing.node(name) for name in (*self.function.parameters, *self.function.captured)]
         values = [one.value for one in core.all_of(self.function.body) if isinstance(one, core.Return)]
+        if self.function.changes:  # what it gives back is taken back by its caller
+            values = [one.elts[0] if isinstance(one, ast.Tuple) else one for one in values]
         is_fresh = all(
             not any(find(node) in chain(each) for node in chain(sharing.value(one)) for each in given)
             for one in values

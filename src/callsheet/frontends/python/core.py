@@ -48,6 +48,8 @@ class Call:
     node: ast.AST
     changes: tuple[str, ...] = ()
     """The variables whose new values stand behind the result, in a tuple."""
+    is_apart: bool = False
+    """Whether nobody takes the result itself from that tuple."""
 
 
 @dataclass(eq=False, slots=True)

@@ -13,6 +13,7 @@ from callsheet.frontends.python.exceptions import Exceptions
 from callsheet.frontends.python.source import children, dotted, walk
 from callsheet.frontends.python.syntax import MARK
 
+GROUP: Final = "ExceptionGroup"
 _TASKS: Final = frozenset({"create_task", "ensure_future"})
 _ASKS: Final = frozenset({"str", "repr", "type", "isinstance", "print", "note"})
 """Functions that ask something of an error and do not keep it."""
@@ -27,7 +28,7 @@ def uses_errors(nodes: Iterable[ast.AST]) -> bool:
     """Whether a program keeps errors as values: results of gather, tasks, caught errors."""
     for node in nodes:
         match node:
-            case ast.keyword(arg="return_exceptions"):
+            case ast.keyword(arg="return_exceptions") | ast.Name(id="ExceptionGroup"):
                 return True
             case ast.Attribute(attr=attr) if attr in _TASKS:
                 return True
@@ -70,7 +71,23 @@ def error_fields(nodes: Iterable[ast.AST], exceptions: Exceptions) -> tuple[str,
     for node in nodes:
         if isinstance(node, ast.ClassDef) and (node.name in exceptions.own or _is_error(node, exceptions)):
             found |= dict.fromkeys(_fields(node))
+    if uses_groups(nodes):
+        found["exceptions"] = None
     return tuple(found)
+
+
+def uses_groups(nodes: Iterable[ast.AST]) -> bool:
+    """Whether a program names groups of errors, and what is in them."""
+    return any(isinstance(one, ast.Attribute) and one.attr == "exceptions" for one in nodes) and any(
+        isinstance(one, ast.Name) and one.id == GROUP for one in nodes
+    )
+
+
+def group_record(message: str, errors: str) -> str:
+    """The text of the record of a group of errors, for those of its words and of a list of errors."""
+    count = f"len({errors})"
+    words = f"{message} + ' (' + str({count}) + ' sub-exception' + ('' if {count} == 1 else 's') + ')'"
+    return f'{{"kind": {GROUP!r}, "message": {words}, "step": "", "fields": {{"exceptions": {errors}}}}}'
 
 
 def _is_error(node: ast.ClassDef, exceptions: Exceptions) -> bool:

@@ -8,7 +8,8 @@ from typing import cast
 
 from callsheet.frontends.python import core
 from callsheet.frontends.python.source import Refused, dotted, waits
-from callsheet.frontends.python.syntax import MARK, assigned, parsed
+from callsheet.frontends.python.error_values import group_record
+from callsheet.frontends.python.syntax import MARK, assigned, marked_failure, parsed
 from callsheet.frontends.python.tasks import Tasks
 
 
@@ -50,29 +51,53 @@ class Groups(Tasks):
                 "PYT020", node, "the group has no name", "write async with asyncio.TaskGroup() as group"
             )
         inner: core.Block = []
+        errors = self.new_name("errors")
+        out.append(assigned(errors, parsed("[]", node), node))
         if self.eager:
-            self.groups.add(target.id)
+            self.groups[target.id] = errors
             inner = self.block(node.body)
         else:
             members: core.Block = []
             for one in node.body:
                 self._group_statement(one, target.id, members, inner)
-            if len(members) == 1:
-                inner += members
-            elif members:
-                inner.append(core.Together(members, node))
+            self._together(members, errors, node, inner)
         out.append(core.Attempt(inner, [self._grouped(node)], None, node))
+        record = self.new_name("failure")
+        failed: core.Block = [
+            assigned(record, parsed(_record_of(errors), node), node),
+            core.Fail(None, None, node, record),
+        ]
+        out.append(core.Choice(parsed(f"len({errors}) > 0", node), failed, [], node))
         return True
 
+    def _together(self, members: core.Block, errors: str, node: ast.AST, out: core.Block) -> None:
+        """Run the tasks of a group side by side to their ends, and keep what they failed with."""
+        safe: core.Block = []
+        parts: list[str] = []
+        for one in members:
+            if isinstance(one, core.Call):
+                one.into = one.into or self.new_name("done")
+                parts.append(one.into)
+                safe.append(self.safe(one, one.into, node))
+            elif isinstance(one, core.Loop) and one.into is not None:
+                parts.append(f"*{one.into}")
+                one.body = self.safe_items(one.body, True, node)
+                safe.append(one)
+            else:
+                safe.append(one)
+        if len(safe) == 1:
+            out += safe
+        elif safe:
+            out.append(core.Together(safe, node))
+        if parts:
+            found = f"[one for one in [{', '.join(parts)}] if isinstance(one, dict) and {MARK!r} in one]"
+            out.append(assigned(errors, parsed(found, node), node))
+
     def _grouped(self, node: ast.AST) -> core.Caught:
-        """The handler of a group: what failed in it is raised as an ExceptionGroup."""
+        """The handler of a group's block: what failed in it is raised as an ExceptionGroup."""
         binds, record = self.new_name("error"), self.new_name("failure")
-        text = (
-            '{"kind": "ExceptionGroup", "message": "unhandled errors in a TaskGroup (1 sub-exception)", '
-            f'"step": {binds}["step"], "fields": {{"exceptions": [{{"kind": {binds}["kind"], '
-            f'"message": {binds}["message"], "step": {binds}["step"], {MARK!r}: True}}]}}}}'
-        )
-        value = parsed(text, node)
+        held = ast.unparse(marked_failure(binds, node, self.program.own_errors()))
+        value = parsed(_record_of(f"[{held}]"), node)
         return core.Caught(
             (), binds, [assigned(record, value, node), core.Fail(None, None, node, record)], node
         )
@@ -96,7 +121,7 @@ class Groups(Tasks):
                 if what is not None:
                     made = ast.GeneratorExp(what, [ast.comprehension(one.target, one.iter, [], 0)])
                     ast.copy_location(made, one)
-                    members.append(self.each(made, one, out, None))
+                    members.append(self.each(made, one, out, self.new_name("results")))
                     return
         if value is not None:
             what = started(value)
@@ -112,13 +137,13 @@ class Groups(Tasks):
             if isinstance(value, (ast.ListComp, ast.GeneratorExp)):
                 what = started(value.elt)
                 if what is not None:
-                    result = None if name is None else self.new_name("results")
+                    result = self.new_name("results")
                     made = ast.copy_location(ast.ListComp(what, value.generators), value)
                     members.append(self.each(made, one, out, result))
-                    if name is not None and result is not None:
+                    if name is not None:
                         self.results[name] = result
                     return
-        if waits(one):
+        if waits(one) and members:
             raise Refused(
                 "PYT020",
                 one,
@@ -126,6 +151,11 @@ class Groups(Tasks):
                 "await it before or after the group",
             )
         self.statement(one, out)
+
+
+def _record_of(errors: str) -> str:
+    """The text of the record of an ExceptionGroup of a TaskGroup, for the text of a list of errors."""
+    return group_record("'unhandled errors in a TaskGroup'", errors)
 
 
 class _Unwrap(ast.NodeTransformer):

@@ -70,6 +70,9 @@ def _without_star(function: ast.AsyncFunctionDef, calls: list[ast.Call] | None) 
     if star is None or of.kwarg is not None or not calls:
         return False
     count = len(of.posonlyargs) + len(of.args)
+    own = {one.arg for one in parameters_of(of)}
+    if any(isinstance(one, ast.Call) and dotted(one.func) in own for one in own_nodes(function)):
+        return False  # it is given what to call, and is copied for each call
     if any(isinstance(one, ast.Starred) for call in calls for one in call.args[:count]):
         return False
     for call in calls:

@@ -14,7 +14,7 @@ from typing import Final
 
 from callsheet.diagnostics import did_you_mean
 from callsheet.frontends.python.definitions import name_factories
-from callsheet.frontends.python.error_values import error_fields, uses_errors
+from callsheet.frontends.python.error_values import GROUP, error_fields, uses_errors
 from callsheet.frontends.python.exceptions import DENIED, TOOL_ERROR, Exceptions, kind_of
 from callsheet.frontends.python.source import Refused, dotted, names_bound, names_read, waits, walk
 
@@ -187,7 +187,8 @@ class Program:
 
     def own_errors(self) -> tuple[str, ...]:
         """The program's own exceptions, if they carry more than their words."""
-        return tuple(sorted(self.exceptions.own)) if self.error_fields else ()
+        groups = {GROUP} if "exceptions" in self.error_fields else set()
+        return tuple(sorted({*self.exceptions.own, *groups})) if self.error_fields else ()
 
     def resolved(self, node: ast.AST) -> str | None:
         """The full name of `a.b` where `a` was imported, as in `asyncio.gather`; None for all else."""

@@ -27,16 +27,22 @@ from callsheet.frontends.python.changes import (
 )
 from callsheet.frontends.python.closures import box_nonlocals
 from callsheet.frontends.python.computation import Ids, Result
+from callsheet.frontends.python.contexts import contexts_as_statements
+from callsheet.frontends.python.decorators import decorated_as_calls
 from callsheet.frontends.python.definitions import with_constants
 from callsheet.frontends.python.exceptions import suppress_as_try
+from callsheet.frontends.python.flows import flows_as_loops
+from callsheet.frontends.python.group_handlers import group_handlers_as_plain
 from callsheet.frontends.python.links import Linking
+from callsheet.frontends.python.methods import declare_fields, methods_as_functions
 from callsheet.frontends.python.module import Within, hoist_imports, needed_part
 from callsheet.frontends.python.parameters import settle_parameters
 from callsheet.frontends.python.products import guard_functions
 from callsheet.frontends.python.program import BINDINGS, Binding, Program, Signature, read_program
-from callsheet.frontends.python.recursion import Copies
+from callsheet.frontends.python.recursion import Copies, depth_of
 from callsheet.frontends.python.scope import Names, Scope
 from callsheet.frontends.python.source import Refused, Text, dotted, walk
+from callsheet.frontends.python.started_in_loops import collect_tasks
 from callsheet.frontends.python.statements import Translator
 from callsheet.frontends.unseen import hidden_characters
 from callsheet.frontends.values.reader import ParseResult
@@ -97,6 +103,22 @@ def _compiled(
         nodes = list(walk(module))
     if hoist_imports(module, nodes):
         nodes = list(walk(module))
+    if decorated_as_calls(module, nodes):
+        nodes = list(walk(module))
+    if group_handlers_as_plain(nodes):
+        nodes = list(walk(module))
+    if contexts_as_statements(module, nodes):
+        nodes = list(walk(module))
+    if flows_as_loops(module, nodes):
+        nodes = list(walk(module))
+    if methods_as_functions(module, nodes):
+        nodes = list(walk(module))
+    if flows_as_loops(module, nodes):
+        nodes = list(walk(module))
+    if collect_tasks(nodes):
+        nodes = list(walk(module))
+    if declare_fields(nodes):
+        nodes = list(walk(module))
     if box_nonlocals(nodes):
         nodes = list(walk(module))
     if guard_functions(nodes):
@@ -136,6 +158,7 @@ class _Compiler:
         self.done: dict[int, tuple[core.Function, Translator]] = {}
         self.order: list[ast.AsyncFunctionDef] = []
         self.copies = Copies()
+        self.deep: set[str] = set()
         self.results: dict[int, Result] = {}
 
     @cached_property
@@ -188,13 +211,6 @@ class _Compiler:
     def _translate(
         self, node: ast.AsyncFunctionDef, outer: Scope | None, around: tuple[ast.AsyncFunctionDef, ...]
     ) -> tuple[core.Function, Translator]:
-        if any(node is one for one in around):
-            raise Refused(
-                "PYT014",
-                node,
-                f"{node.name} calls itself: how deep it goes is not known before the run",
-                "write a loop: while there is more to do, take the next and add what it leads to",
-            )
         known = self.done.get(id(node))
         if known is not None:
             return known
@@ -213,6 +229,8 @@ class _Compiler:
         for one in core.all_of(made.body):
             if isinstance(one, core.Call) and one.helper is not None:
                 self.copies.fit(one)
+                if self.copies.deepen(one, (*around, node)):
+                    self._warn_of_depth(one, (*around, node))
                 inner, _ = self._translate(one.helper, self._owner(one.helper, translator), (*around, node))
                 self._complete(one, inner)
         functions = {number: function for number, (function, _) in self.done.items()}
@@ -238,6 +256,24 @@ class _Compiler:
             self._name(node)
             self.order.append(node)
         return made, translator
+
+    def _warn_of_depth(self, call: core.Call, around: Sequence[ast.AsyncFunctionDef]) -> None:
+        """Note once for each function that calls itself how deep it may go."""
+        origin = self.copies.origin(call.helper or around[-1])
+        if origin.name in self.deep:
+            return
+        self.deep.add(origin.name)
+        first = next(number for number, one in enumerate(around) if self.copies.origin(one) is origin)
+        most = depth_of(around[first:])
+        self.program.warnings.append(
+            Refused(
+                "PYT103",
+                call.node,
+                f"{origin.name} calls itself: a plan goes at most {most} deep, and then fails",
+                "write a loop where it may go deeper: while there is more to do, take the next and add what"
+                " it leads to",
+            )
+        )
 
     def _owner(self, helper: ast.AsyncFunctionDef, at: Scope) -> Scope | None:
         """The function around a helper; None for one of the file."""

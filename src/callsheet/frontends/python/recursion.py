@@ -1,20 +1,25 @@
-"""Async functions that call themselves a known number of times: a copy for each count.
+"""Async functions that call themselves: a copy for each count or depth.
 
 In: a call of such a function. Out: the copy for the constants among its arguments, in which what follows
-from them is computed. Where no constant ends the calls, the function is `Refused`.
+from them is computed; without constants the copy for its depth, and in the deepest a failure that nothing
+catches.
 """
 
 from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, cast
 
 from callsheet.frontends.python import core
-from callsheet.frontends.python.source import Refused, names_bound, parameters_of, walk
+from callsheet.frontends.python.exceptions import DENIED
+from callsheet.frontends.python.source import Refused, dotted, leaves, names_bound, parameters_of, walk
 
 _MOST_COPIES: Final = 40
+_MOST_DEPTH: Final = 40
+_MOST_STEPS: Final = 3_000
+"""How deep an async function may call itself, and to how many steps its copies may come."""
 
 _OPERATORS: Final[Mapping[type[ast.AST], Callable[[Any, Any], Any]]] = {
     ast.Add: lambda left, right: left + right,
@@ -40,7 +45,7 @@ class Copies:
         return self.origins.get(id(node), node)
 
     def fit(self, call: core.Call) -> None:
-        """Let a call of a function that calls itself be one of the copy. Raises Refused (PYT014)."""
+        """Let a call of a function that calls itself be one of the copy for its constants, if it has any."""
         node = call.helper
         if node is None or not calls_itself(node):
             return
@@ -60,18 +65,82 @@ class Copies:
             if isinstance(value, ast.Constant) and isinstance(value.value, int) and one.arg not in bound:
                 constants[one.arg] = value.value
         if not constants or len(self.made) >= _MOST_COPIES:
-            raise Refused(
-                "PYT014",
-                node,
-                f"{node.name} calls itself: how deep it goes is not known before the run",
-                "write a loop: while there is more to do, take the next and add what it leads to",
-            )
+            return
         key = id(node), tuple(sorted(constants.items()))
         if key not in self.made:
             self.made[key] = _copied(node, constants)
             self.origins[id(self.made[key])] = node
         call.helper = self.made[key]
         call.arguments = [one for one in call.arguments if one.name not in constants]
+
+
+    def deepen(self, call: core.Call, around: Sequence[ast.AsyncFunctionDef]) -> bool:
+        """Let a call of a function that it stands in be one of the copy for its depth; whether it is one.
+
+        `around` are the functions that it stands in. Raises Refused (PYT014) where nothing ends the calls.
+        """
+        node = call.helper
+        if node is None:
+            return False
+        origin = self.origin(node)
+        places = [number for number, one in enumerate(around) if self.origin(one) is origin]
+        depth = len(places)
+        if not depth:
+            return False
+        circle = around[places[-1] :]
+        most = depth_of(circle)
+        if depth == 1 and all(map(_surely_calls, circle, [*circle[1:], node])):
+            raise Refused(
+                "PYT014",
+                origin,
+                f"{origin.name} calls itself, and nothing in it ends that",
+                "return before the call where there is nothing more to do",
+            )
+        key = id(origin), (("depth", depth),)
+        if key not in self.made:
+            made = copy.deepcopy(node)
+            if depth >= most:
+                made.body = [_too_deep(node, most)]
+            self.made[key] = made
+            self.origins[id(made)] = origin
+        call.helper = self.made[key]
+        return True
+
+
+def depth_of(circle: Sequence[ast.AsyncFunctionDef]) -> int:
+    """How deep functions may call each other in a circle: their copies come to a known number of steps."""
+    names = {one.name for one in circle}
+    called = [
+        one.func.id
+        for function in circle
+        for part in function.body
+        for one in walk(part)
+        if isinstance(one, ast.Call) and isinstance(one.func, ast.Name)
+    ]
+    waits = sum(isinstance(one, ast.Await) for function in circle for one in walk(function))
+    again = max(1, sum(name in names for name in called) - len(circle) + 1)
+    depth, steps, width = 0, 0, waits + 1
+    while depth < _MOST_DEPTH // len(circle) and steps + width <= _MOST_STEPS:
+        steps, width, depth = steps + width, width * again, depth + 1
+    return max(depth, 1)
+
+
+def _surely_calls(function: ast.AsyncFunctionDef, called: ast.AsyncFunctionDef) -> bool:
+    """Whether a function calls another one whatever is true."""
+    for one in function.body:
+        if isinstance(one, (ast.Expr, ast.Assign, ast.AnnAssign, ast.Return)):
+            value = one.value.value if isinstance(one.value, ast.Await) else one.value
+            if isinstance(value, ast.Call) and dotted(value.func) == called.name:
+                return True
+        if isinstance(one, (ast.Raise, ast.Assert)) or leaves(one):
+            return False
+    return False
+
+
+def _too_deep(node: ast.AsyncFunctionDef, most: int) -> ast.stmt:
+    text = f"{node.name} calls itself more than {most} deep, which is as deep as a plan goes"
+    failure = ast.Call(ast.Name(DENIED, ast.Load()), [ast.Constant(text)], [])
+    return ast.fix_missing_locations(ast.copy_location(ast.Raise(failure, None), node))
 
 
 def calls_itself(node: ast.AsyncFunctionDef) -> bool:

@@ -108,8 +108,8 @@ class Scope:
         """Whether tasks run where they are started, as some are kept and awaited elsewhere."""
         self.alone: list[ast.AST] = []
         """Tasks that run one after another, since each is started by itself."""
-        self.groups: set[str] = set()
-        """The names of task groups."""
+        self.groups: dict[str, str] = {}
+        """The names of task groups, and the variables of what their tasks failed with."""
         self.results: dict[str, str] = {}
         """Tasks of a finished TaskGroup, and the variable of the result of each."""
         self.may_have_failed: set[str] = set()

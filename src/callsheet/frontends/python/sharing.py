@@ -25,7 +25,7 @@ from callsheet.frontends.python.container_words import (
 from callsheet.frontends.python.kinds import FLAT
 from callsheet.frontends.python.objects import Node, chain, find, inside, merge, put
 from callsheet.frontends.python.shared_values import SharedValues, Summary
-from callsheet.frontends.python.source import Refused, names_bound, own_nodes, parameters_of, walk
+from callsheet.frontends.python.source import Refused, names_bound, own_nodes, parameters_of, returned_names, walk
 
 _NO_NAME: Final = ""
 
@@ -270,7 +270,13 @@ def _take(
         made.take(part)
     match one:
         case core.Call(into=str() as into, changes=[_, *_] as names):
-            merge(made.node(into), Node([Node(), *(made.node(name) for name in names), Node()]))
+            result = Node()
+            merge(made.node(into), Node([result, *(made.node(name) for name in names), Node()]))
+            if not one.is_apart and one.helper is not None and not is_fresh(one):
+                returned = returned_names(one.helper)
+                for each in one.arguments:
+                    if each.name in returned:
+                        merge(result, made.value(each.value))
         case core.Call(into=str() as into, helper=ast.AsyncFunctionDef(), arguments=arguments):
             if not is_fresh(one):
                 for each in arguments:

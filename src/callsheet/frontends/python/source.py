@@ -321,6 +321,12 @@ def parameters_of(of: ast.arguments) -> list[ast.arg]:
     return _arguments(of)
 
 
+def returned_names(function: ast.AST) -> set[str]:
+    """What an async function returns by its name; empty texts for all else."""
+    returns = [one.value for one in own_nodes(function) if isinstance(one, ast.Return)]
+    return {one.id if isinstance(one, ast.Name) else "" for one in returns}
+
+
 def dotted(node: ast.AST) -> str | None:
     """`a.b.c` as a text, None for anything else."""
     if isinstance(node, ast.Name):

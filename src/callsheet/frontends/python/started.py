@@ -15,7 +15,7 @@ from callsheet.frontends.python import core
 from callsheet.frontends.python.error_values import is_marked
 from callsheet.frontends.python.groups import Groups
 from callsheet.frontends.python.source import Refused, dotted, names_bound, names_read
-from callsheet.frontends.python.syntax import assigned, call_of, name_of, none
+from callsheet.frontends.python.syntax import assigned, call_of, name_of, none, parsed, statement_of
 
 _OF_TASKS: Final = frozenset({"asyncio.wait_for", "asyncio.shield"})
 
@@ -57,10 +57,14 @@ class Started(Groups):
         member = self.member(inner, out, name)
         self.awaits += 1
         self.alone.append(node)
-        if in_group or isinstance(member, core.Wait):
+        if isinstance(member, core.Wait):
             out.append(member)
-        else:
-            out.append(self.safe(member, name, node))
+            return name_of(name, node)
+        out.append(self.safe(member, name, node))
+        if in_group and isinstance(group, ast.Attribute):
+            errors = self.groups[dotted(group.value) or ""]
+            kept = statement_of(parsed(f"{errors}.append({name})", node))
+            out.append(core.Choice(is_marked(name_of(name, node)), [core.Pure(kept)], [], node))
         return name_of(name, node)
 
     def take(self, task: ast.expr, node: ast.AST, out: core.Block, into: str | None) -> ast.expr:

@@ -13,7 +13,7 @@ from typing import cast
 
 from callsheet.frontends.python import core
 from callsheet.frontends.python.definitions import holds_functions, is_built_in
-from callsheet.frontends.python.error_values import fields_of
+from callsheet.frontends.python.error_values import GROUP, fields_of, group_record
 from callsheet.frontends.python.exceptions import TOOL_ERROR, kind_of
 from callsheet.frontends.python.loops import Loops
 from callsheet.frontends.python.program import check_pure_function
@@ -36,11 +36,16 @@ from callsheet.frontends.python.syntax import (
     is_value,
     name_of,
     only_raises,
+    parsed,
     sets_plainly,
     statement_of,
     value_test,
 )
 from callsheet.frontends.python.timeouts import limited
+
+
+def _is_group(error: ast.expr | None) -> bool:
+    return isinstance(error, ast.Call) and dotted(error.func) == GROUP and len(error.args) == 2
 
 
 class Translator(Loops):
@@ -395,6 +400,13 @@ class Translator(Loops):
                     message = ast.copy_location(call_of("str", message), only)
             out.append(core.Fail(message, kind_of(called), node))
             return
+        if called == GROUP and len(arguments) == 2 and not named:
+            message, errors = (self.spilled(one, out) for one in arguments)
+            record = self.new_name("failure")
+            value = parsed(group_record(ast.unparse(message), ast.unparse(errors)), node)
+            out.append(assigned(record, value, node))
+            out.append(core.Fail(None, None, node, record))
+            return
         if called == TOOL_ERROR:
             raise Refused("PYT021", node, "ToolError takes one message", 'write raise ToolError("…")')
         if own is not None and self.program.error_fields:
@@ -404,9 +416,10 @@ class Translator(Loops):
         out.append(core.Pure(made))
 
     def _raises_kept(self, node: ast.stmt) -> bool:
-        """Whether a statement raises an error that is kept in a variable."""
+        """Whether a statement raises an error that is kept in a variable, or a group of such errors."""
         return self.program.keeps_errors and any(
-            isinstance(one, ast.Raise) and self._is_kept_error(one.exc) for one in own_nodes(node)
+            isinstance(one, ast.Raise) and (self._is_kept_error(one.exc) or _is_group(one.exc))
+            for one in own_nodes(node)
         )
 
     def _is_kept_error(self, error: ast.expr | None) -> bool:

@@ -114,7 +114,7 @@ class Tasks(HeldCalls):
             name = into if into else (None if into is None else self.new_name("results"))
             loop = self.each(args[0].value, node, out, name)
             if keeps_errors:
-                loop.body = self._safe(loop.body, name is not None, node)
+                loop.body = self.safe_items(loop.body, name is not None, node)
             out.append(loop)
             return ast.copy_location(ast.Name(name, ast.Load()), node) if name else none(node)
         parts: list[ast.expr] = []
@@ -137,7 +137,7 @@ class Tasks(HeldCalls):
                 name = self.new_name("results")
                 loop = self.each(one.value, one, out, name)
                 if keeps_errors:
-                    loop.body = self._safe(loop.body, True, node)
+                    loop.body = self.safe_items(loop.body, True, node)
                 members.append(loop)
                 held: ast.expr = ast.Starred(ast.Name(name, ast.Load()), ast.Load())
             elif isinstance(one, ast.Name) and one.id in self.held and not self.held[one.id].is_list:
@@ -161,7 +161,7 @@ class Tasks(HeldCalls):
         made = ast.fix_missing_locations(ast.copy_location(ast.List(parts, ast.Load()), node))
         return self.result(made, out, into) if into is not None else none(node)
 
-    def _safe(self, body: core.Block, gives: bool, node: ast.AST) -> core.Block:
+    def safe_items(self, body: core.Block, gives: bool, node: ast.AST) -> core.Block:
         """The calls of an item, whose error is the item's value."""
         binds = self.new_name("error")
         handler: core.Block = (

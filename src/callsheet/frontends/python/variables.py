@@ -459,6 +459,7 @@ class Variables:
     def _place(self) -> None:
         where: dict[str, list[tuple[core.Loop, ...]]] = {}
         inner_writes: list[tuple[str, tuple[core.Loop, ...], core.Loop]] = []
+        ended: list[tuple[str, tuple[core.Loop, ...]]] = []
 
         def note(names: Iterable[str], path: tuple[core.Loop, ...]) -> None:
             for name in names:
@@ -468,6 +469,9 @@ class Variables:
             for one in block:
                 effect = self.effect(one)
                 note(effect.reads | effect.sets | self.bound_by(one), path)
+                if isinstance(one, core.Choice) and one.of is not None:
+                    inside = {name for each in core.all_of([one.of]) for name in self.bound_by(each)}
+                    ended.extend((name, path) for name in sorted(inside))
                 inner_writes.extend((name, path, each) for name in self.bound_by(one) for each in path)
                 if isinstance(one, core.Loop):
                     note((one.target,), (*path, one))
@@ -490,9 +494,17 @@ class Variables:
             scope = self.scope(name, path)
             if scope is loop or (scope is not None and path.index(loop) <= path.index(scope)):
                 continue
-            place = 0 if scope is None else id(scope)
-            if name not in self.predeclared.setdefault(place, []):
-                self.predeclared[place].append(name)
+            self._predeclare(name, scope)
+        for name, path in ended:
+            scope = self.scope(name, path)
+            if name not in outer and any(scope is one for one in self.scopes[name]):
+                self._predeclare(name, scope)
+
+    def _predeclare(self, name: str, scope: core.Loop | None) -> None:
+        """Let a variable have a value from the start of its scope, as not all paths to its reads set it."""
+        place = 0 if scope is None else id(scope)
+        if name not in self.predeclared.setdefault(place, []):
+            self.predeclared[place].append(name)
 
     def _is_local(self, name: str, loop: core.Loop) -> bool:
         """Whether no item of a loop needs the value that another one or what is around it gave a variable."""

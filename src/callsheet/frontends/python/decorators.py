@@ -1,0 +1,239 @@
+"""Decorators of the file around async functions, as functions that call the decorated one.
+
+In: the tree of a file, which is changed in place. `@retry(3)` around `fetch` becomes an async function `fetch`
+with the body of what the decorator returns, which calls `fetch_plain`. A decorator that keeps something of its
+own between calls, or uses its function as a value, stays, and is refused by who reads it.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, cast
+
+from callsheet.frontends.python.inlining import Fresh, placed
+from callsheet.frontends.python.source import dotted, names_bound, parameters_of, walk
+from callsheet.frontends.python.syntax import Renaming, is_plain
+
+_Owner = ast.Module | ast.ClassDef | ast.AsyncFunctionDef
+
+
+class _Decorator(NamedTuple):
+    """What a decorator does: its parameters, the name of what it decorates, and what stands in its place."""
+
+    node: ast.FunctionDef
+    of: ast.arguments | None
+    function: str
+    inner: ast.AsyncFunctionDef
+
+
+def decorated_as_calls(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
+    """Write the decorated async functions of a file as plain ones; whether there were any.
+
+    >>> module = ast.parse('''def twice(function):
+    ...     async def inner(*args, **kwargs):
+    ...         await function(*args, **kwargs)
+    ...         return await function(*args, **kwargs)
+    ...     return inner
+    ... @twice
+    ... async def tell(text): return await post(text)''')
+    >>> decorated_as_calls(module, list(ast.walk(module)))
+    True
+    >>> print(ast.unparse(module))
+    async def tell_plain_at_1(text):
+        return await post(text)
+    <BLANKLINE>
+    async def tell(text):
+        await tell_plain_at_1(text)
+        return await tell_plain_at_1(text)
+    """
+    known: dict[str, _Decorator] = {}
+    for one in module.body:
+        found = _decorator(one) if isinstance(one, ast.FunctionDef) else None
+        if found is not None:
+            known[found.node.name] = found
+    if not known:
+        return False
+    fresh = Fresh(nodes)
+    changed = False
+    for owner in [one for one in nodes if isinstance(one, (ast.Module, ast.ClassDef, ast.AsyncFunctionDef))]:
+        body: list[ast.stmt] = []
+        for one in owner.body:
+            made = _undecorated(one, owner, known, fresh) if isinstance(one, ast.AsyncFunctionDef) else [one]
+            changed = changed or len(made) > 1
+            body += made
+        owner.body = body
+    if changed:
+        used = {one.id for part in module.body for one in walk(part) if isinstance(one, ast.Name)}
+        module.body = [
+            one for one in module.body if not (isinstance(one, ast.FunctionDef) and one.name in known.keys() - used)
+        ]
+    return changed
+
+
+def _decorator(node: ast.FunctionDef) -> _Decorator | None:
+    """What a function does as a decorator; None if it is none that is understood."""
+    match _without_words(node.body):
+        case [ast.AsyncFunctionDef() as inner, ast.Return(value=ast.Name(id=name))] if name == inner.name:
+            parameters = parameters_of(node.args)
+            return _Decorator(node, None, parameters[0].arg, inner) if len(parameters) == 1 else None
+        case [ast.FunctionDef() as maker, ast.Return(value=ast.Name(id=name))] if name == maker.name:
+            found = _decorator(maker)
+            if found is None or found.of is not None:
+                return None
+            return _Decorator(node, node.args, found.function, found.inner)
+        case _:
+            return None
+
+
+def _without_words(body: Sequence[ast.stmt]) -> list[ast.stmt]:
+    return [one for one in body if not (isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant))]
+
+
+def _undecorated(
+    node: ast.AsyncFunctionDef, owner: _Owner, known: Mapping[str, _Decorator], fresh: Fresh
+) -> list[ast.stmt]:
+    """A function with its decorators written out, the innermost first; itself if one is not understood."""
+    made: list[ast.stmt] = [node]
+    marks = list(node.decorator_list)
+    while marks:
+        mark = marks[-1]
+        name = dotted(mark.func if isinstance(mark, ast.Call) else mark) or ""
+        found = known.get(name)
+        if found is None or isinstance(mark, ast.Call) != (found.of is not None):
+            break
+        current = cast("ast.AsyncFunctionDef", made[-1])
+        outer = _around(current, mark, found, owner, fresh)
+        if outer is None:
+            break
+        marks.pop()
+        current.decorator_list = []
+        outer.decorator_list = list(marks)
+        made.append(outer)
+    return made
+
+
+def _around(
+    node: ast.AsyncFunctionDef, mark: ast.expr, of: _Decorator, owner: _Owner, fresh: Fresh
+) -> ast.AsyncFunctionDef | None:
+    """The function that stands in the place of a decorated one, which gets another name."""
+    inner = copy.deepcopy(of.inner)
+    values = _given(mark, of) if isinstance(mark, ast.Call) and of.of is not None else {}
+    if values is None:
+        return None
+    stars = [one.arg for one in (inner.args.vararg, inner.args.kwarg) if one is not None]
+    is_open = inner.args.vararg is not None and inner.args.kwarg is not None
+    own = names_bound(*inner.body) | set(values)
+    if is_open and not parameters_of(inner.args)[2:]:
+        arguments = copy.deepcopy(node.args)
+    elif not stars:
+        arguments = inner.args
+        own |= set()
+    else:
+        return None
+    if node.args.vararg or node.args.kwarg:
+        return None
+    given = {one.arg for one in parameters_of(arguments)}
+    names = {name: fresh(name) for name in sorted(own - given) if name not in values} if is_open else {}
+    if is_open:
+        names |= {name: fresh(name) for name in sorted(own & given) if name not in values}
+    plain = fresh(f"{node.name}_plain")
+    inner.body = [cast("ast.stmt", Renaming(names).visit(one)) for one in inner.body]
+    for one in inner.body:
+        for each in walk(one):
+            if isinstance(each, ast.ExceptHandler) and each.name:
+                each.name = names.get(each.name, each.name)
+    kept: list[ast.stmt] = []
+    rebound = names_bound(*inner.body)
+    direct: dict[str, ast.expr] = {}
+    for name, value in values.items():
+        is_set = name in rebound or name in given
+        if not is_set and (is_plain(value) or isinstance(value, (ast.Attribute, ast.UnaryOp))):
+            direct[name] = value
+        elif name not in given:
+            kept.append(placed(ast.Assign([ast.Name(name, ast.Store())], value), mark))
+        else:
+            return None
+    itself = parameters_of(node.args)[:1] if isinstance(owner, ast.ClassDef) else []
+    writing = _Writing(of.function, plain, stars, node, itself[0].arg if itself else None, direct)
+    body = [cast("ast.stmt", writing.visit(one)) for one in inner.body]
+    if writing.fails:
+        return None
+    made = ast.AsyncFunctionDef(node.name, arguments, [*kept, *body], [], node.returns)
+    vars(made)["type_params"] = []
+    node.name = plain
+    return ast.fix_missing_locations(ast.copy_location(made, node))
+
+
+def _given(mark: ast.Call, of: _Decorator) -> dict[str, ast.expr] | None:
+    """The values of a decorator's parameters."""
+    arguments = cast("ast.arguments", of.of)
+    if arguments.vararg or arguments.kwarg or any(isinstance(one, ast.Starred) for one in mark.args):
+        return None
+    plain = [one.arg for one in (*arguments.posonlyargs, *arguments.args)]
+    values = dict(zip(plain[len(plain) - len(arguments.defaults) :], arguments.defaults, strict=True))
+    values |= {
+        one.arg: value
+        for one, value in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+        if value is not None
+    }
+    values |= dict(zip(plain, mark.args, strict=False))
+    values |= {word.arg: word.value for word in mark.keywords if word.arg is not None}
+    return values if set(values) == {one.arg for one in parameters_of(arguments)} else None
+
+
+class _Writing(ast.NodeTransformer):
+    """Writes the calls of the decorated function, and the decorator's values, into what it returns."""
+
+    def __init__(
+        self,
+        function: str,
+        plain: str,
+        stars: Sequence[str],
+        node: ast.AsyncFunctionDef,
+        itself: str | None,
+        values: Mapping[str, ast.expr],
+    ) -> None:
+        self.function, self.plain, self.stars, self.node = function, plain, stars, node
+        self.name = node.name
+        self.itself, self.values = itself, values
+        self.fails = False
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        """A call."""
+        if not (isinstance(node.func, ast.Name) and node.func.id == self.function):
+            return self.generic_visit(node)
+        args: list[ast.expr] = []
+        words: list[ast.keyword] = []
+        for one in node.args:
+            if isinstance(one, ast.Starred) and isinstance(one.value, ast.Name) and one.value.id in self.stars:
+                of = self.node.args
+                args += [ast.Name(each.arg, ast.Load()) for each in (*of.posonlyargs, *of.args)]
+                words += [ast.keyword(each.arg, ast.Name(each.arg, ast.Load())) for each in of.kwonlyargs]
+            else:
+                args.append(cast("ast.expr", self.visit(one)))
+        for word in node.keywords:
+            if word.arg is None and isinstance(word.value, ast.Name) and word.value.id in self.stars:
+                continue
+            words.append(ast.keyword(word.arg, cast("ast.expr", self.visit(word.value))))
+        func: ast.expr = ast.Name(self.plain, ast.Load())
+        if self.itself is not None:
+            if not args:
+                self.fails = True
+                return node
+            func = ast.Attribute(args.pop(0), self.plain, ast.Load())
+        return ast.fix_missing_locations(ast.copy_location(ast.Call(func, args, words), node))
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        """An attribute."""
+        if isinstance(node.value, ast.Name) and node.value.id == self.function and node.attr == "__name__":
+            return ast.copy_location(ast.Constant(self.name), node)
+        return self.generic_visit(node)
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        """A name."""
+        if node.id == self.function or node.id in self.stars:
+            self.fails = True
+        value = self.values.get(node.id)
+        return node if value is None else ast.copy_location(copy.deepcopy(value), node)

@@ -1,0 +1,454 @@
+"""Loops over what awaits between its items, as loops of the function itself: `async for` over a generator.
+
+In: the tree of a file, which is changed in place. The generator's body stands where the loop was, and the
+loop's body where it yields; a class with `__anext__` is asked until it raises StopAsyncIteration. A generator
+that calls itself, or yields inside `try` or `with`, stays, and is refused by who reads it.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, cast
+
+from callsheet.frontends.python.inlining import (
+    Fresh,
+    Generator,
+    Replacing,
+    blocks_in,
+    is_generator,
+    loops_around,
+    name_called,
+    once,
+    opened,
+    placed,
+    yields_of,
+)
+from callsheet.frontends.python.source import children, names_bound, own_nodes, parameters_of, waits, walk
+
+_MOST_DEPTH: Final = 12
+_Loop = ast.For | ast.AsyncFor
+
+
+def flows_as_loops(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
+    """Write the loops of a file over generators that await as plain loops; whether there were any.
+
+    >>> module = ast.parse('''async def pages(n):
+    ...     while n:
+    ...         yield await page(n)
+    ...         n -= 1
+    ... async def main():
+    ...     async for one in pages(2):
+    ...         await post(one)''')
+    >>> flows_as_loops(module, list(ast.walk(module)))
+    True
+    >>> print(ast.unparse(module))
+    async def main():
+        n_at_1 = 2
+        while n_at_1:
+            one = await page(n_at_1)
+            await post(one)
+            n_at_1 -= 1
+    """
+    generators: dict[str, Generator] = {}
+    for one in nodes:
+        if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)) and is_generator(one):
+            if isinstance(one, ast.AsyncFunctionDef) or _is_endless(one):
+                generators[one.name] = one
+    classes = {
+        one.name: each.name
+        for one in nodes
+        if isinstance(one, ast.ClassDef)
+        for each in one.body
+        if isinstance(each, ast.AsyncFunctionDef)
+        and (each.name == "__anext__" or (each.name == "__aiter__" and is_generator(each)))
+    }
+    if not generators and not classes:
+        return False
+    flows = _Flows(generators, classes, Fresh(nodes))
+    for one in walk(module):
+        if isinstance(one, ast.AsyncFunctionDef) and one.name not in generators:
+            flows.function(one)
+    if flows.is_changed:
+        _without_unused(module, generators)
+    return flows.is_changed
+
+
+def _is_endless(node: ast.FunctionDef) -> bool:
+    """Whether a plain generator may go on for ever, so that it must not be run to its end."""
+    return any(
+        isinstance(one, ast.While) and isinstance(one.test, ast.Constant) and one.test.value
+        for one in own_nodes(node)
+    )
+
+
+def _without_unused(module: ast.Module, generators: Mapping[str, Generator]) -> None:
+    """Take out the async generators that nothing names any more."""
+    changed = True
+    while changed:
+        changed = False
+        for parent in list(walk(module)):
+            if not isinstance(parent, (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef)):
+                continue
+            for one in list(parent.body):
+                if not isinstance(one, ast.AsyncFunctionDef) or one.name not in generators:
+                    continue
+                used = any(
+                    isinstance(each, ast.Name) and each.id == one.name
+                    for other in parent.body
+                    if other is not one
+                    for each in walk(other)
+                )
+                if not used:
+                    parent.body.remove(one)
+                    changed = True
+
+
+class _Flows:
+    """Writes the loops of a file anew."""
+
+    def __init__(self, generators: Mapping[str, Generator], classes: Mapping[str, str], fresh: Fresh) -> None:
+        self.generators, self.classes, self.fresh = generators, classes, fresh
+        self.is_changed = False
+        self.site: set[str] = set()
+        self.depth = 0
+
+    def function(self, node: ast.AsyncFunctionDef) -> None:
+        """The loops of one function."""
+        self.site = names_bound(*node.body) | {one.arg for one in parameters_of(node.args)}
+        self.site -= set(self.generators)
+        self._substitute(node)
+        node.body = self.block(node.body)
+
+    def _substitute(self, node: ast.AsyncFunctionDef) -> None:
+        """Put the call of a generator that is kept in a variable where the variable is gone through."""
+        for block in [node.body, *(each for one in own_nodes(*node.body) for each in _blocks(one))]:
+            for number, one in enumerate(block[:-1]):
+                match one, block[number + 1]:
+                    case (
+                        ast.Assign(targets=[ast.Name(id=name)], value=ast.Call() as call),
+                        ast.AsyncFor(iter=ast.Name(id=used)) as loop,
+                    ) if name == used and self._is_flow(call):
+                        uses = [each for each in walk(node) if isinstance(each, ast.Name) and each.id == name]
+                        if len(uses) == 2:
+                            loop.iter = call
+                            block[number] = placed(ast.Pass(), one)
+                    case _:
+                        pass
+
+    def _is_flow(self, node: ast.expr) -> bool:
+        return name_called(node) in self.generators or name_called(node) in self.classes
+
+    def block(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        """The statements of a block."""
+        made: list[ast.stmt] = []
+        for one in body:
+            hoisted = self._hoisted(one)
+            for each in hoisted:
+                if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                    made.append(each)
+                    continue
+                inner = self._loop(each)
+                if inner is not None:
+                    self.is_changed = True
+                    made += inner
+                    continue
+                for block in blocks_in(each):
+                    block[:] = self.block(block)
+                made.append(each)
+        return made
+
+    def _hoisted(self, one: ast.stmt) -> list[ast.stmt]:
+        """A statement, before it the loops for its comprehensions over what awaits."""
+        if isinstance(
+            one, (ast.For, ast.While, ast.If, ast.With, ast.AsyncWith, ast.AsyncFor, ast.Try, ast.Match)
+        ):
+            return [one]
+        found = [each for each in own_nodes(one) if self._is_comprehension(each)]
+        others = sum(isinstance(each, ast.Await) for each in own_nodes(one)) - sum(
+            isinstance(inner, ast.Await) for each in found for inner in own_nodes(each)
+        )
+        if len(found) != 1 or others or _is_conditional(one, found[0]):
+            return [one]
+        made = cast("ast.ListComp | ast.SetComp | ast.DictComp", found[0])
+        into = self.fresh("items")
+        _Put(made, ast.copy_location(ast.Name(into, ast.Load()), made)).visit(one)
+        return [*self._collecting(made, into), one]
+
+    def _is_comprehension(self, node: ast.AST) -> bool:
+        return isinstance(node, (ast.ListComp, ast.SetComp, ast.DictComp)) and any(
+            part.is_async and self._is_flow(part.iter) for part in node.generators
+        )
+
+    def _collecting(self, node: ast.ListComp | ast.SetComp | ast.DictComp, into: str) -> list[ast.stmt]:
+        """The loops that make what a comprehension makes."""
+        names = {
+            name: self.fresh(name) for part in node.generators for name in sorted(names_bound(part.target))
+        }
+        for each in walk(node):
+            if isinstance(each, ast.Name) and each.id in names:
+                each.id = names[each.id]
+        target = ast.Name(into, ast.Load())
+        if isinstance(node, ast.DictComp):
+            empty: ast.expr = ast.Dict([], [])
+            add: ast.stmt = ast.Assign([ast.Subscript(target, node.key, ast.Store())], node.value)
+        else:
+            is_list = isinstance(node, ast.ListComp)
+            empty = ast.List([], ast.Load()) if is_list else ast.Call(ast.Name("set", ast.Load()), [], [])
+            method = ast.Attribute(target, "append" if is_list else "add", ast.Load())
+            add = ast.Expr(ast.Call(method, [node.elt], []))
+        for part in reversed(node.generators):
+            for test in reversed(part.ifs):
+                add = ast.If(test, [add], [])
+            kind = ast.AsyncFor if part.is_async else ast.For
+            add = kind(part.target, part.iter, [add], [])
+        start = ast.Assign([ast.Name(into, ast.Store())], empty)
+        return [placed(start, node), placed(add, node)]
+
+    def _loop(self, one: ast.stmt) -> list[ast.stmt] | None:
+        if not isinstance(one, (ast.For, ast.AsyncFor)) or self.depth > _MOST_DEPTH:
+            return None
+        if isinstance(one, ast.For) and not any(waits(each) for each in one.body):
+            return None
+        name = name_called(one.iter)
+        if isinstance(one, ast.AsyncFor) and self.classes:
+            kinds = set(self.classes.values())
+            is_object = isinstance(one.iter, (ast.Name, ast.Attribute)) and len(kinds) == 1
+            if name in self.classes or is_object:
+                kind = self.classes.get(name) or min(kinds)
+                return self._asked(one) if kind == "__anext__" else self._opened(one)
+        limit: ast.expr | None = None
+        call = one.iter
+        if isinstance(one, ast.For) and name.rpartition(".")[2] == "islice":
+            match call:
+                case ast.Call(args=[ast.Call() as inner, limit]):
+                    call, name = inner, name_called(inner)
+                case _:
+                    return None
+        function = self.generators.get(name)
+        if function is None or isinstance(one, ast.AsyncFor) != isinstance(function, ast.AsyncFunctionDef):
+            return None
+        made = self._written(one, cast("ast.Call", call), function, limit)
+        if made is None:
+            return None
+        self.depth += 1
+        made = self.block(made)
+        self.depth -= 1
+        return made
+
+    def _opened(self, one: ast.AsyncFor) -> list[ast.stmt]:
+        """A loop over an object as one over the generator that it gives."""
+        held, start = self._held(one)
+        method = ast.Attribute(ast.Name(held, ast.Load()), "__aiter__", ast.Load())
+        one.iter = ast.copy_location(ast.Call(method, [], []), one.iter)
+        for block in blocks_in(one):
+            block[:] = self.block(block)
+        return [*start, placed(one, one)]
+
+    def _held(self, one: ast.AsyncFor) -> tuple[str, list[ast.stmt]]:
+        """The variable of the object that a loop goes through, and what sets it where it is none yet."""
+        if isinstance(one.iter, ast.Name) and one.iter.id not in names_bound(*one.body, one.target):
+            return one.iter.id, []
+        held = self.fresh("source")
+        return held, [placed(ast.Assign([ast.Name(held, ast.Store())], one.iter), one)]
+
+    def _asked(self, one: ast.AsyncFor) -> list[ast.stmt]:
+        """A loop over an object that is asked for its next item until it has none."""
+        (held, start), item = self._held(one), self.fresh("next")
+        text = (
+            f"while True:\n    try:\n        {item} = await {held}.__anext__()\n"
+            "    except StopAsyncIteration:\n        break\n"
+        )
+        (loop,) = ast.parse(text).body
+        for each in walk(loop):
+            ast.copy_location(each, one)
+        taken = ast.Assign([one.target], ast.Name(item, ast.Load()))
+        body = cast("ast.While", loop).body
+        if one.orelse:
+            broken = self.fresh("left")
+            over = placed(ast.Assign([ast.Name(broken, ast.Store())], ast.Constant(True)), one)
+            cast("ast.Try", body[0]).handlers[0].body.insert(0, over)
+            before = placed(ast.Assign([ast.Name(broken, ast.Store())], ast.Constant(False)), one)
+            after = placed(ast.If(ast.Name(broken, ast.Load()), one.orelse, []), one)
+            body += [placed(taken, one), *self.block(one.body)]
+            return [*start, before, loop, *self.block([after])]
+        body += [placed(taken, one), *self.block(one.body)]
+        return [*start, loop]
+
+    def _written(
+        self, one: _Loop, call: ast.Call, function: Generator, limit: ast.expr | None
+    ) -> list[ast.stmt] | None:
+        """The body of a generator with the loop's body where it yields."""
+        found = opened(function, call, [*one.body, one], self.site, self.fresh)
+        yields = None if found is None else yields_of(found[1])
+        if found is None or not yields or _yields_guarded(found[1]):
+            return None
+        before, body = found
+        breaks = _breaks(one.body) or limit is not None
+        returns = [each for each in own_nodes(*body) if isinstance(each, ast.Return)]
+        over, left = self.fresh("over"), self.fresh("left")
+        count = self.fresh("count")
+        is_left = breaks or bool(returns)
+        places = {
+            id(each): self._turn(one, each, over, left, count if limit is not None else None)
+            for each in yields
+        }
+        if len(yields) > 1:
+            places = {key: copy.deepcopy(value) for key, value in places.items()}
+        if is_left:
+            wanted = {id(each) for each in returns} | ({id(each) for each in yields} if breaks else set())
+            inside: set[int] = set()
+            loops_around(body, wanted, inside)
+            body = _Ending(over, inside, self.fresh).block(body)
+        body = Replacing(places).block(body)
+        if is_left:
+            before.append(_set(over, False, one))
+            if one.orelse:
+                before.append(_set(left, False, one))
+            body = [once(body, self.fresh, one)]
+        if limit is not None:
+            before.append(placed(ast.Assign([ast.Name(count, ast.Store())], limit), one))
+            test = ast.Compare(ast.Name(count, ast.Load()), [ast.Gt()], [ast.Constant(0)])
+            body = [placed(ast.If(test, body, []), one)]
+        if one.orelse and breaks:
+            body.append(
+                placed(ast.If(ast.UnaryOp(ast.Not(), ast.Name(left, ast.Load())), one.orelse, []), one)
+            )
+        else:
+            body += one.orelse
+        return [*before, *body]
+
+    def _turn(self, one: _Loop, yielded: ast.Expr, over: str, left: str, count: str | None) -> list[ast.stmt]:
+        """What one item does: the body of the loop, in a loop of one turn where something leaves it."""
+        value = cast("ast.Yield", yielded.value).value or ast.copy_location(ast.Constant(None), yielded)
+        taken = placed(ast.Assign([copy.deepcopy(one.target)], value), one.target)
+        body = copy.deepcopy(one.body)
+        has_break, has_continue = _breaks(body), _continues(body)
+        if has_break:
+            notes = [_set(over, True, one)] + ([_set(left, True, one)] if one.orelse else [])
+            body = _Noting(notes).block(body)
+        turn = [once(body, self.fresh, one)] if has_break or has_continue else body
+        if count is not None:
+            less = ast.AugAssign(ast.Name(count, ast.Store()), ast.Sub(), ast.Constant(1))
+            test = ast.Compare(ast.Name(count, ast.Load()), [ast.LtE()], [ast.Constant(0)])
+            turn += [placed(less, one), placed(ast.If(test, [_set(over, True, one)], []), one)]
+        if has_break or count is not None:
+            turn.append(placed(ast.If(ast.Name(over, ast.Load()), [ast.Break()], []), one))
+        return [taken, *turn]
+
+
+def _set(name: str, value: bool, place: ast.AST) -> ast.stmt:
+    return placed(ast.Assign([ast.Name(name, ast.Store())], ast.Constant(value)), place)
+
+
+def _blocks(one: ast.AST) -> list[list[ast.stmt]]:
+    return list(blocks_in(one)) if isinstance(one, ast.stmt) else []
+
+
+def _is_conditional(root: ast.AST, wanted: ast.AST) -> bool:
+    """Whether a part of a statement is evaluated on a condition, or more than once."""
+    if root is wanted:
+        return False
+    for one in children(root):
+        if any(each is wanted for each in walk(one)):
+            is_part = isinstance(
+                root,
+                (
+                    ast.IfExp,
+                    ast.BoolOp,
+                    ast.Lambda,
+                    ast.ListComp,
+                    ast.SetComp,
+                    ast.DictComp,
+                    ast.GeneratorExp,
+                ),
+            )
+            return is_part or _is_conditional(one, wanted)
+    return False
+
+
+class _Put(ast.NodeTransformer):
+    def __init__(self, wanted: ast.AST, value: ast.expr) -> None:
+        self.wanted, self.value = wanted, value
+
+    def visit(self, node: ast.AST) -> Any:
+        """A node."""
+        return self.value if node is self.wanted else self.generic_visit(node)
+
+
+def _yields_guarded(body: Sequence[ast.stmt]) -> bool:
+    """Whether a body yields where something would see an error of the loop's body, or its end."""
+    return any(
+        isinstance(one, (ast.Try, ast.With, ast.AsyncWith))
+        and any(isinstance(each, ast.Yield) for each in own_nodes(one))
+        for one in own_nodes(*body)
+    )
+
+
+class _Leaves(ast.NodeVisitor):
+    def __init__(self, kind: type[ast.stmt]) -> None:
+        self.kind, self.found = kind, False
+
+    def visit(self, node: ast.AST) -> None:
+        """A node, if no loop or function of its own."""
+        if isinstance(node, self.kind):
+            self.found = True
+        if isinstance(node, (ast.For, ast.AsyncFor, ast.While)):
+            for one in node.orelse:
+                self.visit(one)
+        elif not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.expr)):
+            self.generic_visit(node)
+
+
+def _breaks(body: Sequence[ast.stmt]) -> bool:
+    visitor = _Leaves(ast.Break)
+    for one in body:
+        visitor.visit(one)
+    return visitor.found
+
+
+def _continues(body: Sequence[ast.stmt]) -> bool:
+    visitor = _Leaves(ast.Continue)
+    for one in body:
+        visitor.visit(one)
+    return visitor.found
+
+
+class _Noting(Replacing):
+    """Notes before each break of a loop's body that the loop is left."""
+
+    def __init__(self, notes: Sequence[ast.stmt]) -> None:
+        super().__init__({})
+        self.notes = notes
+
+    def visit_Break(self, node: ast.Break) -> Any:
+        """A break."""
+        return [*copy.deepcopy(list(self.notes)), node]
+
+    def _loop(self, node: ast.For | ast.AsyncFor | ast.While) -> ast.AST:
+        node.orelse = self.block(node.orelse)
+        return node
+
+    visit_For = visit_AsyncFor = visit_While = _loop
+
+
+class _Ending(Replacing):
+    """Writes the returns of a generator as breaks, and lets the loops around what ends it end, too."""
+
+    def __init__(self, over: str, inside: set[int], fresh: Fresh) -> None:
+        super().__init__({})
+        self.over, self.inside, self.fresh = over, inside, fresh
+
+    def visit_Return(self, node: ast.Return) -> Any:
+        """A return."""
+        return [_set(self.over, True, node), placed(ast.Break(), node)]
+
+    def _loop(self, node: ast.For | ast.AsyncFor | ast.While) -> Any:
+        is_inside = id(node) in self.inside
+        self.generic_visit(node)
+        if not is_inside:
+            return node
+        return [node, placed(ast.If(ast.Name(self.over, ast.Load()), [ast.Break()], []), node)]
+
+    visit_For = visit_AsyncFor = visit_While = _loop
