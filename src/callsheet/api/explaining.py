@@ -24,7 +24,7 @@ from callsheet.store.folded import Folded
 from callsheet.trace.blame import Blame, blame_of
 from callsheet.trace.lineage.lineage import NONE, Lineage, Visit, differing
 from callsheet.trace.lineage.reads import Path
-from callsheet.trace.lineage.slices import Flow, Graph, Node, item_at, reached_by, tool_of, value_at
+from callsheet.trace.lineage.slices import Flow, Graph, Node, item_at, reached_by, tool_of
 from callsheet.trace.replay import state_at_event
 from callsheet.views.lineage import where_lines, why_lines
 
@@ -213,7 +213,7 @@ def _place(lineage: Lineage, node: Node, flows: tuple[Flow, ...], numbers: Mappi
     return ValuePlace(
         write.name,
         node.path,
-        value_at(lineage, node),
+        lineage.value_at(node),
         str(write.made),
         write.seq,
         not write.is_odd,
@@ -425,7 +425,7 @@ class FailureReport:
                     str(suspect.odd),
                     suspect.name,
                     node.path,
-                    value_at(lineage, node),
+                    lineage.value_at(node),
                     None if made_by == NONE else lineage.place(lineage.visits[made_by]),
                     suspect.seq,
                     suspect.key or None,

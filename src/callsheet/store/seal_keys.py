@@ -20,6 +20,7 @@ from callsheet.sealing.keys import KEY_BYTES, KeyRing, NotOpened, key_text, read
 from callsheet.sealing.known import Known
 from callsheet.sealing.masking import NAMED, known_by_name
 from callsheet.sealing.sealer import DECLARED, SEALED, WrongKey, declared_in, is_sealed, opened
+from callsheet.store.blobs import sync_folder
 from callsheet.store.errors import JournalError
 from callsheet.store.events import Event, EventType, decode_body, encode_body
 
@@ -139,7 +140,7 @@ def _make(path: Path) -> None:
     missing = [each for each in (path.parent, *path.parent.parents) if not each.exists()]
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     for folder in missing:
-        _sync(folder.parent)
+        sync_folder(folder.parent)
     text = f"# What the secrets in journals are sealed with. Without it they stay closed.\n{_new_key()}\n"
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.new")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -153,18 +154,9 @@ def _make(path: Path) -> None:
             os.fsync(file.fileno())
         with suppress(FileExistsError):
             os.link(unfinished, path)
-        _sync(path.parent)
+        sync_folder(path.parent)
     finally:
         unfinished.unlink(missing_ok=True)
-
-
-def _sync(folder: Path) -> None:
-    """Sync a folder: if its key file were lost, everything sealed with it would be too."""
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def _new_key() -> str:

@@ -22,6 +22,7 @@ from callsheet import lazy
 from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.spelling import Syntax, read_as
 from callsheet.ir.strict_json import NotJson, read_json
+from callsheet.store.blobs import sync_folder
 from callsheet.store.library.params import Param
 from callsheet.store.library.record import StoredPlan, VersionRecord, broken, check_plan_id, layed_out
 
@@ -186,15 +187,6 @@ def write_file(path: Path, text: str) -> None:
         temporary.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Sync a folder, so that renamed and removed files in it are durable."""
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 _SUFFIXES = {Syntax.DAG: ".json", Syntax.LTP: ".ltp", Syntax.MICRO: ".micro", Syntax.PYTHON: ".py"}

@@ -18,7 +18,7 @@ from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 from uuid import uuid4
 
-from callsheet.store.blobs import BlobMissing
+from callsheet.store.blobs import BlobMissing, sync_folder
 
 if TYPE_CHECKING:
     from callsheet.store.shared.postgres import PostgresDatabase
@@ -104,7 +104,7 @@ class FolderBlobs:
                 Path(file.name).unlink(missing_ok=True)
                 raise
         for folder in (place.parent, self._folder, self._folder.parent):
-            _sync_folder(folder)
+            sync_folder(folder)
 
     def get(self, digest: str) -> bytes:
         """The bytes of a blob, verified."""
@@ -279,14 +279,6 @@ def _tidy(file: Path) -> None:
 
 def _missing(digest: str, where: str) -> BlobMissing:
     return BlobMissing(f"blob {digest} is not in {where}")
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 class Swept(NamedTuple):
