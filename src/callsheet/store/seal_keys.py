@@ -16,11 +16,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from callsheet.files import sync_folder, user_file
 from callsheet.sealing.keys import KEY_BYTES, KeyRing, NotOpened, key_text, read_key
 from callsheet.sealing.known import Known
 from callsheet.sealing.masking import NAMED, known_by_name
 from callsheet.sealing.sealer import DECLARED, SEALED, WrongKey, declared_in, is_sealed, opened
-from callsheet.store.blobs import sync_folder
 from callsheet.store.errors import JournalError
 from callsheet.store.events import Event, EventType, decode_body, encode_body
 
@@ -80,12 +80,7 @@ class KeyStore:
 
 def default_key_file(environ: Mapping[str, str]) -> Path:
     """The key file that the environment names, else the one in the user's configuration folder."""
-    named = environ.get(FILE_VARIABLE)
-    if named:
-        return Path(named).expanduser()
-    from platformdirs import user_config_path  # noqa: PLC0415 - only where a secret is sealed
-
-    return user_config_path("callsheet", appauthor=False) / "seal.key"
+    return user_file(FILE_VARIABLE, "seal.key", environ)
 
 
 def not_opened(run_id: str, seq: int, error: WrongKey | NotOpened) -> JournalError:

@@ -18,7 +18,8 @@ from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 from uuid import uuid4
 
-from callsheet.store.blobs import BlobMissing, sync_folder
+from callsheet.files import sync_folder
+from callsheet.store.blobs import BlobMissing
 
 if TYPE_CHECKING:
     from callsheet.store.shared.postgres import PostgresDatabase

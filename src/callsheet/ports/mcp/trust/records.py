@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from callsheet.diagnostics import CallsheetError
+from callsheet.files import replace_file, user_file
 from callsheet.ir.strict_json import NotJson, read_json
-from callsheet.ports.mcp.atomic_file import replace_file
 from callsheet.ports.mcp.declarations import hash_of, orderless_pin_of, pin_of
 from callsheet.ports.mcp.failures import shown_url
 from callsheet.ports.mcp.servers import HttpServer, McpServerConfig, StdioServer
@@ -263,14 +263,9 @@ VARIABLE = "CALLSHEET_PINS"
 _MOST_BYTES = 50_000_000
 
 
-def default_pins(environ: Mapping[str, str] | None = None) -> Path:
+def default_pins() -> Path:
     """The path of the file of pins."""
-    named = (os.environ if environ is None else environ).get(VARIABLE)
-    if named:
-        return Path(named).expanduser()
-    import platformdirs  # noqa: PLC0415 - only where no file is named
-
-    return platformdirs.user_config_path("callsheet", appauthor=False) / "mcp-pins.json"
+    return user_file(VARIABLE, "mcp-pins.json")
 
 
 class PinFile:
