@@ -289,7 +289,7 @@ def precedents_of(journal: Journal, asks: Sequence[PendingAsk]) -> dict[str, str
     return found
 
 
-class Programs:
+class AskDetails:
     """What goes with open questions: further calls of their runs, roles; worked out when a run has gone on.
 
     For a process that is asked for them again and again, such as a server with a page of open questions.
@@ -299,7 +299,7 @@ class Programs:
         self._known: dict[str, tuple[object, dict[str, ProgramQuestion]]] = {}
         self._policies: dict[str, tuple[object, Policy | None]] = {}
 
-    def of(self, journal: Journal, asks: Sequence[PendingAsk]) -> dict[str, ProgramQuestion]:
+    def programs(self, journal: Journal, asks: Sequence[PendingAsk]) -> dict[str, ProgramQuestion]:
         """For each call that waits, by its digest: the further calls of its plan that will ask, if any."""
         from callsheet.runtime.program_question import program_questions  # noqa: PLC0415 - brings the proof
 
@@ -337,8 +337,8 @@ class Programs:
 
 
 def programs_of(journal: Journal, asks: Sequence[PendingAsk]) -> dict[str, ProgramQuestion]:
-    """As `Programs.of`, once."""
-    return Programs().of(journal, asks)
+    """As `AskDetails.programs`, once."""
+    return AskDetails().programs(journal, asks)
 
 
 def _open_calls(asks: Sequence[PendingAsk]) -> dict[str, list[tuple[str, str]]]:

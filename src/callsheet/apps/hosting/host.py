@@ -52,7 +52,7 @@ from callsheet.runtime.answers import Answer, PendingAsk
 from callsheet.runtime.cancelling import PATIENCE
 from callsheet.runtime.doubt import Resolution, RunOutcome
 from callsheet.runtime.event_loop import at_once
-from callsheet.runtime.inbox import Programs, answer_run, asks_of
+from callsheet.runtime.inbox import AskDetails, answer_run, asks_of
 from callsheet.store import Journal, JournalError, retention
 from callsheet.store.errors import run_exists
 from callsheet.store.events import Event
@@ -106,7 +106,7 @@ class Host:
         self.journal = journal
         self.tools = SharedTools(setup, more_tools)
         self.masker = Masker(setup.settings.secrets.shapes)
-        self.programs = Programs()
+        self.ask_details = AskDetails()
         bounds = limits or setup.settings.limits
         self.config = HostConfig(self.tools, bounds, policy, say, self.beside, journal.path, name)
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="callsheet-host")

@@ -200,8 +200,8 @@ async def list_asks(context: Context, args: NoArguments) -> Inbox:
     """The unanswered questions and the calls in doubt of all runs, oldest first."""
     host = context.host
     asks = await host.beside(lambda: inbox(host.journal))
-    programs = await host.beside(lambda: host.programs.of(host.journal, asks))
-    roles = await host.beside(lambda: host.programs.roles(host.journal, asks))
+    programs = await host.beside(lambda: host.ask_details.programs(host.journal, asks))
+    roles = await host.beside(lambda: host.ask_details.roles(host.journal, asks))
     doubts = await host.beside(lambda: calls_in_doubt(host.journal, context.doubts))
     return {
         "asks": [
