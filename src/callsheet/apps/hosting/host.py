@@ -1,9 +1,7 @@
 """`Host`: starts, resumes, ends and watches many runs in one process, and keeps its journal in bounds.
 
-In: requests. Out: run ids; everything else is in the journal. A run is in the journal before its request is
-answered, so that none is lost if the process dies.
-
-In: the rules of the settings, a journal. Out: what has expired is deleted, at the start and then every hour.
+A run is in the journal before its request is answered, so that none is lost if the process dies. What has
+expired by the rules of the settings is deleted at the start and then every hour.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """The MCP server: its tools, resources and prompts, and the handling of each request.
 
-In: a prompt's name and arguments. Out: a user message, or CallsheetError (MCP006).
-
-In: a server context. Out: a server for a transport. An error of a tool is returned as its result, with
-diagnostics; so is an unexpected exception, which is also logged with its traceback.
+An error of a tool is returned as its result, with diagnostics; so is an unexpected exception, which is also
+logged with its traceback.
 """
 
 from __future__ import annotations

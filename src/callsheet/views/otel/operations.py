@@ -1,8 +1,7 @@
 """The calls of a run from its events, and the spans of each attempt with the calls nested in it.
 
-In: events, by their type, key and body. Out: `CallRecord` records, kept until their visit is exported.
-
-In: the calls of the attempt. Out: its span, and those below it.
+In: events, by their type, key and body. Out: `CallRecord` records, kept until their visit is exported; then a
+span for each, and those below it.
 """
 
 from __future__ import annotations
