@@ -16,6 +16,7 @@ from callsheet.machine import AgentTurn, Awaited, CallModel, CallTool, Compile, 
 from callsheet.machine.keys import attempt_key, parse_key, span_id, trace_id, visit_of
 from callsheet.store.events import EventType
 from callsheet.store.start import Start
+from callsheet.trace.visits import arguments_of
 from callsheet.views.otel.model import (
     PROVIDERS,
     Attributes,
@@ -467,21 +468,6 @@ def _usage(spent: Sequence[Spent | None]) -> Attributes:
     if total.cost:
         values[CallsheetKey.COST] = total.cost
     return values
-
-
-def arguments_of(command: Awaited | None) -> JSON:
-    """Returns the arguments of a call as data."""
-    match command:
-        case CallTool(args=args):
-            return args
-        case CallModel(inputs=inputs, args=args) | RunAgent(inputs=inputs, args=args):
-            return {"inputs": inputs, **args}
-        case AgentTurn(inputs=inputs, args=args, turns=turns):
-            return {"inputs": inputs, **args, "turns": len(turns)}
-        case Compile(reason=reason):
-            return {"reason": reason}
-        case _:
-            return None
 
 
 def as_text(value: JSON) -> str:
