@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from callsheet.api.requirements import AgentRules
     from callsheet.ports.calls import CallListener
     from callsheet.ports.mcp import ServerStatus
-    from callsheet.ports.mcp.pool import Tell
+    from callsheet.ports.mcp.managed_server import Tell
     from callsheet.runtime.gateway import CompilePort, ModelPort, Ports, Route, TurnPort
 
 

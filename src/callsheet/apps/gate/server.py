@@ -61,7 +61,7 @@ from callsheet.apps.mcp.tasks import ToolAnswer, offer_tasks
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON
 from callsheet.ports.mcp.declarations import OFFERS
-from callsheet.ports.mcp.pool import ManagedServer
+from callsheet.ports.mcp.managed_server import ManagedServer
 from callsheet.ports.tools import Registry
 from callsheet.runtime.server_questions import ELICIT, ELICIT_URL, LONGEST, ROOTS, SAMPLE, said_by_server
 
