@@ -28,8 +28,14 @@ from hypothesis import strategies as st
 from callsheet.apps.cli.main import main
 from callsheet.apps.projects import settings_in, trust
 from callsheet.apps.scheduling.notices import Notify
-from callsheet.apps.scheduling.scheduler import ScheduledProject, Scheduler
-from callsheet.apps.scheduling.schedules import Schedule, due, run_id, schedule_of
+from callsheet.apps.scheduling.scheduler import (
+    Schedule,
+    ScheduledProject,
+    Scheduler,
+    due,
+    run_id,
+    schedule_of,
+)
 
 NOON = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
 CRONS = ["* * * * *", "*/7 * * * *", "0 3 * * 1-5", "30 2 * * *", "15 */5 * * 7", "0 12 1 * *"]

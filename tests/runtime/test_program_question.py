@@ -14,7 +14,7 @@ from callsheet.apps.mcp.elicitation import forms_of
 from callsheet.apps.rendering.runs import partial_json, program_lines, questions_lines
 from callsheet.machine.forecasting import Items, Text, Unknown
 from callsheet.runtime.doubt import RunOutcome
-from callsheet.runtime.inbox import Programs, programs_of
+from callsheet.runtime.inbox import ProgramQuestions, programs_of
 from callsheet.runtime.program_question import MOST_LISTED, ProgramQuestion
 
 PLAN = """
@@ -211,14 +211,14 @@ async def main():
 
 
 def test_program_is_worked_out_again_only_when_its_run_goes_on(tmp_path: Path) -> None:
-    world, programs = World(tmp_path), Programs()
+    world, details = World(tmp_path), ProgramQuestions()
     ask = asked(world.run())
     with Journal.open(world.path) as journal:
-        (first,) = programs.of(journal, [ask]).values()
-        assert programs.of(journal, [ask])[ask.digest] is first
+        (first,) = details.programs(journal, [ask]).values()
+        assert details.programs(journal, [ask])[ask.digest] is first
     waits = asked(world.approve(ask, first.digest))
     with Journal.open(world.path) as journal:
-        assert ask.digest not in programs.of(journal, [waits])
+        assert ask.digest not in details.programs(journal, [waits])
 
 
 def test_questions_of_one_program_are_shown_once(tmp_path: Path) -> None:

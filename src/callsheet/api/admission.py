@@ -1,13 +1,9 @@
 """Admits plans, and the sessions of clients: every face checks, proves and launches a run here, nowhere else.
 
-In: a request (a plan with its inputs and limits) and the equipment (the open tools, and what the runtime
-guarantees). Out: a `Prepared` run, or CallsheetError with all errors. Nothing is recorded, and no tool is
-called. The order is fixed: the plan is checked against the tools, then proved under the policy, and only then
-is there a launch.
-
-In: the open tools, the names of those that the client may call, limits, a policy. Out: a `Prepared` run for
-the run service. What such a plan will call is not known, so it is not proved: each call is judged when it is
-made, with the label of all that the session has read (`machine.agents`).
+A plan is checked against the tools, then proved under the policy, and only then is there a launch; nothing is
+recorded and no tool is called, and all errors are told at once. What the plan of a session will call is not
+known, so it is not proved: each call is judged when it is made, with the label of all that the session has
+read (`machine.agents`).
 """
 
 from __future__ import annotations

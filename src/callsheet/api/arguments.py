@@ -1,8 +1,6 @@
 """Validates and converts the arguments of library callers: tools, variables, decisions, run ids.
 
-In: Python values. Out: copies as JSON values, or an error that names the argument.
-
-In: the argument of `Runtime(tools=…)` or `plan.check(tools=…)`. Out: tools, or CallsheetError.
+In: Python values. Out: copies as JSON values, tools, or an error that names the argument.
 """
 
 from __future__ import annotations

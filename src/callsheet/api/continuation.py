@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from callsheet.api.arguments import InDoubt, RunInputs, id_of_run, values_of
 from callsheet.api.events import RunEvent
@@ -16,7 +16,7 @@ from callsheet.api.plan import PlanLike, as_plan
 from callsheet.api.recorded_runs import RecordedRuns
 from callsheet.api.result import RunResult, StepLog
 from callsheet.api.run_service import ResumeTerms
-from callsheet.api.session import Session, resume_terms
+from callsheet.api.session import Session, blocking, resume_terms
 from callsheet.diagnostics import CallsheetError
 from callsheet.diagnostics.wrong_type import wanted, wanted_names, wrong
 from callsheet.ir import JSON, Plan
@@ -63,41 +63,6 @@ class Played:
     event: RunEvent
 
 
-class BranchOptions(TypedDict, total=False):
-    """The options of `Runtime.rerun` and `Runtime.fork`."""
-
-    effects: Consent
-    new_id: str | None
-    by: str
-    in_doubt: InDoubt | None
-    accept_changed_tools: bool
-    as_recorded: bool
-    limits: Limits | None
-
-
-class RerunOptions(BranchOptions, total=False):
-    """The options of `Runtime.rerun`."""
-
-    plan: PlanLike | None
-    failed_items: bool
-
-
-class ForkOptions(BranchOptions, total=False):
-    """The options of `Runtime.fork`."""
-
-    variables: Mapping[str, Any] | None
-    arguments: Mapping[tuple[str, str], JSON] | None
-    steps: Mapping[str, str] | None
-
-
-class UndoOptions(TypedDict, total=False):
-    """The options of `Runtime.undo`."""
-
-    start: str
-    effects: bool | Callable[[Undoing], bool]
-    in_doubt: InDoubt | None
-
-
 class Branching(RecordedRuns):
     """The part of `Runtime` that plays runs back and branches new runs off them."""
 
@@ -138,6 +103,8 @@ class Branching(RecordedRuns):
 
             replay.play(plan, journal.events(info.run_id), plan_of, take)
             return played
+
+    playback_sync = blocking(playback)
 
     # ------------------------------------------------------------ new runs
 
@@ -193,6 +160,8 @@ class Branching(RecordedRuns):
             made = await session.branch_off(run_id, what, terms)
             return await _run_branch(session, made, effects, new_id, terms)
 
+    rerun_sync = blocking(rerun)
+
     async def fork(  # noqa: PLR0913 - what may be edited, and on what terms the new run goes on
         self,
         run_id: str,
@@ -226,6 +195,8 @@ class Branching(RecordedRuns):
             made = await session.branch_off(run_id, run_branches.Fork(at, edits), terms)
             return await _run_branch(session, made, effects, new_id, terms)
 
+    fork_sync = blocking(fork)
+
     async def undo(
         self,
         run_id: str,
@@ -258,23 +229,7 @@ class Branching(RecordedRuns):
             outcome = await session.resume(name, terms, Observers(log=log), Watch())
             return RunResult.of(outcome, log.results(), session.hides)
 
-    # ------------------------------------------------------------ without async
-
-    def undo_sync(self, run_id: str, **given: Unpack[UndoOptions]) -> RunResult:
-        """Like `undo`, for programs without an event loop."""
-        return self._run_sync(self.undo(run_id, **given), "undo")
-
-    def playback_sync(self, run_id: str, start: int = 1, end: int | None = None) -> list[Played]:
-        """Like `playback`, for programs without an event loop."""
-        return self._run_sync(self.playback(run_id, start, end), "playback")
-
-    def rerun_sync(self, run_id: str, step: str = "", **given: Unpack[RerunOptions]) -> RunResult:
-        """Like `rerun`, for programs without an event loop."""
-        return self._run_sync(self.rerun(run_id, step, **given), "rerun")
-
-    def fork_sync(self, run_id: str, at: int, **given: Unpack[ForkOptions]) -> RunResult:
-        """Like `fork`, for programs without an event loop."""
-        return self._run_sync(self.fork(run_id, at, **given), "fork")
+    undo_sync = blocking(undo)
 
 
 def _edits_of(
@@ -349,6 +304,8 @@ class Answering(Branching):
             assert session.journal is not None
             return [ask for ask in inbox.inbox(session.journal) if not ask.is_answered]
 
+    inbox_sync = blocking(inbox)
+
     async def calls_in_doubt(self) -> dict[str, tuple[DoubtfulCall, ...]]:
         """The calls in doubt of all runs that no process executes, by the ids of the runs, oldest first.
 
@@ -358,6 +315,8 @@ class Answering(Branching):
         async with self._opened() as session:
             assert session.journal is not None
             return dict(inbox.calls_in_doubt(session.journal))
+
+    calls_in_doubt_sync = blocking(calls_in_doubt)
 
     async def answer(
         self,
@@ -384,6 +343,8 @@ class Answering(Branching):
             name = session.find(run_id)
             return inbox.answer_run(session.journal, name, given_answer, key, digest=digest, msg_id=msg_id)
 
+    answer_sync = blocking(answer)
+
     async def answer_ahead(self, run_id: str, key: str, answer: Answer, *, msg_id: str | None = None) -> None:
         """Answer a question before the run asks it under this key; calls cannot be approved this way.
 
@@ -395,26 +356,6 @@ class Answering(Branching):
         async with self._opened() as session:
             assert session.journal is not None
             inbox.answer_ahead(session.journal, session.find(run_id), key, given_answer, msg_id)
-
-    def inbox_sync(self) -> list[PendingAsk]:
-        """Like `inbox`, for programs without an event loop."""
-        return self._run_sync(self.inbox(), "inbox")
-
-    def calls_in_doubt_sync(self) -> dict[str, tuple[DoubtfulCall, ...]]:
-        """Like `calls_in_doubt`, for programs without an event loop."""
-        return self._run_sync(self.calls_in_doubt(), "calls_in_doubt")
-
-    def answer_sync(
-        self,
-        run_id: str,
-        key: str | None = None,
-        answer: Answer | bool = True,
-        *,
-        digest: str | None = None,
-        msg_id: str | None = None,
-    ) -> PendingAsk:
-        """Like `answer`, for programs without an event loop."""
-        return self._run_sync(self.answer(run_id, key, answer, digest=digest, msg_id=msg_id), "answer")
 
 
 class Adopting(Answering):

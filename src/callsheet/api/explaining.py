@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from callsheet.api.named_values import lineage_in, sliced
+from callsheet.api.named_values import sliced
 from callsheet.ir import JSON, Effect
 from callsheet.ir.gc_pause import gc_paused
 from callsheet.machine import Usage
@@ -24,12 +24,12 @@ from callsheet.store.folded import Folded
 from callsheet.trace.blame import Blame, blame_of
 from callsheet.trace.lineage.lineage import NONE, Lineage, Visit, differing
 from callsheet.trace.lineage.reads import Path
-from callsheet.trace.lineage.slices import Flow, Graph, Node, item_at, reached_by, tool_of, value_at
+from callsheet.trace.lineage.record import run_lineage
+from callsheet.trace.lineage.slices import Flow, Graph, Node, item_at, reached_by, tool_of
 from callsheet.trace.replay import state_at_event
 from callsheet.views.lineage import where_lines, why_lines
 
 _MOST = 1_000
-_MOST_PARTS = 20
 
 
 # ---------------------------------------------------------------- why
@@ -213,7 +213,7 @@ def _place(lineage: Lineage, node: Node, flows: tuple[Flow, ...], numbers: Mappi
     return ValuePlace(
         write.name,
         node.path,
-        value_at(lineage, node),
+        lineage.value_at(node),
         str(write.made),
         write.seq,
         not write.is_odd,
@@ -425,7 +425,7 @@ class FailureReport:
                     str(suspect.odd),
                     suspect.name,
                     node.path,
-                    value_at(lineage, node),
+                    lineage.value_at(node),
                     None if made_by == NONE else lineage.place(lineage.visits[made_by]),
                     suspect.seq,
                     suspect.key or None,
@@ -457,7 +457,7 @@ def blame_run(journal: Journal, run_id: str) -> FailureReport:
     """
     with gc_paused(True):
         info = journal.find_run(run_id)
-        lineage = lineage_in(journal, info)
+        lineage = run_lineage(journal, info)
         blamed = blame_of(lineage)
     if blamed is None:
         hint = f"to see where a value came from: callsheet why {info.run_id} VAR"

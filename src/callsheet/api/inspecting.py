@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from callsheet.api.arguments import assumed_results, inputs_for, values_of
 from callsheet.api.findings import Findings
 from callsheet.api.plan import Plan, PlanLike, as_plan
-from callsheet.api.session import Opening
+from callsheet.api.session import Opening, blocking
 from callsheet.diagnostics.wrong_type import wanted, wanted_names
 from callsheet.ports.calls import CallContext
 
@@ -36,6 +36,8 @@ class Inspecting(Opening):
         async with self._opened() as session:
             return await session.checks.examine(as_plan(plan, given.keys()), given)
 
+    check_sync = blocking(check)
+
     async def verify(
         self,
         plan: PlanLike,
@@ -53,6 +55,8 @@ class Inspecting(Opening):
         given = wanted_names("inputs", inputs_for(plan, inputs, named))
         async with self._opened() as session:
             return await session.checks.prove(as_plan(plan, given.keys()), given, approved, can_ask=can_ask)
+
+    verify_sync = blocking(verify)
 
     async def dry_run(
         self,
@@ -90,6 +94,8 @@ class Inspecting(Opening):
                 read, values, assumed, needs_approval, price, asks_servers=ask_servers
             )
 
+    dry_run_sync = blocking(dry_run)
+
     # ------------------------------------------------------------ planning
 
     async def create_plan(self, goal: str, context: str = "", *, call: CallContext | None = None) -> Plan:
@@ -112,9 +118,7 @@ class Inspecting(Opening):
         async with self._opened() as session:
             return await session.making.create_plan(goal, context, call or CallContext("", "plan"))
 
-    def create_plan_sync(self, goal: str, context: str = "") -> Plan:
-        """Like `create_plan`, for programs without an event loop."""
-        return self._run_sync(self.create_plan(goal, context), "create_plan")
+    create_plan_sync = blocking(create_plan)
 
     async def compile(
         self,
@@ -151,60 +155,7 @@ class Inspecting(Opening):
         async with self._opened() as session:
             return await session.making.compile(goal, context, given, verify, options)
 
-    def compile_sync(
-        self,
-        goal: str,
-        context: str = "",
-        *,
-        inputs: Mapping[str, Any] | None = None,
-        verify: Verify | None = None,
-        options: CompileOptions | None = None,
-    ) -> Compiled | CompileFailed:
-        """Like `compile`, for programs without an event loop."""
-        work = self.compile(goal, context, inputs=inputs, verify=verify, options=options)
-        return self._run_sync(work, "compile")
-
-    # ------------------------------------------------------------ without async
-
-    def check_sync(self, plan: PlanLike, inputs: Mapping[str, Any] | None = None, **named: Any) -> Findings:
-        """Like `check`, for programs without an event loop."""
-        return self._run_sync(self.check(plan, inputs, **named), "check")
-
-    def dry_run_sync(
-        self,
-        plan: PlanLike,
-        inputs: Mapping[str, Any] | None = None,
-        *,
-        assume: Mapping[str, Any] | None = None,
-        needs_approval: NeedsApproval = (),
-        price: float | None = None,
-        ask_servers: bool = False,
-        **named: Any,
-    ) -> DryRun:
-        """Like `dry_run`, for programs without an event loop."""
-        work = self.dry_run(
-            plan,
-            inputs,
-            assume=assume,
-            needs_approval=needs_approval,
-            price=price,
-            ask_servers=ask_servers,
-            **named,
-        )
-        return self._run_sync(work, "dry_run")
-
-    def verify_sync(
-        self,
-        plan: PlanLike,
-        inputs: Mapping[str, Any] | None = None,
-        *,
-        approved: Iterable[str] = (),
-        can_ask: bool = True,
-        **named: Any,
-    ) -> Proof:
-        """Like `verify`, for programs without an event loop."""
-        work = self.verify(plan, inputs, approved=approved, can_ask=can_ask, **named)
-        return self._run_sync(work, "verify")
+    compile_sync = blocking(compile)  # noqa: A003 - the method above
 
 
 def _wanted_goal(goal: object, context: object) -> None:

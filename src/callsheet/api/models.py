@@ -269,11 +269,6 @@ def language_model(given: AnyModel) -> LanguageModel | None:
     return FunctionModel(completing(given), _name_of(given))
 
 
-def asking(function: Callable[[Messages], Any], name: str) -> LanguageModel:
-    """A function that takes messages, as a language model."""
-    return FunctionModel(lambda messages: called(function, messages), name)
-
-
 def _name_of(function: object) -> str:
     name = getattr(function, "__name__", None) or type(function).__name__
     return f"function:{str(name).strip('<>')}"

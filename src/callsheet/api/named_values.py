@@ -12,14 +12,9 @@ from callsheet.store.runs import RunInfo
 from callsheet.trace.lineage.blocks import TreeLineage
 from callsheet.trace.lineage.lineage import ANSWER, NONE, Lineage, differing
 from callsheet.trace.lineage.reads import Path
-from callsheet.trace.lineage.record import lineages_in, run_lineage
+from callsheet.trace.lineage.record import lineages_in
 from callsheet.trace.lineage.slices import Graph, Node, backward, forward, is_complete_slice, missing_at
 from callsheet.views.lineage import place
-
-
-def lineage_in(journal: Journal, info: RunInfo, upto: int | None = None) -> Lineage:
-    """The lineage of a run, or of its events up to `upto`; raises JournalError for unreadable events."""
-    return run_lineage(journal, info, upto)
 
 
 def sliced(

@@ -1,10 +1,8 @@
 """Three tools with which a model creates and runs plans, for any host that offers tools to a model.
 
-In: a reply as data. Out: its text. Long values are shortened first, then steps and variables are left out;
-each cut is marked, and `shortened` says that there was one.
-
-In: the name of a tool and its arguments, as the model gave them. Out: a JSON reply of bounded length. All
-errors are reported in the reply; only exceptions that end the caller itself are raised.
+In: the name of a tool and its arguments, as the model gave them. Out: a JSON reply of bounded length: long
+values are shortened first, then steps and variables are left out, and `shortened` says so. All errors are
+reported in the reply; only exceptions that end the caller itself are raised.
 """
 
 from __future__ import annotations

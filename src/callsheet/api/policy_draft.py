@@ -47,7 +47,6 @@ _OBJECTS: Mapping[ToolClass, str] = {
 """Words that make a change of theirs more than that: `send_money`, `update_password`."""
 _OF_VERB = {word: does for does, words in _VERBS.items() for word in words.split()}
 _OF_OBJECT = {word: does for does, words in _OBJECTS.items() for word in words.split()}
-_HARMLESS = (ToolClass.READS, ToolClass.COMPUTES)
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 _WORDS: Mapping[ToolClass, str] = {

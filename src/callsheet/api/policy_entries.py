@@ -1,9 +1,7 @@
 """The tool entries of a policy: bound to the available tools, explained, and compared with another policy's.
 
-In: a policy, a registry. Out: the policy bound to tools by server, name and pin; diagnostics.
-
-In: two policies, the tools. Out: sentences. Each tool is judged by the rules of both policies with calls of
-the kinds that matter: public and private data, chosen by the plan or by strangers, for known and unknown
+Entries are bound to tools by server, name and pin. Two policies are compared by judging each tool with calls
+of the kinds that matter: public and private data, chosen by the plan or by strangers, for known and unknown
 receivers. So what is said follows from the rules and not from how the policies are written.
 """
 

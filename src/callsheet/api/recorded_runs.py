@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from callsheet.api.inspecting import Inspecting
-from callsheet.api.session import Session
+from callsheet.api.session import Session, blocking
 from callsheet.diagnostics.wrong_type import wanted, wanted_names, wanted_number, wanted_path
 from callsheet.ir import canonical_tool_name
 from callsheet.lazy import deferred
@@ -182,19 +182,7 @@ class RecordedRuns(Inspecting):
 
             return await asyncio.to_thread(listed)
 
-    def runs_sync(
-        self,
-        *,
-        status: str | None = None,
-        limit: int | None = None,
-        where: RunFilter | None = None,
-        sort: str = "created",
-        rises: bool = False,
-        after: str | None = None,
-    ) -> list[RecordedRun]:
-        """As `runs`, for programs without an event loop."""
-        runs = self.runs(status=status, limit=limit, where=where, sort=sort, rises=rises, after=after)
-        return self._run_sync(runs, "runs")
+    runs_sync = blocking(runs)
 
     async def tail(
         self, run_id: str, *, follow: bool = False, after: int = 0
@@ -247,11 +235,7 @@ class RecordedRuns(Inspecting):
         async with self._opened() as session:
             return await asyncio.to_thread(_search_matches, session, text, run_id, ignore_case, limit)
 
-    def search_sync(
-        self, text: str, run_id: str | None = None, *, ignore_case: bool = False, limit: int | None = None
-    ) -> list[SearchMatch]:
-        """Like `search`, for programs without an event loop."""
-        return self._run_sync(self.search(text, run_id, ignore_case=ignore_case, limit=limit), "search")
+    search_sync = blocking(search)
 
     # ------------------------------------------------------------ explained
 
@@ -272,6 +256,8 @@ class RecordedRuns(Inspecting):
 
         return await self._read(read)
 
+    why_sync = blocking(why)
+
     async def at(self, run_id: str, event: int) -> RunMoment:
         """The state of a run after one of its events: variables, pending calls, usage.
 
@@ -281,6 +267,8 @@ class RecordedRuns(Inspecting):
         wanted("event", event, int, "the number of an event")
         return await self._read(lambda journal: explaining.run_at(journal, run_id, event))
 
+    at_sync = blocking(at)
+
     async def blame(self, run_id: str) -> FailureReport:
         """Where a run failed, and the likely causes.
 
@@ -288,6 +276,8 @@ class RecordedRuns(Inspecting):
         runtime without a journal.
         """
         return await self._read(lambda journal: explaining.blame_run(journal, run_id))
+
+    blame_sync = blocking(blame)
 
     async def diff(self, a: str, b: str, *, most: int | None = None) -> RunDifference:
         """How two runs differ: where they first diverge, and what follows from it.
@@ -297,29 +287,13 @@ class RecordedRuns(Inspecting):
         """
         return await self._read(lambda journal: run_differences.diff_runs(journal, a, b, most))
 
+    diff_sync = blocking(diff)
+
     async def _read(self, read: Callable[[Journal], _Value]) -> _Value:
         self._require_journal()
         async with self._opened() as session:
             assert session.journal is not None
             return await asyncio.to_thread(read, session.journal)
-
-    def why_sync(
-        self, run_id: str, variable: str, *, forward: bool = False, most: int = _MOST
-    ) -> Explanation:
-        """Like `why`, for programs without an event loop."""
-        return self._run_sync(self.why(run_id, variable, forward=forward, most=most), "why")
-
-    def at_sync(self, run_id: str, event: int) -> RunMoment:
-        """Like `at`, for programs without an event loop."""
-        return self._run_sync(self.at(run_id, event), "at")
-
-    def blame_sync(self, run_id: str) -> FailureReport:
-        """Like `blame`, for programs without an event loop."""
-        return self._run_sync(self.blame(run_id), "blame")
-
-    def diff_sync(self, a: str, b: str, *, most: int | None = None) -> RunDifference:
-        """Like `diff`, for programs without an event loop."""
-        return self._run_sync(self.diff(a, b, most=most), "diff")
 
     # ------------------------------------------------------------ exported
 
@@ -352,18 +326,7 @@ class RecordedRuns(Inspecting):
             document = reporting.report_document(session.journal, name, showing=showing, other=diff)
         return reporting.save_page(place, reporting.report_page(document))
 
-    def report_sync(
-        self,
-        run_id: str,
-        path: str | os.PathLike[str],
-        *,
-        diff: str | None = None,
-        max_value: int = MOST_BYTES,
-        redact: bool = False,
-    ) -> Path:
-        """Like `report`, for programs without an event loop."""
-        work = self.report(run_id, path, diff=diff, max_value=max_value, redact=redact)
-        return self._run_sync(work, "report")
+    report_sync = blocking(report)
 
     async def lctl(
         self,
@@ -397,18 +360,7 @@ class RecordedRuns(Inspecting):
             run = session.find(run_id)
             return reporting.lctl_of(session.journal, run, at, debug=debug, with_items=items, by_tool=by_tool)
 
-    def lctl_sync(
-        self,
-        run_id: str,
-        at: str | int | None = None,
-        *,
-        debug: bool | None = None,
-        items: bool = False,
-        confidence: Mapping[str, float] | None = None,
-    ) -> Handoff | DebugDocument:
-        """Like `lctl`, for programs without an event loop."""
-        work = self.lctl(run_id, at, debug=debug, items=items, confidence=confidence)
-        return self._run_sync(work, "lctl")
+    lctl_sync = blocking(lctl)
 
     async def export_trace(
         self,
@@ -446,6 +398,8 @@ class RecordedRuns(Inspecting):
         trace = keys.trace_id(name)
         return TraceExport(name, trace, sent.spans, sent.logs, sent.metrics, not_taken, rejected)
 
+    export_trace_sync = blocking(export_trace)
+
     async def provenance(self, run_id: str, *, content: bool = False) -> dict[str, Any]:
         """Where each value of a run came from, as PROV-JSON data; with `content` also the values.
 
@@ -457,22 +411,7 @@ class RecordedRuns(Inspecting):
             assert session.journal is not None
             return live.provenance_of(session.journal, session.find(run_id), content=content)
 
-    def export_trace_sync(
-        self,
-        run_id: str,
-        otlp: str,
-        *,
-        headers: Mapping[str, str] | None = None,
-        content: bool = False,
-        is_running: bool = False,
-    ) -> TraceExport:
-        """Like `export_trace`, for programs without an event loop."""
-        work = self.export_trace(run_id, otlp, headers=headers, content=content, is_running=is_running)
-        return self._run_sync(work, "export_trace")
-
-    def provenance_sync(self, run_id: str, *, content: bool = False) -> dict[str, Any]:
-        """Like `provenance`, for programs without an event loop."""
-        return self._run_sync(self.provenance(run_id, content=content), "provenance")
+    provenance_sync = blocking(provenance)
 
 
 def _listed(journal: Journal, query: listing.RunQuery) -> list[RecordedRun]:

@@ -1,10 +1,7 @@
 """Branches of recorded runs: every face reruns, forks and undoes runs here.
 
-In: a recorded run, a step or an event with edits. Out: the branch with the effects ahead of it, which is
-recorded once there is consent to exactly these; `run_service.resume` then continues it.
-
-In: a recorded run and the tools that are open. Out: what undoing it takes, for the person who agrees to it;
-then the request for the run of the inverse calls, which is admitted, recorded and resumed like any other.
+A branch is made with the effects ahead of it, and recorded once there is consent to exactly these; so is the
+run of inverse calls that undoes another. `run_service.resume` then continues it like any other run.
 """
 
 from __future__ import annotations

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeVar
 
 from callsheet.ir import JSON
 from callsheet.store import Journal
@@ -18,8 +17,6 @@ from callsheet.trace.lineage.lineage import Lineage, Visit
 from callsheet.trace.lineage.reads import Path
 from callsheet.views.lineage import visit_line
 
-_Value = TypeVar("_Value")
-_MOST = 1_000
 _MOST_PARTS = 20
 
 

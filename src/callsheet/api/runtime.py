@@ -49,7 +49,7 @@ from callsheet.api.planning import Planner, graph_planner, replan_by
 from callsheet.api.policies import PolicyLike, policy_of
 from callsheet.api.requirements import AgentRules, local_registry
 from callsheet.api.result import RunResult, StepLog, log_of
-from callsheet.api.session import Session, require_loop, resume_terms
+from callsheet.api.session import Session, blocking, require_loop, resume_terms
 from callsheet.authoring.shapes import Shared
 from callsheet.diagnostics.wrong_type import wanted, wanted_function, wanted_path
 from callsheet.ir import OnInDoubt, canonical_tool_name
@@ -234,6 +234,8 @@ class Runtime(Adopting):
             outcome = await session.run(read, given, name, limits, observers, Watch())
             return _result(outcome, observers, session)
 
+    run_sync = blocking(run)
+
     def start(
         self,
         plan: PlanLike,
@@ -300,6 +302,8 @@ class Runtime(Adopting):
             outcome = await session.resume(session.find(run_id), terms, observers, Watch())
             return _result(outcome, observers, session)
 
+    resume_sync = blocking(resume)
+
     async def decide(self, run_id: str, call: str, decision: InDoubt, *, every: bool = False) -> RunResult:
         """Decide on a call in doubt; `resume` then continues the run.
 
@@ -314,6 +318,8 @@ class Runtime(Adopting):
         async with self._opened() as session:
             outcome = await session.decide(session.find(run_id), [call], verdict, every=every)
             return _result(outcome, Observers(), session)
+
+    decide_sync = blocking(decide)
 
     async def cancel(
         self, run_id: str, reason: str = "cancelled", *, patience: float = PATIENCE
@@ -332,6 +338,8 @@ class Runtime(Adopting):
         async with self._opened() as session:
             outcome = await session.cancel(session.find(run_id), reason, patience)
             return None if outcome is None else _result(outcome, Observers(), session)
+
+    cancel_sync = blocking(cancel)
 
     def start_resume(
         self,
@@ -362,61 +370,6 @@ class Runtime(Adopting):
                 return _result(outcome, observers, session)
 
         return self._handle(RunHandle(run_id, observers, work, {}, is_recorded=True))
-
-    # ------------------------------------------------------------ without async
-
-    def run_sync(
-        self,
-        plan: PlanLike,
-        inputs: Mapping[str, Any] | None = None,
-        *,
-        run_id: str | None = None,
-        limits: Limits | None = None,
-        secrets: Mapping[str, Any] | None = None,
-        run_tags: Mapping[str, str] | None = None,
-        **named: Any,
-    ) -> RunResult:
-        """Like `run`, for programs without an event loop; raises RuntimeError inside one.
-
-        Ctrl-C interrupts the run, which can then be resumed.
-        """
-        work = self.run(
-            plan, inputs, run_id=run_id, limits=limits, secrets=secrets, run_tags=run_tags, **named
-        )
-        return self._run_sync(work, "run")
-
-    def resume_sync(
-        self,
-        run_id: str,
-        *,
-        in_doubt: InDoubt | None = None,
-        accept_changed_tools: bool = False,
-        as_recorded: bool = False,
-        limits: Limits | None = None,
-        policy: PolicyLike | None = None,
-        accept_changed_policy: bool = False,
-    ) -> RunResult:
-        """Like `resume`, for programs without an event loop."""
-        work = self.resume(
-            run_id,
-            in_doubt=in_doubt,
-            accept_changed_tools=accept_changed_tools,
-            as_recorded=as_recorded,
-            limits=limits,
-            policy=policy,
-            accept_changed_policy=accept_changed_policy,
-        )
-        return self._run_sync(work, "resume")
-
-    def decide_sync(self, run_id: str, call: str, decision: InDoubt, *, every: bool = False) -> RunResult:
-        """Like `decide`, for programs without an event loop."""
-        return self._run_sync(self.decide(run_id, call, decision, every=every), "decide")
-
-    def cancel_sync(
-        self, run_id: str, reason: str = "cancelled", *, patience: float = PATIENCE
-    ) -> RunResult | None:
-        """Like `cancel`, for programs without an event loop."""
-        return self._run_sync(self.cancel(run_id, reason, patience=patience), "cancel")
 
     @property
     def limits(self) -> Limits:

@@ -1,9 +1,7 @@
-"""`Session`: the open tools, servers and journal of a runtime, for each run or once, and its operations.
+"""`Session`: the open tools, servers and journal of a runtime, and its operations; `Opening` opens one.
 
-In: a configuration. Out: run outcomes. All servers are opened when a plan first calls a tool that is not
-registered; they and the journal stay open until the session ends.
-
-In: a configuration. Out: the session that a run uses, on the event loop that it belongs to.
+All servers are opened when a plan first calls a tool that is not registered; they and the journal stay open
+until the session ends. A session is that of one run, or of all within `with`, on one event loop.
 """
 
 from __future__ import annotations
@@ -11,8 +9,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
+from functools import wraps
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 from callsheet.api.admission import AdmittedPlans, Equipment, Prepared, Request, own_limits, prepare
 from callsheet.api.arguments import InDoubt, RunInputs, verdict_of
@@ -315,7 +314,9 @@ class Session:
         return AgentTurns(asking(self._config.language), spec_lookup(self._registry))
 
 
+_P = ParamSpec("_P")
 _T = TypeVar("_T")
+_Opening = TypeVar("_Opening", bound="Opening")
 _IS_OPEN = "this runtime is already open; create another one, or share it"
 _IS_NOT_OPEN = "this runtime is not open"
 _IS_BUSY = "another thread runs something with this runtime; create one for each thread"
@@ -427,6 +428,22 @@ class Opening:
         if self._runner is None:
             return result_of(run_before_close(work), asyncio.run)
         return result_of(with_own_threads(work), self._runner.run)
+
+
+def blocking(
+    method: Callable[Concatenate[_Opening, _P], Coroutine[Any, Any, _T]],
+) -> Callable[Concatenate[_Opening, _P], _T]:
+    """An async method of a runtime for programs without an event loop, under its name with `_sync`."""
+    name = method.__name__
+
+    @wraps(method)
+    def call(runtime: _Opening, *args: _P.args, **named: _P.kwargs) -> _T:
+        work = method(runtime, *args, **named)
+        return runtime._run_sync(work, name)  # pyright: ignore[reportPrivateUsage]
+
+    call.__name__, call.__qualname__ = f"{name}_sync", f"{method.__qualname__}_sync"
+    call.__doc__ = f"Like `{name}`, for programs without an event loop; raises RuntimeError inside one."
+    return call
 
 
 def require_loop(name: str, instead: str) -> None:

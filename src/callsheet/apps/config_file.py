@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from callsheet import lazy
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, Span
+from callsheet.files import user_file
 from callsheet.ir.strict_toml import TomlError, read_toml
 from callsheet.lazy import deferred
 
@@ -24,14 +25,9 @@ VARIABLE = "CALLSHEET_CONFIG"
 _STORE = "CALLSHEET_STORE"
 
 
-def settings_path(environ: Mapping[str, str] | None = None) -> Path:
+def settings_path() -> Path:
     """Where the configuration file is, or would be."""
-    named = (os.environ if environ is None else environ).get(VARIABLE)
-    if named:
-        return Path(named).expanduser()
-    from platformdirs import user_config_path  # noqa: PLC0415 - only where no file is named
-
-    return user_config_path("callsheet", appauthor=False) / "config.toml"
+    return user_file(VARIABLE, "config.toml")
 
 
 @contextmanager

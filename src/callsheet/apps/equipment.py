@@ -1,10 +1,7 @@
 """The equipment of a run from a setup: its models, its open tools, what the runtime guarantees.
 
-In: a setup, and the registry of its tools. Out: `Guarantees`, among them the files that determine what plans
-may do.
-
-In: a setup, a plan, its limits; then the toolbox that was opened for them. Out: what the run service needs to
-admit, resume or branch off a run.
+In: a setup, a plan, its limits. Out: what the run service needs to admit, resume or branch off a run, with
+the files that determine what plans may do.
 """
 
 from __future__ import annotations

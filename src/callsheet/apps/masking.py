@@ -1,9 +1,7 @@
 """The secrets of a command: masked in its output, and the configured credentials of a run that it edits.
 
-In: notes, outcomes, errors, printed output of tools. Out: the same with `[secret]` in place of secrets. In
-the answer only known secrets are masked; elsewhere also text in the form of a credential.
-
-In: a journal and a run. Out: the credentials. No server is opened.
+Notes, outcomes, errors and printed output of tools have `[secret]` in place of secrets. In the answer only
+known secrets are masked; elsewhere also text in the form of a credential. No server is opened.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ from typing import Any, TypeVar, cast
 from callsheet.apps.settings import Settings, load_settings, read_tables
 from callsheet.apps.setup import LOCK_NAME, lock_path
 from callsheet.diagnostics import CallsheetError, Source
+from callsheet.files import replace_file, user_file
 from callsheet.machine.limits import Limits
 from callsheet.ports.models.settings import ModelSettings
 
@@ -158,14 +159,9 @@ VARIABLE = "CALLSHEET_PROJECTS"
 """The environment variable with the path of the file of trusted projects, instead of the default."""
 
 
-def trusted_file(environ: Mapping[str, str] | None = None) -> Path:
+def trusted_file() -> Path:
     """The path of the file of trusted projects; it need not exist."""
-    named = (os.environ if environ is None else environ).get(VARIABLE)
-    if named:
-        return Path(named).expanduser()
-    from platformdirs import user_config_path  # noqa: PLC0415 - only where no file is named
-
-    return user_config_path("callsheet", appauthor=False) / "projects.json"
+    return user_file(VARIABLE, "projects.json")
 
 
 def is_trusted(path: Path) -> bool:
@@ -209,8 +205,6 @@ def _read() -> dict[str, str]:
 
 
 def _write(trusted: Mapping[str, str]) -> None:
-    from callsheet.ports.mcp.atomic_file import replace_file  # noqa: PLC0415 - brings the client of servers
-
     place = trusted_file()
     try:
         place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

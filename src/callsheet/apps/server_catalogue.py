@@ -1,12 +1,8 @@
 """The MCP servers of a project: which to open for the tools of a plan, and what is known without them.
 
-In: a setup, and names of tools. Out: the configurations of servers, from the files that the setup names or
-from those at the conventional places, and diagnostics about files that are skipped.
-
-In: a setup. Out: what its lock file says, as far as it counts here, and the configurations of these servers.
-The lock file of a folder does not count for a server that is configured elsewhere (by the user, for all
-folders) until the user trusts the project: its author must not extend what plans may do with the user's own
-servers.
+Servers are configured in the files that the setup names, else in those at the conventional places. The lock
+file of a folder does not count for a server that is configured elsewhere (by the user, for all folders) until
+the user trusts the project: its author must not extend what plans may do with the user's own servers.
 """
 
 from __future__ import annotations

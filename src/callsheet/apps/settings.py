@@ -2,8 +2,6 @@
 
 In: a TOML file, or the same tables from a run's journal. Out: settings, or CallsheetError (CFG016) at the
 key. The file belongs to the user; what a project may set, and only once the user trusts it, is in `projects`.
-
-In: the settings. Out: the file and its path, and the keeper that compares declarations of tools with it.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
 """Trust in tools of MCP servers: their current declarations beside the pinned ones, and the lock file.
 
-In: a setup and the names of servers or tools (`SERVER`, `SERVER/TOOL`). Out: for each tool whether and how it
-differs from its pin; and the pins after an approval or revocation. Servers are started to list their tools;
-no tool is called.
-
-In: a setup, which servers to ask, which hints to accept. Out: the lock before and after, with what has
-changed. Servers are started to list their tools if they are not in the file yet, or on request.
+In: a setup and the names of servers or tools (`SERVER`, `SERVER/TOOL`). Out: how each tool differs from its
+pin or from the lock file, and both after a change. Servers are started to list their tools; no tool is
+called.
 """
 
 from __future__ import annotations

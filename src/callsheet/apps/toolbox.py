@@ -1,10 +1,8 @@
 """The tools of a setup (built-in, transforms, Python files, servers): opened for a run, or only declared.
 
-In: a setup. Out: a toolbox with a registry and the ports of a run. Tools of Python files have precedence,
-then built-in tools and transforms, then servers: a tool of a server never replaces one of the same name.
-
-In: a setup and a plan. Out: a registry, and whether servers were not queried. No tool is called. Servers are
-started only on request, and stopped before the result is returned.
+Tools of Python files have precedence, then built-in tools and transforms, then servers: a tool of a server
+never replaces one of the same name. Where tools are only declared, servers are started only on request, and
+stopped before the result is returned.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ if TYPE_CHECKING:
     from callsheet.api.requirements import AgentRules
     from callsheet.ports.calls import CallListener
     from callsheet.ports.mcp import ServerStatus
-    from callsheet.ports.mcp.pool import Tell
+    from callsheet.ports.mcp.managed_server import Tell
     from callsheet.runtime.gateway import CompilePort, ModelPort, Ports, Route, TurnPort
 
 

@@ -1,10 +1,8 @@
 """Arguments and settings of another type than wanted: errors that name the argument or the field.
 
-In: the name of an argument and what was given for it. Out: the same, or TypeError. Types that only a value
-deep inside would miss are told at once, where the caller sees which of the arguments it was.
-
-In: an instance, in its `__post_init__`. Out: nothing, or TypeError or ValueError that names the field. What
-says the same in another type is converted: a text for a path or a member of an enum, a list for a tuple.
+Types that only a value deep inside would miss are told at once, where the caller sees which of the arguments
+it was. In a field, what says the same in another type is converted: a text for a path or a member of an enum,
+a list for a tuple.
 """
 
 from __future__ import annotations

@@ -1,9 +1,6 @@
 """Questions to people as data, `@ASK_HUMAN` and approvals of calls, and which calls need an approval.
 
-In: the arguments of `@ASK_HUMAN`, or JSON data from a journal. Out: the question, in words and as JSON data.
 When something is asked, and which answer counts, is decided in `asking`.
-
-In: the tool names and times that an operator gives. Out: whether a tool is covered, and the seconds.
 """
 
 from __future__ import annotations

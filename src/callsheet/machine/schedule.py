@@ -1,12 +1,9 @@
 """The progress of a graph: which steps are ready, open, done or failed, and which starts next, by rank.
 
-In: a graph, the seconds of its steps, how many may be open at once. Out: a rank for each step, by which the
-schedule chooses among ready steps. Those on the longest remaining path start first; if that is not optimal,
-list schedules are improved by passes forwards and backwards, also from perturbed starts, for a bounded time.
-Ranks never change what a plan means.
-
-In: which steps have ended, and how. Out: the next step to start, by rank, then in the order of the plan.
-Results do not depend on the order in which steps end.
+The rank follows from the seconds of the steps, and how many may be open at once: those on the longest
+remaining path start first; if that is not optimal, list schedules are improved by passes forwards and
+backwards, also from perturbed starts, for a bounded time. Ranks never change what a plan means, and results
+do not depend on the order in which steps end.
 """
 
 from __future__ import annotations

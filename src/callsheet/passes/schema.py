@@ -67,6 +67,17 @@ class Misfit:
     wanted: str = ""
     known: tuple[str, ...] = ()
 
+    @property
+    def verdict(self) -> str:
+        """What is wrong with the place, in a few words."""
+        match self.wrong:
+            case Wrong.VALUE:
+                return f"should be {self.wanted}"
+            case Wrong.MISSING:
+                return "is missing"
+            case Wrong.UNKNOWN:
+                return "is undeclared"
+
 
 def literal_json(value: Value, depth: int = 0) -> tuple[bool, JSON]:
     """Whether the value consists of literals only, and its JSON if so."""

@@ -20,13 +20,13 @@ from callsheet.api.dryrun import DryRun
 from callsheet.api.result import RunResult, StepResult
 from callsheet.diagnostics import CallsheetError
 from callsheet.diagnostics.wrong_type import wanted, wanted_list
+from callsheet.files import replace_file
 from callsheet.frontends.dag import parse_dag
 from callsheet.ir import JSON, Plan, executor_name
 from callsheet.ir.graphs import Precedence
 from callsheet.ir.strict_json import NotJson, read_json
 from callsheet.machine.forecasting import Fields, Foreseen, Items, Text, Unknown
 from callsheet.passes import check
-from callsheet.ports.mcp.atomic_file import replace_file
 from callsheet.store.library.record import is_plan_id
 from callsheet.views.terminal import StepStatus, terminal_levels
 

@@ -1,8 +1,6 @@
 """Reads the parts of a policy file: tables by key, values by kind, `[[limit]]` tables, each with its errors.
 
 In: parsed TOML, its path in the file. Out: values of the model, or what is expected at that path.
-
-In: parsed TOML, its path in the file. Out: limits; what is wrong with one is recorded with how to write it.
 """
 
 from __future__ import annotations

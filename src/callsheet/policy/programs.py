@@ -1,11 +1,9 @@
 """What programs in calls see of the workspace: what they declare, nothing, or all of it.
 
-In: a program and its language. Out: whether it is one of them. Such a program runs where there is no file of
-the workspace, so a mistake here breaks the program and reveals nothing. Pure Python code is among them. The
-list is not meant to grow: any other program says with `reads` what it needs.
-
 In: a call of a tool that runs code. Out: its `View`. The proof labels results by it, and the sandbox mounts
-exactly that, so nothing depends on what the text of a program seems to do. Names of files in texts are hints.
+exactly that, so nothing depends on what the text of a program seems to do. The programs that are known to
+need no file run where there is none, so a mistake here breaks the program and reveals nothing; the list is
+not meant to grow, any other program says with `reads` what it needs. Names of files in texts are hints.
 """
 
 from __future__ import annotations

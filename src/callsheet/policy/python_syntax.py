@@ -1,8 +1,6 @@
 """What statements and expressions of Python name: what they read, store and change, in which scope.
 
-In: nodes of a syntax tree. Out: names, nodes, what can be told of a value from its text alone.
-
-In: the syntax tree of a program. Out: the tree with `function.name` for the locals of its functions. Raises
+In: nodes of a syntax tree. Out: names, nodes, what can be told of a value from its text alone. Raises
 NotUnderstood for what reaches variables in other ways: classes with methods, reflection, decorators.
 """
 

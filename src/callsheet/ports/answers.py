@@ -1,11 +1,8 @@
 """Reads what a tool gave back: a value, the report of a failure, or whether a call took place.
 
-In: the answer of an executor, of a tool manager or of a Python function, or the result of an MCP call of any
-version of the SDK. Out: JSON, or ToolFailed. This is the one place that knows how a failure is reported;
-`docs/tools.md` has the rules.
-
-In: what a probe returned, from a Python function or as JSON from another tool. Out: the value that the call
-gave, that it was never made, or that this is unknown; an unclear JSON answer counts as unknown.
+In: what an executor, a tool manager, a Python function, a probe or an MCP server of any version gave. Out:
+JSON, or ToolFailed. This is the one place that knows how a failure is reported; `docs/tools.md` has the
+rules. An unclear answer of a probe counts as unknown.
 """
 
 from __future__ import annotations

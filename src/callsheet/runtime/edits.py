@@ -1,9 +1,7 @@
 """The edits with which a run branches off, and the checks whether they are possible.
 
-In: a plan, the id of a statement, what is edited. Out: the edited plan, or a JournalError (JRN084).
-
-In: the parent run and the requested edits. Out: the event of the edit, and which edited values are secret; or
-a JournalError.
+In: the parent run and the requested edits. Out: the edited plan, the event of the edit, and which edited
+values are secret; or a JournalError (JRN084).
 """
 
 from __future__ import annotations

@@ -73,7 +73,6 @@ Late: TypeAlias = "Succeeded | Failed"
 Outcome: TypeAlias = "Succeeded | Failed | PlanCompiled | Doubted | Decided | TimerFired"
 BLOCK_RULES = ("flag", "block", "review")
 """The possible reactions to doubts in an agent's LCTL block."""
-_T = TypeVar("_T")
 _Asking = TypeVar("_Asking", CallModel, RunAgent, AgentTurn)
 Remote: TypeAlias = "CallTool | CallModel | RunAgent | AgentTurn | Compile | Probe"
 Carried: TypeAlias = "Remote | Sleep"

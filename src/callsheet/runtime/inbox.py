@@ -286,7 +286,7 @@ def precedents_of(journal: Journal, asks: Sequence[PendingAsk]) -> dict[str, str
     return found
 
 
-class Programs:
+class ProgramQuestions:
     """The further calls of the runs of open questions, worked out again when a run has gone on.
 
     For a process that is asked for them again and again, such as a server with a page of open questions.
@@ -315,8 +315,8 @@ class Programs:
 
 
 def programs_of(journal: Journal, asks: Sequence[PendingAsk]) -> dict[str, ProgramQuestion]:
-    """As `Programs.of`, once."""
-    return Programs().of(journal, asks)
+    """As `ProgramQuestions.of`, once."""
+    return ProgramQuestions().of(journal, asks)
 
 
 def _open_calls(asks: Sequence[PendingAsk]) -> dict[str, list[tuple[str, str]]]:

@@ -1,11 +1,8 @@
 """Credentials by their looks in any text, and in a configuration, where names of values count too.
 
-In: a text, or the bytes of a whole event. Out: where something looks like a credential. A cheap test (a few
-byte searches, or one pass of a compiled pattern set) comes first; only events with a long word or a
-revealing name are examined closely.
-
-In: environments, headers, arguments and URLs. Out: the credentials among them. Common values (`true`, a
-path, a host) do not count, since they would match everywhere.
+A cheap test (a few byte searches, or one pass of a compiled pattern set) comes first; only events with a long
+word or a revealing name are examined closely. Common values (`true`, a path, a host) do not count, since they
+would match everywhere.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
 """Backs a journal up into one file, and salvages the intact parts of a damaged one.
 
-In: a journal, which may be written meanwhile. Out: a tar file whose last member has the digests of the
-others; and from such a file, a journal at a place where there is none. The database is copied in one piece,
-as it was at one moment; large values are copied after it, so that all that it names are there.
-
-In: a journal that SQLite may not be able to read everywhere. Out: for each run, the entries from its start up
-to the first that is missing, changed or unreadable. A run that loses its end in this way is unfinished again.
+A backup is a tar file whose last member has the digests of the others. The database is copied in one piece,
+as it was at one moment; large values are copied after it, so that all that it names are there. Salvaging
+keeps of each run the entries from its start up to the first that is missing, changed or unreadable; a run
+that loses its end in this way is unfinished again.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """A process's connections to a journal: one that its threads read through, one that writes under the lock.
 
-In: queries. Out: rows, or a JournalError that says whether the disk or the file is at fault. No read
-transaction outlives a call, so that readers never delay a checkpoint.
-
-In: functions to call in a transaction. Out: their results; the changes are committed or rolled back as a
-whole, and no other process writes meanwhile. The owner of the connection must serialise threads.
+In: queries, and functions to call in a transaction. Out: rows and results, or a JournalError that says
+whether the disk or the file is at fault. No read transaction outlives a call, so that readers never delay a
+checkpoint. Changes are committed or rolled back as a whole, and no other process writes meanwhile; the owner
+of the writing connection must serialise threads.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
 """Folds the events of a run back into a machine, from its start or a snapshot, to resume or inspect it.
 
 In: the events of a run, from its start or from a snapshot. Out: the machine as it was after the last of them,
-with every command that has no outcome yet. No command is carried out here.
-
-In: a journal, a run, its plan. Out: the folded run, or the first bad event. With a snapshot, the chain is
-verified from there on, and before it only the start and the values that the snapshot refers to;
-`Journal.verify` checks everything. If the snapshot cannot be used, all events are verified and folded.
+with every command that has no outcome yet, or the first bad event. With a snapshot, the chain is verified
+from there on, and before it only the start and the values that the snapshot refers to; `Journal.verify`
+checks everything. If the snapshot cannot be used, all events are verified and folded.
 """
 
 from __future__ import annotations

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from callsheet.store.folded import Folded
 
 TAGS = "tags"
+"""The key in a run's launch data of its tags."""
 STARTED_BY = "by"
 """The tag with the name of the person who has started a run, where people are known by name."""
-"""The key in a run's launch data of its tags."""
 MOST_TAGS = 50
 _LONGEST_TAG = 200
 _MOST_WAITS = 3

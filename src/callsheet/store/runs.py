@@ -1,9 +1,8 @@
 """The runs of a journal: lists with their conditions and order, and one by its id, a prefix, or `last`.
 
-In: a read connection; an id, a prefix of one, or `last`. Out: runs, without their events.
-
-In: what somebody wants. Out: SQL over the columns of `runs`, and what is left to check with the statuses that
-people are told, which depend on living processes.
+In: a read connection, and what somebody wants. Out: runs, without their events. Conditions are SQL over the
+columns of `runs`; what is left is checked with the statuses that people are told, which depend on living
+processes.
 """
 
 from __future__ import annotations

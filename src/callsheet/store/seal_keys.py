@@ -16,6 +16,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from callsheet.files import sync_folder, user_file
 from callsheet.sealing.keys import KEY_BYTES, KeyRing, NotOpened, key_text, read_key
 from callsheet.sealing.known import Known
 from callsheet.sealing.masking import NAMED, known_by_name
@@ -79,12 +80,7 @@ class KeyStore:
 
 def default_key_file(environ: Mapping[str, str]) -> Path:
     """The key file that the environment names, else the one in the user's configuration folder."""
-    named = environ.get(FILE_VARIABLE)
-    if named:
-        return Path(named).expanduser()
-    from platformdirs import user_config_path  # noqa: PLC0415 - only where a secret is sealed
-
-    return user_config_path("callsheet", appauthor=False) / "seal.key"
+    return user_file(FILE_VARIABLE, "seal.key", environ)
 
 
 def not_opened(run_id: str, seq: int, error: WrongKey | NotOpened) -> JournalError:
@@ -139,7 +135,7 @@ def _make(path: Path) -> None:
     missing = [each for each in (path.parent, *path.parent.parents) if not each.exists()]
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     for folder in missing:
-        _sync(folder.parent)
+        sync_folder(folder.parent)
     text = f"# What the secrets in journals are sealed with. Without it they stay closed.\n{_new_key()}\n"
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.new")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -153,18 +149,9 @@ def _make(path: Path) -> None:
             os.fsync(file.fileno())
         with suppress(FileExistsError):
             os.link(unfinished, path)
-        _sync(path.parent)
+        sync_folder(path.parent)
     finally:
         unfinished.unlink(missing_ok=True)
-
-
-def _sync(folder: Path) -> None:
-    """Sync a folder: if its key file were lost, everything sealed with it would be too."""
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def _new_key() -> str:

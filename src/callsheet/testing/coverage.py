@@ -1,10 +1,8 @@
 """The coverage of a plan by its tests: of its steps, branches, items of loops, and failures that it handles.
 
-In: the compiled program of a run, before it starts, and the notes of its machine. Out: the marks of what has
-happened: a step that was executed, a condition that held, a loop without items, a failure that was handled.
-
-In: a plan, and the marks of the runs that its tests have made. Out: what can happen in it, and which of that
-has happened.
+In: a plan, and the marks of the runs that its tests have made: a step that was executed, a condition that
+held, a loop without items, a failure that was handled. Out: what can happen in it, and which of that has
+happened.
 """
 
 from __future__ import annotations

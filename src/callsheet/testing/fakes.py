@@ -1,10 +1,8 @@
 """Fakes: what stands in for tools, models and agents in a rehearsal, and which of them answers a call.
 
-In: fakes, as a test gives them or a cassette records them. Out: for each call the fake that answers it, or
-none. A fake that names arguments answers only calls with exactly these values for them.
-
-In: fakes, a plan, the declarations of its tools. Out: tools for a registry whose calls the fakes answer, and
-the calls that none of them answers.
+In: fakes, as a test gives them or a cassette records them. Out: tools for a registry whose calls the fakes
+answer, and the calls that none of them answers. A fake that names arguments answers only calls with exactly
+these values for them.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """Runs files of cases: a verdict for each case, and the coverage of each plan by all of its cases.
 
-In: a case, its rehearsal. Out: differences, each with the step of the plan that it is about; none if all is
-as expected.
-
-In: paths of files of cases, the declarations of tools. Out: for each file how its cases went. A case whose
-plan cannot run (it has errors, the policy refuses it) fails with that, unless it expects to be refused.
+In: paths of files of cases, the declarations of tools. Out: for each file how its cases went, with the
+differences from what is expected. A case whose plan cannot run (it has errors, the policy refuses it) fails
+with that, unless it expects to be refused.
 """
 
 from __future__ import annotations

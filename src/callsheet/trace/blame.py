@@ -23,7 +23,6 @@ from callsheet.trace.lineage.slices import (
     items_in,
     missing_at,
     reads_by,
-    value_at,
 )
 
 
@@ -150,7 +149,7 @@ def _look_at(lineage: Lineage, flow: Flow, failed: Visit) -> Suspect | None:
         return Suspect(ValueFault.CAST, write.name, node, write.seq, "", path)
     if missing_at(lineage, node) is not None:
         return Suspect(ValueFault.UNSET, write.name, node, write.seq, "", path)
-    if is_empty(value_at(lineage, node)):
+    if is_empty(lineage.value_at(node)):
         return Suspect(ValueFault.EMPTY, write.name, node, write.seq, "", path)
     return None
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from callsheet.ir import JSON, Action, Plan, Step
+from callsheet.machine import AgentTurn, Awaited, CallModel, CallTool, Compile, RunAgent
 from callsheet.machine.keys import place_in_tree
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.sealing.sealer import SEALED
@@ -423,3 +424,18 @@ def account_of(plan: Plan, events: Iterable[Event], plan_of: PlanOf) -> Account:
             visit.outcome = "stopped" if visit.outcome == "running" else visit.outcome
     early = list(visits.early.values())
     return Account(folded, steps, warnings, late, early, visits.now, tuple(visits.plans))
+
+
+def arguments_of(command: Awaited | None) -> JSON:
+    """The arguments of a call as data; None for what has none."""
+    match command:
+        case CallTool(args=args):
+            return args
+        case CallModel(inputs=inputs, args=args) | RunAgent(inputs=inputs, args=args):
+            return {"inputs": inputs, **args}
+        case AgentTurn(inputs=inputs, args=args, turns=turns):
+            return {"inputs": inputs, **args, "turns": len(turns)}
+        case Compile(reason=reason):
+            return {"reason": reason}
+        case _:
+            return None

@@ -16,7 +16,7 @@ from callsheet.sealing.keys import WITHHELD
 from callsheet.trace.lineage.blocks import TreeLineage
 from callsheet.trace.lineage.lineage import NONE, Lineage, ValueSource, Visit, Write
 from callsheet.trace.lineage.reads import Path, Role
-from callsheet.trace.lineage.slices import Flow, Graph, Node, Reached, value_at
+from callsheet.trace.lineage.slices import Flow, Graph, Node, Reached
 from callsheet.views.columns import cut, json_head, printable
 from callsheet.views.describe import describe_action
 
@@ -140,7 +140,7 @@ def _head(flow: Flow) -> str:
 def node_line(lineage: Lineage, node: Node) -> str:
     """Returns a line for a node: its name, its value, its origin and the event of its write."""
     write = lineage.writes[node.write]
-    value = shown(value_at(lineage, node))
+    value = shown(lineage.value_at(node))
     if write.value == WITHHELD:
         value = "withheld, it is computed from a sealed value"
     return f"{place_in(write, node.path)} = {value}  ·  {_origin(lineage, node.write)}"

@@ -1,4 +1,4 @@
-"""Programs that no proof covers: asked about once, judged call by call, recorded, and explained."""
+"""ProgramQuestions that no proof covers: asked about once, judged call by call, recorded, and explained."""
 
 from __future__ import annotations
 

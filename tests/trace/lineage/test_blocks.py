@@ -25,7 +25,7 @@ from callsheet.trace.lctl.check import check
 from callsheet.trace.lineage.blocks import TreeLineage
 from callsheet.trace.lineage.lineage import NONE, ValueSource
 from callsheet.trace.lineage.reads import Role
-from callsheet.trace.lineage.slices import Node, flows_from, flows_into, forward, reached_by, value_at
+from callsheet.trace.lineage.slices import Node, flows_from, flows_into, forward, reached_by
 from callsheet.trace.projection.post_mortem import debug_document_of
 from callsheet.trace.projection.project import handoff_of
 from callsheet.trace.projection.record import Outcome
@@ -256,7 +256,7 @@ def test_copies_are_what_they_are_copied_from_and_flows_lead_both_ways(plan: Pla
     for write in lineage.writes:
         for part in lineage.parts_of(write.id):
             if part.is_copy and part.flow.node.write != NONE and not _chooses(lineage, write.visit):
-                assert value_at(lineage, Node(write.id, part.at)) == value_at(lineage, part.flow.node)
+                assert lineage.value_at(Node(write.id, part.at)) == lineage.value_at(part.flow.node)
         for flow in flows_into(lineage, Node(write.id, ())):
             if flow.node.write != NONE:
                 back = flows_from(lineage, flow.node)

@@ -22,7 +22,7 @@ from callsheet.store.replay import fold
 from callsheet.trace.lctl.check import check
 from callsheet.trace.lineage.lineage import NONE, Lineage, ValueSource
 from callsheet.trace.lineage.reads import Role
-from callsheet.trace.lineage.slices import Node, backward, flows_into, forward, item_at, reached_by, value_at
+from callsheet.trace.lineage.slices import Node, backward, flows_into, forward, item_at, reached_by
 from callsheet.trace.projection.post_mortem import debug_document_of
 from callsheet.trace.projection.project import handoff_of
 from callsheet.trace.projection.recording import record_of
@@ -47,7 +47,7 @@ def data_behind(lineage: Lineage, start: Node) -> set[str]:
     waiting, seen = [start], {start}
     while waiting:
         node = waiting.pop()
-        value = value_at(lineage, node)
+        value = lineage.value_at(node)
         if not marks(value):
             continue  # nothing stands at this place, or a cast has made something else of it
         write = lineage.writes[node.write]
@@ -82,7 +82,7 @@ def is_held(run: Recorded) -> None:
     lineage = run.lineage()
     for name, write in lineage.current.items():
         for node, value in places(name, write, run.result.variables[name], lineage):
-            assert value_at(lineage, node) == value
+            assert lineage.value_at(node) == value
             assert data_behind(lineage, node) == run.ancestors(value), (name, node)
     if run.result.status is Status.DONE and lineage.answer != NONE:
         behind = data_behind(lineage, Node(lineage.answer, ()))

@@ -30,7 +30,6 @@ from callsheet.trace.lineage.slices import (
     forward,
     is_complete_slice,
     reached_by,
-    value_at,
 )
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -82,7 +81,7 @@ def said(lineage: Lineage, graph: Graph) -> set[Any]:
             return None
         write = lineage.writes[node.write]
         by = None if write.visit == NONE else place(lineage, lineage.visits[write.visit])
-        return write.name, node.path, repr(value_at(lineage, node)), write.seq, write.made, write.is_odd, by
+        return write.name, node.path, repr(lineage.value_at(node)), write.seq, write.made, write.is_odd, by
 
     return {
         (node_of(node), *((f.role, f.argument, f.item, f.name, node_of(f.node)) for f in flows))

@@ -1,11 +1,8 @@
 """Tools of LangChain, the OpenAI Agents SDK and pydantic-ai as tools of plans, and plans as tools of theirs.
 
-In: a tool object of such a library. Out: a `Tool` with its name, description and schema of arguments, whose
-handler calls it. What it does is not known, so its effect is `unsafe` unless the caller says another.
-
-In: a plan and the runtime that runs it. Out: a tool of LangChain, the OpenAI Agents SDK or pydantic-ai, with
-the inputs of the plan as its schema. Each call is a run of its own, under the policy and with the journal of
-the runtime.
+A tool of such a library keeps its name, description and schema of arguments; what it does is not known, so
+its effect is `unsafe` unless the caller says another. A plan as a tool has the inputs of the plan as its
+schema; each call is a run of its own, under the policy and with the journal of the runtime.
 """
 
 from __future__ import annotations

@@ -213,9 +213,7 @@ def export(
     target = None if url is None else target_of(url, headers_of(headers))
     with journals.open_to_read(journal) as opened:
         info = opened.find_run(run)
-        bad_event = opened.verify(info.run_id)
-        if bad_event is not None:
-            to_stderr(f"run {info.run_id}: CHAIN BROKEN at event {bad_event.seq}: {bad_event.why}")
+        if not journals.is_intact(opened, info.run_id):
             return Exit.FAILED
         goes_on = shown_status(opened, info) == _RUNNING
         telemetry = telemetry_of(opened, info.run_id, content=content, goes_on=goes_on)

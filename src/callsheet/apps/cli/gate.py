@@ -11,8 +11,7 @@ import click
 
 from callsheet.apps.cli import journals, options, run_options
 from callsheet.apps.cli.exit_status import Exit
-from callsheet.apps.cli.output import is_terminal, print_text, to_stderr
-from callsheet.diagnostics import CallsheetError
+from callsheet.apps.cli.output import print_text, to_stderr
 
 if TYPE_CHECKING:
     from callsheet.apps.setup import Setup
@@ -20,18 +19,7 @@ if TYPE_CHECKING:
 
 
 @click.group(invoke_without_command=True)
-@click.option(
-    "--http",
-    metavar="[HOST:]PORT",
-    help="Serve streamable HTTP instead of standard input and output; port 0 selects a free port.",
-)
-@click.option(
-    "--token-file",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="With --http: a file with the token of clients; default: $CALLSHEET_TOKEN, otherwise a new token, "
-    "which is printed.",
-)
+@options.mcp_transport
 @click.option(
     "--expose",
     type=click.Choice(["program", "tools", "both"]),
@@ -62,8 +50,7 @@ if TYPE_CHECKING:
 def gate(  # noqa: PLR0913 - an argument for each group of options
     ctx: click.Context,
     *,
-    http: str | None,
-    token_file: Path | None,
+    transport: options.McpTransport,
     expose: str,
     observe: bool,
     unproved: str,
@@ -85,17 +72,10 @@ def gate(  # noqa: PLR0913 - an argument for each group of options
     from dataclasses import replace  # noqa: PLC0415 - only for a gate, as all below
 
     from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - imports asyncio
-    from callsheet.apps.cli.servers import http_endpoint  # noqa: PLC0415
     from callsheet.apps.gate.serving import serve  # noqa: PLC0415
     from callsheet.apps.mcp.transports import ServerConfig  # noqa: PLC0415
     from callsheet.store.library import open_library  # noqa: PLC0415
 
-    if token_file is not None and http is None:
-        raise click.UsageError("--token-file needs --http")
-    if http is None and (sys.stdin is None or sys.stdout is None):
-        message = "standard input or output is closed"
-        help_text = "let an MCP client start this command, or write --http 8321"
-        raise CallsheetError.single("CFG010", message, help=help_text)
     asks_unproved = unproved == "ask"
     if asks_unproved and expose == "tools":
         raise click.UsageError("--unproved ask needs --expose program or both: only programs are asked about")
@@ -103,9 +83,7 @@ def gate(  # noqa: PLR0913 - an argument for each group of options
         from callsheet.ports.python_code.interpreter import interpreter_version  # noqa: PLC0415
 
         interpreter_version()
-    web = None if http is None else http_endpoint(http, token_file)
-    if http is None and is_terminal(sys.stdin):
-        to_stderr("this command is meant to be started by an MCP client; Ctrl-D stops it")
+    web = transport.opened()
     setup = replace(setup, is_lenient=True)  # as its client does: one server's fault is not that of all
     if observe:
         setup = replace(setup, settings=replace(setup.settings, approve=()))

@@ -161,6 +161,14 @@ def open_to_read(path: Path | None) -> Journal:
     return _with_warnings(Journal.open_to_read(path or default_journal_path()))
 
 
+def is_intact(journal: Journal, run_id: str) -> bool:
+    """Whether the chain of a run is unbroken; otherwise the place is printed on standard error."""
+    bad = journal.verify(run_id)
+    if bad is not None:
+        to_stderr(f"run {run_id}: CHAIN BROKEN at event {bad.seq}: {bad.why}")
+    return bad is None
+
+
 def _with_warnings(journal: Journal) -> Journal:
     """The journal, whose warnings are printed on standard error."""
     journal.warn = lambda text: to_stderr(f"warning {text}")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 import math
 import os
+import sys
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -14,9 +15,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import click
 
 from callsheet.apps.cli.arguments import NamedPlan
-from callsheet.diagnostics import Diagnostic, Severity
+from callsheet.apps.cli.output import is_terminal, to_stderr
+from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
 
 if TYPE_CHECKING:
+    from callsheet.apps.mcp.transports import HttpEndpoint
     from callsheet.apps.projects import Project
     from callsheet.apps.setup import Setup
     from callsheet.frontends.spelling import Syntax
@@ -324,6 +327,56 @@ def check_approved(plan: Plan, approved: Iterable[str]) -> None:
             suggestions = did_you_mean(step_id, ids)
             meant = f"; did you mean {' or '.join(suggestions)}?" if suggestions else ""
             raise click.UsageError(f"--approved: the plan has no step {step_id[:40]!r}{meant}")
+
+
+@dataclass(frozen=True, slots=True)
+class McpTransport:
+    """How an MCP server reaches its clients: over HTTP, or by standard input and output."""
+
+    http: str | None
+    token_file: Path | None
+
+    def opened(self) -> HttpEndpoint | None:
+        """The socket at the address and the token of its clients; None for standard input and output.
+
+        Raises CallsheetError if the one or the other cannot be used.
+        """
+        if self.http is None:
+            if self.token_file is not None:
+                raise click.UsageError("--token-file needs --http")
+            if sys.stdin is None or sys.stdout is None:
+                message = "standard input or output is closed"
+                help_text = "let an MCP client start this command, or write --http 8321"
+                raise CallsheetError.single("CFG010", message, help=help_text)
+            if is_terminal(sys.stdin):
+                to_stderr("this command is meant to be started by an MCP client; Ctrl-D stops it")
+            return None
+        from callsheet.apps.http.serving import chosen_token  # noqa: PLC0415 - only for a server
+        from callsheet.apps.mcp.transports import HttpEndpoint, listen, read_address  # noqa: PLC0415 - as above
+
+        address = read_address(self.http)
+        token, is_new = chosen_token(self.token_file)
+        bound, address = listen(address)
+        return HttpEndpoint(bound, address, token, is_new)
+
+
+mcp_transport = grouped(
+    "transport",
+    McpTransport,
+    http=click.option(
+        "--http",
+        metavar="[HOST:]PORT",
+        help="Serve streamable HTTP instead of standard input and output; port 0 selects a free port.",
+    ),
+    token_file=click.option(
+        "--token-file",
+        type=_PATH,
+        metavar="FILE",
+        help="With --http: a file with the token of clients; default: $CALLSHEET_TOKEN, otherwise a new "
+        "token, which is printed.",
+    ),
+)
+"""`--http` and `--token-file` of a server of MCP clients, as `transport`."""
 
 
 class FiniteRange(click.FloatRange):

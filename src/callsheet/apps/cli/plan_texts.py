@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterable
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -97,13 +98,27 @@ def fmt(
             raise click.UsageError("--to prints one plan: give one PLAN, without --check and --diff")
         return _convert(argument, syntax, Syntax(target), tools_files, as_json=as_json)
     plans = plan_files(plans, () if plans else options.setup_from().plans)
+    results = (_format(argument, syntax) for argument in plans)
+    status, changed = _rewrite(results, writes=writes, show_diff=show_diff, as_json=as_json)
+    if not as_json:
+        _print_summary(changed, len(plans), writes=writes)
+    return Exit.FAILED if changed and not writes and status is Exit.OK else status
+
+
+def _rewrite(
+    results: Iterable[Formatted], *, writes: bool, show_diff: bool, as_json: bool
+) -> tuple[Exit, list[str]]:
+    """Write, print or compare each text that could be written anew; the status, and which would change.
+
+    A plan that version 2 cannot say (LTP072) is a failure; any other text that stays as it is, is wrong.
+    """
     status, changed = Exit.OK, list[str]()
     rows: list[dict[str, object]] = []
-    for argument in plans:
-        result = _format(argument, syntax)
+    for result in results:
         text, formatted = result.text, result.formatted
         if formatted is None:
-            status = Exit.WRONG
+            is_whole = all(one.code == "LTP072" for one in result.diagnostics)
+            status = max(status, Exit.FAILED if is_whole else Exit.WRONG)
             rows += json_rows(result.diagnostics, text.source)
             if not as_json:
                 print_diagnostics(result.diagnostics, text.source)
@@ -115,9 +130,7 @@ def fmt(
             _replace_file(text.path, formatted)
     if as_json:
         print_json({"ok": status is Exit.OK, "changed": changed, "diagnostics": rows})
-    else:
-        _print_summary(changed, len(plans), writes=writes)
-    return Exit.FAILED if changed and not writes and status is Exit.OK else status
+    return status, changed
 
 
 @click.command()
@@ -138,30 +151,11 @@ def upgrade(plans: tuple[str, ...], syntax: Syntax | None, show_diff: bool, as_j
       callsheet upgrade --diff plan.ltp
       callsheet upgrade - < plan.ltp
     """
-    status, changed = Exit.OK, list[str]()
-    rows: list[dict[str, object]] = []
-    for argument in plan_files(plans, ()):
-        result = upgrade_text(read_plan(argument, syntax=syntax))
-        text, formatted = result.text, result.formatted
-        if formatted is None:
-            is_whole = all(one.code == "LTP072" for one in result.diagnostics)
-            status = max(status, Exit.FAILED if is_whole else Exit.WRONG)
-            rows += json_rows(result.diagnostics, text.source)
-            if not as_json:
-                print_diagnostics(result.diagnostics, text.source)
-            continue
-        writes = not show_diff
-        if formatted != text.source.text:
-            changed.append(text.source.name)
-        _print_result(text, formatted, writes=writes and not as_json, show_diff=show_diff and not as_json)
-        if writes and text.path is not None and formatted != text.source.text:
-            _replace_file(text.path, formatted)
-    if as_json:
-        print_json({"ok": status is Exit.OK, "changed": changed, "diagnostics": rows})
-    else:
-        for name in changed:
-            if name != "<stdin>":
-                to_stderr(f"{name}: {'would be in' if show_diff else 'is in'} version 2")
+    results = (upgrade_text(read_plan(argument, syntax=syntax)) for argument in plan_files(plans, ()))
+    status, changed = _rewrite(results, writes=not show_diff, show_diff=show_diff, as_json=as_json)
+    for name in () if as_json else changed:
+        if name != "<stdin>":
+            to_stderr(f"{name}: {'would be in' if show_diff else 'is in'} version 2")
     return status
 
 

@@ -30,7 +30,6 @@ from callsheet.policy.calls import CODES
 if TYPE_CHECKING:
     from callsheet.api.policy_draft import Asked
     from callsheet.apps.setup import Setup
-    from callsheet.apps.toolbox import Toolbox
     from callsheet.ir import Plan
 
 
@@ -140,13 +139,14 @@ def init(setup: Setup, base: str, output: Path, force: bool, as_json: bool) -> i
     """
     from callsheet.api.policy_draft import draft_of, draft_text  # noqa: PLC0415 - not for --help
     from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - as above
+    from callsheet.apps.cli.tools import open_tools  # noqa: PLC0415 - as above
 
     to_screen = str(output) == "-"
     if not to_screen and os.path.exists(output) and not force:
         raise CallsheetError.single(
             "CFG014", f"{output} already exists", help="name another file with -o, or add --force"
         )
-    toolbox = run_async(_open_tools(setup))
+    toolbox = run_async(open_tools(setup))
     specs = {name: tool.spec for name, tool in zip(toolbox.registry.names(), toolbox.registry, strict=True)}
     draft = draft_of(specs) if as_json or not is_terminal(sys.stdin) else draft_of(specs, _ask)
     text = draft_text(draft, base, "policy.toml" if to_screen else output.name)
@@ -202,13 +202,6 @@ def _write(path: Path, text: str, *, force: bool) -> None:
         ) from None
 
 
-async def _open_tools(setup: Setup) -> Toolbox:
-    from callsheet.apps.toolbox import open_toolbox  # noqa: PLC0415 - imports the tools
-
-    async with open_toolbox(setup, calls=False) as toolbox:
-        return toolbox
-
-
 @click.command()
 @click.option(
     "--from",
@@ -251,9 +244,10 @@ def propose(
     """
     from callsheet.api.policy_changes import proposal  # noqa: PLC0415 - not for --help
     from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - as above
+    from callsheet.apps.cli.tools import open_tools  # noqa: PLC0415 - as above
 
     plans = [_plan_of(source, journal) for source in sources]
-    toolbox = run_async(_open_tools(setup))
+    toolbox = run_async(open_tools(setup))
     found = proposal(plans, policy, toolbox.registry)
     to_screen = str(output) == "-"
     if not to_screen:
@@ -302,9 +296,10 @@ def explain(policy: str, before: str | None, setup: Setup, as_json: bool) -> int
     from callsheet.api.policies import extended_policy, load_policy  # noqa: PLC0415 - not for --help
     from callsheet.api.policy_entries import explanation  # noqa: PLC0415 - as above
     from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - as above
+    from callsheet.apps.cli.tools import open_tools  # noqa: PLC0415 - as above
 
     old = extended_policy(policy) if before is None else load_policy(before)
-    toolbox = run_async(_open_tools(setup))
+    toolbox = run_async(open_tools(setup))
     found = explanation(old, load_policy(policy), toolbox.registry)
     if as_json:
         shifts = [

@@ -17,7 +17,7 @@ from callsheet.apps.cli import journals, options, run_options
 from callsheet.apps.cli.arguments import parse_variables
 from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.options import FiniteRange
-from callsheet.apps.cli.output import is_terminal, print_json, print_text, to_stderr
+from callsheet.apps.cli.output import print_json, print_text, to_stderr
 from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from callsheet.apps.http.clients import Network
     from callsheet.apps.http.serving import ServeOptions, Serving
     from callsheet.apps.http.state import OpenWebhook
-    from callsheet.apps.mcp.transports import HttpEndpoint
     from callsheet.apps.scheduling.notices import Audience
     from callsheet.apps.scheduling.scheduler import ScheduledProject
     from callsheet.apps.setup import Setup
@@ -265,18 +264,7 @@ DOCUMENTED = frozenset(
 
 
 @click.command()
-@click.option(
-    "--http",
-    metavar="[HOST:]PORT",
-    help="Serve streamable HTTP instead of standard input and output; port 0 selects a free port.",
-)
-@click.option(
-    "--token-file",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="With --http: a file with the token of clients; default: $CALLSHEET_TOKEN, otherwise a new token, "
-    "which is printed.",
-)
+@options.mcp_transport
 @options.tool_sources
 @options.policy_if_any
 @click.option(
@@ -305,8 +293,7 @@ DOCUMENTED = frozenset(
 @journals.recording_in_journal
 def mcp(  # noqa: PLR0913 - an argument for each group of options
     *,
-    http: str | None,
-    token_file: Path | None,
+    transport: options.McpTransport,
     setup: Setup,
     policy: str,
     approve: tuple[str, ...],
@@ -329,19 +316,9 @@ def mcp(  # noqa: PLR0913 - an argument for each group of options
     from callsheet.apps.mcp.transports import ServerConfig  # noqa: PLC0415
     from callsheet.store.library import open_library  # noqa: PLC0415
 
-    if token_file is not None and http is None:
-        raise click.UsageError("--token-file needs --http")
-    if http is None and (sys.stdin is None or sys.stdout is None):
-        message = "standard input or output is closed"
-        help_text = "let an MCP client start this command, or write --http 8321"
-        raise CallsheetError.single("CFG010", message, help=help_text)
-    web = None if http is None else http_endpoint(http, token_file)
+    web = transport.opened()
     settings = replace(setup.settings, approve=(*setup.settings.approve, *approve))
     setup = replace(setup, settings=settings)
-    if http is None and is_terminal(sys.stdin):
-        to_stderr(
-            "this command is meant to be started by an MCP client; Ctrl-D stops it (callsheet mcp --help)"
-        )
     resolved_policy = options.resolve_policy(policy, setup)
     journal = recording.open(setup.settings.secrets.shapes)
     assert journal is not None
@@ -358,21 +335,6 @@ def mcp(  # noqa: PLR0913 - an argument for each group of options
     with journal, suppress(KeyboardInterrupt):  # Ctrl-C stops the server
         run_async(serve_models(served, web, to_stderr, plan_tools))
     return Exit.OK
-
-
-def http_endpoint(http: str, token_file: Path | None) -> HttpEndpoint:
-    """The socket at an address and the token of its clients; raises CallsheetError if it cannot be used."""
-    from callsheet.apps.http.serving import chosen_token  # noqa: PLC0415 - as above
-    from callsheet.apps.mcp.transports import (  # noqa: PLC0415 - as above
-        HttpEndpoint,
-        listen,
-        read_address,
-    )
-
-    address = read_address(http)
-    token, is_new = chosen_token(token_file)
-    bound, address = listen(address)
-    return HttpEndpoint(bound, address, token, is_new)
 
 
 @click.command()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -19,6 +19,7 @@ from callsheet.apps.operations.run_text import chain_in_words, run_detail_lines
 from callsheet.apps.operations.runs import run_details, run_details_json
 from callsheet.apps.rendering.runs import event_json, event_line
 from callsheet.apps.rendering.values import preview
+from callsheet.views.columns import cut, pad, printable, width
 from callsheet.views.describe import describe_action
 
 if TYPE_CHECKING:
@@ -27,7 +28,54 @@ if TYPE_CHECKING:
     from callsheet.store.runs import RunInfo
     from callsheet.trace.search import Find, Match
     from callsheet.trace.visits import Account
-    from callsheet.views.timeline import Span
+
+_LEAST_BAR = 10
+_MOST_LABEL = 12
+_TEXT = 30
+_BAR, _EARLY = "█", "▒"
+
+
+class Span(NamedTuple):
+    """A call from `start` to `end`, in seconds; `turn` is when its step began, `start` or later."""
+
+    label: str
+    text: str
+    start: float
+    turn: float
+    end: float
+
+
+def timeline(spans: Sequence[Span], columns: int = 100) -> str:
+    """Returns a line for each span, in about `columns` columns; the part before `turn` is drawn lighter.
+
+    >>> print(timeline([Span("S1", "@A", 0, 0, 2), Span("S2", "@B", 0, 2, 4)], 40))
+    S1  @A  ██████████████               2 s
+    S2  @B  ▒▒▒▒▒▒▒▒▒▒▒▒▒▒█████████████  4 s
+    """
+    if not spans:
+        return "(nothing was called)"
+    begin, end = min(span.start for span in spans), max(span.end for span in spans)
+    labels = [cut(printable(span.label), _MOST_LABEL) for span in spans]
+    texts = [cut(printable(span.text), _TEXT) for span in spans]
+    took = [_seconds(span.end - span.start) for span in spans]
+    widths = [max(map(width, column)) for column in (labels, texts, took)]
+    room = max(_LEAST_BAR, columns - sum(widths) - 6)
+    scale = room / ((end - begin) or 1.0)
+
+    def at(moment: float) -> int:
+        return round((moment - begin) * scale)
+
+    lines: list[str] = []
+    for span, label, text, seconds in zip(spans, labels, texts, took, strict=True):
+        first, last = min(at(span.start), room - 1), max(at(span.end), at(span.start) + 1)
+        turn = min(max(at(span.turn), first), last)
+        bar = f"{' ' * first}{_EARLY * (turn - first)}{_BAR * (last - turn)}"
+        lines.append(f"{pad(label, widths[0])}  {pad(text, widths[1])}  {pad(bar, room)}  {seconds}")
+    return "\n".join(lines)
+
+
+def _seconds(duration: float) -> str:
+    return f"{duration * 1000:.0f} ms" if duration < 1 else f"{duration:.3g} s"
 
 
 _PIPED_COLUMNS = 100
@@ -81,7 +129,6 @@ def show(run: str, with_events: bool, as_timeline: bool, journal: Path | None, a
 
 
 def _show_timeline(journal: Journal, info: RunInfo, bad_event: BadEvent | None, *, as_json: bool) -> None:
-    from callsheet.views.timeline import timeline  # noqa: PLC0415 - one of three
 
     spans = _spans_of(run_details(journal, info, bad_event).account)
     if as_json:
@@ -104,7 +151,6 @@ def _spans_of(account: Account) -> list[Span]:
 
     A call without an outcome ends with the last event of the run.
     """
-    from callsheet.views.timeline import Span  # noqa: PLC0415 - as above
 
     called = [(v.left, v) for v in (*account.steps, *account.unused) if v.left is not None]
     return [

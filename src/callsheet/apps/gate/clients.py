@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple, cast
 
 from callsheet.diagnostics import CallsheetError, Source
-from callsheet.ports.mcp.atomic_file import replace_file
+from callsheet.files import replace_file
 from callsheet.ports.mcp.config import Node, parse, parse_config
 
 GATE = "callsheet-gate"

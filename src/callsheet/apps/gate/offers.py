@@ -62,7 +62,7 @@ from callsheet.lazy import deferred
 from callsheet.ports.calls import ToolFailed
 from callsheet.ports.mcp.declarations import PROMPT, RESOURCE
 from callsheet.ports.mcp.front import Changed, Front
-from callsheet.ports.mcp.pool import ManagedServer
+from callsheet.ports.mcp.managed_server import ManagedServer
 from callsheet.ports.mcp.resources import Offers
 from callsheet.ports.mcp.trust import SeenServer
 from callsheet.ports.tools import Registry, ToolSpec

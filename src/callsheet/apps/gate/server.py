@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import NotificationOptions, Server
-from mcp.server.models import InitializationOptions
-from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import ServerMessageMetadata
 from mcp_types import (
@@ -58,12 +56,12 @@ from callsheet.apps.gate.session import (
 from callsheet.apps.gate.spoken_words import SpokenWords
 from callsheet.apps.hosting.recorded import label_of_run
 from callsheet.apps.mcp.elicitation import answer_in, ask_form
-from callsheet.apps.mcp.server_context import ClientRequest, ServerContext, client_name_of
+from callsheet.apps.mcp.server_context import CallsheetServer, ClientRequest, ServerContext, client_name_of
 from callsheet.apps.mcp.tasks import ToolAnswer, offer_tasks
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON
 from callsheet.ports.mcp.declarations import OFFERS
-from callsheet.ports.mcp.pool import ManagedServer
+from callsheet.ports.mcp.managed_server import ManagedServer
 from callsheet.ports.tools import Registry
 from callsheet.runtime.server_questions import ELICIT, ELICIT_URL, LONGEST, ROOTS, SAMPLE, said_by_server
 
@@ -75,8 +73,6 @@ if TYPE_CHECKING:
 NAME = "callsheet-gate"
 SAID = "io.github.callsheet/said"
 """The `_meta` key of a call for what the user has said: a text or a list of texts, if a client passes it."""
-_ANSWER_AFTER = 600.0
-"""Seconds in which a question can be answered in the same call."""
 _PATIENCE = 50.0
 """Seconds that a call waits for an approval elsewhere; clients give up after a minute."""
 _INSTRUCTIONS = (
@@ -421,26 +417,10 @@ class Gate:
         return self._named[1]
 
 
-class _Server(Server[dict[str, Any]]):
-    """A server that declares notifications of changed lists to older clients too."""
-
-    def create_initialization_options(
-        self,
-        notification_options: NotificationOptions | None = None,
-        experimental_capabilities: dict[str, dict[str, Any]] | None = None,
-        extensions: dict[str, dict[str, Any]] | None = None,
-    ) -> InitializationOptions:
-        """The options of the initialization, for older clients."""
-        options = notification_options or NotificationOptions(
-            prompts_changed=True, resources_changed=True, tools_changed=True
-        )
-        return super().create_initialization_options(options, experimental_capabilities, extensions)
-
-
 def make_server(gate: Gate) -> Server[Any]:
     """The MCP server of a gate."""
     offers = gate.offers
-    server = _Server(
+    server = CallsheetServer(
         NAME,
         version=__version__,
         title="callsheet gate",
@@ -457,9 +437,8 @@ def make_server(gate: Gate) -> Server[Any]:
         on_completion=offers.complete,
         on_subscriptions_listen=offers.listen,
     )
+    server.declare(NotificationOptions(prompts_changed=True, resources_changed=True, tools_changed=True))
     server.add_request_handler("logging/setLevel", SetLevelRequestParams, offers.set_level)
-    security = RequestStateSecurity.ephemeral(ttl=_ANSWER_AFTER)
-    server.middleware.append(RequestStateBoundary(security, default_audience=NAME))
     if gate.has_own_tools:
         offer_tasks(server, gate.context, gate.finish_task)
     return server

@@ -1,9 +1,7 @@
 """`Host`: starts, resumes, ends and watches many runs in one process, and keeps its journal in bounds.
 
-In: requests. Out: run ids; everything else is in the journal. A run is in the journal before its request is
-answered, so that none is lost if the process dies.
-
-In: the rules of the settings, a journal. Out: what has expired is deleted, at the start and then every hour.
+A run is in the journal before its request is answered, so that none is lost if the process dies. What has
+expired by the rules of the settings is deleted at the start and then every hour.
 """
 
 from __future__ import annotations
@@ -52,7 +50,7 @@ from callsheet.runtime.answers import Answer, PendingAsk
 from callsheet.runtime.cancelling import PATIENCE
 from callsheet.runtime.doubt import Resolution, RunOutcome
 from callsheet.runtime.event_loop import at_once
-from callsheet.runtime.inbox import Programs, answer_run, asks_of
+from callsheet.runtime.inbox import ProgramQuestions, answer_run, asks_of
 from callsheet.store import Journal, JournalError, retention
 from callsheet.store.errors import run_exists
 from callsheet.store.events import Event
@@ -106,7 +104,7 @@ class Host:
         self.journal = journal
         self.tools = SharedTools(setup, more_tools)
         self.masker = Masker(setup.settings.secrets.shapes)
-        self.programs = Programs()
+        self.program_questions = ProgramQuestions()
         bounds = limits or setup.settings.limits
         self.config = HostConfig(self.tools, bounds, policy, say, self.beside, journal.path, name)
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="callsheet-host")

@@ -1,9 +1,7 @@
 """The runs of a host: the running ones, the queue, what follows when one stops, those of an ended process.
 
-In: a journal, and the name that a host records with its runs. Out: run ids, oldest first.
-
-In: ids of runs in the journal. Out: which are queued or running, the errors of those that could not run, and
-a signal whenever events have been written. To be used on the thread of the host's event loop only.
+Of a run it knows which stage it is in, the errors if it could not run, and signals whenever events have been
+written. To be used on the thread of the host's event loop only.
 """
 
 from __future__ import annotations

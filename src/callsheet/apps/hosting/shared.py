@@ -30,7 +30,7 @@ from callsheet.sealing.credentials import configured, in_environment
 if TYPE_CHECKING:
     from callsheet.ports.mcp import McpPool, McpServerConfig
     from callsheet.ports.mcp.front import Front
-    from callsheet.ports.mcp.pool import ManagedServer
+    from callsheet.ports.mcp.managed_server import ManagedServer
     from callsheet.ports.mcp.trust import SeenServer
 
 _PAUSE = 30.0

@@ -1,10 +1,7 @@
 """The clients of the server: their addresses, the limit of their requests, and how they sign in.
 
-In: the address of a connection and the values of `X-Forwarded-For`; or a client and the time. Out: the
-address of the client; or 0, or the seconds until its next request is accepted.
-
-In: the secrets in a request. Out: who it is from, and how it is authenticated. Secrets are kept as hashes and
-compared in constant time.
+The address of a client is that of its connection, or what trusted proxies say in `X-Forwarded-For`. Secrets
+are kept as hashes and compared in constant time.
 
 A session is not stored: its cookie says when it ends, and is signed with a key that follows from the token
 and the journal; it has the name of the person, if there are people. So it outlives the process if the next

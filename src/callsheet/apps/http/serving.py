@@ -1,7 +1,5 @@
 """The HTTP server: its ASGI application with routes and error responses, where it listens, how it stops.
 
-In: the state that all endpoints share. Out: an application for any ASGI server.
-
 In: the options of an operator. Out: a server that runs until a signal; runs in progress stay in the journal
 and can be resumed.
 """

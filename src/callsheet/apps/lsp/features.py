@@ -5,16 +5,19 @@ In: a server and its open documents. Out: nothing; the requests are registered.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
 from lsprotocol import types as lsp
 from pygls.exceptions import JsonRpcException
 from pygls.lsp.server import LanguageServer
 
 from callsheet.apps.lsp import convert
-from callsheet.apps.lsp.documents import OpenDocuments
+from callsheet.apps.lsp.documents import DocumentVersion, OpenDocuments
 from callsheet.diagnostics import CallsheetError, Fix, Span
 from callsheet.views.editor.annotations import MODIFIERS, TYPES, hints_in, tokens
 from callsheet.views.editor.completion import proposals_at
-from callsheet.views.editor.document import folds, outline
+from callsheet.views.editor.document import PlanDocument, folds, outline
 from callsheet.views.editor.edits import fix_all, formatting, repairs_in
 from callsheet.views.editor.hover import hover_at
 from callsheet.views.editor.occurrences import definitions_at, references_at, renamable_at, rename
@@ -22,40 +25,55 @@ from callsheet.views.editor.occurrences import definitions_at, references_at, re
 _LEGEND = lsp.SemanticTokensLegend([*TYPES], [*MODIFIERS])
 
 
-def _register_annotations(server: LanguageServer, documents: OpenDocuments) -> None:
+class _Requests(NamedTuple):
+    """A server, and the open documents that its requests are about."""
+
+    server: LanguageServer
+    documents: OpenDocuments
+
+    def answered(
+        self, feature: str, none: object, options: object = None
+    ) -> Callable[[Callable[[DocumentVersion, PlanDocument, Any], object]], None]:
+        """Registers a function of an open plan as the answer to a request; `none` is it for other texts."""
+
+        def register(answer: Callable[[DocumentVersion, PlanDocument, Any], object]) -> None:
+            @self.server.feature(feature, options)
+            def _(params: Any) -> object:
+                opened = self.documents.newest_plan(params.text_document.uri)
+                return none if opened is None else answer(*opened, params)
+
+        return register
+
+
+def _register_annotations(on: _Requests) -> None:
     """Register the handlers of these requests."""
 
-    @server.feature(lsp.TEXT_DOCUMENT_INLAY_HINT)
-    def _(params: lsp.InlayHintParams) -> list[lsp.InlayHint]:
-        opened = documents.newest_plan(params.text_document.uri)
-        if opened is None:
-            return []
-        snapshot, plan = opened
+    @on.answered(lsp.TEXT_DOCUMENT_INLAY_HINT, [])
+    def _(snapshot: DocumentVersion, plan: PlanDocument, params: lsp.InlayHintParams) -> list[lsp.InlayHint]:
         span = convert.span_of(snapshot.places, params.range)
-        found = hints_in(plan, documents.latest_analysis(snapshot).knowledge, span)
+        found = hints_in(plan, on.documents.latest_analysis(snapshot).knowledge, span)
         return [convert.hint(snapshot.places, hint) for hint in found]
 
-    def semantic_tokens(uri: str, within: lsp.Range | None) -> lsp.SemanticTokens:
-        opened = documents.newest_plan(uri)
-        if opened is None:
-            return lsp.SemanticTokens([])
-        snapshot, plan = opened
+    def semantic_tokens(
+        snapshot: DocumentVersion, plan: PlanDocument, within: lsp.Range | None
+    ) -> lsp.SemanticTokens:
         span: Span | None = None if within is None else convert.span_of(snapshot.places, within)
-        spans = tokens(plan, documents.latest_analysis(snapshot).knowledge, span)
+        spans = tokens(plan, on.documents.latest_analysis(snapshot).knowledge, span)
         return lsp.SemanticTokens(convert.token_data(snapshot.places, spans))
 
-    @server.feature(
-        lsp.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL,
-        lsp.SemanticTokensRegistrationOptions(legend=_LEGEND, full=True),
-    )
-    def _(params: lsp.SemanticTokensParams) -> lsp.SemanticTokens:
-        return semantic_tokens(params.text_document.uri, None)
+    whole = lsp.SemanticTokensRegistrationOptions(legend=_LEGEND, full=True)
 
-    @server.feature(
-        lsp.TEXT_DOCUMENT_SEMANTIC_TOKENS_RANGE, lsp.SemanticTokensRegistrationOptions(legend=_LEGEND)
-    )
-    def _(params: lsp.SemanticTokensRangeParams) -> lsp.SemanticTokens:
-        return semantic_tokens(params.text_document.uri, params.range)
+    @on.answered(lsp.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL, lsp.SemanticTokens([]), whole)
+    def _(snapshot: DocumentVersion, plan: PlanDocument, _params: Any) -> lsp.SemanticTokens:
+        return semantic_tokens(snapshot, plan, None)
+
+    part = lsp.SemanticTokensRegistrationOptions(legend=_LEGEND)
+
+    @on.answered(lsp.TEXT_DOCUMENT_SEMANTIC_TOKENS_RANGE, lsp.SemanticTokens([]), part)
+    def _(
+        snapshot: DocumentVersion, plan: PlanDocument, params: lsp.SemanticTokensRangeParams
+    ) -> lsp.SemanticTokens:
+        return semantic_tokens(snapshot, plan, params.range)
 
 
 _TRIGGERS = ["@", "$", "(", ",", " ", ">", ":", "?", "{", "=", '"']
@@ -64,43 +82,35 @@ _REFUSED = -32803
 """The error code `RequestFailed` of the protocol: the request is valid but failed."""
 
 
-def _register_edits(server: LanguageServer, documents: OpenDocuments) -> None:
+def _register_edits(on: _Requests) -> None:
     """Register the handlers of these requests."""
-    _register_completion(server, documents)
-    _register_renaming(server, documents)
-    _register_repairs(server, documents)
+    _register_completion(on)
+    _register_renaming(on)
+    _register_repairs(on)
 
 
-def _register_completion(server: LanguageServer, documents: OpenDocuments) -> None:
-    @server.feature(lsp.TEXT_DOCUMENT_COMPLETION, lsp.CompletionOptions(trigger_characters=_TRIGGERS))
-    def _(params: lsp.CompletionParams) -> lsp.CompletionList | None:
-        opened = documents.newest_plan(params.text_document.uri)
-        if opened is None:
-            return None
-        snapshot, plan = opened
-        known = documents.latest_analysis(snapshot).knowledge
+def _register_completion(on: _Requests) -> None:
+    @on.answered(lsp.TEXT_DOCUMENT_COMPLETION, None, lsp.CompletionOptions(trigger_characters=_TRIGGERS))
+    def _(
+        snapshot: DocumentVersion, plan: PlanDocument, params: lsp.CompletionParams
+    ) -> lsp.CompletionList | None:
+        known = on.documents.latest_analysis(snapshot).knowledge
         found = proposals_at(plan, convert.offset_of(snapshot.places, params.position), known)
-        takes = convert.supports_snippets(server.client_capabilities)
+        takes = convert.supports_snippets(on.server.client_capabilities)
         items = [convert.proposal(snapshot.places, p, number, takes) for number, p in enumerate(found)]
         return lsp.CompletionList(is_incomplete=False, items=items)
 
 
-def _register_renaming(server: LanguageServer, documents: OpenDocuments) -> None:
-    @server.feature(lsp.TEXT_DOCUMENT_PREPARE_RENAME)
-    def _(params: lsp.PrepareRenameParams) -> lsp.Range | None:
-        opened = documents.newest_plan(params.text_document.uri)
-        if opened is None:
-            return None
-        snapshot, plan = opened
+def _register_renaming(on: _Requests) -> None:
+    @on.answered(lsp.TEXT_DOCUMENT_PREPARE_RENAME, None)
+    def _(snapshot: DocumentVersion, plan: PlanDocument, params: lsp.PrepareRenameParams) -> lsp.Range | None:
         span = renamable_at(plan, convert.offset_of(snapshot.places, params.position))
         return None if span is None else convert.range_of(snapshot.places, span)
 
-    @server.feature(lsp.TEXT_DOCUMENT_RENAME, lsp.RenameOptions(prepare_provider=True))
-    def _(params: lsp.RenameParams) -> lsp.WorkspaceEdit | None:
-        opened = documents.newest_plan(params.text_document.uri)
-        if opened is None:
-            return None
-        snapshot, plan = opened
+    @on.answered(lsp.TEXT_DOCUMENT_RENAME, None, lsp.RenameOptions(prepare_provider=True))
+    def _(
+        snapshot: DocumentVersion, plan: PlanDocument, params: lsp.RenameParams
+    ) -> lsp.WorkspaceEdit | None:
         try:
             edits = rename(plan, convert.offset_of(snapshot.places, params.position), params.new_name)
         except CallsheetError as error:
@@ -111,16 +121,14 @@ def _register_renaming(server: LanguageServer, documents: OpenDocuments) -> None
         return lsp.WorkspaceEdit(changes={snapshot.uri: convert.text_edits(snapshot.places, edits)})
 
 
-def _register_repairs(server: LanguageServer, documents: OpenDocuments) -> None:
+def _register_repairs(on: _Requests) -> None:
     kinds = lsp.CodeActionOptions(code_action_kinds=[lsp.CodeActionKind.QuickFix, _FIX_ALL])
 
-    @server.feature(lsp.TEXT_DOCUMENT_CODE_ACTION, kinds)
-    def _(params: lsp.CodeActionParams) -> list[lsp.CodeAction]:
-        opened = documents.newest_plan(params.text_document.uri)
-        if opened is None:
-            return []
-        snapshot, plan = opened
-        found = documents.current_analysis(snapshot)
+    @on.answered(lsp.TEXT_DOCUMENT_CODE_ACTION, [], kinds)
+    def _(
+        snapshot: DocumentVersion, plan: PlanDocument, params: lsp.CodeActionParams
+    ) -> list[lsp.CodeAction]:
+        found = on.documents.current_analysis(snapshot)
         only = params.context.only
 
         def action(fix: Fix, kind: lsp.CodeActionKind, of: list[lsp.Diagnostic]) -> lsp.CodeAction:
@@ -151,88 +159,66 @@ def _is_requested(only: object, kind: lsp.CodeActionKind) -> bool:
 
 def register(server: LanguageServer, documents: OpenDocuments) -> None:
     """Register the handlers of all requests."""
-    _register_places(server, documents)
-    _register_text(server, documents)
-    _register_edits(server, documents)
-    _register_annotations(server, documents)
+    on = _Requests(server, documents)
+    _register_places(on)
+    _register_text(on)
+    _register_edits(on)
+    _register_annotations(on)
 
 
-def _register_places(server: LanguageServer, documents: OpenDocuments) -> None:
+def _register_places(on: _Requests) -> None:
     """Requests about a position: hover, definition, references, highlights."""
 
-    @server.feature(lsp.TEXT_DOCUMENT_HOVER)
-    def _(params: lsp.HoverParams) -> lsp.Hover | None:
-        opened = documents.newest_plan(params.text_document.uri)
-        if opened is None:
-            return None
-        snapshot, plan = opened
-        known = documents.latest_analysis(snapshot).knowledge
+    @on.answered(lsp.TEXT_DOCUMENT_HOVER, None)
+    def _(snapshot: DocumentVersion, plan: PlanDocument, params: lsp.HoverParams) -> lsp.Hover | None:
+        known = on.documents.latest_analysis(snapshot).knowledge
         found = hover_at(plan, convert.offset_of(snapshot.places, params.position), known)
         if found is None:
             return None
         content = lsp.MarkupContent(lsp.MarkupKind.Markdown, found.markdown)
         return lsp.Hover(content, convert.range_of(snapshot.places, found.span))
 
-    @server.feature(lsp.TEXT_DOCUMENT_DEFINITION)
-    def _(params: lsp.DefinitionParams) -> list[lsp.Location]:
-        opened = documents.newest_plan(params.text_document.uri)
-        if opened is None:
-            return []
-        snapshot, plan = opened
+    @on.answered(lsp.TEXT_DOCUMENT_DEFINITION, [])
+    def _(snapshot: DocumentVersion, plan: PlanDocument, params: lsp.DefinitionParams) -> list[lsp.Location]:
         found = definitions_at(plan, convert.offset_of(snapshot.places, params.position))
         return [convert.location(snapshot.uri, snapshot.places, span) for span in found]
 
-    @server.feature(lsp.TEXT_DOCUMENT_REFERENCES)
-    def _(params: lsp.ReferenceParams) -> list[lsp.Location]:
-        opened = documents.newest_plan(params.text_document.uri)
-        if opened is None:
-            return []
-        snapshot, plan = opened
+    @on.answered(lsp.TEXT_DOCUMENT_REFERENCES, [])
+    def _(snapshot: DocumentVersion, plan: PlanDocument, params: lsp.ReferenceParams) -> list[lsp.Location]:
         offset = convert.offset_of(snapshot.places, params.position)
         found = references_at(plan, offset, with_definitions=params.context.include_declaration)
         return [convert.location(snapshot.uri, snapshot.places, o.span) for o in found]
 
-    @server.feature(lsp.TEXT_DOCUMENT_DOCUMENT_HIGHLIGHT)
-    def _(params: lsp.DocumentHighlightParams) -> list[lsp.DocumentHighlight]:
-        opened = documents.newest_plan(params.text_document.uri)
-        if opened is None:
-            return []
-        snapshot, plan = opened
+    @on.answered(lsp.TEXT_DOCUMENT_DOCUMENT_HIGHLIGHT, [])
+    def _(
+        snapshot: DocumentVersion, plan: PlanDocument, params: lsp.DocumentHighlightParams
+    ) -> list[lsp.DocumentHighlight]:
         found = references_at(plan, convert.offset_of(snapshot.places, params.position))
         return [convert.highlight(snapshot.places, o) for o in found]
 
 
-def _register_text(server: LanguageServer, documents: OpenDocuments) -> None:
+def _register_text(on: _Requests) -> None:
     """Requests about a whole text: formatting, outline, folding ranges."""
 
-    def formatted(uri: str, within: lsp.Range | None) -> list[lsp.TextEdit]:
-        opened = documents.newest_plan(uri)
-        if opened is None:
-            return []
-        snapshot, plan = opened
-        span: Span | None = None if within is None else convert.span_of(snapshot.places, within)
+    @on.answered(lsp.TEXT_DOCUMENT_FORMATTING, [])
+    def _(snapshot: DocumentVersion, plan: PlanDocument, _params: Any) -> list[lsp.TextEdit]:
+        return convert.text_edits(snapshot.places, formatting(plan, None))
+
+    @on.answered(lsp.TEXT_DOCUMENT_RANGE_FORMATTING, [])
+    def _(
+        snapshot: DocumentVersion, plan: PlanDocument, params: lsp.DocumentRangeFormattingParams
+    ) -> list[lsp.TextEdit]:
+        span = convert.span_of(snapshot.places, params.range)
         return convert.text_edits(snapshot.places, formatting(plan, span))
 
-    @server.feature(lsp.TEXT_DOCUMENT_FORMATTING)
-    def _(params: lsp.DocumentFormattingParams) -> list[lsp.TextEdit]:
-        return formatted(params.text_document.uri, None)
-
-    @server.feature(lsp.TEXT_DOCUMENT_RANGE_FORMATTING)
-    def _(params: lsp.DocumentRangeFormattingParams) -> list[lsp.TextEdit]:
-        return formatted(params.text_document.uri, params.range)
-
-    @server.feature(lsp.TEXT_DOCUMENT_DOCUMENT_SYMBOL)
-    def _(params: lsp.DocumentSymbolParams) -> list[lsp.DocumentSymbol]:
-        opened = documents.newest_plan(params.text_document.uri)
-        if opened is None:
-            return []
-        snapshot, plan = opened
+    @on.answered(lsp.TEXT_DOCUMENT_DOCUMENT_SYMBOL, [])
+    def _(
+        snapshot: DocumentVersion, plan: PlanDocument, params: lsp.DocumentSymbolParams
+    ) -> list[lsp.DocumentSymbol]:
         return [convert.symbol(snapshot.places, found) for found in outline(plan)]
 
-    @server.feature(lsp.TEXT_DOCUMENT_FOLDING_RANGE)
-    def _(params: lsp.FoldingRangeParams) -> list[lsp.FoldingRange]:
-        opened = documents.newest_plan(params.text_document.uri)
-        if opened is None:
-            return []
-        snapshot, plan = opened
+    @on.answered(lsp.TEXT_DOCUMENT_FOLDING_RANGE, [])
+    def _(
+        snapshot: DocumentVersion, plan: PlanDocument, params: lsp.FoldingRangeParams
+    ) -> list[lsp.FoldingRange]:
         return [convert.fold(snapshot.places, found) for found in folds(plan)]

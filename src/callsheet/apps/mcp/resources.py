@@ -1,10 +1,8 @@
 """Plans and runs as MCP resources, `callsheet://plans/ID` and `callsheet://runs/ID/VIEW`; news of changes.
 
-In: a URI. Out: a text with its media type, or CallsheetError (MCP005) for an unknown URI.
-
-In: the library and the journal, which are polled while clients are subscribed, since other processes write to
-them too. Out: notifications. A client of protocol 2026-07-28 or later subscribes; an older one is notified of
-changes of the list once it has listed the resources.
+The library and the journal are polled while clients are subscribed, since other processes write to them too.
+A client of protocol 2026-07-28 or later subscribes; an older one is notified of changes of the list once it
+has listed the resources.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """The MCP server: its tools, resources and prompts, and the handling of each request.
 
-In: a prompt's name and arguments. Out: a user message, or CallsheetError (MCP006).
-
-In: a server context. Out: a server for a transport. An error of a tool is returned as its result, with
-diagnostics; so is an unexpected exception, which is also logged with its traceback.
+An error of a tool is returned as its result, with diagnostics; so is an unexpected exception, which is also
+logged with its traceback.
 """
 
 from __future__ import annotations
@@ -18,8 +16,6 @@ from typing import Any, Protocol, TypeAlias, TypeVar, cast
 
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import NotificationOptions, Server
-from mcp.server.models import InitializationOptions
-from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
     INVALID_PARAMS,
@@ -47,7 +43,12 @@ from callsheet import __version__
 from callsheet.apps.compiling import prompt_with_toolbox
 from callsheet.apps.mcp import resources
 from callsheet.apps.mcp.resources import ChangeNotifier
-from callsheet.apps.mcp.server_context import ClientRequest, ServerContext, client_supports_forms
+from callsheet.apps.mcp.server_context import (
+    CallsheetServer,
+    ClientRequest,
+    ServerContext,
+    client_supports_forms,
+)
 from callsheet.apps.mcp.tasks import ToolAnswer, offer_tasks
 from callsheet.apps.mcp.tools import TOOLS, call_tool, declaration, error_reply, result_of
 from callsheet.apps.operations.checking import check_text
@@ -166,8 +167,6 @@ INSTRUCTIONS_FOR_MODELS = (
     "after any interruption. Use it for tasks of several coordinated calls: find_tools, language, "
     "check_program, run_program. If a run waits for a person, say so and leave the answer to them."
 )
-_ANSWER_AFTER = 600.0
-"""The time for answering a question in the same call, in seconds."""
 _log = logging.getLogger("callsheet.mcp")
 _Context: TypeAlias = "ServerRequestContext[Any, Any]"
 _T = TypeVar("_T")
@@ -206,7 +205,7 @@ def make_server(
         async with changes.polling():
             yield {}
 
-    server = _Server(
+    server = CallsheetServer(
         NAME,
         version=__version__,
         title="callsheet",
@@ -222,24 +221,9 @@ def make_server(
         on_subscriptions_listen=changes.listen,
         lifespan=watching,
     )
-    security = RequestStateSecurity.ephemeral(ttl=_ANSWER_AFTER)
-    server.middleware.append(RequestStateBoundary(security, default_audience=NAME))
+    server.declare(NotificationOptions(resources_changed=True))
     offer_tasks(server, server_context)
     return server
-
-
-class _Server(Server[dict[str, Any]]):
-    """A server that declares notifications of resource changes to older clients too."""
-
-    def create_initialization_options(
-        self,
-        notification_options: NotificationOptions | None = None,
-        experimental_capabilities: dict[str, dict[str, Any]] | None = None,
-        extensions: dict[str, dict[str, Any]] | None = None,
-    ) -> InitializationOptions:
-        """The options of the initialization, for older clients."""
-        options = notification_options or NotificationOptions(resources_changed=True)
-        return super().create_initialization_options(options, experimental_capabilities, extensions)
 
 
 class _Handlers:

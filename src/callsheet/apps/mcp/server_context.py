@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel.server import NotificationOptions, Server
+from mcp.server.models import InitializationOptions
+from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp_types import CallToolRequestParams, ElicitRequest, ElicitRequestFormParams, ElicitResult
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
@@ -150,3 +153,29 @@ def client_supports_forms(context: ServerRequestContext[Any, Any]) -> bool:
     if offered is None or offered.elicitation is None:
         return False
     return offered.elicitation.form is not None or offered.elicitation.url is None
+
+
+_ANSWER_AFTER = 600.0
+"""Seconds in which a question can be answered in the same call."""
+
+
+class CallsheetServer(Server[dict[str, Any]]):
+    """An MCP server that declares its notifications of changes to older clients too."""
+
+    _changes = NotificationOptions()
+
+    def declare(self, changes: NotificationOptions) -> None:
+        """Say which notifications there are; what a client hands back of a question is sealed from now on."""
+        self._changes = changes
+        security = RequestStateSecurity.ephemeral(ttl=_ANSWER_AFTER)
+        self.middleware.append(RequestStateBoundary(security, default_audience=self.name))
+
+    def create_initialization_options(
+        self,
+        notification_options: NotificationOptions | None = None,
+        experimental_capabilities: dict[str, dict[str, Any]] | None = None,
+        extensions: dict[str, dict[str, Any]] | None = None,
+    ) -> InitializationOptions:
+        """The options of the initialization, for older clients."""
+        changes = notification_options or self._changes
+        return super().create_initialization_options(changes, experimental_capabilities, extensions)

@@ -200,7 +200,7 @@ async def list_asks(context: Context, args: NoArguments) -> Inbox:
     """The unanswered questions and the calls in doubt of all runs, oldest first."""
     host = context.host
     asks = await host.beside(lambda: inbox(host.journal))
-    programs = await host.beside(lambda: host.programs.of(host.journal, asks))
+    programs = await host.beside(lambda: host.program_questions.of(host.journal, asks))
     doubts = await host.beside(lambda: calls_in_doubt(host.journal, context.doubts))
     return {
         "asks": [ask_json(ask, programs.get(ask.digest)) for ask in asks if not ask.is_answered],

@@ -366,7 +366,7 @@ def location_of(run: Recorded) -> str:
     return f"/v1/runs/{run.run_id}"
 
 
-def _starts(name: str, title: str, description: str) -> ToolFace[Any, Recorded]:
+def starting_tool(name: str, title: str, description: str) -> ToolFace[Any, Recorded]:
     """The face of an operation that starts a run: the tool waits for it."""
     return ToolFace(
         name=name,
@@ -397,7 +397,7 @@ START_OPERATIONS: tuple[Operation[Any, Any], ...] = (
             location=location_of,
             problems=(403, 404, 409, 503),
         ),
-        mcp=_starts(
+        mcp=starting_tool(
             "plan_execute",
             "Run a plan",
             "Run a plan of the library by its id, or a plan as text. It is checked and proved against the "
@@ -410,7 +410,7 @@ START_OPERATIONS: tuple[Operation[Any, Any], ...] = (
         arguments=CreateAndStartArguments,
         result=StartedResult,
         to_json=Recorded.to_json,
-        mcp=_starts(
+        mcp=starting_tool(
             "plan_create_and_execute",
             "Compile a goal and run its plan",
             "Create a plan for a goal that takes several coordinated tool calls, and run it. For a single "
@@ -425,7 +425,7 @@ START_OPERATIONS: tuple[Operation[Any, Any], ...] = (
         http=run_endpoint(
             "POST", "/resume", "Resume a run", _QUEUED, 503, needs_body=False, location=location_of
         ),
-        mcp=_starts(
+        mcp=starting_tool(
             "resume_run",
             "Resume a run",
             "Resume a run that was interrupted, or that waited and was answered. Finished calls are not "
@@ -438,7 +438,7 @@ START_OPERATIONS: tuple[Operation[Any, Any], ...] = (
         result=StartedResult,
         to_json=Recorded.to_json,
         http=run_endpoint("POST", "/rerun", "Rerun from a step", _NEW, 503, location=location_of),
-        mcp=_starts(
+        mcp=starting_tool(
             "rerun_run",
             "Rerun from a step",
             "Rerun a plan from a step as a new run, which keeps the earlier results. Effects outside need "
@@ -451,7 +451,7 @@ START_OPERATIONS: tuple[Operation[Any, Any], ...] = (
         result=StartedResult,
         to_json=Recorded.to_json,
         http=run_endpoint("POST", "/fork", "Fork from an event with edits", _NEW, 503, location=location_of),
-        mcp=_starts(
+        mcp=starting_tool(
             "fork_run",
             "Fork a run",
             "Continue a run from one of its events in a new run, with a changed variable, argument or step. "

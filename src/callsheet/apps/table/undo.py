@@ -12,17 +12,15 @@ from pydantic import Field
 from callsheet.api.run_branches import UndoResult, undo_json
 from callsheet.apps.hosting import ResumeOptions, UndoRequest
 from callsheet.apps.table.arguments import Line, RunArguments, WaitArguments
-from callsheet.apps.table.extent import LimitedOutcome
-from callsheet.apps.table.operation import (
-    HTTP_ONLY,
-    Context,
-    Hint,
-    Operation,
-    ToolFace,
-    in_mcp,
-    run_endpoint,
+from callsheet.apps.table.operation import HTTP_ONLY, Context, Operation, in_mcp, run_endpoint
+from callsheet.apps.table.starts import (
+    Recorded,
+    StartedResult,
+    location_of,
+    recorded_run,
+    starting_tool,
+    tell_plan,
 )
-from callsheet.apps.table.starts import Recorded, StartedResult, location_of, recorded_run, tell_plan
 
 _Step = Annotated[str, Field(max_length=1_000)]
 _STEP = "The step from which on calls are taken back; default: all."
@@ -93,14 +91,11 @@ UNDO_OPERATIONS: tuple[Operation[Any, Any], ...] = (
             needs_body=False,
             location=location_of,
         ),
-        mcp=ToolFace(
-            name="undo_run",
-            title="Undo a run",
-            description="Take back what the calls of an ended run did: the inverse of each, newest first, "
-            "as a run of its own. Effects outside need consent; an undoing that was interrupted goes on.",
-            hint=Hint.DESTRUCTIVE,
-            reply=None,
-            result=LimitedOutcome,
+        mcp=starting_tool(
+            "undo_run",
+            "Undo a run",
+            "Take back what the calls of an ended run did: the inverse of each, newest first, as a run of "
+            "its own. Effects outside need consent; an undoing that was interrupted goes on.",
         ),
     ),
 )

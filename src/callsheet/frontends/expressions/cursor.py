@@ -209,7 +209,7 @@ class Cursor(ABC):
                 stop = max(stop, at + 1)
                 parts.append(text[at:stop])
                 at = stop
-        return _text(parts, span)
+        return text_of(parts, span)
 
     def escape(self, at: int, end: int, parts: list[str | Hole]) -> int:
         """Add what a backslash stands for, and give where it ends."""
@@ -237,7 +237,7 @@ class Cursor(ABC):
         """Add what a dollar sign in a text in quotes stands for, and give where it ends."""
 
 
-def _text(parts: list[str | Hole], span: Span) -> Expression:
+def text_of(parts: list[str | Hole], span: Span) -> Expression:
     """The normal form of a text: no empty or adjacent texts; without a hole it is a literal."""
     merged: list[str | Hole] = []
     for part in parts:

@@ -10,7 +10,7 @@ import re
 from callsheet import lazy
 from callsheet.diagnostics import did_you_mean
 from callsheet.diagnostics.diagnostic import span_of
-from callsheet.frontends.ltp.words import CONTROL, CONTROL_SPELLINGS, RESERVED, VALUE_START
+from callsheet.frontends.ltp.words import CONTROL, CONTROL_SPELLINGS, ELSES, RESERVED, VALUE_START, no_else
 from callsheet.frontends.values.parser import read_arguments, read_value
 from callsheet.frontends.values.reader import LABEL, Reader, Stop, replace, shown
 from callsheet.ir import Action, Call, Goto, Replan, Respond, Terminate, Value, canonical_tool_name
@@ -86,14 +86,8 @@ def _bad_tool_name(reader: Reader) -> Stop:
 def _unknown_word(reader: Reader, word: str, end: int, at: str) -> Stop:
     start = reader.pos
     upper = word.upper()
-    if upper in {"ELSE", "ELIF", "ELSEIF"}:
-        return reader.error(
-            "LTP015",
-            f"the language has no {upper}",
-            start,
-            end,
-            help="write the step with the opposite condition: ?IF (NOT (…)) THEN …",
-        )
+    if upper in ELSES:
+        return no_else(reader, upper, end)
     if upper in RESERVED:
         return reader.error(
             "LTP012",

@@ -11,7 +11,7 @@ from typing import TypeAlias
 from callsheet import lazy
 from callsheet.diagnostics import did_you_mean
 from callsheet.diagnostics.diagnostic import span_of
-from callsheet.frontends.ltp.words import CONTROL_SPELLINGS
+from callsheet.frontends.ltp.words import CONTROL_SPELLINGS, ELSES, no_else
 from callsheet.frontends.values.conditions import read_guard_condition, unclosed_condition
 from callsheet.frontends.values.parser import read_value, unclosed
 from callsheet.frontends.values.reader import NAME, Reader, Stop, replace, shown
@@ -93,14 +93,8 @@ def _unknown_guard(reader: Reader) -> Stop:
     match = _UNKNOWN_GUARD.match(reader.text, start)
     word = (match[1] if match is not None else None) or ""
     upper = word.upper()
-    if upper in {"ELSE", "ELIF", "ELSEIF"}:
-        return reader.error(
-            "LTP015",
-            f"the language has no {upper}",
-            start,
-            start + 1 + len(word),
-            help="write the step with the opposite condition: ?IF (NOT (…)) THEN …",
-        )
+    if upper in ELSES:
+        return no_else(reader, upper, start + 1 + len(word))
     suggestions = _MEANT.get(upper) or next(iter(did_you_mean(upper, ("IF", "FOREACH"))), None)
     end = start + 1 if match is None else match.end()
     return reader.error(

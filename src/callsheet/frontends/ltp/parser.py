@@ -10,7 +10,7 @@ from dataclasses import replace
 from callsheet.diagnostics import Diagnostic, Severity, Source, Span
 from callsheet.frontends.ltp.document import Document
 from callsheet.frontends.unseen import hidden_characters
-from callsheet.frontends.values.reader import ParseResult
+from callsheet.frontends.values.reader import ParseResult, no_step
 from callsheet.frontends.values.reader import replace as replace_text
 from callsheet.ir import Plan, Step
 from callsheet.ir.gc_pause import gc_paused
@@ -31,16 +31,13 @@ def parse(text: str, name: str = "<plan>", *, strict: bool = False) -> ParseResu
 
 
 def _parse(text: str, name: str, strict: bool) -> ParseResult:
-    source = Source(name, text)
     document = Document(text)
     document.read()
     diagnostics = document.reader.diagnostics
     diagnostics.extend(hidden_characters(text))
     steps = _numbered(document.steps, diagnostics)
     if not steps and not any(d.is_error for d in diagnostics):
-        diagnostics.append(_no_step(text))
-    if strict:
-        diagnostics = [_strict(d) for d in diagnostics]
+        diagnostics.append(no_step(text))
     meta = document.meta
     partial = Plan(
         tuple(steps),
@@ -49,9 +46,7 @@ def _parse(text: str, name: str, strict: bool) -> ParseResult:
         goal=meta.get("goal"),
         comments=tuple(document.comments),
     )
-    plan = None if any(d.is_error for d in diagnostics) else partial
-    diagnostics.sort(key=lambda d: d.span.start if d.span else -1)
-    return ParseResult(plan, partial, tuple(diagnostics), source, tuple(document.lost))
+    return ParseResult.of(partial, diagnostics, Source(name, text), document.lost, strict=strict)
 
 
 def _numbered(steps: list[Step], diagnostics: list[Diagnostic]) -> list[Step]:
@@ -75,18 +70,3 @@ def _numbered(steps: list[Step], diagnostics: list[Diagnostic]) -> list[Step]:
         message = f"the step has no id; it is {step_id} here"
         diagnostics.append(Diagnostic("LTP102", Severity.HINT, message, Span(at, at), None, fix, step_id))
     return out
-
-
-def _no_step(text: str) -> Diagnostic:
-    return Diagnostic(
-        "LTP001",
-        Severity.ERROR,
-        "no step was found in this text",
-        Span(0, len(text)),
-        "a step is written S1: @TOOL (arguments) > $result",
-    )
-
-
-def _strict(diagnostic: Diagnostic) -> Diagnostic:
-    is_loose = diagnostic.severity is Severity.HINT and diagnostic.code.startswith("LTP1")
-    return replace(diagnostic, severity=Severity.ERROR) if is_loose else diagnostic

@@ -15,11 +15,13 @@ from callsheet.frontends.ltp.guards import USUAL_GUARD, read_guards, usual_condi
 from callsheet.frontends.ltp.words import (
     BOLD_LABEL,
     CASTS_MEANT,
+    ELSES,
     LABELLED,
     MARKER,
     NAMED_STEP_START,
     RESERVED,
     STEP_START,
+    no_else,
 )
 from callsheet.frontends.values.parser import read_arguments
 from callsheet.frontends.values.reader import LABEL, NAME, Reader, Stop, comment_text, replace, shown
@@ -352,14 +354,8 @@ def _text_after_step(reader: Reader, char: str) -> Stop:
 def _word_after_step(reader: Reader, word: str, end: int) -> Stop:
     start = reader.pos
     upper = word.upper()
-    if upper in {"ELSE", "ELIF", "ELSEIF"}:
-        return reader.error(
-            "LTP015",
-            f"the language has no {upper}",
-            start,
-            end,
-            help="write another step with the opposite condition: ?IF (NOT (…)) THEN …",
-        )
+    if upper in ELSES:
+        return no_else(reader, upper, end, "another step")
     suggestions = did_you_mean(upper, ("ON_FAIL",))
     if suggestions:
         return reader.error(

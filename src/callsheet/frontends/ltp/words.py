@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from callsheet import lazy
 from callsheet.diagnostics import Diagnostic, Span
-from callsheet.frontends.values.reader import LABEL, STEP_LINE, Reader
+from callsheet.frontends.values.reader import LABEL, STEP_LINE, Reader, Stop
 
 RESERVED = frozenset(
     {
@@ -222,3 +222,12 @@ def is_structured(text: str) -> bool:
     (True, False)
     """
     return header_of(text) is not None
+
+
+ELSES = frozenset({"ELSE", "ELIF", "ELSEIF"})
+
+
+def no_else(reader: Reader, word: str, end: int, what: str = "the step") -> Stop:
+    """The error for an ELSE at the place of the reader, which steps do not have."""
+    help_ = f"write {what} with the opposite condition: ?IF (NOT (…)) THEN …"
+    return reader.error("LTP015", f"the language has no {word}", reader.pos, end, help=help_)

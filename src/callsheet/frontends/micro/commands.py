@@ -1,10 +1,8 @@
 """Parses one command of Micro-CLI: guards, verb, arguments, output, remark; tells commands from prose.
 
-In: a scope at the beginning of a command. Out: a `Step` without an id, or `Stop` after a diagnostic;
-recovery is left to `document`.
-
-In: a text and an offset after bullets, numbers and labels. Out: a `Kind`. Models write sentences around
-their plans; a line that may be a command never counts as prose.
+In: a scope at the beginning of a command. Out: a `Step` without an id, or `Stop` after a diagnostic; recovery
+is left to `document`. Models write sentences around their plans; a line that may be a command never counts as
+prose.
 """
 
 from __future__ import annotations

@@ -353,12 +353,4 @@ def _parse(text: str, name: str, strict: bool, variables: Iterable[str]) -> Pars
         goal=meta.get("goal"),
         comments=tuple(document.comments),
     )
-    diagnostics = [_strict(d) for d in document.diagnostics] if strict else document.diagnostics
-    in_order = sorted(diagnostics, key=lambda d: d.span.start if d.span else -1)
-    plan = None if any(d.is_error for d in in_order) else partial
-    return ParseResult(plan, partial, tuple(in_order), Source(name, text), tuple(document.lost))
-
-
-def _strict(diagnostic: Diagnostic) -> Diagnostic:
-    is_loose = diagnostic.severity is not Severity.ERROR and diagnostic.code.startswith(("MIC1", "LTP1"))
-    return replace(diagnostic, severity=Severity.ERROR) if is_loose else diagnostic
+    return ParseResult.of(partial, document.diagnostics, Source(name, text), document.lost, strict=strict)

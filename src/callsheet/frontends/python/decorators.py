@@ -67,7 +67,9 @@ def decorated_as_calls(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
     if changed:
         used = {one.id for part in module.body for one in walk(part) if isinstance(one, ast.Name)}
         module.body = [
-            one for one in module.body if not (isinstance(one, ast.FunctionDef) and one.name in known.keys() - used)
+            one
+            for one in module.body
+            if not (isinstance(one, ast.FunctionDef) and one.name in known.keys() - used)
         ]
     return changed
 
@@ -207,7 +209,11 @@ class _Writing(ast.NodeTransformer):
         args: list[ast.expr] = []
         words: list[ast.keyword] = []
         for one in node.args:
-            if isinstance(one, ast.Starred) and isinstance(one.value, ast.Name) and one.value.id in self.stars:
+            if (
+                isinstance(one, ast.Starred)
+                and isinstance(one.value, ast.Name)
+                and one.value.id in self.stars
+            ):
                 of = self.node.args
                 args += [ast.Name(each.arg, ast.Load()) for each in (*of.posonlyargs, *of.args)]
                 words += [ast.keyword(each.arg, ast.Name(each.arg, ast.Load())) for each in of.kwonlyargs]

@@ -25,7 +25,14 @@ from callsheet.frontends.python.container_words import (
 from callsheet.frontends.python.kinds import FLAT
 from callsheet.frontends.python.objects import Node, chain, find, inside, merge, put
 from callsheet.frontends.python.shared_values import SharedValues, Summary
-from callsheet.frontends.python.source import Refused, names_bound, own_nodes, parameters_of, returned_names, walk
+from callsheet.frontends.python.source import (
+    Refused,
+    names_bound,
+    own_nodes,
+    parameters_of,
+    returned_names,
+    walk,
+)
 
 _NO_NAME: Final = ""
 

@@ -10,14 +10,13 @@ from collections import Counter
 from dataclasses import replace
 
 from callsheet import lazy
-from callsheet.diagnostics import Diagnostic, Severity, Source
-from callsheet.diagnostics.diagnostic import span_of
+from callsheet.diagnostics import Source
 from callsheet.frontends.ltp.words import VERSION_2, header_of
 from callsheet.frontends.structured.blocks import BlockReader
 from callsheet.frontends.structured.lines import DECLARATIONS
 from callsheet.frontends.structured.references import with_ended_references
 from callsheet.frontends.unseen import hidden_characters
-from callsheet.frontends.values.reader import ParseResult, Stop, shown
+from callsheet.frontends.values.reader import ParseResult, Stop, no_step, shown
 from callsheet.frontends.values.reader import replace as replace_text
 from callsheet.ir.gc_pause import gc_paused
 from callsheet.ir.tree import Input, Origin, Statement, SubPlan, Tree, all_statements, plan_of_tree, with_ids
@@ -52,14 +51,7 @@ def _read(document: Document, name: str, strict: bool) -> ParseResult:
     diagnostics = document.diagnostics
     diagnostics.extend(hidden_characters(text))
     if not document.found and not any(d.is_error for d in diagnostics):
-        help_ = "a step is written S1: @TOOL (arguments) > $result"
-        diagnostics.append(
-            Diagnostic(
-                "LTP001", Severity.ERROR, "no step was found in this text", span_of((0, len(text))), help_
-            )
-        )
-    if strict:
-        diagnostics = [_strict(d) for d in diagnostics]
+        diagnostics.append(no_step(text))
     meta = document.meta
     partial = plan_of_tree(
         with_ids(with_ended_references(tree, text)),
@@ -68,14 +60,7 @@ def _read(document: Document, name: str, strict: bool) -> ParseResult:
         goal=meta.get("goal"),
         comments=tuple(document.comments),
     )
-    plan = None if any(d.is_error for d in diagnostics) else partial
-    diagnostics.sort(key=lambda d: d.span.start if d.span else -1)
-    return ParseResult(plan, partial, tuple(diagnostics), Source(name, text), tuple(document.lost))
-
-
-def _strict(diagnostic: Diagnostic) -> Diagnostic:
-    is_loose = diagnostic.severity is Severity.HINT and diagnostic.code.startswith("LTP1")
-    return replace(diagnostic, severity=Severity.ERROR) if is_loose else diagnostic
+    return ParseResult.of(partial, diagnostics, Source(name, text), document.lost, strict=strict)
 
 
 class Document(BlockReader):

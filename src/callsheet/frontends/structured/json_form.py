@@ -24,6 +24,7 @@ from callsheet.frontends.expressions import (
     read_expression,
     read_hole,
 )
+from callsheet.frontends.expressions.cursor import text_of
 from callsheet.frontends.structured.lines import ID_SHAPE
 from callsheet.frontends.tree import Mapping, Node, Scalar, Sequence, kind_of
 from callsheet.frontends.values.reader import NAME
@@ -309,23 +310,12 @@ class Values:
                 return Literal(text, node.span)
             parts.append(Hole(_placed(hole.expression, places), hole.format))
         parts.append(text[at:])
-        return _joined(parts, node.span)
-
-
-def _joined(parts: list[str | Hole], span: Span) -> Expression:
-    merged: list[str | Hole] = []
-    for part in parts:
-        if isinstance(part, str) and merged and isinstance(merged[-1], str):
-            merged[-1] += part
-        elif part != "":
-            merged.append(part)
-    if len(merged) == 1:
-        (only,) = merged
-        if isinstance(only, str):
-            return Literal(only, span)
-        if only.format is None:
-            return only.expression
-    return Text(tuple(merged), span)
+        made = text_of(parts, node.span)
+        match made:
+            case Text(parts=(Hole(expression=only, format=None),)):
+                return only
+            case _:
+                return made
 
 
 def _placed(node: Expression, places: Callable[[int, int], Span]) -> Expression:

@@ -6,7 +6,9 @@ anything but `Stop`, and only after it has recorded the diagnostic that explains
 
 from __future__ import annotations
 
+import dataclasses
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from callsheet import lazy
@@ -217,8 +219,39 @@ class ParseResult:
     source: Source
     lost: tuple[Span, ...] = ()
 
+    @classmethod
+    def of(
+        cls,
+        partial: Plan,
+        diagnostics: Iterable[Diagnostic],
+        source: Source,
+        lost: Iterable[Span],
+        *,
+        strict: bool,
+    ) -> ParseResult:
+        """What a reader has found: there is a plan if nothing is an error. `strict`: loose spellings are."""
+        found = sorted(map(_as_error, diagnostics) if strict else diagnostics, key=_start)
+        plan = None if any(each.is_error for each in found) else partial
+        return cls(plan, partial, tuple(found), source, tuple(lost))
+
     def require(self) -> Plan:
         """The plan. Raises CallsheetError with all diagnostics if there is none."""
         if self.plan is None:
             raise CallsheetError(self.diagnostics, self.source)
         return self.plan
+
+
+def _start(diagnostic: Diagnostic) -> int:
+    return -1 if diagnostic.span is None else diagnostic.span.start
+
+
+def _as_error(diagnostic: Diagnostic) -> Diagnostic:
+    is_loose = diagnostic.severity is Severity.HINT and diagnostic.code.startswith(("LTP1", "MIC1"))
+    return dataclasses.replace(diagnostic, severity=Severity.ERROR) if is_loose else diagnostic
+
+
+def no_step(text: str) -> Diagnostic:
+    """The error of a text without a step."""
+    help_ = "a step is written S1: @TOOL (arguments) > $result"
+    span = Span(0, len(text))
+    return Diagnostic("LTP001", Severity.ERROR, "no step was found in this text", span, help_)

@@ -63,6 +63,7 @@ from callsheet.passes.structured.typing import Typer, waited
 CallCheck = Callable[[Typer, Act], Shape]
 
 _OF_ERROR = "$error is the failure inside a block: ON_FAIL { … $error.message … }"
+_DECLARE, _DECLARE_ITEMS = "declare what the result is", "declare what the loop gives"
 
 
 class Flow:
@@ -450,14 +451,20 @@ class Flow:
         return join(*given) if given else ANY
 
     def result(
-        self, one: Act | Invoke | Compute, into: Into | None, shape: Shape, recovery: Recovery | None
+        self,
+        one: Act | Invoke | Compute | Foreach,
+        into: Into | None,
+        shape: Shape,
+        recovery: Recovery | None,
     ) -> None:
-        """What a call gives is stored, or else its recovery says what is."""
+        """What a call or a loop gives is stored, or else its recovery says what is."""
         if into is not None and into.type is not None:
             wanted = of_type(into.type, self.named)
             if not may_be(wanted, shape) and not families(shape) & {of.TEXT}:
-                message = f"${into.name} is declared as {text(wanted)}, and the result is {text(shape)}"
-                self.report.add("CHK031", message, one, span=into.span, help="declare what the result is")
+                is_loop = isinstance(one, Foreach)
+                gives, help_ = ("the loop gives", _DECLARE_ITEMS) if is_loop else ("the result is", _DECLARE)
+                message = f"${into.name} is declared as {text(wanted)}, and {gives} {text(shape)}"
+                self.report.add("CHK031", message, one, span=into.span, help=help_)
             shape = wanted
 
         def store(shape: Shape) -> None:

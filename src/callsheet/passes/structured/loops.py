@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from callsheet.ir.tree import Foreach, Recovery, Repeat, statements, variables_set
+from callsheet.ir.tree import Foreach, Repeat, statements, variables_set
 from callsheet.passes.structured import operations as of
-from callsheet.passes.structured.recovery import recovered
 from callsheet.passes.structured.shapes import (
     ANY,
     NOTHING,
@@ -18,9 +17,6 @@ from callsheet.passes.structured.shapes import (
     is_within,
     join,
     list_of,
-    may_be,
-    of_type,
-    text,
     widened,
 )
 from callsheet.passes.structured.state import YIELDED, Changes, Holding, Loop, can_be
@@ -48,25 +44,7 @@ def foreach(flow: Flow, one: Foreach) -> None:
         typer.expect(one.limit, limit, of.NUM, "LIMIT takes a number")
     if one.most is not None and one.most < 1:
         flow.report.add("CHK045", "MAX must be at least 1", one)
-    typed_into(flow, one, one.recovery, items_of(flow, one, item))
-
-
-def typed_into(flow: Flow, one: Foreach, recovery: Recovery | None, item: Shape) -> None:
-    """The list of a loop is stored, with what its recovery says."""
-    into = one.into
-    shape = list_of(item)
-    if into is not None and into.type is not None:
-        wanted = of_type(into.type, flow.named)
-        if not may_be(wanted, shape):
-            message = f"${into.name} is declared as {text(wanted)}, and the loop gives {text(shape)}"
-            flow.report.add("CHK031", message, one, span=into.span, help="declare what the loop gives")
-        shape = wanted
-
-    def store(shape: Shape) -> None:
-        if into is not None:
-            flow.make(into.name, shape, one, into.span)
-
-    recovered(flow, one, recovery, lambda: store(shape), lambda other: store(join(shape, other)))
+    flow.result(one, one.into, list_of(items_of(flow, one, item)), one.recovery)
 
 
 def items_of(flow: Flow, one: Foreach, item: Shape) -> Shape:

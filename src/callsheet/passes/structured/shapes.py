@@ -6,7 +6,7 @@ and failures are kept, since they are what a plan must say something about.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, TypeAlias, assert_never, cast
@@ -458,16 +458,3 @@ def _words(kind: Kind) -> str:
             more = ", …" if len(names) > 4 else ""
             return "{" + ", ".join(names[:4]) + more + "}"
     assert_never(kind)
-
-
-def names_of(shapes: Iterable[Shape]) -> list[str]:
-    """The fields that any of these shapes has."""
-    return list(
-        dict.fromkeys(
-            name
-            for shape in shapes
-            for kind in shape.kinds
-            if isinstance(kind, Fields)
-            for name in kind.fields
-        )
-    )

@@ -20,6 +20,7 @@ from callsheet.passes.verify.subject import Subject
 from callsheet.passes.verify.values import Kind
 from callsheet.policy.builtins import ANSWERS
 from callsheet.policy.calls import Objection, Part, Rule
+from callsheet.policy.labelled import is_shown
 from callsheet.policy.links import images
 from callsheet.policy.model import Implicit
 from callsheet.policy.rules import answers
@@ -284,16 +285,11 @@ def _reveals_bit(labels: Labels, number: int) -> bool:
         return _is_more(labels, number, reading.arguments)
     can_jump = step.call is not None and subject.leads_by_failure(number)
     computes = can_jump and not labels.seen(number, reading.arguments).is_public
-    return computes and not _is_fully_shown(labels.results[number], labels.present[number])
+    return computes and not is_shown(labels.results[number], labels.present[number])
 
 
 def _is_more(labels: Labels, number: int, names: tuple[str, ...]) -> bool:
-    return not _is_fully_shown(labels.seen(number, names), labels.shown(number, names))
-
-
-def _is_fully_shown(data: Label, shown: Label) -> bool:
-    """Whether the label of what is shown has the readers of the data, so that no bit is let through."""
-    return data.is_public or data.as_told().readers == shown.as_told().readers
+    return not is_shown(labels.seen(number, names), labels.shown(number, names))
 
 
 def last_values(subject: Subject) -> list[int]:

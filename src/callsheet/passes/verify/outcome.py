@@ -1,10 +1,8 @@
 """The label tables of a plan, and the queries on them: what a step sees, what controls it, which calls it may
 make.
 
-In: a prepared plan, a step number. Out: yes or no. A failed write changes nothing; the file then has its own
-label, which is known when it is read at run time.
-
-In: a prepared plan, and its labels as computed so far. Out: labels and calls.
+In: a prepared plan, and its labels as computed so far. Out: labels and calls. A failed write changes nothing;
+the file then has its own label, which is known when it is read at run time.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from callsheet.ir.labels import LITERAL, Label
 from callsheet.ir.tree_flow import Region, TreeFlow
+from callsheet.passes.verify.dependencies import unmarked
 from callsheet.policy.labelled import Labelled, raised
 
 Site = tuple[tuple[str, ...], str]
@@ -105,7 +106,7 @@ class Counters:
         risen = 0
         marked = self._marked.setdefault(label, {})
         for region in regions:
-            number = _unmarked(marked, region.first)
+            number = unmarked(marked, region.first)
             while number <= region.last:
                 marked[number] = number + 1
                 joined = self.labels[number].join(label)
@@ -113,19 +114,8 @@ class Counters:
                     self.labels[number] = joined
                     self.why[number] = (*self.why[number], why)
                     risen += 1
-                number = _unmarked(marked, number + 1)
+                number = unmarked(marked, number + 1)
         return risen
-
-
-def _unmarked(marked: dict[int, int], number: int) -> int:
-    """The first number from this one on that is not marked; shortens the paths in `marked`."""
-    path: list[int] = []
-    while number in marked:
-        path.append(number)
-        number = marked[number]
-    for passed in path:
-        marked[passed] = number
-    return number
 
 
 @dataclass(slots=True)

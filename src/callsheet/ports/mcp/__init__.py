@@ -12,7 +12,8 @@ from callsheet.ports.mcp.config import (
 )
 from callsheet.ports.mcp.content import folder_sink
 from callsheet.ports.mcp.discovery import discover, looked_for
-from callsheet.ports.mcp.pool import McpPool, ServerStatus
+from callsheet.ports.mcp.managed_server import ServerStatus
+from callsheet.ports.mcp.pool import McpPool
 from callsheet.ports.mcp.servers import (
     Grant,
     HttpServer,

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from callsheet.machine.values import parse_json
-from callsheet.passes.schema import Wrong, literal_value, misfits
+from callsheet.passes.schema import literal_value, misfits
 from callsheet.ports.answers import BlobSink, is_absent, structured_of, unwrapped
 from callsheet.ports.calls import SCHEMA, ToolFailed
 
@@ -74,12 +74,7 @@ def check_declared(result: CallToolResult, output_schema: Mapping[str, Any] | No
     misfit = next(misfits(literal_value(result.structured_content), output_schema, output_schema), None)
     if misfit is None:
         return
-    say = {
-        Wrong.VALUE: f"should be {misfit.wanted}",
-        Wrong.MISSING: "is missing",
-        Wrong.UNKNOWN: "is undeclared",
-    }
-    why = f"its structured content{misfit.path[:_TOLD]} {say[misfit.wrong][:_TOLD]}"
+    why = f"its structured content{misfit.path[:_TOLD]} {misfit.verdict[:_TOLD]}"
     raise ToolFailed(why, in_doubt=True, kind=SCHEMA)
 
 

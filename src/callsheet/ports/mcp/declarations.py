@@ -70,7 +70,7 @@ def pin_of(declaration: Mapping[str, Any]) -> str:
     2
     """
     order = argument_order(declaration)
-    return _hashed(declaration if len(order) < 2 else [declaration, order])
+    return hash_of(declaration if len(order) < 2 else [declaration, order])
 
 
 def orderless_pin_of(declaration: Mapping[str, Any]) -> str:
@@ -78,10 +78,11 @@ def orderless_pin_of(declaration: Mapping[str, Any]) -> str:
 
     It differs from `pin_of` only for a tool with several arguments, whose order it does not cover.
     """
-    return _hashed(declaration)
+    return hash_of(declaration)
 
 
-def _hashed(data: Any) -> str:
+def hash_of(data: Any) -> str:
+    """The SHA-256 of data in its canonical form, as declarations and identities are recorded."""
     return f"sha256:{hashlib.sha256(canonical_bytes(data)).hexdigest()}"
 
 

@@ -21,7 +21,7 @@ from callsheet.ports.answers import BlobSink, value_of
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.mcp.declarations import OFFERS
 from callsheet.ports.mcp.front import PASSAGE
-from callsheet.ports.mcp.pool import ManagedServer
+from callsheet.ports.mcp.managed_server import ManagedServer
 from callsheet.ports.mcp.server_labels import said_of_answer
 from callsheet.ports.tools import Handler, Tool
 

@@ -1,10 +1,7 @@
 """The transports of the SDK's sessions: to a child process, which is always stopped, or to a URL.
 
-In: a command. Out: its streams and, once it has ended, its exit status and the end of its standard error.
-If this process dies instead, the child's standard input is closed, which tells a server to end.
-
-In: a running process, or a URL with headers. Out: what `mcp.Client` takes as its transport. The process
-transport is our own, so that errors can contain the exit status and the last output.
+The process transport is our own, so that errors can contain the exit status and the last output. If this
+process dies, the child's standard input is closed, which tells a server to end.
 """
 
 from __future__ import annotations

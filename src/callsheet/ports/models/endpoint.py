@@ -1,9 +1,7 @@
 """A model behind an HTTP endpoint with OpenAI's chat completions API, and a client that bounds responses.
 
-In: bytes and seconds. Out: a client for one request. httpx2 is imported at first use.
-
 In: a conversation. Out: a Completion, or ModelFailed. One request per call; the key is read from the
-environment for each call and appears in no message and no journal.
+environment for each call and appears in no message and no journal. httpx2 is imported at first use.
 """
 
 from __future__ import annotations

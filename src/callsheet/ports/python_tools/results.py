@@ -101,17 +101,12 @@ class Returned(NamedTuple):
         """Raise ToolFailed, of the kind SCHEMA, with the place at which the result does not fit."""
         if self.fits(value):
             return
-        from callsheet.passes.schema import Wrong, literal_value, misfits  # noqa: PLC0415 - only for an error
+        from callsheet.passes.schema import literal_value, misfits  # noqa: PLC0415 - only for an error
 
         misfit = next(misfits(literal_value(value), self.schema, self.schema), None)
         if misfit is None:
             return
-        say = {
-            Wrong.VALUE: f"should be {misfit.wanted}",
-            Wrong.MISSING: "is missing",
-            Wrong.UNKNOWN: "is undeclared",
-        }
-        why = f"the result{misfit.path} of @{self.tool} {say[misfit.wrong]}: its {self.said_by} says so"
+        why = f"the result{misfit.path} of @{self.tool} {misfit.verdict}: its {self.said_by} says so"
         raise ToolFailed(why, final=self.has_effect, kind=SCHEMA)
 
 

@@ -20,6 +20,7 @@ from typing import Protocol
 
 from callsheet import lazy
 from callsheet.diagnostics import CallsheetError
+from callsheet.files import replace_file, sync_folder
 from callsheet.frontends.spelling import Syntax, read_as
 from callsheet.ir.strict_json import NotJson, read_json
 from callsheet.store.library.params import Param
@@ -173,28 +174,7 @@ def read_file(path: Path) -> bytes:
 
 def write_file(path: Path, text: str) -> None:
     """Replace a file atomically; after a crash there is the old one or the new one."""
-    temporary = path.with_name(f".{path.name[:200]}.{os.getpid()}.new")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-    fd = os.open(temporary, flags, 0o666)
-    try:
-        with os.fdopen(fd, "wb") as file:
-            file.write(text.encode("utf-8", "surrogatepass"))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    sync_folder(path.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Sync a folder, so that renamed and removed files in it are durable."""
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+    replace_file(path, text.encode("utf-8", "surrogatepass"), 0o666)
 
 
 _SUFFIXES = {Syntax.DAG: ".json", Syntax.LTP: ".ltp", Syntax.MICRO: ".micro", Syntax.PYTHON: ".py"}

@@ -18,6 +18,7 @@ from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 from uuid import uuid4
 
+from callsheet.files import sync_folder
 from callsheet.store.blobs import BlobMissing
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ class FolderBlobs:
                 Path(file.name).unlink(missing_ok=True)
                 raise
         for folder in (place.parent, self._folder, self._folder.parent):
-            _sync_folder(folder)
+            sync_folder(folder)
 
     def get(self, digest: str) -> bytes:
         """The bytes of a blob, verified."""
@@ -279,14 +280,6 @@ def _tidy(file: Path) -> None:
 
 def _missing(digest: str, where: str) -> BlobMissing:
     return BlobMissing(f"blob {digest} is not in {where}")
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 class Swept(NamedTuple):

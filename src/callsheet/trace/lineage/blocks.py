@@ -328,10 +328,6 @@ class TreeLineage(Lineage):
         key = None if write == NONE else walk(self.writes[write].value, computed.path)
         return key if isinstance(key, str) or (isinstance(key, int) and not isinstance(key, bool)) else None
 
-    def value_at(self, node: Node) -> JSON:
-        """The value at a node; null if there is none."""
-        return None if node.write == NONE else walk(self.writes[node.write].value, node.path)
-
     def parts_of(self, number: int) -> tuple[Part, ...]:
         """What the parts of a write are made of, without the conditions that led to it."""
         made = self.parts.get(number)

@@ -18,6 +18,7 @@ from callsheet.ir.expr import names_in
 from callsheet.machine import Awaited, Machine, Program
 from callsheet.machine.keys import attempt_key, parse_key
 from callsheet.machine.program import StepCode
+from callsheet.machine.values import walk
 from callsheet.store.events import decode_many_intents
 from callsheet.trace.lineage.reads import Path, Reads, Role, Use, reads_of
 
@@ -208,6 +209,10 @@ class Lineage:
     """What the steps visited so far read, by program and number."""
     has_members: dict[int, bool] = field(default_factory=dict[int, bool])
     """Cache: whether a visit's FOREACH iterates over the members of a list."""
+
+    def value_at(self, node: Node) -> JSON:
+        """The value at a node; null if there is none."""
+        return None if node.write == NONE else walk(self.writes[node.write].value, node.path)
 
     def copied(self, machine: Machine) -> Lineage:
         """An independent copy, for a machine that is in the same state as this one's."""

@@ -1,9 +1,7 @@
 """Determines statically what a step or an expression reads: which paths in which variables, in what role.
 
-In: a step and its compiled form. Out: its uses of variables.
-
-In: an expression. Out: its sources. A path, a constructor and a choice keep what they are given, in a part of
-the value that is known; of everything else the whole value depends on all that it reads.
+A path, a constructor and a choice keep what they are given, in a part of the value that is known; of
+everything else the whole value depends on all that it reads.
 """
 
 from __future__ import annotations

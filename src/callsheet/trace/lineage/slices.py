@@ -192,12 +192,7 @@ def _has_members(lineage: Lineage, visit: Visit) -> bool:
 def source_of(lineage: Lineage, visit: Visit) -> JSON:
     """The value that the FOREACH of a visit went through, where that is one variable's."""
     use = next((u for u in lineage.reads_of(visit).uses if u.role is Role.SOURCE), None)
-    return None if use is None else value_at(lineage, Node(lineage.version(visit, use.name), use.path))
-
-
-def value_at(lineage: Lineage, node: Node) -> JSON:
-    """The value at a node; null if there is none."""
-    return None if node.write == NONE else walk(lineage.writes[node.write].value, node.path)
+    return None if use is None else lineage.value_at(Node(lineage.version(visit, use.name), use.path))
 
 
 # ---------------------------------------------------------------- forward

@@ -1,8 +1,7 @@
 """The calls of a run from its events, and the spans of each attempt with the calls nested in it.
 
-In: events, by their type, key and body. Out: `CallRecord` records, kept until their visit is exported.
-
-In: the calls of the attempt. Out: its span, and those below it.
+In: events, by their type, key and body. Out: `CallRecord` records, kept until their visit is exported; then a
+span for each, and those below it.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from callsheet.machine import AgentTurn, Awaited, CallModel, CallTool, Compile, 
 from callsheet.machine.keys import attempt_key, parse_key, span_id, trace_id, visit_of
 from callsheet.store.events import EventType
 from callsheet.store.start import Start
+from callsheet.trace.visits import arguments_of
 from callsheet.views.otel.model import (
     PROVIDERS,
     Attributes,
@@ -468,21 +468,6 @@ def _usage(spent: Sequence[Spent | None]) -> Attributes:
     if total.cost:
         values[CallsheetKey.COST] = total.cost
     return values
-
-
-def arguments_of(command: Awaited | None) -> JSON:
-    """Returns the arguments of a call as data."""
-    match command:
-        case CallTool(args=args):
-            return args
-        case CallModel(inputs=inputs, args=args) | RunAgent(inputs=inputs, args=args):
-            return {"inputs": inputs, **args}
-        case AgentTurn(inputs=inputs, args=args, turns=turns):
-            return {"inputs": inputs, **args, "turns": len(turns)}
-        case Compile(reason=reason):
-            return {"reason": reason}
-        case _:
-            return None
 
 
 def as_text(value: JSON) -> str:

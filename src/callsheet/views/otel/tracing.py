@@ -1,11 +1,9 @@
 """Converts the event stream of a run to spans and log records, incrementally, and its spans to metrics.
 
-In: spans as they are finished. Out: histograms of the run so far. They are cumulative and each is of one run,
-so that sending them twice counts nothing twice.
-
 In: the entries of a journal, one after another. Out: spans and log records of what has finished, each once.
 The machine reports what happens and when, the lineage which visit read from which. The same entries give the
-same spans, whether they are read at once or while the run continues.
+same spans, whether they are read at once or while the run continues. Histograms are cumulative and each is of
+one run, so that sending them twice counts nothing twice.
 """
 
 from __future__ import annotations

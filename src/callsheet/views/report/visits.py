@@ -24,7 +24,7 @@ from callsheet.trace.lineage.blocks import TreeLineage
 from callsheet.trace.lineage.lineage import NONE, Lineage, ValueSource
 from callsheet.trace.lineage.lineage import Visit as Begun
 from callsheet.trace.projection.record import BEFORE_ALL, Record, Visit, Write, fact_id, made_of, worth_of
-from callsheet.trace.visits import SteadyTime
+from callsheet.trace.visits import SteadyTime, arguments_of
 from callsheet.views.report.document import CallRow, FactRow, VisitRow
 from callsheet.views.report.values import NO_VALUE, Values
 
@@ -226,19 +226,7 @@ def _tool_of(command: Awaited) -> str:
 
 
 def _arguments(command: Awaited) -> JSON:
-    match command:
-        case CallTool(args=args):
-            return args
-        case CallModel(inputs=inputs, args=args) | RunAgent(inputs=inputs, args=args):
-            return {"inputs": inputs, **args}
-        case AgentTurn(inputs=inputs, args=args, turns=turns):
-            return {"inputs": inputs, **args, "turns": len(turns)}
-        case Sleep(seconds=seconds):
-            return {"seconds": seconds}
-        case Compile(reason=reason):
-            return {"reason": reason}
-        case _:
-            return None
+    return {"seconds": command.seconds} if isinstance(command, Sleep) else arguments_of(command)
 
 
 def _visit(

@@ -134,9 +134,7 @@ def emit(
         raise click.UsageError("--debug describes the whole run: remove --at and --step")
     with journals.open_to_read(journal) as opened:
         info = opened.find_run(run)
-        bad_event = opened.verify(info.run_id)
-        if bad_event is not None:
-            to_stderr(f"run {info.run_id}: CHAIN BROKEN at event {bad_event.seq}: {bad_event.why}")
+        if not journals.is_intact(opened, info.run_id):
             return Exit.FAILED
         document = lctl_of(opened, info.run_id, moment, debug=is_debug, with_items=items, by_tool=confidences)
     text = write(document)

@@ -108,7 +108,6 @@ _SHOWN = (
     StepState.STOPPED,
     StepState.SKIPPED,
 )
-_CALLS = frozenset({NoteKind.STARTED, NoteKind.RETRYING})
 
 
 class Heading:

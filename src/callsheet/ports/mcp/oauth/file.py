@@ -18,8 +18,8 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Protocol, cast
 
+from callsheet.files import replace_file, user_file
 from callsheet.ir.strict_json import NotJson, read_json
-from callsheet.ports.mcp.atomic_file import replace_file
 from callsheet.ports.mcp.oauth.login_errors import bad_file
 from callsheet.sealing.keys import KeyRing, NotOpened
 
@@ -111,14 +111,9 @@ class KeyHolder(Protocol):
         ...
 
 
-def default_logins(environ: Mapping[str, str] | None = None) -> Path:
+def default_logins() -> Path:
     """The path of the file of logins: by default beside the seal key."""
-    named = (os.environ if environ is None else environ).get(VARIABLE)
-    if named:
-        return Path(named).expanduser()
-    from platformdirs import user_config_path  # noqa: PLC0415 - only where no file is named
-
-    return user_config_path("callsheet", appauthor=False) / "mcp-logins.json"
+    return user_file(VARIABLE, "mcp-logins.json")
 
 
 class LoginFile:

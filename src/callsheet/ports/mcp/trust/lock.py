@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, cast
 
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
+from callsheet.files import replace_file
 from callsheet.ir import Effect, OnInDoubt, ToolClass
 from callsheet.ir.inverse import Inverse, NotAnInverse, read_inverse
 from callsheet.ir.strict_json import NotJson, read_json
-from callsheet.ports.mcp.atomic_file import replace_file
 from callsheet.ports.mcp.declarations import (
     EffectSource,
     ToolTerms,

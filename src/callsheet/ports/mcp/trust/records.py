@@ -7,7 +7,6 @@ frozen records, and the data again. No file is accessed here.
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import json
 import os
 import stat
@@ -19,10 +18,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from callsheet.diagnostics import CallsheetError
-from callsheet.ir.canon import canonical_bytes
+from callsheet.files import replace_file, user_file
 from callsheet.ir.strict_json import NotJson, read_json
-from callsheet.ports.mcp.atomic_file import replace_file
-from callsheet.ports.mcp.declarations import orderless_pin_of, pin_of
+from callsheet.ports.mcp.declarations import hash_of, orderless_pin_of, pin_of
 from callsheet.ports.mcp.failures import shown_url
 from callsheet.ports.mcp.servers import HttpServer, McpServerConfig, StdioServer
 
@@ -58,10 +56,10 @@ def identity_of(config: McpServerConfig) -> ServerIdentity:
     transport = config.transport
     if isinstance(transport, HttpServer):
         data = {"url": transport.url, "sse": transport.sse}
-        return ServerIdentity(config.name, shown_url(transport.url), _hash(data))
+        return ServerIdentity(config.name, shown_url(transport.url), hash_of(data))
     folder = transport.cwd or Path.cwd()
     data = {"command": _whole(folder, transport.command), "args": [_whole(folder, a) for a in transport.args]}
-    return ServerIdentity(config.name, _shown_command(transport), _hash(data))
+    return ServerIdentity(config.name, _shown_command(transport), hash_of(data))
 
 
 def _whole(folder: Path, word: str) -> str:
@@ -78,10 +76,6 @@ def _shown_command(transport: StdioServer) -> str:
     count = len(transport.args)
     more = f" … ({count} argument{'' if count == 1 else 's'})" if count else ""
     return f"{transport.command}{more}"
-
-
-def _hash(value: object) -> str:
-    return f"sha256:{hashlib.sha256(canonical_bytes(value)).hexdigest()}"
 
 
 SCHEMA = 1
@@ -269,14 +263,9 @@ VARIABLE = "CALLSHEET_PINS"
 _MOST_BYTES = 50_000_000
 
 
-def default_pins(environ: Mapping[str, str] | None = None) -> Path:
+def default_pins() -> Path:
     """The path of the file of pins."""
-    named = (os.environ if environ is None else environ).get(VARIABLE)
-    if named:
-        return Path(named).expanduser()
-    import platformdirs  # noqa: PLC0415 - only where no file is named
-
-    return platformdirs.user_config_path("callsheet", appauthor=False) / "mcp-pins.json"
+    return user_file(VARIABLE, "mcp-pins.json")
 
 
 class PinFile:

@@ -1,11 +1,9 @@
 """Connects to a Temporal server and its blob store: who uses the store, and which blobs are still needed.
 
 In: settings, and the files and variables that Temporal's own tools read (`TEMPORAL_ADDRESS`,
-`TEMPORAL_API_KEY`, `TEMPORAL_TLS_…`, `temporal.toml`). Out: a client, or a diagnostic; and the sign of a
-server and namespace in the store, so that pruning knows whose runs may need its blobs.
-
-In: a server, and the signs that workers leave in the blob store. Out: digests. A history references blobs by
-tickets, and in its first event by the digests of its policy and its past events.
+`TEMPORAL_API_KEY`, `TEMPORAL_TLS_…`, `temporal.toml`). Workers leave the sign of their server and namespace
+in the blob store, so that pruning knows whose runs may need its blobs. A history references blobs by tickets,
+and in its first event by the digests of its policy and its past events.
 """
 
 from __future__ import annotations

@@ -1,12 +1,9 @@
 """The events of a run on Temporal: from its result or its history, and their copy in a journal.
 
-In: the history of a run. Out: its events as rows for the journal, and for an observer, so that every command
-that looks at runs works. A replay yields the original order and times, and detects a history that does not
-fit the workflow. Nothing is called.
-
-In: the events in a history. Out: the same journal events, with their original times, that a local run writes,
-with secret parts sealed by their labels. Events that the journal already has are skipped, so it can be
-updated at any time. When people acted at the same moment, it says whose answer or decision the run took.
+The copy has the events that a local run writes, with their original order and times and with secret parts
+sealed by their labels, so that every command that looks at runs works. A replay detects a history that does
+not fit the workflow; nothing is called. Events that the journal already has are skipped, so it can be updated
+at any time. When people acted at the same moment, it says whose answer or decision the run took.
 """
 
 from __future__ import annotations

@@ -1,0 +1,62 @@
+"""Files of the user: where they are by default, and how they are replaced durably.
+
+After a crash there is the old or the new content of a file that was replaced.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+
+def user_file(variable: str, name: str, environ: Mapping[str, str] | None = None) -> Path:
+    """The file that an environment variable names, else the one of this name in the configuration folder."""
+    named = (os.environ if environ is None else environ).get(variable)
+    if named:
+        return Path(named).expanduser()
+    from platformdirs import user_config_path  # noqa: PLC0415 - only where no file is named
+
+    return user_config_path("callsheet", appauthor=False) / name
+
+
+def replace_file(path: Path, data: bytes, mode: int = 0o600) -> None:
+    """Write a file atomically and durably, by default readable by its owner only.
+
+    A symbolic link is replaced and not followed. Raises OSError, also if the path is a device or a pipe,
+    which would be lost.
+    """
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "it is not a file", str(path))
+    temporary = path.with_name(f".{path.name[:200]}.{os.getpid()}.new")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+    fd = os.open(temporary, flags, mode)
+    try:
+        with os.fdopen(fd, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)  # otherwise a crash could bring back what was replaced
+
+
+def sync_file(path: Path) -> None:
+    """Sync the content of a file; a symbolic link is not followed. Raises OSError."""
+    _sync(path, os.O_RDONLY | os.O_NOFOLLOW)
+
+
+def sync_folder(path: Path) -> None:
+    """Sync the names in a folder. Raises OSError."""
+    _sync(path, os.O_RDONLY | os.O_DIRECTORY)
+
+
+def _sync(path: Path, flags: int) -> None:
+    fd = os.open(path, flags | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
