@@ -76,7 +76,7 @@ def facts_of(folded: Folded) -> dict[str, Any]:
 
 @pytest.fixture(params=[0, 1_000], ids=["on demand", "in advance"])
 def programs(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """ProgramQuestions whose steps are compiled on demand, as in long plans, or in advance."""
+    """Programs whose steps are compiled on demand, as in long plans, or in advance."""
     monkeypatch.setattr(compiling, "_WORTH", request.param)
 
 

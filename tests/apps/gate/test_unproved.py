@@ -1,4 +1,4 @@
-"""ProgramQuestions that no proof covers: asked about once, judged call by call, recorded, and explained."""
+"""Programs that no proof covers: asked about once, judged call by call, recorded, and explained."""
 
 from __future__ import annotations
 

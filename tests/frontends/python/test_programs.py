@@ -38,7 +38,7 @@ def test_plan_does_what_cpython_does(name: str) -> None:
 
 
 ON_MACHINE = read_programs("machine_programs.txt")
-"""ProgramQuestions for the machine and the real interpreter of pure code; a value is data between its pieces."""
+"""Programs for the machine and the real interpreter of pure code; a value is data between its pieces."""
 
 
 @pytest.mark.filterwarnings("ignore:coroutine")

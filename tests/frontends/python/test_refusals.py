@@ -181,7 +181,7 @@ def test_no_text_crashes_compiler() -> None:
 
 
 def test_no_tree_crashes_compiler() -> None:
-    """ProgramQuestions with parts of other programs in the place of their own."""
+    """Programs with parts of other programs in the place of their own."""
     pick = random.Random(5)
     trees = [ast.parse(source) for source in PROGRAMS.values()]
     parts = [one for tree in trees for one in ast.walk(tree) if isinstance(one, ast.expr)]

@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - a case is a line
-"""ProgramQuestions that say what they read; and the harmless plans of the corpus whose programs have to say what they read, and what that is.
+"""Programs that say what they read; and the harmless plans of the corpus whose programs have to say what they read, and what that is.
 
 Without it they are refused: nothing is promised about a program, and it may read, write and execute every file.
 """

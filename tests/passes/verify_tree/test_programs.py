@@ -100,7 +100,7 @@ _LEADING = {
     'obj returned': 'class S:\n    def __init__(self, l):\n        self.v = l\n    def get(self):\n        return self.v\nb = []\nS(b).get().append(a)',
     'subscr call': 'fs = [print, len]\nb = []\nfs2 = {"x": b.append}\nfs2["x"](a)',
 }  # fmt: skip
-"""ProgramQuestions in which the value of `b` tells of `a`."""
+"""Programs in which the value of `b` tells of `a`."""
 _TESTING = {
     'unpack': 'v, = [w for w in a.split() if w == "x"]',
     'first of filter': 'v = [w for w in ["a"] if w in a][0]',
@@ -151,7 +151,7 @@ _TESTING = {
     'assert in function': 'def f(x):\n    assert "x" in x\n    return 1\nv = f(a)',
     'division in lambda': 'f = lambda: 1 / len(a)\nv = f()',
 }  # fmt: skip
-"""ProgramQuestions that fail, or not, by what `a` is."""
+"""Programs that fail, or not, by what `a` is."""
 _APART = {
     "a sum beside it": "n = 0\nfor r in a:\n    n += r['amount']\nb = c[:20]",
     "a helper that fills a list of its own": "def f(rows):\n    out = []\n    for r in rows:\n        out.append(r)\n    return out\nx = f(a)\nb = f(c)",
@@ -160,14 +160,14 @@ _APART = {
     "a key of another list": "x = sorted(a, key=lambda r: r['k'])\nb = sorted(c)",
     "a condition elsewhere": "x = 0\nif 'x' in a:\n    x = 1\nb = len(c)",
 }  # fmt: skip
-"""ProgramQuestions in which the value of `b` tells nothing of `a`."""
+"""Programs in which the value of `b` tells nothing of `a`."""
 _FORMS = {
     "a sum": "v = sum(r['amount'] for r in a)",
     "records": "v = []\nfor r in a:\n    v.append({'n': r['name'].upper(), 'd': r['day'][:10]})",
     "groups": "from collections import defaultdict\nv = defaultdict(list)\nfor r in a:\n    v[r['k']].append(r['n'])\nv = {k: len(x) for k, x in v.items()}",
     "a table": "v = '\\n'.join(f\"{r['a']}: {r['b']:.2f}\" for r in a)",
 }  # fmt: skip
-"""ProgramQuestions that fail only if `a` has another form than they expect."""
+"""Programs that fail only if `a` has another form than they expect."""
 
 
 @pytest.mark.parametrize("source", _LEADING.values(), ids=_LEADING)

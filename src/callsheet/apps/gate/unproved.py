@@ -1,4 +1,4 @@
-"""ProgramQuestions that no proof covers, run in Monty under the rule of a session (`callsheet gate --unproved ask`).
+"""Programs that no proof covers, run in Monty under the rule of a session (`callsheet gate --unproved ask`).
 
 In: a Python program that the compiler refuses though all it does is call tools. Out: after one question that
 shows the program and the tools that it may call, its answer. It is a session of its own, whose client is the
