@@ -182,6 +182,7 @@ def _ask(ask: PendingAsk) -> Waits:
         ask.is_answered,
         ask.answer,
         (*origins(ask), *misleading_letters(ask)),
+        ask.role,
     )
 
 

@@ -136,6 +136,8 @@ class Waits(NamedTuple):
     """The result to be approved of a call that was already made; empty if the call is to be approved."""
     labels: tuple[str, ...] = ()
     """Remarks on the arguments: their labels under a policy, the steps that made them, misleading letters."""
+    role: str = ""
+    """The role that whoever answers must have; empty if anybody may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -428,6 +430,7 @@ def _waits(waits: Waits, run: Recorded, values: Values) -> dict[str, Any]:
         "labels": [values.add_text(line) for line in waits.labels],
         "digest": waits.digest,
         "answered": waits.is_answered,
+        "role": waits.role,
     }
 
 

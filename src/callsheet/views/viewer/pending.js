@@ -100,6 +100,7 @@ function Question({ ask, program }) {
   const data = model.value;
   const isApproval = ask.kind === "approval";
   const isShown = [ask.text, ask.given, ask.result].every((n) => isWhole(data, n));
+  const mayAnswer = actions.value && (!ask.role || actions.value.holds(ask.role));
   const until = ask.until === null ? "" : html`, until ${timeText(data, ask.until)}`;
   return html`<section>
     <h3>${isApproval ? asksFor(ask) : "A question"} <code>${ask.key}</code></h3>
@@ -110,10 +111,12 @@ function Question({ ask, program }) {
     ${ask.labels.map((line) => html`<p key=${line}>${data.textOf(line)}</p>`)}
     ${ask.why.map((reason) => html`<p key=${reason}>reason: ${data.textOf(reason)}</p>`)}
     ${ask.answered ? html`<p><b>Answered.</b> <span class="quiet">The run has not continued yet.</span></p>` : ""}
-    ${!ask.answered && actions.value ? html`<${Answer} ask=${ask} isApproval=${isApproval} isShown=${isShown} />` : ""}
-    ${program && isShown && !ask.answered ? html`<${Program} ask=${ask} program=${program} />` : ""}
+    ${ask.role && !ask.answered ? html`<p>Only somebody with the role <b>${ask.role}</b> may answer${
+      mayAnswer ? "" : ", at a server that knows its people"}.</p>` : ""}
+    ${!ask.answered && mayAnswer ? html`<${Answer} ask=${ask} isApproval=${isApproval} isShown=${isShown} />` : ""}
+    ${program && mayAnswer && isShown && !ask.answered ? html`<${Program} ask=${ask} program=${program} />` : ""}
     ${isShown || !actions.value ? "" : html`<p>It is too long to be shown here as a whole.</p>`}
-    ${actions.value && isShown ? "" : html`<${Command} text=${`callsheet approve ${data.run.id} ${ask.key}`} />`}
+    ${(actions.value && isShown) || ask.role ? "" : html`<${Command} text=${`callsheet approve ${data.run.id} ${ask.key}`} />`}
   </section>`;
 }
 

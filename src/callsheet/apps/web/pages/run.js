@@ -4,7 +4,7 @@ import { html } from "../../viewer/ui.js";
 import { Viewer, open } from "../../viewer/viewer.js";
 import { served } from "../../viewer/sources.js";
 import { actions, base } from "../../viewer/state.js";
-import { Refused, isSignedIn, request } from "./session.js";
+import { Refused, isSignedIn, request, roles } from "./session.js";
 import { go } from "./route.js";
 
 export function Run({ id, other }) {
@@ -42,6 +42,7 @@ function actionsOf(id, run, source, other) {
     undo: (body) => branch(`${run}/undo`, body),
     compare: (other) => go(`run=${id}${other ? `&other=${other}&below=diff` : "&below=diff"}`),
     // the open questions of this run with the further calls of the plan that one answer may cover
+    holds: (role) => roles.value.includes(role),
     programs: async () => (await request("/v1/inbox")).asks.filter((ask) => ask.run_id === id && ask.program),
     others: async () => (await request("/v1/runs?limit=100")).runs,
     report: `${run}/report`,

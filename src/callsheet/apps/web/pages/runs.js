@@ -331,7 +331,7 @@ function Asks({ asks }) {
       (each) => html`<p key=${each.run_id + each.key}>
         <span class="warn" aria-hidden="true">◔</span>${" "}
         ${asked(each)}${" "}
-        <a href=${`#run=${each.run_id}&below=waits`}>${each.run_id}</a>
+        <a href=${`#run=${each.run_id}&below=waits`}>${each.run_id}</a>${each.role ? ` for the role ${each.role}` : ""}
       </p>`,
     )}
     ${asks.length > 5 ? html`<p class="quiet">and ${asks.length - 5} more</p>` : ""}

@@ -41,6 +41,7 @@ export async function request(path, { method, body, signal: abort, as = "json" }
 }
 
 export const person = signal(""); // the name, where people are known by name
+export const roles = signal([]); // that person's roles
 
 export async function signIn(secret) {
   await request("/v1/session", { body: { secret } });
@@ -52,6 +53,7 @@ const isSession = () =>
   request("/v1/session").then(
     (session) => {
       person.value = session.person;
+      roles.value = session.roles;
       return true;
     },
     () => false,
