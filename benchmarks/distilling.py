@@ -19,7 +19,7 @@ import random
 import sys
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -45,21 +45,13 @@ FIELDS = {
 READS = frozenset(FIELDS) - {"send_mail", "write_note"}
 
 
-@dataclass
-class Office:
-    """Data made of a seed, and what was done to it."""
+class Office(jobs.World):
+    """The office of the first fifty sessions."""
 
-    seed: int
-    done: list[tuple[str, dict[str, Any]]] = field(default_factory=list[tuple[str, dict[str, Any]]])
+    reads = READS
 
-    def pick(self, *key: object) -> random.Random:
-        return random.Random(f"{self.seed}:{key}")
-
-    def call(self, tool: str, args: dict[str, Any]) -> Any:
-        if tool not in READS:
-            self.done.append((tool, args))
-            return {"ok": True, "id": f"{tool[0]}-{len(self.done)}"}
-        return getattr(self, tool)(**args)
+    def receipt(self, tool: str) -> dict[str, Any]:
+        return {"ok": True, "id": f"{tool[0]}-{len(self.done)}"}
 
     def read_mail(self, number: int) -> dict[str, Any]:
         chance = self.pick("mail", number)

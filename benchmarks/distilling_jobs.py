@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 PEOPLE = ("amber", "boris", "chen", "dora", "emil", "fay", "goran", "heidi")
 WORDS = ("login", "export", "search", "billing", "upload", "report", "cache")
@@ -36,8 +36,11 @@ Call = Callable[..., Any]
 
 
 @dataclass
-class Bureau:
+class World:
     """Data made of a seed, and what was done to it."""
+
+    reads: ClassVar[frozenset[str]]
+    """The tools that change nothing."""
 
     seed: int
     done: list[tuple[str, dict[str, Any]]] = field(default_factory=list[tuple[str, dict[str, Any]]])
@@ -46,10 +49,20 @@ class Bureau:
         return random.Random(f"{self.seed}:{key}")
 
     def call(self, tool: str, args: dict[str, Any]) -> Any:
-        if tool not in READS:
+        if tool not in self.reads:
             self.done.append((tool, args))
-            return {"ok": True, "ref": f"{tool[0]}-{len(self.done)}"}
+            return self.receipt(tool)
         return getattr(self, tool)(**args)
+
+    def receipt(self, tool: str) -> dict[str, Any]:
+        """What a tool says that has changed something."""
+        return {"ok": True, "ref": f"{tool[0]}-{len(self.done)}"}
+
+
+class Bureau(World):
+    """A bureau with tickets, files, events and teams."""
+
+    reads = READS
 
     def get_ticket(self, ticket: str) -> dict[str, Any]:
         chance = self.pick("ticket", ticket)
@@ -283,21 +296,13 @@ AGENCY_READS = frozenset(name for name in AGENCY_FIELDS if name.startswith(("lis
 CITIES = ("Oslo", "Porto", "Riga", "Turin", "Vienna", "Zagreb", "Bergen")
 
 
-@dataclass
-class Agency:
+class Agency(World):
     """Flights, hotels, customers and devices made of a seed, and what was done to them."""
 
-    seed: int
-    done: list[tuple[str, dict[str, Any]]] = field(default_factory=list[tuple[str, dict[str, Any]]])
+    reads = AGENCY_READS
 
-    def pick(self, *key: object) -> random.Random:
-        return random.Random(f"{self.seed}:{key}")
-
-    def call(self, tool: str, args: dict[str, Any]) -> Any:
-        if tool not in AGENCY_READS:
-            self.done.append((tool, args))
-            return {"status": "ok", "receipt": f"{tool[:2]}{len(self.done):05}"}
-        return getattr(self, tool)(**args)
+    def receipt(self, tool: str) -> dict[str, Any]:
+        return {"status": "ok", "receipt": f"{tool[:2]}{len(self.done):05}"}
 
     def find_flights(self, origin: str, destination: str) -> dict[str, Any]:
         chance = self.pick("flights", origin, destination)

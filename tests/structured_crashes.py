@@ -24,7 +24,8 @@ from tests.runtime.tools import Tools, ports_for, route_to
 from callsheet.frontends.expressions import read_expression
 from callsheet.frontends.structured import format_structured
 from callsheet.ir import JSON, Plan
-from callsheet.ir.tree import Block, Repeat, Say, Statement, Word, map_blocks, plan_of_tree
+from callsheet.ir.tree import Block, Repeat, Say, Statement, Word
+from callsheet.ir.tree_edits import map_blocks, plan_of_tree
 from callsheet.machine import Decision, Limits, Result, TookPlace
 from callsheet.machine.keys import place_of_key
 from callsheet.machine.tree.compiling import OWN_FACTS

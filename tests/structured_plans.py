@@ -44,9 +44,8 @@ from callsheet.ir.tree import (
     Try,
     Use,
     Word,
-    plan_of_tree,
-    with_ids,
 )
+from callsheet.ir.tree_edits import plan_of_tree, with_ids
 from callsheet.ir.types import Basic, DictOf, ListOf, Maybe, Named, OneOf, Record, Type
 
 # ---------------------------------------------------------------- all that can be said
@@ -249,7 +248,7 @@ def _with_written_ids(tree: Tree) -> Tree:
         return tuple(out)
 
     def map_all(one: Statement) -> Statement:
-        from callsheet.ir.tree import map_blocks
+        from callsheet.ir.tree_edits import map_blocks
 
         return map_blocks(one, named)
 

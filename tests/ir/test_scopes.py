@@ -24,8 +24,8 @@ from callsheet.ir.tree import (
     Tree,
     Try,
     Word,
-    with_ids,
 )
+from callsheet.ir.tree_edits import with_ids
 from callsheet.ir.types import Basic
 
 

@@ -25,9 +25,8 @@ from callsheet.ir.tree import (
     Tree,
     Word,
     all_statements,
-    plan_of_tree,
-    with_ids,
 )
+from callsheet.ir.tree_edits import plan_of_tree, with_ids
 from callsheet.ir.types import Basic, ListOf, Maybe, Record
 
 

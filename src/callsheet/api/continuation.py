@@ -80,8 +80,7 @@ class Branching(RecordedRuns):
         if end is not None:
             wanted("end", end, int, "the number of an event")
         async with self._opened() as session:
-            journal = session.journal
-            assert journal is not None
+            journal = session.recorded
             info = journal.find_run(run_id)
             plan = journal.plan_of(info.plan_hash)
             actions, played = actions_of(plan), list[Played]()
@@ -262,8 +261,7 @@ async def _run_branch(
     session: Session, forking: Forking, effects: Consent, new_id: str | None, terms: ResumeTerms
 ) -> RunResult:
     """Create the new run, if the effects ahead of it are allowed, and run it."""
-    ahead, journal = forking.effects, session.journal
-    assert journal is not None
+    ahead, journal = forking.effects, session.recorded
     agreed = not ahead or bool(effects(ahead) if callable(effects) else effects)
     name = id_of_run(new_id)
     ended = await run_branches.record_branch(journal, forking, name, consent=agreed, hint=_HOW_TO_ALLOW)
@@ -301,8 +299,7 @@ class Answering(Branching):
         """
         self._require_journal()
         async with self._opened() as session:
-            assert session.journal is not None
-            return [ask for ask in inbox.inbox(session.journal) if not ask.is_answered]
+            return [ask for ask in inbox.inbox(session.recorded) if not ask.is_answered]
 
     inbox_sync = blocking(inbox)
 
@@ -313,8 +310,7 @@ class Answering(Branching):
         """
         self._require_journal()
         async with self._opened() as session:
-            assert session.journal is not None
-            return dict(inbox.calls_in_doubt(session.journal))
+            return dict(inbox.calls_in_doubt(session.recorded))
 
     calls_in_doubt_sync = blocking(calls_in_doubt)
 
@@ -339,9 +335,8 @@ class Answering(Branching):
         self._require_journal()
         given_answer = _answer_of(answer)
         async with self._opened() as session:
-            assert session.journal is not None
             name = session.find(run_id)
-            return inbox.answer_run(session.journal, name, given_answer, key, digest=digest, msg_id=msg_id)
+            return inbox.answer_run(session.recorded, name, given_answer, key, digest=digest, msg_id=msg_id)
 
     answer_sync = blocking(answer)
 
@@ -354,8 +349,7 @@ class Answering(Branching):
         self._require_journal()
         given_answer = _answer_of(answer)
         async with self._opened() as session:
-            assert session.journal is not None
-            inbox.answer_ahead(session.journal, session.find(run_id), key, given_answer, msg_id)
+            inbox.answer_ahead(session.recorded, session.find(run_id), key, given_answer, msg_id)
 
 
 class Adopting(Answering):

@@ -266,7 +266,7 @@ def going_on(command: Compile, plan: Steps) -> tuple[Steps, Mapping[str, JSON]]:
     given = command.variables
     if not command.has_blocks or plan.tree is None:
         return plan, given
-    from callsheet.ir.tree import with_inputs  # noqa: PLC0415 - only for version 2
+    from callsheet.ir.tree_edits import with_inputs  # noqa: PLC0415 - only for version 2
 
     tree = with_inputs(plan.tree, given)
     return replace(plan, tree=tree), {one.name: given[one.name] for one in tree.inputs if one.name in given}

@@ -175,10 +175,9 @@ class RecordedRuns(Inspecting):
         async with self._opened() as session:
 
             def listed() -> list[RecordedRun]:
-                assert session.journal is not None
-                before = None if after is None else session.journal.find_run(after)
+                before = None if after is None else session.recorded.find_run(after)
                 most = None if limit is None else max(limit, 0)
-                return _listed(session.journal, listing.RunQuery(given, order, rises, most, before))
+                return _listed(session.recorded, listing.RunQuery(given, order, rises, most, before))
 
             return await asyncio.to_thread(listed)
 
@@ -292,8 +291,7 @@ class RecordedRuns(Inspecting):
     async def _read(self, read: Callable[[Journal], _Value]) -> _Value:
         self._require_journal()
         async with self._opened() as session:
-            assert session.journal is not None
-            return await asyncio.to_thread(read, session.journal)
+            return await asyncio.to_thread(read, session.recorded)
 
     # ------------------------------------------------------------ exported
 
@@ -320,10 +318,9 @@ class RecordedRuns(Inspecting):
         if diff is not None:
             wanted("diff", diff, str, "the id of a run")
         async with self._opened() as session:
-            assert session.journal is not None
             showing = build.Showing(max_value, redact)
             name = session.find(run_id)
-            document = reporting.report_document(session.journal, name, showing=showing, other=diff)
+            document = reporting.report_document(session.recorded, name, showing=showing, other=diff)
         return reporting.save_page(place, reporting.report_page(document))
 
     report_sync = blocking(report)
@@ -356,9 +353,10 @@ class RecordedRuns(Inspecting):
         if not all(0 <= value <= 1 for value in by_tool.values()):
             raise ValueError("confidence is a number from 0 to 1")
         async with self._opened() as session:
-            assert session.journal is not None
             run = session.find(run_id)
-            return reporting.lctl_of(session.journal, run, at, debug=debug, with_items=items, by_tool=by_tool)
+            return reporting.lctl_of(
+                session.recorded, run, at, debug=debug, with_items=items, by_tool=by_tool
+            )
 
     lctl_sync = blocking(lctl)
 
@@ -385,10 +383,9 @@ class RecordedRuns(Inspecting):
         wanted("otlp", otlp, str, "the address of a collector")
         collector = target.target_of(otlp, wanted_names("headers", headers))
         async with self._opened() as session:
-            assert session.journal is not None
             name = session.find(run_id)
             exported = await asyncio.to_thread(
-                live.telemetry_of, session.journal, name, content=content, goes_on=is_running
+                live.telemetry_of, session.recorded, name, content=content, goes_on=is_running
             )
         with sending.Sender(collector, name) as sender:
             await asyncio.to_thread(sender.send, exported)
@@ -408,8 +405,7 @@ class RecordedRuns(Inspecting):
         """
         self._require_journal()
         async with self._opened() as session:
-            assert session.journal is not None
-            return live.provenance_of(session.journal, session.find(run_id), content=content)
+            return live.provenance_of(session.recorded, session.find(run_id), content=content)
 
     provenance_sync = blocking(provenance)
 
@@ -440,25 +436,22 @@ def _listed(journal: Journal, query: listing.RunQuery) -> list[RecordedRun]:
 
 def _is_carried_on(session: Session, run_id: str) -> bool:
     """Whether a process is running it, so that more events may come."""
-    assert session.journal is not None
-    info = session.journal.find_run(run_id)
-    place = journal_paths.place_of(session.journal.path)
+    info = session.recorded.find_run(run_id)
+    place = journal_paths.place_of(session.recorded.path)
     return not info.status.is_final and journal_paths.is_owned(place, run_id)
 
 
 def _events(session: Session, run_id: str, after: int) -> list[JournalEvent]:
-    assert session.journal is not None
     return [
         JournalEvent(run_id, row.seq, row.ts, str(row.type), row.key, row.step, row.body)
-        for row in session.journal.events(run_id, after, lenient=True)
+        for row in session.recorded.events(run_id, after, lenient=True)
     ]
 
 
 def _search_matches(
     session: Session, text: str, run_id: str | None, ignore_case: bool, limit: int | None
 ) -> list[SearchMatch]:
-    journal = session.journal
-    assert journal is not None
+    journal = session.recorded
     find = searching.finder(text, ignore_case=ignore_case)
     matches: list[SearchMatch] = []
     for info in journal.runs() if run_id is None else [journal.find_run(run_id)]:

@@ -151,8 +151,7 @@ class Session:
         self, plan: Plan, given: RunInputs, done: Mapping[str, JSON], run_id: str, limits: Limits | None
     ) -> None:
         """Check a plan and record a run of it whose steps in `done` are finished."""
-        assert self.journal is not None
-        adopt(await self.prepare(plan, given, limits, done), self.journal, run_id)
+        adopt(await self.prepare(plan, given, limits, done), self.recorded, run_id)
 
     async def prepare(
         self, plan: Plan, given: RunInputs, limits: Limits | None, done: Mapping[str, JSON] | None = None
@@ -192,18 +191,21 @@ class Session:
 
     def has(self, run_id: str) -> bool:
         """Whether a run with exactly this id is recorded."""
+        return self.recorded.parts.reader.runs.has(run_id)
+
+    @property
+    def recorded(self) -> Journal:
+        """The journal, where it is known that there is one."""
         assert self.journal is not None
-        return self.journal.parts.reader.runs.has(run_id)
+        return self.journal
 
     def find(self, text: str) -> str:
         """The full id of a recorded run, from a prefix or `last`; raises JournalError (JRN002)."""
-        assert self.journal is not None
-        return self.journal.find_run(text).run_id
+        return self.recorded.find_run(text).run_id
 
     async def resume(self, run_id: str, terms: ResumeTerms, observers: Observers, watch: Watch) -> RunOutcome:
         """Continue a recorded run; raises CallsheetError if it cannot be continued."""
-        journal, config = self.journal, self._config
-        assert journal is not None
+        journal, config = self.recorded, self._config
         self.learn(run_id)
         observers.mask(self.hides)
         observers.begin_from(*plans_of(journal, run_id))
@@ -221,7 +223,6 @@ class Session:
 
     async def branch_off(self, run_id: str, what: Rerun | Fork | Revised, terms: ResumeTerms) -> Forking:
         """Prepare a branch of a run; an edited plan is checked and proved."""
-        assert self.journal is not None
 
         @asynccontextmanager
         async def opened(draft: Draft) -> AsyncGenerator[Equipment]:
@@ -229,7 +230,7 @@ class Session:
 
         as_recorded, known = terms.as_recorded, self.tools.credentials
         rules = run_branches.BranchRules(as_recorded=as_recorded, open_for=opened, known=known)
-        return await run_branches.branch_off(self.journal, run_id, what, rules)
+        return await run_branches.branch_off(self.recorded, run_id, what, rules)
 
     async def begin_undo(self, run_id: str, start: str, effects: bool | Callable[[Undoing], bool]) -> str:
         """The id of the run that undoes another, which is recorded and not begun.
@@ -238,7 +239,6 @@ class Session:
         """
         from callsheet.api.run_branches import UndoNeedsConsent, UndoTerms, begin_undo  # noqa: PLC0415 - only to undo
 
-        assert self.journal is not None
         equipment, config = await self.checks.equipment(None), self._config
         run_id = self.find(run_id)
         terms = UndoTerms(start, config.bounds(None), {"plan": f"undo {run_id}"}, default=config.policy)
@@ -248,7 +248,7 @@ class Session:
                 return True
             raise UndoNeedsConsent(undoing, "allow it: effects=True, or a function that is shown it")
 
-        name = await begin_undo(self.journal, run_id, equipment, terms, agrees)
+        name = await begin_undo(self.recorded, run_id, equipment, terms, agrees)
         assert name is not None, "it was agreed to"
         return name
 
@@ -256,18 +256,16 @@ class Session:
         self, run_id: str, calls: Sequence[str], verdict: Resolution, *, every: bool
     ) -> RunOutcome:
         """Record a decision on calls in doubt; raises JournalError if they are not in doubt."""
-        assert self.journal is not None
         self.learn(run_id)
-        return await decide(self.journal, run_id, calls, verdict, every=every, offload=asyncio.to_thread)
+        return await decide(self.recorded, run_id, calls, verdict, every=every, offload=asyncio.to_thread)
 
     async def cancel(self, run_id: str, reason: str, patience: float) -> RunOutcome | None:
         """End a run for good; None if its process has been asked and not ended it in `patience` seconds.
 
         Raises JournalError as `cancel_run` does.
         """
-        assert self.journal is not None
         self.learn(run_id)
-        return await cancel(self.journal, run_id, reason, patience)
+        return await cancel(self.recorded, run_id, reason, patience)
 
     def ports(self, observers: Observers) -> Ports:
         """The ports through which a run calls tools, models and agents."""
@@ -302,8 +300,7 @@ class Session:
 
     def learn(self, run_id: str) -> None:
         """Add the secrets that a recorded run was given to the known ones."""
-        assert self.journal is not None
-        self._known = self.journal.declared(run_id) + self._known
+        self._known = self.recorded.declared(run_id) + self._known
 
     def _turns(self) -> TurnPort | None:
         """The port for the turns of agents that the machine drives; None if it drives none."""

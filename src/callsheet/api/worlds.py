@@ -43,12 +43,11 @@ from callsheet.ir.tree import (
     Statement,
     Tree,
     all_statements,
-    map_blocks,
     operands,
-    plan_of_tree,
     statements,
     variables_set,
 )
+from callsheet.ir.tree_edits import map_blocks, plan_of_tree
 from callsheet.machine import ToolFacts
 from callsheet.machine.forecasting import BlockForecast, Forecast, StepForecast, When
 from callsheet.views.dry_run import shown

@@ -27,9 +27,9 @@ LOCK_VARIABLE = "CALLSHEET_LOCK"
 LOCK_NAME = "callsheet.lock"
 
 
-def lock_path(folder: Path, environ: Mapping[str, str] | None = None) -> Path | None:
+def lock_path(folder: Path) -> Path | None:
     """The lock file of a project folder, which need not exist; None if the environment says to use none."""
-    named = (os.environ if environ is None else environ).get(LOCK_VARIABLE)
+    named = os.environ.get(LOCK_VARIABLE)
     if named is None:
         return folder / LOCK_NAME
     return Path(named).expanduser().absolute() if named else None

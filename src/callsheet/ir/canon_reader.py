@@ -124,8 +124,8 @@ def _read_plan(data: object) -> Plan:
 
 
 def _read_tree_plan(data: object) -> Plan:
-    from callsheet.ir.tree import plan_of_tree  # noqa: PLC0415 - only for a plan of version 2
-    from callsheet.ir.tree_codec import tree_from_json  # noqa: PLC0415 - as above
+    from callsheet.ir.tree_codec import tree_from_json  # noqa: PLC0415 - only for a plan of version 2
+    from callsheet.ir.tree_edits import plan_of_tree  # noqa: PLC0415 - as above
 
     fields = read_object(data, _TREE_PLAN)
     tree = read_field(tree_from_json, fields, "tree")

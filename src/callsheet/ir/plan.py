@@ -36,7 +36,7 @@ class Plan:
     `variables` are initial values without references; `id`, `title` and `goal` describe the plan to people.
     `comments` are the comments after the last step; they have no meaning.
 
-    In a plan of version 2, made by `tree.plan_of_tree`, `tree` is the plan. `steps` only lists its calls in
+    In a plan of version 2, made by `plan_of_tree`, `tree` is the plan. `steps` only lists its calls in
     the order of the text, with those arguments that are literals: enough to name them and find their tools.
     """
 

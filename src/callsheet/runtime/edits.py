@@ -20,19 +20,8 @@ from callsheet.ir import JSON, DictExpr, ListExpr, Literal, Order, Plan, Step, V
 from callsheet.ir.expression import Display, Expression, Kind
 from callsheet.ir.expression import Mapping as MappingExpression
 from callsheet.ir.strict_json import NotJson, read_json
-from callsheet.ir.tree import (
-    Act,
-    Block,
-    If,
-    Statement,
-    Tree,
-    all_statements,
-    inner_blocks,
-    map_blocks,
-    plan_of_tree,
-    statements,
-    with_ids,
-)
+from callsheet.ir.tree import Act, Block, If, Statement, Tree, all_statements, inner_blocks, statements
+from callsheet.ir.tree_edits import map_blocks, plan_of_tree, with_ids
 from callsheet.machine import Edited, Machine
 from callsheet.machine.keys import parse_key
 from callsheet.machine.tree.variables import (

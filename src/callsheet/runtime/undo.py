@@ -17,7 +17,8 @@ from callsheet.ir.expr import Literal
 from callsheet.ir.expression import Variable
 from callsheet.ir.inverse import RESULT, Inverse, NotThere, Place
 from callsheet.ir.labels import LITERAL, UNKNOWN, Label
-from callsheet.ir.tree import Act, Input, Say, Tree, Word, plan_of_tree
+from callsheet.ir.tree import Act, Input, Say, Tree, Word
+from callsheet.ir.tree_edits import plan_of_tree
 from callsheet.ir.types import Basic
 from callsheet.machine import CallTool, Decided, Decision, Fact, Failed, Succeeded, TookPlace
 from callsheet.machine.keys import item_of

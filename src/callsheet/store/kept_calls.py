@@ -14,8 +14,9 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 from callsheet import lazy
 from callsheet.ir import JSON, Plan
-from callsheet.ir.tree import Statement, all_statements, without_spans
+from callsheet.ir.tree import Statement, all_statements
 from callsheet.ir.tree_codec import tree_to_json
+from callsheet.ir.tree_edits import without_spans
 from callsheet.machine import AgentTurn, CallModel, CallTool, Fact, RunAgent, Succeeded
 from callsheet.machine.keys import attempt_key, is_of_tree, item_of, parse_key, place_in_tree, segment
 from callsheet.store.events import Event as Row

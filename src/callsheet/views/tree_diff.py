@@ -18,6 +18,7 @@ from callsheet.ir import tree, types
 from callsheet.ir.diff import PartChange, Piece, PieceDiff, TreeDiff
 from callsheet.ir.diff.matching import renamings_of
 from callsheet.ir.diff.tree_differ import Declared
+from callsheet.ir.tree_edits import plan_of_tree
 from callsheet.views.columns import cut, escaped
 from callsheet.views.plan_diff import Page, kinds_of, label_of, lines_of, shortened, spelled_side
 from callsheet.views.tree import describe_recovery, describe_statement
@@ -160,7 +161,7 @@ def spelled_piece(piece: Piece) -> tuple[str, ...]:
             made = None
     if made is not None:
         try:
-            lines = format_structured(tree.plan_of_tree(made)).rstrip("\n").split("\n")[1:]
+            lines = format_structured(plan_of_tree(made)).rstrip("\n").split("\n")[1:]
         except CallsheetError:
             lines = []
         if lines:

@@ -10,7 +10,7 @@ from tests.structured_plans import programs
 
 from callsheet.frontends.spelling import read_plan_text
 from callsheet.ir import Plan
-from callsheet.ir.tree import plan_of_tree
+from callsheet.ir.tree_edits import plan_of_tree
 from callsheet.machine import CallTool, Failed, Machine, Started, Succeeded, compile_plan
 from callsheet.machine.commands import CallModel, RunAgent, Sleep
 from callsheet.machine.events import TimerFired

@@ -33,8 +33,8 @@ from callsheet.ir.tree import (
     Try,
     Use,
     Word,
-    with_ids,
 )
+from callsheet.ir.tree_edits import with_ids
 from callsheet.ir.types import Record, Type
 from callsheet.passes import ToolSignature
 from callsheet.passes.structured import check_tree

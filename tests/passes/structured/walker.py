@@ -40,8 +40,8 @@ from callsheet.ir.tree import (
     Use,
     Word,
     recovery_of,
-    with_ids,
 )
+from callsheet.ir.tree_edits import with_ids
 
 # ---------------------------------------------------------------- random plans
 

@@ -47,13 +47,12 @@ from callsheet.ir.tree import (
     SubPlan,
     Tree,
     Word,
-    plan_of_tree,
     recovery_of,
     statements,
     variables_read,
     variables_set,
-    with_ids,
 )
+from callsheet.ir.tree_edits import plan_of_tree, with_ids
 from callsheet.ir.types import Basic
 
 

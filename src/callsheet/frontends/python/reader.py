@@ -50,6 +50,7 @@ from callsheet.ir import tree, types
 from callsheet.ir.expr import JSON
 from callsheet.ir.inputs import duration_text
 from callsheet.ir.plan import Order, Plan
+from callsheet.ir.tree_edits import plan_of_tree, with_ids
 
 
 def read_python(
@@ -176,11 +177,11 @@ class _Compiler:
         plans = tuple(self._sub_plan(*self.done[id(node)]) for node in self.order)
         body = self._blocks(main, translator, is_main=True)
         self._check_pure_code()
-        made = tree.with_ids(
+        made = with_ids(
             tree.Tree(body, inputs, plans=plans, result=_type(main.node.returns, self.program.resolved))
         )
         goal = " ".join((program.about or "").split()) or None
-        return replace(tree.plan_of_tree(made, goal=goal), in_python=True)
+        return replace(plan_of_tree(made, goal=goal), in_python=True)
 
     def _check_definitions(self) -> None:
         """Raises Refused for a definition of the file that uses a tool, or what a plan may not use."""

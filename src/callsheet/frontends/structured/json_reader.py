@@ -63,10 +63,9 @@ from callsheet.ir.tree import (
     Use,
     Word,
     all_statements,
-    plan_of_tree,
     variables_set,
-    with_ids,
 )
+from callsheet.ir.tree_edits import plan_of_tree, with_ids
 from callsheet.ir.types import Basic, Record, Type
 
 _NAME = lazy.pattern(NAME)

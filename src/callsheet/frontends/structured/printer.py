@@ -49,10 +49,9 @@ from callsheet.ir.tree import (
     Use,
     Word,
     acts,
-    map_blocks,
-    plan_of_tree,
     recovery_of,
 )
+from callsheet.ir.tree_edits import map_blocks, plan_of_tree
 from callsheet.ir.types import type_text
 
 WIDTH: Final = 110

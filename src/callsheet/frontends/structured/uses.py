@@ -12,21 +12,8 @@ from typing import Any
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import Plan
-from callsheet.ir.tree import (
-    Act,
-    Block,
-    Foreach,
-    Invoke,
-    Let,
-    Origin,
-    Say,
-    Statement,
-    SubPlan,
-    Tree,
-    Word,
-    map_blocks,
-    plan_of_tree,
-)
+from callsheet.ir.tree import Act, Block, Foreach, Invoke, Let, Origin, Say, Statement, SubPlan, Tree, Word
+from callsheet.ir.tree_edits import map_blocks, plan_of_tree
 from callsheet.ir.types import DictOf, ListOf, Maybe, Named, Record, Type
 
 

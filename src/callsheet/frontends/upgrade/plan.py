@@ -29,12 +29,11 @@ from callsheet.ir.tree import (
     Try,
     Word,
     operands,
-    plan_of_tree,
     recovery_of,
     statements,
     variables_set,
-    with_ids,
 )
+from callsheet.ir.tree_edits import plan_of_tree, with_ids
 from callsheet.ir.types import Basic, Maybe
 
 _UNSET = "null where no step has set it, as in version 1"

@@ -4,7 +4,8 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.ir.diff.differ import Change, Node, Part, PlanDiff, StepDiff, diff_steps
 from callsheet.ir.diff.tree_differ import PartChange, Piece, PieceDiff, TreeDiff, diff_trees
 from callsheet.ir.plan import Plan
-from callsheet.ir.tree import Tree, plan_of_tree
+from callsheet.ir.tree import Tree
+from callsheet.ir.tree_edits import plan_of_tree
 
 
 def diff_plans(old: Plan, new: Plan) -> PlanDiff | TreeDiff:

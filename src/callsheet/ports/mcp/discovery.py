@@ -29,11 +29,10 @@ def discover(folder: Path | None = None, environ: Mapping[str, str] | None = Non
     return [path for path in places(folder or Path.cwd(), environ) if os.path.isfile(path)]
 
 
-def looked_for(folder: Path, environ: Mapping[str, str] | None = None) -> list[Path]:
+def looked_for(folder: Path) -> list[Path]:
     """The files that `discover` gives where they exist, from this folder and from the working directory."""
-    environ = os.environ if environ is None else environ
-    named = [Path(part) for part in environ.get(VARIABLE, "").split(os.pathsep) if part]
-    return [*named, *places(folder, environ), *places(Path.cwd(), environ)]
+    named = [Path(part) for part in os.environ.get(VARIABLE, "").split(os.pathsep) if part]
+    return [*named, *places(folder, os.environ), *places(Path.cwd(), os.environ)]
 
 
 def places(folder: Path, environ: Mapping[str, str]) -> list[Path]:
