@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import forked
 from tests.dag_plans import step
 
 from callsheet import Limits, Plan, PlanRequest, Runtime, tool
@@ -224,10 +224,10 @@ def test_run_killed_during_replanning_resumes(where: str, tmp_path: Path) -> Non
     script.write_text(CRASHING.format(tests=root))
     line = [sys.executable, str(script), str(tmp_path / "j.db"), where, str(tmp_path / "died")]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])}
-    done = subprocess.run(line, capture_output=True, text=True, check=False, env=env)
+    done = forked.run(line, capture_output=True, text=True, check=False, env=env)
     if where != "nowhere":
         assert done.returncode == -9, done.stderr
-        done = subprocess.run(line, capture_output=True, text=True, check=False, env=env)
+        done = forked.run(line, capture_output=True, text=True, check=False, env=env)
     assert done.returncode == 0, done.stderr
     expected = {"va": {"word": "hush-hush"}, "w": "alt hush-hush"}
     assert json.loads(done.stdout) == [True, True, expected]

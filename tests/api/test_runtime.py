@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import forked
 
 import callsheet
 from callsheet import (
@@ -233,7 +234,7 @@ async def test_two_runs_never_share_idempotency_key() -> None:
 
 
 def workshop(folder: Path) -> dict[str, Any]:
-    return {"workshop": {"command": sys.executable, "args": [str(WORKSHOP), "stdio", str(folder / "notes")]}}
+    return {"workshop": forked.server(WORKSHOP, "stdio", folder / "notes")}
 
 
 def starts(folder: Path) -> int:
@@ -315,7 +316,7 @@ except KeyboardInterrupt:
 
 
 def test_ctrl_c_interrupts_call_and_run_is_resumable(tmp_path: Path) -> None:
-    with subprocess.Popen(
+    with forked.Popen(
         [sys.executable, "-c", f"import signal\nsignal.signal(2, signal.default_int_handler)\n{STUCK}", "60"],
         cwd=tmp_path,
         stdout=subprocess.PIPE,

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests import forked
 
 from callsheet import CallsheetError, Runtime, tool
 from callsheet.api.run_branches import undo_lines
@@ -299,7 +300,7 @@ def drop(value: int) -> str:
 
 
 def _callsheet(folder: Path, *arguments: str, kill: str = "") -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return forked.run(
         [sys.executable, "-m", "callsheet", *arguments, "--journal", "j.db", "--progress", "none"],
         cwd=folder, text=True, capture_output=True, check=False,
         env={**os.environ, "HOME": str(folder), "KILL": kill},

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from tests import forked
 
 from callsheet.apps.cli.main import main
 from local_models import model_file
@@ -150,7 +151,7 @@ class Machine:
         code = f"{_SIGNALS}\n{prefix}\nfrom callsheet.apps.cli.main import main\nmain()"
         command = [sys.executable, "-c", code, *line]
         usual = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "cwd": self.folder}
-        return subprocess.Popen(command, text=True, env=dict(os.environ), **usual | options)
+        return forked.Popen(command, text=True, env=dict(os.environ), **usual | options)
 
     def shell(self, *line: str, prefix: str = "", **options: Any) -> subprocess.CompletedProcess[str]:
         """Run a command line in its own process to its end."""

@@ -6,13 +6,13 @@ import asyncio
 import io
 import json
 import re
-import sys
 import time
 import types
 from pathlib import Path
 
 import pytest
 from rich.console import Console
+from tests import forked
 
 from callsheet.api.policies import load_policy
 from callsheet.apps.cli.progress.live import LiveDisplay, LiveGraph
@@ -61,7 +61,7 @@ def lines(stderr: str) -> list[str]:
 
 @pytest.fixture
 def with_slowpoke(machine):
-    servers = {"slowpoke": {"command": sys.executable, "args": [str(SERVER), str(machine.folder / "notes")]}}
+    servers = {"slowpoke": forked.server(SERVER, machine.folder / "notes")}
     machine.write(".mcp.json", json.dumps({"mcpServers": servers}))
     return machine
 

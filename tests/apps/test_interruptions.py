@@ -7,7 +7,6 @@ import os
 import pty
 import signal
 import sqlite3
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from pathlib import Path
 import click
 import pytest
 from rich.console import Console
+from tests import forked
 
 from callsheet.apps.cli.main import main
 from callsheet.apps.cli.progress.live import Heading, LiveDisplay
@@ -335,7 +335,7 @@ def test_read_only_journal_is_readable(machine):
         machine("run", plan, "--journal", str(journal), "--run-id", "r")
         journal.chmod(0o444)
         folder.chmod(0o555)
-        done = subprocess.run(
+        done = forked.run(
             [sys.executable, "-c", LOOK, str(journal)], capture_output=True, text=True, check=False
         )
         folder.chmod(0o755)

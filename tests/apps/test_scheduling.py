@@ -24,6 +24,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
+from tests import forked
 
 from callsheet.apps.cli.main import main
 from callsheet.apps.projects import settings_in, trust
@@ -172,12 +173,12 @@ class Project:
 
     def run(self, *arguments: str) -> None:
         command = [sys.executable, "-m", "callsheet", *arguments, "--journal", str(self.journal)]
-        subprocess.run(command, cwd=self.folder, check=False, capture_output=True)
+        forked.run(command, cwd=self.folder, check=False, capture_output=True)
 
     def begin(self, *arguments: str) -> subprocess.Popen[bytes]:
         """Start a command, and wait until its run is in the journal."""
         command = [sys.executable, "-m", "callsheet", *arguments, "--journal", str(self.journal)]
-        process = subprocess.Popen(command, cwd=self.folder, stderr=subprocess.PIPE)
+        process = forked.Popen(command, cwd=self.folder, stderr=subprocess.PIPE)
         assert process.stderr is not None
         process.stderr.readline()
         return process

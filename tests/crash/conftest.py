@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import forked
 
 _BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 _COMMAND = (sys.executable, "-c", "import sys; from callsheet.apps.cli.main import main; sys.exit(main())")
@@ -33,7 +34,7 @@ def sweep(tmp_path: Path) -> Sweep:
         memory = Path("/dev/shm")  # a killed process loses nothing there either, and syncs cost nothing
         env = {**os.environ, "TMPDIR": str(memory if os.access(memory, os.W_OK) else tmp_path)}
         command = [sys.executable, _BENCHMARKS / "crash.py", "--verbose", "--out", out, *arguments]
-        done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=300)
+        done = forked.run(command, env=env, capture_output=True, text=True, check=False, timeout=300)
         assert done.returncode == 0, done.stdout + done.stderr
         figures: dict[str, Any] = json.loads(out.read_text())
         assert (figures["finished_again"], figures["lost"], figures["orphans"]) == (0, 0, 0)
@@ -50,7 +51,7 @@ def spawn(tmp_path: Path) -> Iterator[Spawn]:
 
     def start(*arguments: str, pause: float = 0.0) -> subprocess.Popen[str]:
         env = {**os.environ, "CALLSHEET_CRASH_WORLD": str(tmp_path), "CALLSHEET_CRASH_PAUSE": str(pause)}
-        child = subprocess.Popen(
+        child = forked.Popen(
             [*_COMMAND, *arguments, "--journal", str(tmp_path / "journal.db"), "--json"],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

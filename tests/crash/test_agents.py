@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import signal
-import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
+from tests import forked
 from tests.crash.agent_run import runtime
 
 from callsheet import RunStatus
@@ -26,7 +26,7 @@ def test_killed_agent_continues_its_turn_without_repeating_calls(tmp_path: Path,
     path, log = tmp_path / "journal.db", tmp_path / "effects"
     log.touch()
     command = [sys.executable, "-m", "tests.crash.agent_run", str(path), str(log), where]
-    assert subprocess.run(command, cwd=ROOT, timeout=120, check=False).returncode == -signal.SIGKILL
+    assert forked.run(command, cwd=ROOT, timeout=120, check=False).returncode == -signal.SIGKILL
     with Journal.open(path) as journal:
         settled = {row.key for row in journal.events("r") if row.type is EventType.OK}
     before = log.read_text().splitlines()

@@ -20,6 +20,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from tests import forked
 from tests.crash.worlds import ROOT, WRITES, World, judge
 from tests.runtime import crashing
 
@@ -190,7 +191,7 @@ def test_disk_full_from_kth_write_stops_run_without_loss(
 def killed_after(code: str, path: Path, seconds: float) -> None:
     """Run Python until it reports that it is ready, and kill it after this many seconds."""
     prelude = "import sys\nfrom pathlib import Path\nPATH = Path(sys.argv[1])\n"
-    with subprocess.Popen(
+    with forked.Popen(
         [sys.executable, "-c", prelude + code, str(path)], stdout=subprocess.PIPE, text=True, cwd=ROOT
     ) as child:
         assert child.stdout is not None

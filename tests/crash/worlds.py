@@ -12,6 +12,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+from tests import forked
 from tests.runtime import crashing
 
 from callsheet.machine import Decision, Result
@@ -52,9 +53,7 @@ class World:
 
     def killed(self, where: str) -> World:
         command = [sys.executable, "-m", "tests.runtime.crashing", self.journal, self.log, "start", where]
-        subprocess.run(
-            [str(c) for c in command], cwd=ROOT, check=False, timeout=60, stdout=subprocess.DEVNULL
-        )
+        forked.run([str(c) for c in command], cwd=ROOT, check=False, timeout=60, stdout=subprocess.DEVNULL)
         return self
 
     def resume(self, decision: Decision | None = None) -> runs.RunOutcome:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests import forked
 from tests.dag_plans import step
 
 from callsheet.api.budget import SharedBudget
@@ -250,7 +250,7 @@ context = PlanningContext(manager, plans_dir=sys.argv[1], tools=[
 asyncio.run(PlanRunner(context).execute_plan(json.loads(sys.argv[2])))
 """
     line = [sys.executable, "-c", script, str(place), json.dumps(DIAMOND)]
-    assert subprocess.run(line, check=False, env=dict(os.environ)).returncode == -9
+    assert forked.run(line, check=False, env=dict(os.environ)).returncode == -9
     manager = Manager()
     runner = PlanRunner(PlanningContext(manager, plans_dir=place))
     result = asyncio.run(runner.resume_plan("diamond"))

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from opentelemetry import context, trace
+from tests import forked
 from tests.network import free_port
 from tests.waiting import until
 
@@ -33,7 +34,8 @@ WORKSHOP = str(Path(__file__).parent / "servers" / "workshop.py")
 @pytest.fixture
 def workshop(tmp_path):
     """The configuration of the test server; its events are recorded in `notes`."""
-    transport = StdioServer(sys.executable, (WORKSHOP, "stdio", str(tmp_path / "notes")))
+    command, *arguments = forked.line(WORKSHOP, "stdio", tmp_path / "notes")
+    transport = StdioServer(command, tuple(arguments))
     return McpServerConfig("workshop", transport, timeout=60)
 
 

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests import forked
 
 from callsheet.store import EventType, Journal
 
@@ -21,7 +22,7 @@ SERVER = Path(__file__).parent / "task_server.py"
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("CALLSHEET_CONFIG", str(tmp_path / "config.toml"))
     (tmp_path / "config.toml").write_text("")
-    server = {"command": sys.executable, "args": [str(SERVER), str(tmp_path)]}
+    server = forked.server(SERVER, tmp_path)
     (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"builder": server}}))
     return tmp_path
 
@@ -30,7 +31,7 @@ def start(folder: Path, *words: str, name: str = "home") -> subprocess.Popen[str
     plan = f'PLAN_START\nS1: @BUILD (name="{name}") > $it\nS2: @RESPOND ("$it")\nPLAN_END\n'
     (folder / "plan.ltp").write_text(plan)
     line = [sys.executable, "-m", "callsheet", *(words or ("run", "plan.ltp", "--mcp-config", "mcp.json"))]
-    return subprocess.Popen(
+    return forked.Popen(
         [*line, "--journal", "j.db"],
         cwd=folder,
         text=True,
@@ -51,7 +52,7 @@ def test_call_waits_for_its_task_and_answers_what_it_asks(folder: Path) -> None:
     (folder / "go").touch()
     run = start(folder, name="asks")
     end = time.monotonic() + 30
-    while subprocess.run(
+    while forked.run(
         [sys.executable, "-m", "callsheet", "approve", "last", "--answer", "{}", "--journal", "j.db"],
         cwd=folder,
         capture_output=True,

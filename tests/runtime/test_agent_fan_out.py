@@ -13,6 +13,8 @@ from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
+from tests import forked
+
 from callsheet.store import Journal
 
 CHILD = '''
@@ -76,7 +78,7 @@ def kill_and_resume(folder: Path, items: int, kills: int, seed: int) -> Tally:
     log, again, finished, made = folder / "log", list[str](), Counter[str](), 0
     at_kill = 0
     for number in range(kills + 1):
-        child = subprocess.Popen(
+        child = forked.Popen(
             [sys.executable, "child.py", "run" if number == 0 else "resume", str(items)],
             cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             env={**os.environ, "HOME": str(folder)},

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import forked
 from tests.runtime.conftest import Clock
 from tests.runtime.tools import FACTS, QUICK, Tools, plan_of, ports_for, route_to
 from tests.waiting import until
@@ -577,7 +578,7 @@ with Journal.open(Path(sys.argv[1])) as journal:
 
 def waiting_process(journal: Journal) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-c", _WAITING_PROCESS, str(journal.path)]
-    return subprocess.Popen(command, env={**os.environ, "PYTHONPATH": _path()})
+    return forked.Popen(command, env={**os.environ, "PYTHONPATH": _path()})
 
 
 async def test_process_killed_while_waiting_leaves_question_open(journal: Journal) -> None:

@@ -11,6 +11,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from tests import forked
 from tests.runtime import crashing
 
 from callsheet.machine import Decision, Result
@@ -47,7 +48,7 @@ class World:
 
     def process(self, what: str, where: str) -> subprocess.Popen[str]:
         command = [sys.executable, "-m", "tests.runtime.crashing", self.journal, self.log, what, where]
-        return subprocess.Popen([str(c) for c in command], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        return forked.Popen([str(c) for c in command], cwd=ROOT, stdout=subprocess.PIPE, text=True)
 
     def killed(self, what: str, where: str) -> bool:
         """Continue the run in a process; return whether it died there, and not at its end."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import forked
 
 from callsheet import CallsheetError, ChatModel, Limits, Runtime, tool
 from callsheet.ir.labels import read_label
@@ -337,7 +338,7 @@ def test_kill_in_the_middle_of_a_rerun_with_a_mended_tool_repeats_no_finished_ca
 
 
 def _callsheet(folder: Path, *arguments: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
+    return forked.Popen(
         [sys.executable, "-m", "callsheet", *arguments, "--journal", "j.db", "--progress", "none"],
         cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         start_new_session=True, env={**os.environ, "HOME": str(folder)},

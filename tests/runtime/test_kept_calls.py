@@ -13,6 +13,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from tests import forked
 
 from callsheet import CallsheetError, Plan, PolicyRefused, Runtime, tool
 from callsheet.ir.labels import read_label
@@ -64,7 +65,7 @@ EDITS = [
 
 
 def callsheet(folder: Path, *arguments: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
+    return forked.Popen(
         [sys.executable, "-m", "callsheet", *arguments, "--journal", "j.db", "--progress", "none"],
         cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         start_new_session=True, env={**os.environ, "HOME": str(folder)},

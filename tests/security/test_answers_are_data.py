@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 import pty
-import subprocess
 import sys
 from contextlib import suppress
 
 import pytest
+from tests import forked
 
 from callsheet import Plan, Runtime, tool
 from callsheet.compat.static import mermaid_block
@@ -74,7 +74,7 @@ def on_terminal(*line: str) -> str:
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "callsheet", *line]
     said = b""
-    with subprocess.Popen(
+    with forked.Popen(
         command, stdin=theirs, stdout=theirs, stderr=theirs, env={**os.environ, "TERM": "dumb"}
     ):
         os.close(theirs)
@@ -103,7 +103,7 @@ def test_non_protocol_messages_are_not_printed(user):
     user.changeling.answer(look="odd")
     plan = user.plan('S1: @LOOK (thing="x") > $a', "S2: @RESPOND ($a)")
     line = [sys.executable, "-m", "callsheet", "run", plan, "--mcp-config", "mcp.json", "--no-journal"]
-    done = subprocess.run(line, capture_output=True, text=True, check=True, timeout=60)
+    done = forked.run(line, capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout == "odd\n"
     assert "Traceback" not in done.stderr
     assert "notifications/" not in done.stderr

@@ -12,6 +12,7 @@ import secrets
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -112,13 +113,15 @@ CANARIES = {
 `entry` by its name in an answer; `new` is set in a fork."""
 
 
+FORMS = {
+    name: [form.encode() for form in forms_of(canary) if len(form) >= 8] for name, canary in CANARIES.items()
+}
+
+
+@cache
 def hits(data: bytes) -> list[str]:
     """The canaries that occur in the bytes, in any form."""
-    found: list[str] = []
-    for name, canary in CANARIES.items():
-        forms = [form for form in forms_of(canary) if len(form) >= 8]
-        found += [name for form in forms if form.encode() in data][:1]
-    return found
+    return [name for name, forms in FORMS.items() if any(form in data for form in forms)]
 
 
 def hits_below(folder: Path, but: Path) -> dict[str, list[str]]:

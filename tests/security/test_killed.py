@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
+from tests import forked
 from tests.security.dying import NOTES, PLAN
 from tests.security.world import FACTS, World
 
@@ -17,7 +17,7 @@ def killed(world: World, how: str) -> int:
     """Continue the run in a process that dies; returns its status."""
     command = [sys.executable, "-m", "tests.security.dying", world.folder, world.journal.path, how]
     root = Path(__file__).parent.parent.parent
-    return subprocess.run(command, check=False, cwd=root, timeout=60).returncode
+    return forked.run(command, check=False, cwd=root, timeout=60).returncode
 
 
 async def test_labels_and_decisions_are_same_after_kill(world: World) -> None:

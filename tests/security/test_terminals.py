@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from tests import forked
 from tests.security.conftest import LOOK, SEND
 
 import lctl_blocks
@@ -59,7 +60,7 @@ def on_terminal(lines: list[list[str]]) -> list[str]:
 
     command = [sys.executable, str(Path(__file__).with_name("typed.py"))]
     environment = {**os.environ, "TERM": "dumb", "NO_COLOR": "1", "COLUMNS": "200"}
-    with subprocess.Popen(
+    with forked.Popen(
         command, stdin=subprocess.PIPE, stdout=theirs, stderr=theirs, env=environment, text=True
     ) as process:
         os.close(theirs)

@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from tests import forked
 
 from callsheet.ir import Call, Literal, Output, Plan, Respond, Step
 from callsheet.store import Durability, Journal
@@ -66,7 +67,7 @@ def spawn(path: Path) -> Iterator[Spawn]:
     children: list[subprocess.Popen[str]] = []
 
     def start(code: str) -> subprocess.Popen[str]:
-        child = subprocess.Popen(
+        child = forked.Popen(
             [sys.executable, "-u", "-c", _PRELUDE + code, str(path)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

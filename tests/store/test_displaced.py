@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests import forked
 from tests.machine.driving import plan_of
 
 from callsheet.store import Durability, EventType, Journal, RunWriter
@@ -168,7 +168,7 @@ def test_next_process_does_not_mix_journals(tmp_path: Path, displace: Callable[[
         displace(path)
         root = Path(__file__).parents[2]
         line = [sys.executable, "-c", OTHER_PROCESS, str(path)]
-        other = subprocess.run(line, capture_output=True, text=True, cwd=root, check=True)
+        other = forked.run(line, capture_output=True, text=True, cwd=root, check=True)
         assert other.stdout.split() == (["another"] if displace is replace else [])
         with pytest.raises(JournalDisplaced):
             note(writer, "last")
@@ -190,7 +190,7 @@ note(writer, 1)
 os._exit(9)
 """
     root = Path(__file__).parents[2]
-    assert subprocess.run([sys.executable, "-c", killed], cwd=root, check=False).returncode == 9
+    assert forked.run([sys.executable, "-c", killed], cwd=root, check=False).returncode == 9
     replace(path)
     with Journal.open_to_read(path) as journal:
         assert [run.run_id for run in journal.runs()] == ["another"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import tempfile
 from dataclasses import replace
@@ -13,6 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests import forked
 from tests.dag_plans import dag_plans
 
 from callsheet.diagnostics import CallsheetError
@@ -216,7 +216,7 @@ def test_killed_write_keeps_previous_plan(library):
         "library.save(parse_dag(sys.argv[2]).require(), 'p', replaces=True)\n"
     )
     text = json.dumps({**GRAPH, "title": "Changed"})
-    done = subprocess.run([sys.executable, "-c", code_, str(library.folder), text], check=False)
+    done = forked.run([sys.executable, "-c", code_, str(library.folder), text], check=False)
     assert done.returncode == -9
     assert library.load("p").text == before
     assert library.ids() == ("p",)
@@ -232,6 +232,6 @@ def test_concurrent_writers_lose_no_plan(library):
     )
     text = json.dumps({name: value for name, value in GRAPH.items() if name != "id"})
     line = [sys.executable, "-c", code_, str(library.folder), text]
-    writers = [subprocess.Popen(line) for _ in range(3)]
+    writers = [forked.Popen(line) for _ in range(3)]
     assert [writer.wait() for writer in writers] == [0, 0, 0]
     assert len(library.ids()) == 30

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests import forked
 from tests.dag_plans import dag_plans
 
 from callsheet.diagnostics import CallsheetError
@@ -166,7 +166,7 @@ for number in range(8):
 
 def test_concurrent_saves_lose_no_version(library):
     savers = [
-        subprocess.Popen([sys.executable, "-c", SAVER, str(library.folder), name]) for name in ("ada", "bo")
+        forked.Popen([sys.executable, "-c", SAVER, str(library.folder), name]) for name in ("ada", "bo")
     ]
     assert [saver.wait(60) for saver in savers] == [0, 0]
     records = library.versions("p")
@@ -184,7 +184,7 @@ def test_killed_save_leaves_usable_plan(library):
         "import callsheet.store.library.plan_files as v\nimport os\n"
         "v.Versions.write = lambda *a: os.kill(os.getpid(), 9)\nlibrary, name",
     )
-    killed = subprocess.run([sys.executable, "-c", code, str(library.folder), "ada"], check=False)
+    killed = forked.run([sys.executable, "-c", code, str(library.folder), "ada"], check=False)
     assert killed.returncode == -9
     stored = library.load("p")
     assert (stored.version, stored.is_edited) == (1, True)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests import forked
 
 from callsheet.store import JournalError
 from callsheet.store.seal_keys import FILE_VARIABLE, VARIABLE, KeyStore
@@ -28,7 +29,7 @@ def test_concurrent_creators_share_key(tmp_path: Path) -> None:
         "sys.stdin.read(1); print(Vault(Path(sys.argv[1]), {}).sealing().sealing.name)"
     )
     children = [
-        subprocess.Popen(
+        forked.Popen(
             [sys.executable, "-c", code, str(tmp_path / "seal.key")],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -24,6 +24,7 @@ from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import ElicitRequestParams, ElicitResult, TextContent
 from scripts.question_picture import picture
+from tests import forked
 
 from callsheet.api.policies import load_policy
 from callsheet.apps.gate.own_tools import EXAMPLE, OWN_TOOLS
@@ -80,7 +81,7 @@ class Desk:
 
     def callsheet_in_folder(self, *words: str) -> str:
         line = [sys.executable, "-m", "callsheet", *words]
-        done = subprocess.run(
+        done = forked.run(
             line, capture_output=True, text=True, cwd=self.folder, stdin=subprocess.DEVNULL, check=False
         )
         return done.stdout + done.stderr
@@ -127,7 +128,7 @@ class Desk:
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
     monkeypatch.setenv("CALLSHEET_CONFIG", str(tmp_path / "config.toml"))
     (tmp_path / "config.toml").write_text("")
-    server = {"command": sys.executable, "args": [str(DESK), str(tmp_path / "log")]}
+    server = forked.server(DESK, tmp_path / "log")
     (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"desk": server}}))
     return Desk(tmp_path)
 
@@ -137,7 +138,7 @@ def text_of(result: Any) -> str:
 
 
 async def test_tools_and_results_are_those_of_the_server(desk: Desk) -> None:
-    direct = StdioServerParameters(command=sys.executable, args=[str(DESK), str(desk.folder / "other")])
+    direct = StdioServerParameters(**forked.server(DESK, desk.folder / "other"))
     calls: list[tuple[str, dict[str, Any]]] = [
         ("read_mail", {"number": 1}),
         ("send_mail", {"to": "ann", "text": "x"}),
@@ -377,7 +378,7 @@ async def test_server_that_cannot_be_used_takes_no_other_with_it(desk: Desk) -> 
     }
     desk.config.write_text(json.dumps({"mcpServers": servers}))
     line = ["-m", "callsheet", "gate", "--mcp-config", str(desk.config), "--journal", str(desk.journal)]
-    started = StdioServerParameters(command=sys.executable, args=line, env={**os.environ}, cwd=desk.folder)
+    started = StdioServerParameters(**forked.server(*line), env={**os.environ}, cwd=desk.folder)
     with (desk.folder / "stderr").open("w+") as said:
         async with Client(stdio_client(started, errlog=said)) as client:
             assert text_of(await client.call_tool("send_mail", {"to": "ann", "text": "x"})) == "sent to ann"
@@ -390,7 +391,7 @@ async def test_server_that_cannot_be_used_takes_no_other_with_it(desk: Desk) -> 
 @pytest.mark.parametrize("moment", ["as the call arrives", "between calls", "after some calls", "at a time"])
 async def test_killed_gate_loses_no_outcome_and_repeats_no_call(desk: Desk, moment: str) -> None:
     line = ["-m", "callsheet", "gate", "--mcp-config", str(desk.config), "--journal", str(desk.journal)]
-    started = StdioServerParameters(command=sys.executable, args=line, env={**os.environ}, cwd=desk.folder)
+    started = StdioServerParameters(**forked.server(*line), env={**os.environ}, cwd=desk.folder)
     answered: list[str] = []
 
     async def send(client: Client, number: int) -> None:
@@ -449,7 +450,7 @@ def gate_on(journal: Path) -> int:
 
 
 async def test_clients_over_http_share_a_session(desk: Desk) -> None:
-    line = [sys.executable, "-m", "callsheet", "gate", "--http", "0", "--mcp-config", str(desk.config)]
+    line = forked.line("-m", "callsheet", "gate", "--http", "0", "--mcp-config", desk.config)
     token = "t" * 40
     gate = await asyncio.create_subprocess_exec(
         *line,

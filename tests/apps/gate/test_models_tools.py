@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from mcp.client.client import Client
 from mcp.client.stdio import stdio_client
 from mcp.shared.exceptions import MCPError
 from mcp_types import TextContent
+from tests import forked
 
 from callsheet.apps.gate.own_tools import OWN_TOOLS
 
@@ -70,7 +70,7 @@ def tokens(data: Any) -> int:
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "config.toml").write_text("")
     (tmp_path / "many.py").write_text(MANY)
-    server = {"command": sys.executable, "args": [str(tmp_path / "many.py")]}
+    server = forked.server(tmp_path / "many.py")
     (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"many": server}}))
     (tmp_path / "plans").mkdir()
     (tmp_path / "plans" / "greet.ltp").write_text(PLAN)
@@ -81,7 +81,7 @@ def started(folder: Path, *words: str) -> StdioServerParameters:
     journal = str(folder / "journal.db")
     line = ["-m", "callsheet", *words, "--journal", journal, "--plans", str(folder / "plans")]
     env = {**os.environ, "HOME": str(folder), "CALLSHEET_CONFIG": str(folder / "config.toml")}
-    return StdioServerParameters(command=sys.executable, args=line, env=env, cwd=folder)
+    return StdioServerParameters(**forked.server(*line), env=env, cwd=folder)
 
 
 def finished(line: list[str], folder: Path, env: dict[str, str] | None) -> subprocess.CompletedProcess[str]:
@@ -152,10 +152,7 @@ def test_plan_that_is_not_there_is_reported_before_serving(folder: Path) -> None
 
 
 async def test_session_becomes_a_plan_that_runs(folder: Path) -> None:
-    server = {
-        "command": sys.executable,
-        "args": [str(Path(__file__).parent / "desk.py"), str(folder / "log")],
-    }
+    server = forked.server(Path(__file__).parent / "desk.py", folder / "log")
     (folder / "mcp.json").write_text(json.dumps({"mcpServers": {"desk": server}}))
     said = {"io.github.callsheet/said": "Forward number 7 to bob@x.example"}
     async with Client(stdio_client(started(folder, "gate", "--mcp-config", "mcp.json"))) as client:

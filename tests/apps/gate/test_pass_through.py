@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
 import sys
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
@@ -17,6 +16,7 @@ import pytest
 from mcp.client.client import Client
 from mcp.client.context import ClientRequestContext
 from mcp.shared.exceptions import MCPError
+from tests import forked
 
 from callsheet.api.policies import load_policy
 from callsheet.apps.gate.server import Expose, Gate, make_server
@@ -55,7 +55,7 @@ class Office:
         """Approve what the server declares now, as a person does."""
         words = ["trust", "approve", "office", "--mcp-config", str(self.folder / "mcp.json"), "--yes"]
         line = [sys.executable, "-m", "callsheet", *words]
-        done = subprocess.run(line, capture_output=True, text=True, cwd=self.folder, check=False)
+        done = forked.run(line, capture_output=True, text=True, cwd=self.folder, check=False)
         assert done.returncode == 0, done.stderr
 
     @asynccontextmanager
@@ -69,10 +69,8 @@ class Office:
         models: bool = True,
         policy: str = "",
     ) -> AsyncGenerator[Client]:
-        args = [str(OFFICE), str(self.folder / "log"), *(["older"] if server == OLDER else [])]
-        (self.folder / "mcp.json").write_text(
-            json.dumps({"mcpServers": {"office": {"command": sys.executable, "args": args}}})
-        )
+        office = forked.server(OFFICE, self.folder / "log", *(["older"] if server == OLDER else []))
+        (self.folder / "mcp.json").write_text(json.dumps({"mcpServers": {"office": office}}))
 
         async def elicit(context: ClientRequestContext, params: types.ElicitRequestParams) -> Any:
             self.heard.append(params)

@@ -6,7 +6,6 @@ import asyncio
 import os
 import re
 import signal
-import sys
 from typing import Any
 
 import pytest
@@ -15,6 +14,7 @@ from mcp.client.client import Client
 from mcp.client.context import ClientRequestContext
 from mcp.client.stdio import stdio_client
 from mcp_types import ElicitRequestParams, ElicitResult
+from tests import forked
 from tests.apps.gate.test_gate import POLICY, Desk, desk, gate_on, text_of
 
 from callsheet.api.explaining import explain_value
@@ -158,7 +158,7 @@ async def test_refusal_says_how_such_a_program_could_run(desk: Desk) -> None:
 async def test_killed_gate_names_the_call_that_may_have_taken_place(desk: Desk) -> None:
     line = ["-m", "callsheet", "gate", "--unproved", "ask", "--mcp-config", str(desk.config)]
     line += ["--journal", str(desk.journal)]
-    gate = StdioServerParameters(command=sys.executable, args=line, env={**os.environ}, cwd=desk.folder)
+    gate = StdioServerParameters(**forked.server(*line), env={**os.environ}, cwd=desk.folder)
 
     async def agree(context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
         return ElicitResult(action="accept", content={"approve": True})

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 
 import pytest
 from click.testing import CliRunner
+from tests import forked
 
 from apps.http.conftest import TOKEN, TOOLS, Api, raw, running
 from callsheet.apps.cli.main import main
@@ -492,7 +493,7 @@ def say(text: str) -> str:
 def spawn(folder, *line):
     (folder / "tools.py").write_text(TOOLS)
     command = [sys.executable, "-c", "from callsheet.apps.cli.main import main; main()", "serve", *line]
-    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = forked.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         yield process
     finally:

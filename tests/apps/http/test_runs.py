@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
 import sys
 import threading
 from hashlib import sha256
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from tests import forked
 
 from apps.http.conftest import plan_of, running, setup_of
 from callsheet.api.texts import file_note
@@ -365,7 +365,7 @@ def test_run_that_kills_its_server_waits_for_explicit_resume(folder):
     with Journal.open(folder / "journal.db") as journal:
         asyncio.run(cancel_run(journal, "first"))
     command = [sys.executable, "-c", THREE_SERVERS]
-    servers = subprocess.run(command, capture_output=True, timeout=120, check=True)
+    servers = forked.run(command, capture_output=True, timeout=120, check=True)
     assert servers.stdout.split() == [b"77"] * 3
     with running(folder) as api:
         told = api.get("/v1/runs/fatal")

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from standardwebhooks.webhooks import Webhook as StandardSender
+from tests import forked
 from tests.apps.http.conftest import TOKEN, Api, Said, running
 from tests.network import free_port
 
@@ -296,7 +297,7 @@ def test_delivery_starts_once_although_server_is_killed_and_command_sends_it(pro
         assert done.exit_code == 0, done.output
         return json.loads(done.stdout)
 
-    server = subprocess.Popen(command, cwd=project, stdout=subprocess.PIPE)
+    server = forked.Popen(command, cwd=project, stdout=subprocess.PIPE)
     try:
         assert server.stdout is not None
         server.stdout.readline()
@@ -304,7 +305,7 @@ def test_delivery_starts_once_although_server_is_killed_and_command_sends_it(pro
         assert first["http_status"] == 202
         server.kill()
         server.communicate()
-        server = subprocess.Popen(command, cwd=project, stdout=subprocess.PIPE)
+        server = forked.Popen(command, cwd=project, stdout=subprocess.PIPE)
         assert server.stdout is not None
         server.stdout.readline()
         again = send()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 from lsprotocol import types as lsp
 from pygls.lsp.client import LanguageClient
+from tests import forked
 
 SECONDS = 60.0
 TOOLS = '''
@@ -121,7 +121,7 @@ class Editors:
             (self.folder / name).write_text(text)
         it = Editor(self.folder)
         if port is None:
-            await it.client.start_io(sys.executable, "-m", "callsheet", "lsp", *arguments)
+            await it.client.start_io(*forked.line("-m", "callsheet", "lsp", *arguments))
         else:
             await it.client.start_tcp("127.0.0.1", port)
         await it.initialize(encodings)
@@ -134,7 +134,7 @@ class Editors:
     @asynccontextmanager
     async def listening(self, *arguments: str) -> AsyncIterator[int]:
         """A server on a free port, which is returned."""
-        line = (sys.executable, "-m", "callsheet", "lsp", "--tcp", "0", *arguments)
+        line = forked.line("-m", "callsheet", "lsp", "--tcp", "0", *arguments)
         server = await asyncio.create_subprocess_exec(*line, stderr=asyncio.subprocess.PIPE)
         try:
             assert server.stderr is not None

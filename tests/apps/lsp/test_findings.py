@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
 from lsprotocol import types as lsp
+from tests import forked
 
 PLAN = """\
 S1: @FETCH_PAGE (url="https://h.test/") > $page
@@ -18,7 +18,7 @@ S4: @RESPOND ("$page $missing")
 
 
 def printed(folder: Path, command: str, *line: str) -> list[tuple[str, int, int]]:
-    done = subprocess.run(
+    done = forked.run(
         [sys.executable, "-m", "callsheet", command, "--json", *line],
         cwd=folder, capture_output=True, text=True, check=False,
     )  # fmt: skip

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from mcp_types import JSONRPCError
+from tests import forked
 
 from callsheet.apps.mcp.transports import MOST_BYTES, parse_message
 
@@ -30,7 +31,7 @@ def server(folder: Path) -> Generator[subprocess.Popen[bytes]]:
     (folder / "config.toml").touch()
     # under nohup the child would inherit that the signal is ignored
     before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    with subprocess.Popen(
+    with forked.Popen(
         [sys.executable, "-m", "callsheet", "mcp", "--journal", str(folder / "j.db")],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

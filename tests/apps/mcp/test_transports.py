@@ -20,6 +20,7 @@ from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.server.lowlevel.server import Server
+from tests import forked
 
 from callsheet.apps.head_timeout import HeadTimeoutProtocol
 from callsheet.apps.mcp.transports import Address, serve_http
@@ -98,8 +99,7 @@ async def test_secrets_are_masked_in_output_of_tools(folder: Path) -> None:
     (folder / "loud.py").write_text(LOUD)
     plan = f'PLAN_START\nS1: @SAY (text="{token}")\nPLAN_END'
     server = StdioServerParameters(
-        command=sys.executable,
-        args=arguments(folder, "--tools", "loud.py"),
+        **forked.server(*arguments(folder, "--tools", "loud.py")),
         env=environment(folder),
         cwd=str(folder),
     )
@@ -112,7 +112,7 @@ async def test_secrets_are_masked_in_output_of_tools(folder: Path) -> None:
 @pytest.mark.parametrize("mode", MODES)
 async def test_client_works_over_stdio(folder: Path, mode: str) -> None:
     server = StdioServerParameters(
-        command=sys.executable, args=arguments(folder), env=environment(folder), cwd=str(folder)
+        **forked.server(*arguments(folder)), env=environment(folder), cwd=str(folder)
     )
     async with Client(server, mode=mode) as client:
         await use(client)
@@ -120,7 +120,7 @@ async def test_client_works_over_stdio(folder: Path, mode: str) -> None:
 
 def test_server_ends_with_client_and_run_is_resumable(folder: Path) -> None:
     journal = folder / "ends.db"
-    with subprocess.Popen(
+    with forked.Popen(
         [sys.executable, *arguments(folder, "--journal", str(journal))],
         cwd=folder,
         env=environment(folder),
@@ -149,7 +149,7 @@ def test_server_ends_with_client_and_run_is_resumable(folder: Path) -> None:
         assert heard[1]["params"]["message"].startswith("S1 done")
         process.stdin.close()
         assert process.wait(60) == 0
-    shown = subprocess.run(
+    shown = forked.run(
         [*COMMAND, "runs", "--json", "--journal", str(journal)],
         capture_output=True,
         check=True,
@@ -170,7 +170,7 @@ def test_old_client_gets_no_unknown_fields(folder: Path, version: str, kinds: li
         {"method": "notifications/initialized"},
         {"id": 2, "method": "tools/call", "params": call},
     )
-    with subprocess.Popen(
+    with forked.Popen(
         [sys.executable, *arguments(folder)],
         cwd=folder,
         env=environment(folder),
@@ -197,7 +197,7 @@ class Web(NamedTuple):
 @pytest.fixture(scope="module")
 def web(folder: Path) -> Generator[Web]:
     """A server on a port."""
-    with subprocess.Popen(
+    with forked.Popen(
         [sys.executable, *arguments(folder, "--http", "0")],
         cwd=folder,
         env=environment(folder),

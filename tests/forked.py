@@ -1,0 +1,274 @@
+"""Processes of Python that start in a moment: forks of one that has imported callsheet already.
+
+To start Python and import the command line takes most of the time of a test that starts it. A process made
+here is one like any other, with its own number, folder, environment, files and end; it has only not imported
+for itself what all of them import. Tests of what is imported, and of programs that are not Python, start a
+process by `subprocess`, as all do where no process can hand its files to another in this way.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import gc
+import importlib
+import io
+import json
+import os
+import pkgutil
+import runpy
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import traceback
+import types
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import callsheet
+
+sys.path.insert(1, str(Path(__file__).parent.parent))
+from tests import forking
+
+NOT_IMPORTED = ("temporal", "__main__")
+"""Parts of the names of modules that are left to those that need them: they start threads, or a program."""
+
+
+class _Fork(subprocess.Popen[Any]):
+    def _execute_child(self, args: Sequence[str | Path], *given: Any) -> None:
+        _, _, _, pass_fds, cwd, env, _, _, _, *files = given
+        words = [str(word) for word in args]
+        if words[0] != sys.executable or pass_fds:
+            raise ValueError(f"this can be no fork: {words}")
+        standard = (files[0], files[3], files[5])
+        self._told = forking.asked(
+            _parent(),
+            words[1:],
+            [number if file == -1 else file for number, file in enumerate(standard)],
+            folder=str(cwd or Path.cwd()),
+            environment=os.environ if env is None else env,
+            is_own_session=bool(files[11]),
+        )
+        self._close_pipe_fds(*files[:6])
+        self.pid = int(self._told.recv(16))
+        self._child_created = True
+
+    def _ended(self, seconds: float | None) -> int | None:
+        """The process's status, if it ends within this time."""
+        if not select.select([self._told], [], [], seconds)[0]:
+            return None
+        with self._told:
+            return forking.status_in(self._told.recv(16))
+
+    def poll(self) -> int | None:
+        if self.returncode is None:
+            self.returncode = self._ended(0)
+        return self.returncode
+
+    def _internal_poll(self, *given: Any, **more: Any) -> int | None:  # when the object is removed
+        return self.poll() if self._child_created else None
+
+    def _wait(self, timeout: float | None) -> int:
+        if self.returncode is None:
+            self.returncode = self._ended(timeout)
+            if self.returncode is None:
+                assert timeout is not None
+                raise subprocess.TimeoutExpired(self.args, timeout)
+        return self.returncode
+
+
+IS_POSSIBLE = sys.platform == "linux"
+Popen = _Fork if IS_POSSIBLE else subprocess.Popen
+"""`subprocess.Popen` of a command `[sys.executable, "-u", "-c" or "-m" or a script, …]`."""
+
+
+def run(
+    line: Sequence[str | Path], *, check: bool = False, timeout: float = 120, **options: Any
+) -> subprocess.CompletedProcess[Any]:
+    """`subprocess.run` of such a command."""
+    if options.pop("capture_output", False):
+        options |= {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with Popen(line, **options) as process:
+        try:
+            out, err = process.communicate(timeout=timeout)
+        except BaseException:
+            process.kill()
+            raise
+    done = subprocess.CompletedProcess(line, process.returncode, out, err)
+    if check:
+        done.check_returncode()
+    return done
+
+
+def line(*words: str | Path) -> list[str]:
+    """The command line of such a process for those that start it themselves, such as a client of a server."""
+    given = [str(word) for word in words]
+    stand_in = ["-I", "-S", forking.__file__, _parent()] if IS_POSSIBLE else []
+    return [sys.executable, *stand_in, *given]
+
+
+def server(*words: str | Path) -> dict[str, Any]:
+    """The same as a client's configuration names it."""
+    command, *arguments = line(*words)
+    return {"command": command, "args": arguments}
+
+
+@cache
+def _parent() -> str:
+    """The address of this test process's own parent of forks, which ends with it."""
+    name = f"callsheet-forks-{os.getpid()}-{time.monotonic_ns()}"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        listener.bind(f"\0{name}")
+        listener.listen(64)
+        number = listener.fileno()
+        parent = subprocess.Popen(
+            [sys.executable, __file__, str(number)], pass_fds=[number], stdin=subprocess.PIPE, cwd="/"
+        )
+    parent.returncode = 0  # it ends with its stdin, and nobody waits for it
+    assert parent.stdin is not None
+    atexit.register(parent.stdin.close)
+    return name
+
+
+# What follows runs in the parent of the forks, and in the forks.
+
+
+def _serve(listener: socket.socket) -> dict[str, Any]:
+    """Fork for each job; in the fork, return the job. Ends when the test process has ended."""
+    while True:
+        if 0 in select.select([listener, 0], [], [])[0]:
+            os._exit(0)
+        told, _ = listener.accept()
+        with told:
+            said, files, _, _ = socket.recv_fds(told, forking.LONGEST_JOB, 3)
+            if not os.fork():
+                listener.close()
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                if not (child := os.fork()):
+                    told.detach()  # closed with all that are no standard files
+                    _stand(files)
+                    return json.loads(said)
+                os.closerange(0, 3)
+                _keep(child, told, files)
+            for number in files:
+                os.close(number)
+
+
+def _keep(child: int, told: socket.socket, files: Sequence[int]) -> None:
+    """Wait for the fork and tell its end; kill it if nobody waits any more."""
+    for number in files:
+        os.close(number)
+
+    def kill_if_left() -> None:
+        with contextlib.suppress(OSError):
+            told.recv(1)
+        with contextlib.suppress(OSError):
+            os.kill(child, signal.SIGKILL)
+
+    with contextlib.suppress(OSError):
+        told.send(str(child).encode())
+    threading.Thread(target=kill_if_left, daemon=True).start()
+    ended = os.waitpid(child, 0)[1]
+    with contextlib.suppress(OSError):
+        told.send(str(ended).encode())
+    os._exit(0)
+
+
+def _stand(files: Sequence[int]) -> None:
+    """Have these standard files and no others."""
+    copies = [os.dup(number) for number in files]
+    for number, copy in enumerate(copies):
+        os.dup2(copy, number)
+    os.closerange(3, max(*files, *copies) + 16)
+    sys.stdin = sys.__stdin__ = io.TextIOWrapper(io.BufferedReader(io.FileIO(0, closefd=False)))
+    sys.stdout, sys.stderr = (
+        io.TextIOWrapper(
+            io.BufferedWriter(io.FileIO(number, "w", closefd=False)),
+            errors=errors,
+            line_buffering=number == 2 or os.isatty(number),
+        )
+        for number, errors in ((1, "strict"), (2, "backslashreplace"))
+    )
+    sys.__stdout__, sys.__stderr__ = sys.stdout, sys.stderr
+
+
+def _become(job: dict[str, Any]) -> None:
+    """Be the process that the job describes."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    if job["is_own_session"]:
+        os.setsid()
+    os.chdir(job["folder"])
+    os.environ.clear()
+    os.environ.update(job["environment"])
+    time.tzset()
+    words = job["words"]
+    if words[0] == "-u":
+        sys.stdout.reconfigure(line_buffering=True)
+        words = words[1:]
+    kind, *arguments = words
+    paths = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
+    sys.path[:] = ["", *paths, *(path for path in sys.path[2:] if path not in paths)]
+    importlib.invalidate_caches()
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("tests", "scripts")]:
+        del sys.modules[name]
+    sys.modules["__main__"] = program = types.ModuleType("__main__")
+    if kind == "-m":
+        sys.argv, sys.path[0] = arguments, job["folder"]
+        runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)
+    elif kind == "-c":
+        sys.argv = ["-c", *arguments[1:]]
+        exec(compile(arguments[0], "<string>", "exec"), program.__dict__)
+    elif kind.startswith("-"):
+        raise SystemExit(f"{kind} is no option of a fork")
+    else:
+        sys.argv, sys.path[0] = [kind, *arguments], str(Path(kind).resolve().parent)
+        program.__dict__["__file__"] = kind
+        exec(compile(Path(kind).read_bytes(), kind, "exec"), program.__dict__)
+
+
+def _status(job: dict[str, Any]) -> int:
+    """Run the program of the job and return the status that Python ends with."""
+    try:
+        _become(job)
+    except SystemExit as ended:
+        if ended.code is None or isinstance(ended.code, int):
+            return ended.code or 0
+        print(ended.code, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        traceback.print_exc()
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
+    except BaseException:
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+def _end(status: int) -> None:
+    """End as Python does, but leave the memory to the system: to clear it up takes longer than all else."""
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    try:
+        for file in filter(None, (sys.stdout, sys.stderr)):
+            file.flush()
+    except OSError:
+        status = 120
+    os._exit(status & 255)
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nothing remains of those that ended
+    for module in pkgutil.walk_packages(callsheet.__path__, "callsheet."):
+        if not any(part in module.name for part in NOT_IMPORTED):
+            importlib.import_module(module.name)
+    gc.collect()
+    gc.freeze()
+    _end(_status(_serve(socket.socket(fileno=int(sys.argv[1])))))
