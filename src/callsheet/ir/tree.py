@@ -76,6 +76,8 @@ class Failing(StrEnum):
     REQUIRE = "REQUIRE"
     ROUNDS = "ROUNDS"
     """A REPEAT ran out of rounds."""
+    NOT_UNDONE = "NOT_UNDONE"
+    """An inverse call of ON_FAIL UNDO failed: some of what was done is not undone."""
     FAIL = "FAIL"
     TYPE = "TYPE"
     VALUE = "VALUE"
@@ -110,12 +112,16 @@ class Recovery:
 
     `final` is the FINALLY block, which runs after success and after failure. At most one of `remedy` and
     `handlers` is given.
+
+    `undo` is given for `ON_FAIL UNDO`, which a TRY says alone: pairs of a tool and the inverse of its calls.
+    Then `handlers` has the one block that `sagas` makes of them; both are empty until the tools are known.
     """
 
     again: Again | None = None
     remedy: Remedy | None = None
     handlers: tuple[Handler, ...] = ()
     final: Block | None = None
+    undo: tuple[tuple[str, str], ...] | None = None
 
 
 # ------------------------------------------------------------------ statements
@@ -664,7 +670,12 @@ def _with_inner(statement: Statement, own: str, taken: dict[str, int]) -> Statem
         return statement
     if own == statement.id and next(inner_blocks(statement), None) is None:
         return statement
-    return replace(map_blocks(statement, inner), id=own)
+    made = replace(map_blocks(statement, inner), id=own)
+    if isinstance(made, Try) and made.recovery.undo and not made.recovery.handlers:
+        from callsheet.ir.sagas import with_undo_block  # noqa: PLC0415 - it is made of the nodes above
+
+        return with_undo_block(made)
+    return made
 
 
 def map_blocks(statement: Statement, change: Any) -> Statement:
