@@ -1,4 +1,4 @@
-"""ON_FAIL UNDO: a block that fails takes back what it has done, newest first, also after a kill at any point."""
+"""ON_FAIL UNDO: a block that fails takes back what it has done, newest first, also after a kill."""
 
 from __future__ import annotations
 
