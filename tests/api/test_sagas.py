@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ from hypothesis import strategies as st
 
 from callsheet import CallsheetError, Plan, Runtime, TookPlace, tool
 from callsheet.ir import JSON
-from callsheet.policy.model import Policy
+from callsheet.ir.labels import read_label
+from callsheet.policy.model import Policy, ToolRule
 
 ALL_KINDS = """# ltp: 2
 INPUT $ops: list[json]
@@ -203,3 +205,31 @@ def test_a_policy_refuses_an_undo_before_the_run() -> None:
     with pytest.raises(CallsheetError, match="RESTORE"):
         Runtime(tools=world.tools(), policy=policy).run_sync(plan)
     assert world.calls == 0
+
+
+def _policy(returns: str) -> Policy:
+    quiet = ToolRule(egress=False, destructive=False, returns=read_label("T/priv"))
+    adds = replace(quiet, returns=read_label(returns))
+    return Policy(
+        tools={"ADD": adds, "RESTORE": replace(quiet, control=("id",)), "SEND": replace(quiet, egress=True)}
+    )
+
+
+def test_the_inverse_calls_have_the_labels_of_what_they_take_back(tmp_path: Path) -> None:
+    plan = _lines('TRY {\n  @ADD (value=1)\n  @ADD (value=2)\n  FAIL ("no")\n} ON_FAIL UNDO\n')
+    world = World({})
+    runtime = Runtime(tools=world.tools(), policy=_policy("T/priv"), journal=tmp_path / "j.db")
+    assert runtime.run_sync(plan).error == "FAIL: no"
+    assert world.undone == ["2=None", "1=None"]
+    with pytest.raises(CallsheetError, match="untrusted"):
+        Runtime(tools=world.tools(), policy=_policy("U/priv")).run_sync(plan)
+
+
+def test_a_no_undoes_the_block_and_stays_a_no() -> None:
+    plan = _lines(
+        'TRY {\n  @ADD (value=1)\n  @SEND (text="x")\n} ON_FAIL UNDO ON_FAIL DENIED {\n  @RESPOND (0)\n}\n'
+    )
+    world = World({})
+    runtime = Runtime(tools=world.tools(), approve=["send"], on_approval=lambda _: False)
+    assert runtime.run_sync(plan).answer == 0
+    assert world.values == {}
