@@ -59,6 +59,7 @@ class World:
     def __init__(self, values: dict[int, int], failing: frozenset[int] = frozenset()) -> None:
         self.values, self.failing, self.calls = dict(values), failing, 0
         self.undone: list[str] = []
+        self.sent = 0
         self.at: Callable[[JSON], None] = lambda gave: None
 
     def _call(self) -> None:
@@ -103,6 +104,7 @@ class World:
 
         @tool(effect="unsafe")
         async def send(text: str) -> str:
+            self.sent += 1
             return "sent"
 
         return [add, put, remove, restore, send]
@@ -196,6 +198,15 @@ def test_a_retry_begins_from_where_the_block_began() -> None:
     assert Runtime(tools=world.tools()).run_sync(plan).answer == 1
     assert world.values == {1: 1, 2: 2}
     assert world.undone == ["1=None"]
+
+
+def test_a_run_that_follows_keeps_nothing_of_what_was_undone(tmp_path: Path) -> None:
+    world = World({})
+    runtime = Runtime(tools=world.tools(), journal=tmp_path / "j.db")
+    plan = 'S1: TRY {\n  @ADD (value=1)\n  S3: @SEND (text="x")\n  FAIL ("no")\n} ON_FAIL UNDO\n'
+    runtime.run_sync(_lines(plan), run_id="r")
+    result = runtime.rerun_sync("r", plan=_lines(plan.replace('FAIL ("no")', "@RESPOND (7)")), effects=True)
+    assert (result.answer, world.values, world.sent) == (7, {1: 1}, 1)
 
 
 def test_a_policy_refuses_an_undo_before_the_run() -> None:

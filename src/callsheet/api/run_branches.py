@@ -155,7 +155,7 @@ async def _keeping(journal: Journal, run_id: str, what: Revised, rules: BranchRu
     revision = await _revised(draft, rules)
     return await rules.offload(
         lambda: keep_calls(
-            journal, info.run_id, plan, revision,
+            journal, info.run_id, revision.plan, revision,
             verb=what.verb, start_again=what.place, by=what.by, known=known,
             text=what.text or (history.text if what.plan is None else ""),
             failed_items=what.failed_items,

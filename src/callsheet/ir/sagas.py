@@ -125,6 +125,15 @@ def with_undo(plan: Plan, inverse_of: InverseOf) -> Plan:
     return plan_of_tree(made, id=plan.id, title=plan.title, goal=plan.goal, comments=plan.comments)
 
 
+def named_in(plan: Plan) -> InverseOf:
+    """The inverses that a recorded plan names, so that a text is compared with it under the same ones."""
+    pairs = (
+        () if plan.tree is None else (pair for one in sagas(plan.tree) for pair in one.recovery.undo or ())
+    )
+    known = {tool: read_inverse(text) for tool, text in pairs}
+    return lambda tool: (known[tool].tool, known[tool]) if tool in known else None
+
+
 def nothing_to_undo(one: Try) -> Diagnostic:
     """The error for a block without any call that could be undone."""
     return Diagnostic(
