@@ -127,10 +127,8 @@ def with_undo(plan: Plan, inverse_of: InverseOf) -> Plan:
 
 def named_in(plan: Plan) -> InverseOf:
     """The inverses that a recorded plan names, so that a text is compared with it under the same ones."""
-    pairs = (
-        () if plan.tree is None else (pair for one in sagas(plan.tree) for pair in one.recovery.undo or ())
-    )
-    known = {tool: read_inverse(text) for tool, text in pairs}
+    blocks = () if plan.tree is None else sagas(plan.tree)
+    known = {tool: read_inverse(text) for one in blocks for tool, text in one.recovery.undo or ()}
     return lambda tool: (known[tool].tool, known[tool]) if tool in known else None
 
 
