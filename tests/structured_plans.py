@@ -104,6 +104,16 @@ SOURCES = st.sampled_from(
 )
 
 
+UNDOS = st.sampled_from(
+    [
+        Recovery(undo=()),
+        Recovery(undo=(("ADD", "remove(id=result.id)"),)),
+        Recovery(undo=(("ADD", "remove(id=result.ids[0], quiet=True)"), ("S_PUT", "put(id=call.id)"))),
+    ]
+)
+"""ON_FAIL UNDO: as tools declare, and with the inverses named."""
+
+
 @st.composite
 def recoveries(draw: st.DrawFn, depth: int) -> Recovery | None:
     again = draw(
@@ -202,6 +212,7 @@ def statements(draw: st.DrawFn, depth: int) -> Statement:
             st.booleans(),
         ),
         st.builds(Try, own, inner, recovery.filter(lambda one: one is not None), st.booleans()),
+        st.builds(Try, own, inner, UNDOS, st.booleans()),
         st.builds(Parallel, own, inner, recovery, st.booleans()),
     ]  # fmt: skip
     return draw(st.one_of(*simple, *compound))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from callsheet.api.checking import NO_PROVIDERS, Providers, check_plan, idle_inputs, idle_rules
 from callsheet.api.findings import PlanError
-from callsheet.api.requirements import AgentRules, facts_of, pins_of, servers_of, wrong_tools
+from callsheet.api.requirements import AgentRules, facts_of, pins_of, servers_of, with_inverses, wrong_tools
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, did_you_mean
 from callsheet.ir import (
     JSON,
@@ -244,6 +244,7 @@ def prepare(
     admitted plans. Raises PlanError with all findings for a plan with errors, PolicyRefused, CallsheetError
     (CFG011) for secrets and approvals of nothing.
     """
+    request = replace(request, plan=_whole(request.plan, equipment.registry, request.source))
     plan, policy = request.plan, request.policy
     _check_names(request)
     if plan.tree is not None:
@@ -277,6 +278,14 @@ def prepare(
     return Prepared(plan, launch, equipment.known, diagnostics, request.done, equipment.workspace)
 
 
+def _whole(plan: Plan, registry: Registry, source: Source | None) -> Plan:
+    """The plan with the inverses of its tools; raises PlanError for an ON_FAIL UNDO that has none."""
+    try:
+        return with_inverses(plan, registry)
+    except CallsheetError as error:
+        raise PlanError(error.diagnostics, source) from None
+
+
 def _wrong_inputs(request: Request) -> tuple[Diagnostic, ...]:
     """What is missing, unknown or of another type among the inputs of a plan of version 2."""
     if request.plan.tree is None:
@@ -298,7 +307,7 @@ def revise(draft: Draft, equipment: Equipment) -> Revision:
     """
     from callsheet.runtime.forking import Revision  # noqa: PLC0415 - only for edited plans
 
-    plan, start = draft.plan, draft.start
+    plan, start = _whole(draft.plan, equipment.registry, None), draft.start
     found = (*equipment.doubts, *checked(plan, start.inputs, equipment))
     _refuse_errors(found, None)
     policy = None

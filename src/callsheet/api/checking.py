@@ -6,13 +6,13 @@ In: a plan, a registry, the names of input variables. Out: diagnostics. Nothing 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from callsheet import lazy
-from callsheet.api.requirements import agent_steps
-from callsheet.diagnostics import Diagnostic, Severity, Span, did_you_mean
+from callsheet.api.requirements import agent_steps, with_inverses
+from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Span, did_you_mean
 from callsheet.ir import Call, CallKind, Ending, Literal, Order, Plan, Step
 from callsheet.ir.flow import uses_of
 from callsheet.machine.agents.actions import tools_named
@@ -68,12 +68,20 @@ def check_plan(
 
         if missing := unread(plan):
             return missing
+        if registry is not None:
+            try:
+                plan = with_inverses(plan, registry)
+            except CallsheetError as error:
+                if not_asked is None:
+                    return (*check(plan, tools=None, inputs=inputs), *error.diagnostics)
     tools = None if registry is None else signatures_of(plan, registry)
     diagnostics = check(plan, tools=tools, inputs=inputs)
     if registry is not None:
         steps = {step.id: step for step in plan.steps}
         diagnostics = tuple(_explained(d, steps, registry, not_asked) for d in diagnostics)
         diagnostics = (*diagnostics, *_refused_calls(plan, registry))
+        if plan.tree is not None and tools is not None:
+            diagnostics = (*diagnostics, *_not_undone(plan.tree, tools))
     return (*diagnostics, *_what_cannot_run(plan, providers))
 
 
@@ -228,6 +236,17 @@ def _refused_calls(plan: Plan, registry: Registry) -> Iterator[Diagnostic]:
         tool = registry.get(step.call.tool) if step.call is not None else None
         if tool is not None and tool.spec.refusal is not None:
             yield replace(tool.spec.refusal, span=step.action.span or step.span, step=step.id)
+
+
+def _not_undone(tree: Tree, tools: Mapping[str, ToolSignature]) -> Iterator[Diagnostic]:
+    """CHK113 for the calls that an ON_FAIL UNDO cannot take back."""
+    from callsheet.ir.sagas import not_undone  # noqa: PLC0415 - a plan of version 1 does without
+
+    def only_reads(tool: str) -> bool:
+        known = tools.get(tool)
+        return known is None or known.effect.only_reads
+
+    return not_undone(tree, only_reads)
 
 
 def _placed(diagnostic: Diagnostic, call: Call) -> Diagnostic:

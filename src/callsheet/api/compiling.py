@@ -147,8 +147,9 @@ def worlds_in(plan: Steps, source: Source, registry: Registry) -> Worlds | None:
     if plan.tree is None:
         return None
     from callsheet.api.dryrun import dry_run_of  # noqa: PLC0415 - only where a plan was made
-    from callsheet.api.requirements import facts_of  # noqa: PLC0415 - as above
+    from callsheet.api.requirements import facts_of, with_inverses  # noqa: PLC0415 - as above
 
+    plan = with_inverses(plan, registry)
     return dry_run_of(plan, facts_of(plan, registry), {}, {}, source=source).worlds()
 
 

@@ -23,6 +23,7 @@ from callsheet.frontends.structured.uses import unread_uses, with_plans
 from callsheet.ir import JSON, Order, Step
 from callsheet.ir import Plan as Steps
 from callsheet.ir.diff import Part, Piece, PieceDiff, PlanDiff, StepDiff, TreeDiff, diff_plans
+from callsheet.ir.sagas import named_in, with_undo
 from callsheet.ir.tree import Origin, SubPlan
 from callsheet.store import Journal, JournalError
 from callsheet.store.library import PlanLibrary, StoredPlan, library_at
@@ -58,7 +59,7 @@ def check_file(journal: Journal, run_id: str) -> None:
         return
     original = journal.plan_of(journal.find_run(run_id).plan_hash)
     try:
-        now = edited.read(inputs=[*(body.get("inputs") or {})]).ir
+        now = with_undo(edited.read(inputs=[*(body.get("inputs") or {})]).ir, named_in(original))
         changes = list(_differences(diff_plans(original, now), details=True))
     except CallsheetError:
         changes = ["it has errors now"]

@@ -15,6 +15,7 @@ from typing import Any
 from callsheet.api.arguments import names_of
 from callsheet.api.plan import Plan as ReadPlan
 from callsheet.api.policy_entries import bind_policy, with_hints
+from callsheet.api.requirements import with_inverses
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source
 from callsheet.ir import Call, Plan, Step, plan_hash
 from callsheet.ir.labels import LITERAL, Label
@@ -340,6 +341,8 @@ def prove(
     Without a `registry` the policy's entries are used as written. `not_asked` names, for messages, a place
     that may have further tools and was not queried.
     """
+    if registry is not None:
+        plan = with_inverses(plan, registry)
     bound, doubts = (policy, ()) if registry is None else bind_policy(policy, registry, _may_call(plan))
     approved = frozenset(names_of(assumed.approved, "approved"))
     bound = replace(bound, approved=bound.approved | approved)

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from callsheet.diagnostics import Diagnostic, Severity
 from callsheet.ir import JSON, Call, CallKind, Effect, OnInDoubt, Plan, Step, call_kind
+from callsheet.ir.inverse import Inverse
 from callsheet.ir.plan import called_names
+from callsheet.ir.sagas import with_undo
 from callsheet.machine import Loop, ToolFacts
 from callsheet.machine.agents.actions import names_its_tools, tools_named
 from callsheet.machine.agents.talk import IN_ROUNDS, REFINE
@@ -134,6 +137,33 @@ def wrong_tools(
                 message = f"agents are not allowed to call @{name} here"
                 hint = f"the operator allows {allowed}"
                 yield Diagnostic("AGT002", Severity.ERROR, message, span, help=hint, step=step.id)
+
+
+def inverse_in(registry: Registry, tool: str) -> tuple[str, Inverse] | None:
+    """The inverse of a tool and the name by which plans call it; None if the tool declares none.
+
+    A tool of a server means a tool of the same server. Raises CallsheetError (TOL001, TOL003) for an inverse
+    that is not there.
+    """
+    found = registry.get(tool)
+    if found is None or found.spec.undo is None:
+        return None
+    inverse, (kind, _, server) = found.spec.undo, found.spec.origin.partition(":")
+    if kind == "mcp":
+        from callsheet.ports.mcp.declarations import qualified_name  # noqa: PLC0415 - only for servers' tools
+
+        name = qualified_name(server, inverse.tool.lower())
+        if registry.get(name) is not None:
+            return registry.names_of(name)[0], inverse
+    return registry.names_of(registry.require(inverse.tool).spec.name)[0], inverse
+
+
+def with_inverses(plan: Plan, registry: Registry) -> Plan:
+    """The plan in which each ON_FAIL UNDO names the inverses that these tools declare.
+
+    Raises CallsheetError (CHK112, TOL001, TOL003) for a block without any, or for one that is not there.
+    """
+    return plan if plan.tree is None else with_undo(plan, partial(inverse_in, registry))
 
 
 def default_data() -> Path:

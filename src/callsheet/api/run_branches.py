@@ -16,12 +16,11 @@ from typing import Annotated, Any, NamedTuple, TypedDict
 
 from callsheet.api.admission import Equipment, Request, prepare, revise
 from callsheet.api.plan_sources import check_file
+from callsheet.api.requirements import inverse_in
 from callsheet.api.run_service import record
 from callsheet.ir import JSON, Plan
-from callsheet.ir.inverse import Inverse
 from callsheet.machine import Limits
 from callsheet.policy.model import Policy
-from callsheet.ports.tools import Registry
 from callsheet.runtime import forking
 from callsheet.runtime.cancelling import cancel_run
 from callsheet.runtime.doubt import RunOutcome
@@ -153,7 +152,7 @@ async def _keeping(journal: Journal, run_id: str, what: Revised, rules: BranchRu
     revision = await _revised(draft, rules)
     return await rules.offload(
         lambda: keep_calls(
-            journal, info.run_id, plan, revision,
+            journal, info.run_id, revision.plan, revision,
             verb=what.verb, start_again=what.place, by=what.by, known=known,
             text=what.text or (history.text if what.plan is None else ""),
             failed_items=what.failed_items,
@@ -210,25 +209,6 @@ async def record_branch(
 
 _MOST_CALLS = 50
 _MAX_VALUE = 160
-
-
-def inverse_in(registry: Registry, tool: str) -> tuple[str, Inverse] | None:
-    """The inverse of a tool and the name by which plans call it; None if the tool declares none.
-
-    A tool of a server means a tool of the same server. Raises CallsheetError (TOL001, TOL003) for an inverse
-    that is not there.
-    """
-    found = registry.get(tool)
-    if found is None or found.spec.undo is None:
-        return None
-    inverse, (kind, _, server) = found.spec.undo, found.spec.origin.partition(":")
-    if kind == "mcp":
-        from callsheet.ports.mcp.declarations import qualified_name  # noqa: PLC0415 - only for servers' tools
-
-        name = qualified_name(server, inverse.tool.lower())
-        if registry.get(name) is not None:
-            return registry.names_of(name)[0], inverse
-    return registry.names_of(registry.require(inverse.tool).spec.name)[0], inverse
 
 
 def require_work(undoing: Undoing) -> None:

@@ -24,7 +24,7 @@ from callsheet.api.findings import Findings
 from callsheet.api.handle import Observers
 from callsheet.api.plan import Plan
 from callsheet.api.planning import going_on, no_planner, refused
-from callsheet.api.requirements import absent_tools, asks_for_all_tools, facts_of, take_in_all
+from callsheet.api.requirements import absent_tools, asks_for_all_tools, facts_of, take_in_all, with_inverses
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
 from callsheet.ir import JSON, Order
 from callsheet.ir import Plan as Steps
@@ -262,9 +262,10 @@ class PlanChecks:
         found = checked(plan.ir, inputs.keys(), equipment)
         findings = Findings((*equipment.doubts, *found), plan.source)
         findings.raise_for_errors()
-        facts = facts_of(plan.ir, self._tools.registry, agents=self._config.agents)
+        whole = with_inverses(plan.ir, self._tools.registry)
+        facts = facts_of(whole, self._tools.registry, agents=self._config.agents)
         asks = dryrun.either(self._config.approve, needs_approval)
-        forecast = dryrun.dry_run_of(plan.ir, facts, inputs, assumed, asks, price, findings, plan.source)
+        forecast = dryrun.dry_run_of(whole, facts, inputs, assumed, asks, price, findings, plan.source)
         if self._config.policy is None:
             return forecast
         about_run = proving.Assumptions(inputs=inputs, left=self.stored_labels())
@@ -319,6 +320,7 @@ class PlanMaking:
             command: Compile, context: CallContext
         ) -> tuple[Steps, Mapping[str, ToolFacts]]:
             plan, given = going_on(command, await self._new_plan(command, context))
+            plan = with_inverses(plan, self._tools.registry)
             errors = (await self._checks.examine(Plan(plan), given)).errors
             if errors:
                 raise CallsheetError(errors)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from callsheet.api.admission import admit_new_plan
 from callsheet.api.checking import Providers, check_plan
-from callsheet.api.requirements import AgentRules, asks_for_all_tools, spec_lookup
+from callsheet.api.requirements import AgentRules, asks_for_all_tools, spec_lookup, with_inverses
 from callsheet.apps.projects import project_of, settings_of
 from callsheet.apps.setup import Setup, default_local_model
 from callsheet.diagnostics import CallsheetError
@@ -143,6 +143,7 @@ class RunModels:
             from callsheet.api.planning import going_on  # noqa: PLC0415 - only for a run that plans
 
             steps, given = going_on(command, await new_plan(command, registry, context))
+            steps = with_inverses(steps, registry)
             return steps, admit_new_plan(steps, given, registry, self.agents, OnInDoubt(on_in_doubt))
 
         return compile_again

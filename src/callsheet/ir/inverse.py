@@ -10,6 +10,7 @@ import ast
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from keyword import iskeyword
 from typing import TypeAlias, cast
 
@@ -28,6 +29,16 @@ class NotAnInverse(ValueError):
 
 class NotThere(ValueError):
     """A value that an inverse needs and that a call does not have; its message says which."""
+
+
+class Fate(StrEnum):
+    """What is known of a call that may have changed something."""
+
+    DONE = "done"
+    LOST = "lost"
+    """It took place, but what it gave is not known."""
+    UNKNOWN = "unknown"
+    """It was sent, and may have taken place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +95,30 @@ class Inverse:
             name: given.value(args, result) if isinstance(given, Place) else given
             for name, given in self.arguments.items()
         }
+
+
+def reversal(
+    tool: str, inverse: Inverse | None, fate: Fate, args: Mapping[str, JSON], result: JSON
+) -> dict[str, JSON] | str:
+    """The arguments of the call that takes back a call of a tool; in words why none does.
+
+    >>> reversal("SEND", None, Fate.DONE, {}, None)
+    'no inverse of @SEND is declared'
+    """
+    if fate is Fate.UNKNOWN:
+        return "it is not known whether it took place"
+    if inverse is None:
+        return f"no inverse of @{tool} is declared"
+    needs_result = any(isinstance(v, Place) and v.root == RESULT for v in inverse.arguments.values())
+    if fate is Fate.LOST and needs_result:
+        return f"what it gave is lost, and {inverse} needs it"
+    unwritable = next((name for name in inverse.arguments if not name.isidentifier()), None)
+    if unwritable is not None:
+        return f"plans cannot write the argument {unwritable!r} of {inverse}"
+    try:
+        return inverse.bound(args, result)
+    except NotThere as error:
+        return f"{inverse} cannot be called: {error}"
 
 
 def read_inverse(text: str, roots: tuple[str, str] = (CALL, RESULT)) -> Inverse:

@@ -74,6 +74,8 @@ class Failing(StrEnum):
     REQUIRE = "REQUIRE"
     ROUNDS = "ROUNDS"
     """A REPEAT ran out of rounds."""
+    NOT_UNDONE = "NOT_UNDONE"
+    """An inverse call of ON_FAIL UNDO failed: some of what was done is not undone."""
     FAIL = "FAIL"
     TYPE = "TYPE"
     VALUE = "VALUE"
@@ -108,12 +110,16 @@ class Recovery:
 
     `final` is the FINALLY block, which runs after success and after failure. At most one of `remedy` and
     `handlers` is given.
+
+    `undo` is given for `ON_FAIL UNDO`, which a TRY says alone: pairs of a tool and the inverse of its calls.
+    Then `handlers` has the one block that `sagas` makes of them; both are empty until the tools are known.
     """
 
     again: Again | None = None
     remedy: Remedy | None = None
     handlers: tuple[Handler, ...] = ()
     final: Block | None = None
+    undo: tuple[tuple[str, str], ...] | None = None
 
 
 # ------------------------------------------------------------------ statements

@@ -132,7 +132,12 @@ def _with_inner(statement: Statement, own: str, taken: dict[str, int]) -> Statem
         return statement
     if own == statement.id and next(inner_blocks(statement), None) is None:
         return statement
-    return replace(map_blocks(statement, inner), id=own)
+    made = replace(map_blocks(statement, inner), id=own)
+    if isinstance(made, Try) and made.recovery.undo and not made.recovery.handlers:
+        from callsheet.ir.sagas import with_undo_block  # noqa: PLC0415 - it edits trees itself
+
+        return with_undo_block(made)
+    return made
 
 
 def map_blocks(statement: Statement, change: Any) -> Statement:

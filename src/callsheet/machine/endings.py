@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+from callsheet.ir.inverse import Fate
 from callsheet.machine.agents.actions import CallOutcome
 from callsheet.machine.agents.talk import QUESTION, InnerCall, Talk
 from callsheet.machine.calls import deliver_again, emit, give_back, launch, may_retry, retry
@@ -144,6 +145,8 @@ def reviewed(run: Run, attempt: Attempt, refusal: str, out: list[Command]) -> No
     held_result, attempt.held = attempt.held, None
     assert held_result is not None
     if refusal:
+        if isinstance(attempt.frame, TreeFrame):
+            attempt.frame.fate, attempt.frame.gave = Fate.DONE, held_result.value
         fail(run, attempt, refusal, out, CallOutcome.REFUSED)
         return
     if run.monitor is not None:
@@ -182,6 +185,10 @@ def failed(run: Run, event: Failed, out: list[Command]) -> None:
             return
         attempt = attempt.talk  # a failed question is retried as the step says, from this turn on
     attempt.delivery = (attempt.delivery or attempt.key) if event.unsettled else ""
+    if isinstance(attempt.frame, TreeFrame) and (
+        event.final or event.unsettled or attempt.code.kind is Kind.AGENT
+    ):
+        attempt.frame.fate = Fate.LOST if event.final else Fate.UNKNOWN
     if not event.final and attempt.number <= attempt.code.retries and may_retry(run, attempt):
         retry(run, attempt, event.error, out)
     else:

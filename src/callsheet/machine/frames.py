@@ -12,6 +12,7 @@ from callsheet.machine.program import Program, StepCode
 from callsheet.machine.result import Status
 
 if TYPE_CHECKING:
+    from callsheet.ir.inverse import Fate
     from callsheet.machine.tree.activations import Activation
 
 
@@ -129,15 +130,18 @@ class Frame:
 class TreeFrame(Frame):
     """A call or a timer of a plan tree: `act` is the activation that waits for it, `visit` its place.
 
-    `kind` is the kind of its failure, "" for that of a tool.
+    `kind` is the kind of its failure, "" for that of a tool. `fate` says what is known of the effect of a
+    call that has failed, None for that it had none, and `gave` what it gave nevertheless.
     """
 
-    __slots__ = ("act", "kind", "visit")
+    __slots__ = ("act", "fate", "gave", "kind", "visit")
 
     def of(self, code: StepCode, act: Activation, visit: str) -> Self:
         """Initialise the frame of a call at a place."""
         self.begin(code, f"{visit}.", grouped=False)
         self.act, self.visit, self.kind = act, visit, ""
+        self.fate: Fate | None = None
+        self.gave: Any = None
         self.ran, self.open = True, 1
         return self
 

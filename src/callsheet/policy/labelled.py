@@ -20,6 +20,7 @@ from callsheet.ir.expression import (
     variables_in,
 )
 from callsheet.ir.labels import LITERAL, Label
+from callsheet.ir.sagas import ARGS, ORDER
 from callsheet.policy.calls import Argument, Hole, Part
 from callsheet.policy.field_labels import FieldLabels
 from callsheet.policy.rules.base import pairs
@@ -73,6 +74,16 @@ _FAILURE = "$error"
 def failure_of(label: Label, presence: Label, origins: tuple[int, ...]) -> Labelled:
     """The failure that a handler sees: its fields are always there, so that reading one tells nothing."""
     return Labelled(label, presence, (Argument(_FAILURE, (Hole("error", label),), label),), origins)
+
+
+def undo_of(words: Label, presence: Label, given: Label, led: Label, origins: tuple[int, ...]) -> Labelled:
+    """The failure that an undo block sees, with the arguments of its calls, which come from what was `given`.
+
+    Which calls these are tells of the decisions that `led` to them, and of nothing that they gave.
+    """
+    which = presence.join(led)
+    fields = FieldLabels.of(words.join(which), {ARGS: given.join(which), ORDER: which})
+    return failure_of(fields.whole, presence, origins)._replace(fields=fields)
 
 
 def item_of(source: Labelled) -> Labelled:

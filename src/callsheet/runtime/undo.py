@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from typing import NamedTuple
 
 from callsheet.ir import JSON, Plan
 from callsheet.ir.expr import Literal
 from callsheet.ir.expression import Variable
-from callsheet.ir.inverse import RESULT, Inverse, NotThere, Place
+from callsheet.ir.inverse import Fate, Inverse, reversal
 from callsheet.ir.labels import LITERAL, UNKNOWN, Label
 from callsheet.ir.tree import Act, Input, Say, Tree, Word
 from callsheet.ir.tree_edits import plan_of_tree
@@ -41,16 +40,6 @@ UNDOES = "undoes"
 """The key in a run's start note for the run that it undoes."""
 _STEP = "undo_"
 _WORST = Label(untrusted=True, readers=frozenset())
-
-
-class Fate(StrEnum):
-    """What is known of a call that may have changed something."""
-
-    DONE = "done"
-    LOST = "lost"
-    """It took place, but what it gave is not known."""
-    UNKNOWN = "unknown"
-    """It was sent, and may have taken place."""
 
 
 class MadeCall(NamedTuple):
@@ -225,22 +214,10 @@ def prepare_undo(
 
 
 def _reversed(call: MadeCall, inverse_of: InverseOf) -> Reversal | Irreversible:
-    if call.fate is Fate.UNKNOWN:
-        return Irreversible(call, "it is not known whether it took place")
-    found = inverse_of(call.tool)
-    if found is None:
-        return Irreversible(call, f"no inverse of @{call.tool} is declared")
-    tool, inverse = found
-    needs_result = any(isinstance(v, Place) and v.root == RESULT for v in inverse.arguments.values())
-    if call.fate is Fate.LOST and needs_result:
-        return Irreversible(call, f"what it gave is lost, and {inverse} needs it")
-    unwritable = next((name for name in inverse.arguments if not name.isidentifier()), None)
-    if unwritable is not None:
-        return Irreversible(call, f"plans cannot write the argument {unwritable!r} of {inverse}")
-    try:
-        return Reversal(call, tool, inverse.bound(call.args, call.value))
-    except NotThere as error:
-        return Irreversible(call, f"{inverse} cannot be called: {error}")
+    declared = None if call.fate is Fate.UNKNOWN else inverse_of(call.tool)
+    tool, inverse = declared or ("", None)
+    found = reversal(call.tool, inverse, call.fate, call.args, call.value)
+    return Irreversible(call, found) if isinstance(found, str) else Reversal(call, tool, found)
 
 
 def _step_of(reversal: Reversal) -> str:
@@ -331,10 +308,22 @@ class _MadeCalls:
             return
         if effect.may_rerun:  # a later delivery of it has settled the earlier ones
             self._unsettled.pop(item_of(key), None)
+        tree = self._folded.machine.tree
+        taken_back = None if tree is None else tree.undone.get(key.rpartition("/")[0])
+        if taken_back is not None:  # by an ON_FAIL UNDO of the plan
+            self._settle(taken_back, fate)
+            return
         if is_inherited:
             self.inherited += 1
             return
         self.calls.append(self._call(seq, key, command, value, fate))
+
+    def _settle(self, place: str, fate: Fate) -> None:
+        """A call of the run has been undone by the run itself, or nobody knows whether it has."""
+        made = [call for call in self.calls if item_of(call.key) == place]
+        self.calls = [call for call in self.calls if item_of(call.key) != place]
+        if fate is Fate.UNKNOWN:
+            self.calls += [call._replace(fate=Fate.UNKNOWN) for call in made]
 
     def _call(self, seq: int, key: str, command: CallTool, value: JSON, fate: Fate) -> MadeCall:
         label = _label_of(self._folded, key)

@@ -242,8 +242,8 @@ def _statement_of(key: str) -> str:
 def calls_of(journal: Journal, run_id: str) -> list[Finished]:
     """The finished and the doubtful calls that a run which follows this one may keep.
 
-    Those are its own, and those that it could have kept itself and has not asked for. Raises JournalError if
-    a run cannot be read.
+    Those are its own but for what an ON_FAIL UNDO has taken back, and those that it could have kept itself
+    and has not asked for. Raises JournalError if a run cannot be read.
     """
     info = journal.find_run(run_id)
     plan = journal.plan_of(info.plan_hash)
@@ -259,7 +259,11 @@ def calls_of(journal: Journal, run_id: str) -> list[Finished]:
             if row.type is EventType.OK and row.key is not None:
                 command = folded.waiting.get(row.key)
                 outcome = recorded_event(row, journal.plan_of)
-                if isinstance(command, Kept) and isinstance(outcome, Succeeded):
+                tree = folded.machine.tree
+                undone = None if tree is None else tree.undone.get(row.key.rpartition("/")[0])
+                if undone is not None:  # nothing is left of the call, nor of its inverse
+                    found[:] = [call for call in found if item_of(call.key) != undone]
+                elif isinstance(command, Kept) and isinstance(outcome, Succeeded):
                     found.append(_finished(run_id, row.seq, row.key, command, outcome, said))
                     used.update(_sources(outcome))
             yield row

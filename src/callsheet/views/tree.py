@@ -123,7 +123,8 @@ def describe_recovery(recovery: Recovery | None) -> str:
     """What a statement says about its failure in words, without ON_FAIL and blocks; "" for nothing."""
     if recovery is None:
         return ""
-    text = "" if recovery.again is None else f" @RETRY({recovery.again.count})"
+    text = "" if recovery.undo is None else " UNDO"
+    text += "" if recovery.again is None else f" @RETRY({recovery.again.count})"
     match recovery.remedy:
         case None:
             pass

@@ -318,7 +318,7 @@ def _schedule(
     plan: Plan, setup: Setup, rules: tuple[str, ...]
 ) -> tuple[list[StepSchedule] | list[BlockSchedule], tuple[str, ...]]:
     """The schedule, and the names of unknown tools."""
-    from callsheet.api.requirements import absent_tools, facts_of  # noqa: PLC0415 - not for --help
+    from callsheet.api.requirements import absent_tools, facts_of, with_inverses  # noqa: PLC0415 - not for --help
     from callsheet.apps.toolbox import DeclaredTools  # noqa: PLC0415 - as above
     from callsheet.machine.ahead.waits import schedule_of  # noqa: PLC0415 - as above
     from callsheet.machine.questions import covers  # noqa: PLC0415 - as above
@@ -327,6 +327,7 @@ def _schedule(
     if plan.tree is not None:
         from callsheet.machine.tree.schedule import tree_schedule  # noqa: PLC0415 - only for version 2
 
+        plan = with_inverses(plan, registry)
         return tree_schedule(plan, facts_of(plan, registry)), tuple(absent_tools(plan, registry))
     schedule = schedule_of(plan, facts_of(plan, registry), lambda tool: covers(rules, tool))
     return schedule, tuple(absent_tools(plan, registry))

@@ -15,7 +15,7 @@ from callsheet.api.checking import check_plan
 from callsheet.api.dryrun import DryRun, dry_run_of
 from callsheet.api.policy_entries import servers_of_pinned
 from callsheet.api.proving import NO_ASSUMPTIONS, Assumptions, Proof, prove
-from callsheet.api.requirements import absent_tools, facts_of
+from callsheet.api.requirements import absent_tools, facts_of, with_inverses
 from callsheet.apps.equipment import guarantees_of
 from callsheet.apps.operations.checking import check_with
 from callsheet.apps.operations.schema import (
@@ -288,6 +288,7 @@ def predict(text: PlanText, declared: DeclaredTools, options: PredictionOptions)
     if plan is None or not checked.ok:
         errors = checked.diagnostics if plan is None else checked.diagnostics[len(text.diagnostics) :]
         raise CallsheetError(errors, text.source)
+    plan = with_inverses(plan, registry)
     facts = facts_of(plan, registry, agents=declared.setup.agents)
     asks = (*declared.setup.settings.approve, *options.approve)
     dry_run = dry_run_of(plan, facts, inputs, options.assume, asks, options.price, source=text.source)

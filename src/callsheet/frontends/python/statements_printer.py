@@ -359,6 +359,8 @@ class StatementsPrinter:
     def _try(self, recovery: tree.Recovery, body: list[str], indent: str, span: Span | None) -> Iterator[str]:
         if recovery.remedy is not None:
             raise NotPython("a remedy of a TRY", "an ON_FAIL block", span)
+        if recovery.undo is not None:
+            raise NotPython("ON_FAIL UNDO", "an ON_FAIL block that calls the inverses", span)
         if recovery.again is not None:
             raise NotPython("@RETRY of a block", "a loop with try in it: for attempt in range(3): …", span)
         yield f"{indent}try:"

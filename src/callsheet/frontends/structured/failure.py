@@ -5,6 +5,7 @@ In: a reader behind the statement. Out: a `Recovery`, or `Stop` after a diagnost
 
 from __future__ import annotations
 
+from dataclasses import replace as replace_fields
 from typing import TYPE_CHECKING, cast
 
 from callsheet import lazy
@@ -12,7 +13,9 @@ from callsheet.diagnostics import did_you_mean
 from callsheet.frontends.structured.lines import REMEDIES, RESERVED_KINDS
 from callsheet.frontends.values.reader import NAME, Stop, replace, shown
 from callsheet.ir.expr import Literal
-from callsheet.ir.tree import Again, GoOn, Handler, Leave, Recovery, Remedy, Skip, Use
+from callsheet.ir.inverse import NotAnInverse, read_inverse
+from callsheet.ir.operations import canonical_tool_name
+from callsheet.ir.tree import Again, Block, GoOn, Handler, Leave, Recovery, Remedy, Skip, Try, Use
 
 if TYPE_CHECKING:
     from callsheet.frontends.structured.blocks import BlockReader
@@ -25,8 +28,12 @@ def is_kind(word: str) -> bool:
     return _KIND.fullmatch(word) is not None and word.upper() not in RESERVED_KINDS
 
 
-def read_recovery(reader: BlockReader, comments: list[str]) -> Recovery | None:
-    """What is said about the failure of the statement before the position; None if nothing is."""
+def read_recovery(reader: BlockReader, comments: list[str], *, may_undo: bool = False) -> Recovery | None:
+    """What is said about the failure of the statement before the position; None if nothing is.
+
+    Only behind the block of a TRY, with `may_undo`, may it begin with UNDO.
+    """
+    undo: tuple[tuple[str, str], ...] | None = None
     again: Again | None = None
     remedy: Remedy | None = None
     handlers: list[Handler] = []
@@ -35,9 +42,19 @@ def read_recovery(reader: BlockReader, comments: list[str]) -> Recovery | None:
         if not word:
             break
         if word == "FINALLY":
-            return Recovery(again, remedy, tuple(handlers), reader.inner("FINALLY", comments))
+            return Recovery(again, remedy, tuple(handlers), reader.inner("FINALLY", comments), undo)
         reader.skip()
         start = reader.pos
+        if reader.word().upper() == "UNDO":
+            is_first = undo is again is remedy is None and not handlers
+            if not may_undo or not is_first:
+                help_ = "write TRY { … } ON_FAIL UNDO, and behind it what else is done about the failure"
+                raise reader.error(
+                    "LTP060", "UNDO stands first, behind the block of a TRY", start, start + 4, help=help_
+                )
+            reader.pos += len("UNDO")
+            undo = _read_inverses(reader)
+            continue
         if reader.word().upper().lstrip("@") == "RETRY":
             if again is not None:
                 raise reader.error("LTP060", "@RETRY is given once")
@@ -56,7 +73,59 @@ def read_recovery(reader: BlockReader, comments: list[str]) -> Recovery | None:
             handlers.append(made)
         else:
             remedy = made
-    return None if again is remedy is None and not handlers else Recovery(again, remedy, tuple(handlers))
+    if undo is again is remedy is None and not handlers:
+        return None
+    return Recovery(again, remedy, tuple(handlers), undo=undo)
+
+
+def tried(one: Try) -> Try:
+    """A TRY whose recovery has been read: what is said beside UNDO is about the failure behind the undo."""
+    recovery = one.recovery
+    rest = replace_fields(recovery, undo=None)
+    if recovery.undo is None or rest == Recovery():
+        return one
+    inner = Try("", one.body, Recovery(undo=recovery.undo), span=one.span)
+    return replace_fields(one, body=(inner,), recovery=rest)
+
+
+def apart(one: Try) -> tuple[Block, tuple[tuple[str, str], ...] | None, Recovery]:
+    """What `tried` was given: the block of a TRY, the inverses of its UNDO if it has one, the rest."""
+    if one.recovery.undo is not None:
+        return one.body, one.recovery.undo, Recovery()
+    match one.body:
+        case (Try(is_named=False, comments=(), remark=None) as inner,) if inner.recovery.undo is not None:
+            return inner.body, inner.recovery.undo, one.recovery
+        case _:
+            return one.body, None, one.recovery
+
+
+def inverse_pair(tool: str, text: object) -> tuple[str, str]:
+    """A tool and its inverse as UNDO names them, in the form that plans keep; raises NotAnInverse."""
+    if not isinstance(text, str):
+        raise NotAnInverse(f"the inverse of {tool} is a text")
+    inverse = read_inverse(text)
+    if not all(argument.isidentifier() for argument in inverse.arguments):
+        raise NotAnInverse(f"plans cannot write the arguments of {inverse}")
+    return canonical_tool_name(tool), str(inverse)
+
+
+def _read_inverses(reader: BlockReader) -> tuple[tuple[str, str], ...]:
+    """`(tool="inverse(argument=result.part)", …)` behind UNDO; none if it says nothing."""
+    at = reader.pos
+    if reader.skip() != "(":
+        return ()
+    values, named = reader.arguments("UNDO")
+    help_ = 'write ON_FAIL UNDO (create_event="delete_event(event_id=result.id)")'
+    pairs: dict[str, str] = {}
+    for name, value in named:
+        try:
+            tool, text = inverse_pair(name, value.value if isinstance(value, Literal) else None)
+        except NotAnInverse as error:
+            raise reader.error("LTP061", str(error), at, reader.pos, help=help_) from None
+        pairs[tool] = text
+    if values or len(pairs) != len(named) or not pairs:
+        raise reader.error("LTP061", "UNDO names each tool once", at, reader.pos, help=help_)
+    return tuple(pairs.items())
 
 
 def read_remedy(reader: BlockReader, comments: list[str]) -> Remedy | Handler:
@@ -115,7 +184,7 @@ def read_handler(reader: BlockReader, start: int, comments: list[str]) -> Handle
 
 def no_remedy(reader: BlockReader, word: str | None = None, end: int | None = None) -> Stop:
     """The error for what cannot follow ON_FAIL."""
-    help_ = "write @RETRY(3), CONTINUE, USE (value), SKIP, TERMINATE (…), or a block: ON_FAIL {"
+    help_ = "write @RETRY(3), CONTINUE, USE (value), SKIP, TERMINATE (…), UNDO, or a block: ON_FAIL {"
     if word is None or end is None:
         return reader.error("LTP060", "expected what to do after ON_FAIL", help=help_)
     start = reader.text.rfind(word, 0, end)
@@ -124,7 +193,7 @@ def no_remedy(reader: BlockReader, word: str | None = None, end: int | None = No
         return reader.error(
             "LTP213", "version 2 has no GOTO", start, stop, help="write a block: ON_FAIL { … }"
         )
-    meant = did_you_mean(word.upper(), ("RETRY", "CONTINUE", "USE", "SKIP", "TERMINATE"), 1)
+    meant = did_you_mean(word.upper(), ("RETRY", "CONTINUE", "USE", "SKIP", "TERMINATE", "UNDO"), 1)
     if not meant:
         return reader.error(
             "LTP060", f"{shown(word)} after ON_FAIL is not followed by {{", start, stop, help=help_

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from callsheet import lazy
 from callsheet.diagnostics import Edit, Fix
 from callsheet.diagnostics.diagnostic import span_of
-from callsheet.frontends.structured.failure import read_recovery
+from callsheet.frontends.structured.failure import read_recovery, tried
 from callsheet.frontends.structured.lines import SIMPLE, gap_before
 from callsheet.frontends.structured.statements import read_act
 from callsheet.frontends.values.reader import replace as replace_text
@@ -203,7 +203,7 @@ def read_try(reader: BlockReader, own: str, start: int, comments: list[str]) -> 
     opening, remark = reader.open_block("TRY")
     body = reader.block(opening, comments)
     at = reader.pos
-    recovery = read_recovery(reader, comments)
+    recovery = read_recovery(reader, comments, may_undo=True)
     if recovery is None:
         word = reader.word()
         if word.upper() in {"CATCH", "EXCEPT", "RESCUE"}:
@@ -212,7 +212,7 @@ def read_try(reader: BlockReader, own: str, start: int, comments: list[str]) -> 
             raise reader.error("LTP205", f"{word} is written ON_FAIL", at, at + len(word), fix=fix)
         help_ = "write } ON_FAIL { … }, or } FINALLY { … }"
         raise reader.error("LTP205", "TRY has neither ON_FAIL nor FINALLY", at - 1, at, help=help_)
-    return Try(own, body, recovery, bool(own), remark=remark, span=reader.since(start))
+    return tried(Try(own, body, recovery, bool(own), remark=remark, span=reader.since(start)))
 
 
 def read_parallel(reader: BlockReader, own: str, start: int, comments: list[str]) -> Parallel:

@@ -146,6 +146,12 @@ FAILURE: Final = (
     Field("skip", "a value", "true: failed items of the loop are left out", _BOOL),
     Field("terminate", "a value", "ends the run with this message", _ANY),
     Field(
+        "undo",
+        "an object",
+        "of a try: what it has done is undone first; inverses by tool, {} for what tools declare",
+        {"type": "object", "additionalProperties": _TEXT},
+    ),
+    Field(
         "handlers", "a list", "blocks for failures", {"type": "array", "items": {"$ref": "#/$defs/handler"}}
     ),
 )

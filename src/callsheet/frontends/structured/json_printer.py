@@ -12,6 +12,7 @@ from typing import assert_never
 from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.dag.printer import json_rows
 from callsheet.frontends.expressions import format_expression
+from callsheet.frontends.structured.failure import apart
 from callsheet.frontends.structured.json_form import value_of
 from callsheet.frontends.structured.printer import written_plans
 from callsheet.frontends.values.printer import is_name
@@ -125,7 +126,10 @@ def _statement(statement: Statement) -> Data:
     own: Data = {}
     if not isinstance(statement, Let | Assign | Require) and statement.is_named:
         own["id"] = statement.id
-    return own | _fields(statement) | _failure(recovery_of(statement))
+    undo, recovery = None, recovery_of(statement)
+    if isinstance(statement, Try):
+        _, undo, recovery = apart(statement)
+    return own | _fields(statement) | _failure(recovery, undo)
 
 
 def _fields(statement: Statement) -> Data:  # noqa: PLR0911, PLR0912 - a case for each statement
@@ -167,8 +171,8 @@ def _fields(statement: Statement) -> Data:  # noqa: PLR0911, PLR0912 - a case fo
             return _loop(statement)
         case Repeat():
             return _repeat(statement)
-        case Try(body=body):
-            return {"try": _block(body)}
+        case Try():
+            return {"try": _block(apart(statement)[0])}
         case Parallel(members=members):
             return {"parallel": _block(members)}
     assert_never(statement)
@@ -227,10 +231,10 @@ def _into(into: Into | None) -> Data:
     return {"result": _name(into.name)} | cast
 
 
-def _failure(recovery: Recovery | None) -> Data:
+def _failure(recovery: Recovery | None, undo: tuple[tuple[str, str], ...] | None = None) -> Data:
     if recovery is None:
         return {}
-    out: Data = {}
+    out: Data = {} if undo is None else {"undo": {tool.lower(): text for tool, text in undo}}
     if recovery.again is not None:
         again = recovery.again
         out["retry"] = again.count

@@ -15,7 +15,7 @@ from callsheet.frontends.dag.fields import Field, Fields
 from callsheet.frontends.dag.json_tree import Report
 from callsheet.frontends.structured.cursor import Cursor
 from callsheet.frontends.structured.document import repeated_ids
-from callsheet.frontends.structured.failure import is_kind
+from callsheet.frontends.structured.failure import inverse_pair, is_kind, tried
 from callsheet.frontends.structured.json_form import (
     BRANCH,
     FAILURE,
@@ -32,6 +32,7 @@ from callsheet.frontends.tree import Mapping, Node, Scalar, Sequence, kind_of, p
 from callsheet.frontends.values.reader import NAME, Stop, shown
 from callsheet.ir import Plan, canonical_tool_name
 from callsheet.ir.expression import Display, Expression, Kind
+from callsheet.ir.inverse import NotAnInverse
 from callsheet.ir.tree import (
     Act,
     Again,
@@ -451,13 +452,13 @@ class _Reader:
         )
 
     def attempt(self, fields: Fields, own: str, span: Span) -> Statement | None:
-        body, recovery = self.block(fields, "try"), self.recovery(fields)
+        body, recovery = self.block(fields, "try"), self.recovery(fields, may_undo=True)
         if recovery is None:
             self.report.error(
                 "DAG010", "try has neither on_fail nor finally", Span(span.start, span.start + 1)
             )
             return None
-        return Try(own, body, recovery, bool(own), self.comments(fields), span=span)
+        return tried(Try(own, body, recovery, bool(own), self.comments(fields), span=span))
 
     def parallel(self, fields: Fields, own: str, span: Span) -> Statement:
         members, recovery = self.block(fields, "parallel"), self.recovery(fields)
@@ -465,12 +466,13 @@ class _Reader:
 
     # ------------------------------------------------------------ failure
 
-    def recovery(self, fields: Fields) -> Recovery | None:
+    def recovery(self, fields: Fields, *, may_undo: bool = False) -> Recovery | None:
         found = fields.object("on_fail")
         final = self.block(fields, "finally") if "finally" in fields else None
         if found is None:
             return None if final is None else Recovery(final=final)
         inner = self.fields(found, _table(FAILURE), "on_fail")
+        undo = self.undo(inner, may_undo=may_undo)
         again = self.again(inner, found.span)
         remedies: list[Remedy] = []
         if self.flag(inner, "continue"):
@@ -483,10 +485,26 @@ class _Reader:
         if "terminate" in inner:
             remedies.append(Leave(self.some(inner, "terminate")))
         handlers = tuple(self.handler(node) for node in self.items(inner, "handlers", "a handler"))
-        if len(remedies) + bool(handlers) > 1 or (again is None and not remedies and not handlers):
+        if len(remedies) + bool(handlers) > 1 or (undo is again is None and not remedies and not handlers):
             help_ = "it has retry, or one of continue, use, skip, terminate and handlers, or both"
             self.report.error("DAG018", "on_fail says what happens once", found.span, help_, step=fields.step)
-        return Recovery(again, remedies[0] if remedies else None, handlers, final)
+        return Recovery(again, remedies[0] if remedies else None, handlers, final, undo)
+
+    def undo(self, fields: Fields, *, may_undo: bool) -> tuple[tuple[str, str], ...] | None:
+        found = fields.object("undo")
+        if found is None:
+            return None
+        if not may_undo:
+            help_ = "undo stands in the on_fail of a try"
+            self.report.error("DAG018", "only a try can be undone", found.span, help_)
+        pairs: dict[str, str] = {}
+        for entry in found.entries:
+            text = entry.value.value if isinstance(entry.value, Scalar) else None
+            try:
+                pairs.update([inverse_pair(entry.key, text)])
+            except NotAnInverse as error:
+                self.report.error("DAG018", str(error), entry.value.span)
+        return tuple(pairs.items()) if may_undo else None
 
     def again(self, fields: Fields, span: Span) -> Again | None:
         count, delay, backoff = (fields.number(name) for name in ("retry", "delay", "backoff"))

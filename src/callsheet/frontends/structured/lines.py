@@ -45,7 +45,7 @@ WORDS: Final = frozenset(
 RESERVED_TOOLS: Final = frozenset({"RESPOND", "PARALLEL", "RETRY", "TERMINATE", "IF", "FOREACH", "REPEAT"})
 """What no tool can be called, since it means something else after `@`; the other words are still tools."""
 
-RESERVED_KINDS: Final = REMEDIES | {"AS", "GOTO", "ON_FAIL", "FINALLY", "RETRY"}
+RESERVED_KINDS: Final = REMEDIES | {"UNDO", "AS", "GOTO", "ON_FAIL", "FINALLY", "RETRY"}
 """What no failure can be of the kind of, since it means something else after ON_FAIL."""
 
 OTHER_WORDS: Final = {

@@ -15,7 +15,7 @@ from callsheet import lazy
 from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.expressions import format_expression, format_lines
 from callsheet.frontends.ltp.words import VERSION_2
-from callsheet.frontends.structured.failure import is_kind
+from callsheet.frontends.structured.failure import apart, is_kind
 from callsheet.frontends.structured.lines import ID, ID_RULE, RESERVED_TOOLS
 from callsheet.frontends.values.printer import LINES, about_texts, comment_lines, is_name, refuse
 from callsheet.ir import JSON, Plan
@@ -200,8 +200,10 @@ def _statement(statement: Statement, indent: str) -> list[str]:
             return _loop(label, statement, indent)
         case Repeat():
             return _repeat(label, statement, indent)
-        case Try(body=body):
-            return _closed(f"{label}TRY", body, "", statement, indent)
+        case Try():
+            body, pairs, rest = apart(statement)
+            tail = "" if pairs is None else f" ON_FAIL UNDO{_inverses(pairs)}"
+            return _closed(f"{label}TRY", body, tail, replace(statement, recovery=rest), indent)
         case Parallel(members=members):
             return _closed(f"{label}@PARALLEL", members, "", statement, indent)
     assert_never(statement)
@@ -412,6 +414,11 @@ def _recovery(line: str, recovery: Recovery, indent: str, remark: str | None) ->
         lines += [f"{line} FINALLY {{", *_inner(recovery.final, indent)]
         line = f"{indent}}}"
     return [*lines, line + _remark(remark)]
+
+
+def _inverses(pairs: tuple[tuple[str, str], ...]) -> str:
+    named = ", ".join(f"{tool.lower()}={_expression(Literal(text))}" for tool, text in pairs)
+    return f" ({named})" if named else ""
 
 
 def _after_fail(recovery: Recovery, text: str) -> str:

@@ -44,7 +44,7 @@ from callsheet.machine.monitor.tree_labels import ABSENT, Known, LabelReading, L
 from callsheet.machine.monitor.variable_labels import NOTHING_SHOWN, Admitted
 from callsheet.policy.calls import Argument, CallView, Hole
 from callsheet.policy.disarming import addresses_within
-from callsheet.policy.labelled import NOTHING, Labelled, dotted, failure_of, item_of, raised
+from callsheet.policy.labelled import NOTHING, Labelled, dotted, failure_of, item_of, raised, undo_of
 from callsheet.policy.program_flow import program_flow
 
 MOST_LINKS = 16
@@ -456,6 +456,14 @@ class TreeLabels(LabelReading):
             self._put(scope, id_, name, failure_of(words, self.counter(scope, id_), (place,)))
         else:
             self._put(scope, id_, name, Labelled(words, words, (), (place,)))
+
+    def undoing(self, scope: Scope, id_: str, name: str, words: Label, given: Label, led: Label) -> None:
+        """An ON_FAIL UNDO begins: `name` holds the failure, and what calls sent and gave that is undone.
+
+        `led` is the label of the decisions that led to these calls.
+        """
+        failed = undo_of(words, self.counter(scope, id_), given, led, (self._places[id_],))
+        self._put(scope, id_, name, failed)
 
 
 def filled(argument: Argument, value: Any, shown: str) -> Argument:

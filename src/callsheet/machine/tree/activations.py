@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from callsheet.ir.inverse import Fate
+from callsheet.ir.labels import Label
 from callsheet.ir.tree import Word
 from callsheet.machine.expressions import Environment
 from callsheet.machine.tree.failures import Failure
@@ -34,6 +37,21 @@ Pending: TypeAlias = Failure | Leaving | None
 """What goes on after a FINALLY block; None is the next statement."""
 
 
+class Done(NamedTuple):
+    """A call inside an ON_FAIL UNDO that has had its effect, or may have; `label` is of all sent and given.
+
+    `led` is the label of the decisions that led to it.
+    """
+
+    step: str
+    tool: str
+    args: Mapping[str, Any]
+    value: Any
+    fate: Fate
+    label: Label | None = None
+    led: Label | None = None
+
+
 class Guard(NamedTuple):
     """What protects the statements of an activation: where a failure is caught, where FINALLY begins."""
 
@@ -44,6 +62,10 @@ class Guard(NamedTuple):
     pending: int
     """How many FINALLY blocks were under way when it began."""
     attempt: int = 1
+    done: int = 0
+    """How many calls that could be undone its activation had made when it began."""
+    undoes: bool = False
+    """Whether it is that of an ON_FAIL UNDO."""
 
 
 class Ended(NamedTuple):
@@ -62,6 +84,7 @@ class Activation:
 
     __slots__ = (
         "body",
+        "done",
         "ended",
         "failure",
         "guards",
@@ -97,6 +120,8 @@ class Activation:
         self.is_inner = is_inner
         """Whether it is inside the item of a loop; its statements are not counted as steps."""
         self.pc = 0
+        self.done: list[Done] = []
+        """The calls that an ON_FAIL UNDO may have to take back, in the order of the text."""
         self.guards: list[Guard] = []
         self.pending: list[Pending] = []
         self.failure: tuple[Failure, Guard] | None = None
@@ -131,8 +156,8 @@ class Loop:
     """A FOREACH under way: `open` counts items under way, `leaving` is an early end of an item."""
 
     __slots__ = (
-        "act", "failures", "is_paused", "is_stopped", "items", "leaving", "next", "op", "open", "path",
-        "results",
+        "act", "done", "failures", "is_paused", "is_stopped", "items", "leaving", "next", "op", "open",
+        "path", "results",
     )  # fmt: skip
 
     def __init__(self, act: Activation, op: LoopOp, items: list[Any], path: str) -> None:
@@ -140,6 +165,8 @@ class Loop:
         self.next = self.open = 0
         self.results: list[Any] = [MISSING] * len(items)
         self.failures: dict[int, Failure] = {}
+        self.done: dict[int, list[Done]] = {}
+        """What the items have done that may have to be undone."""
         self.is_stopped = False
         self.is_paused = False
         """Whether the next items start only when the run goes on after a pause."""
@@ -149,13 +176,14 @@ class Loop:
 class Members:
     """A @PARALLEL block under way."""
 
-    __slots__ = ("act", "failures", "is_started", "op", "open")
+    __slots__ = ("act", "done", "failures", "is_started", "op", "open")
 
     def __init__(self, act: Activation, op: ParallelOp) -> None:
         self.act, self.op = act, op
         self.open = 0
         self.is_started = False
         self.failures: dict[int, Failure] = {}
+        self.done: dict[int, list[Done]] = {}
 
 
 def new_environment() -> Environment:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from callsheet.ir.sagas import undoing_loop
 from callsheet.ir.tree import Failing, Input, Word
 from callsheet.machine.commands import Command
 from callsheet.machine.expressions import ExpressionFailed
@@ -44,6 +45,7 @@ from callsheet.machine.tree.program import (
     UntilOp,
 )
 from callsheet.machine.tree.statements import Statements
+from callsheet.machine.tree.undoing import in_order, is_undone_around, taken_back
 from callsheet.machine.tree.values import conformed
 from callsheet.machine.tree.variables import value_like
 
@@ -126,20 +128,27 @@ class Blocks(Statements):
         if act.failure is not None and act.failure[1].at == act.pc:
             attempt, path = act.failure[1].attempt + 1, act.failure[1].path
         act.failure = None
-        act.guards.append(Guard(act.pc, op.catch, op.final, path, len(act.pending), attempt))
+        caught = None if op.catch == NONE else act.body.operations[op.catch]
+        undoes = isinstance(caught, CatchOp) and caught.undo is not None
+        act.guards.append(
+            Guard(act.pc, op.catch, op.final, path, len(act.pending), attempt, len(act.done), undoes)
+        )
         if attempt > 1:
             act.path = f"{path}{segment(op.id)}~{attempt}/"
         return NEXT
 
     def _unguard(self, run: Run, act: Activation, op: UnguardOp, out: list[Command]) -> int:
-        act.path = act.guards.pop().path
+        guard = act.guards.pop()
+        act.path = guard.path
+        if guard.undoes and not is_undone_around(act):
+            del act.done[guard.done :]
         return self._behind(act, op.final, op.end, None)
 
     def _catch(self, run: Run, act: Activation, op: CatchOp, out: list[Command]) -> int:
         assert act.failure is not None
         failure, guard = act.failure
         is_denied = failure.kind == Failing.DENIED
-        if guard.attempt <= op.retries and not is_denied:
+        if guard.attempt <= op.retries and not is_denied and failure.kind != Failing.NOT_UNDONE:
             pause = run.limits.pause(guard.attempt, op.delay, op.backoff)
             run.notify(NoteKind.RETRYING, guard.path + segment(op.id), failure.text)
             if pause <= 0:
@@ -147,6 +156,8 @@ class Blocks(Statements):
                 return STAY
             return self._wait(run, act, f"{guard.path}{segment(op.id)}~{guard.attempt + 1}", pause, out)
         act.failure = None
+        if op.undo is not None:
+            return self._undo(run, act, op, failure, guard)
         after: Pending = failure
         if op.remedy is not None and not is_denied:
             try:
@@ -161,6 +172,23 @@ class Blocks(Statements):
                 act.pc = first
                 return STAY
         return self._behind(act, op.final, op.end, after)
+
+    def _undo(self, run: Run, act: Activation, op: CatchOp, failure: Failure, guard: Guard) -> int:
+        """Begin the handler that takes back what was done inside a guard; what cannot be is named first."""
+        taken = taken_back(act.done[guard.done :], op.undo or {})
+        del act.done[guard.done :]
+        ((_, slot, first),) = op.handlers
+        for one in taken.left:
+            run.notify(NoteKind.FACT, one.done.step, f"@{one.done.tool} is not undone: {one.why}")
+        count = len(taken.calls)
+        calls = f"{count} call is" if count == 1 else f"{count} calls are"
+        run.notify(NoteKind.FACT, failure.step, f"it failed ({failure.text}); {calls} undone")
+        loop = act.path + segment(undoing_loop(op.id))
+        self.undone |= {f"{loop}[{n}]": done.step for n, (done, _) in enumerate(taken.calls)}
+        act.slots[slot] = taken.record(failure)
+        self.bound_undo(act, op, act.body.names[slot], failure, taken)
+        act.pc = first
+        return STAY
 
     @staticmethod
     def _behind(act: Activation, final: int, end: int, after: Pending) -> int:
@@ -260,6 +288,8 @@ class Blocks(Statements):
     def _item_ended(self, run: Run, loop: Loop, item: Activation, ended: Ended) -> None:
         loop.open -= 1
         by, op = ended.by, loop.op
+        if item.done:
+            loop.done[item.index] = item.done
         if isinstance(by, Failure):
             loop.failures[item.index] = by
             if self.hears_failed_item is not None:
@@ -281,6 +311,7 @@ class Blocks(Statements):
 
     def _loop_done(self, run: Run, act: Activation, loop: Loop) -> int:
         op, failures = loop.op, loop.failures
+        act.done += in_order(loop.done)
         if loop.leaving is not None:
             return leave(act, loop.leaving)
         if failures:
@@ -319,12 +350,15 @@ class Blocks(Statements):
                     self._member_ended(members, member, member.ended)
         if members.open:
             return WAITING
+        act.done += in_order(members.done)
         if members.failures:
             raise StatementFailed(members.failures[min(members.failures)])
         return NEXT
 
     def _member_ended(self, members: Members, member: Activation, ended: Ended) -> None:
         members.open -= 1
+        if member.done:
+            members.done[member.index] = member.done
         by = ended.by
         if isinstance(by, Leaving):
             by = Failure(Failing.FAIL.value, f"{by.word.value} may not stand in @PARALLEL", by.step)
@@ -362,6 +396,7 @@ class Blocks(Statements):
 
     def _returned(self, run: Run, act: Activation, op: InvokeOp, inner: Activation) -> int:
         assert inner.ended is not None
+        act.done += inner.done
         visit, by = act.path + segment(op.id), inner.ended.by
         if isinstance(by, Failure):
             run.notify(NoteKind.FAILED, visit, by.text)

@@ -19,6 +19,7 @@ from callsheet.ir.expression import Call as FunctionCall
 from callsheet.ir.expression import Expression, Variable, nodes
 from callsheet.ir.operations import CLOCK, COMPUTE, CallKind, Effect
 from callsheet.ir.plan import Plan, filled_parameters
+from callsheet.ir.sagas import UNDOABLE, inverses_of, sagas
 from callsheet.ir.tree import (
     Act,
     Assign,
@@ -234,6 +235,7 @@ class _Compiler:
         self.tree = tree
         self.facts = {**facts, **OWN_FACTS}
         self.codes: list[StepCode] = []
+        self.has_undo = any(sagas(tree))
         self.listed = {step.id: step for step in plan.steps}
         self.names = Names(_no_slot, {}, self.facts, None, count(NOWHERE - 1, -1), {})
         self.bodies: dict[str, tuple[_Scope, tuple[int, ...]]] = {}
@@ -310,6 +312,11 @@ class _Compiler:
     def guarded(self, one: Statement, recovery: Recovery | None, scope: _Scope) -> None:
         """A statement that may say something about its failure."""
         is_call = isinstance(one, Act | Compute)
+        undo = None if recovery is None else recovery.undo
+        if undo is not None and recovery is not None and not recovery.handlers:
+            message = f"the inverses for ON_FAIL UNDO of {one.id} are not known"
+            help_ = 'run it with its tools, or name them: ON_FAIL UNDO (tool="inverse(id=result.id)")'
+            raise CallsheetError.single("RUN038", message, help=help_)
         if recovery is None or (is_call and not recovery.handlers and recovery.final is None):
             self.plain(one, scope, self.remedy(recovery, scope) if is_call else None)
             return
@@ -335,6 +342,7 @@ class _Compiler:
             self.remedy(recovery, scope),
             (),
             into=self.store(_into_of(one), scope),
+            undo=None if undo is None else inverses_of(undo),
         )
         operations.append(caught)
         ends: list[UnguardOp | JumpOp | CatchOp | EndFinalOp] = [over, caught]
@@ -413,7 +421,8 @@ class _Compiler:
             known += [f"arg{i}" for i in range(len(known), len(positional))]
             named = (*zip(known, positional, strict=True), *named)
             positional = ()
-        code.is_plain = code.kind is Kind.TOOL
+        is_undoable = self.has_undo and one.kind in UNDOABLE and not code.effect.only_reads
+        code.is_plain = code.kind is Kind.TOOL and not is_undoable
         code.wants_data = one.into is not None and one.into.type not in (None, Basic.STR)
         scope.operations.append(
             CallOp(
@@ -423,6 +432,7 @@ class _Compiler:
                 tuple((name, self.expression(value, scope)) for name, value in named),
                 self.store(one.into, scope),
                 remedy,
+                is_undoable,
             )
         )
 

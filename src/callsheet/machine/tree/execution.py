@@ -26,6 +26,7 @@ from callsheet.machine.tree.activations import (
     STAY,
     WAITING,
     Activation,
+    Done,
     Ended,
     Loop,
     new_environment,
@@ -50,6 +51,7 @@ from callsheet.machine.tree.values import conformed, plain
 
 if TYPE_CHECKING:
     from callsheet.machine.run import Run
+    from callsheet.machine.tree.undoing import Taken
 
 
 class RunEnds(Exception):
@@ -75,7 +77,10 @@ HearsFailedItem: TypeAlias = Callable[[str, int, int], None]
 class Execution:
     """Executes operations; `carry_out` says how each kind of them is executed."""
 
-    __slots__ = ("carry_out", "ending", "env", "hears_edit", "hears_failed_item", "main", "paused", "program")
+    __slots__ = (
+        "carry_out", "ending", "env", "hears_edit", "hears_failed_item", "main", "paused", "program",
+        "undone",
+    )  # fmt: skip
 
     def __init__(
         self, program: TreeProgram, slots: list[Any], carry_out: Mapping[type, CarryOut], path: str = ""
@@ -92,6 +97,8 @@ class Execution:
         self.ending: End | None = None
         """How the run ends once the calls that have left have their outcomes; nothing else starts."""
         self.env: Environment = new_environment()
+        self.undone: dict[str, str] = {}
+        """The place of each call that an ON_FAIL UNDO takes back, by that of the item which does so."""
 
     def watch(self, hears: Callable[[str, str], None]) -> None:
         """Tell of each statement that begins, its place in the run and its id; used before the run begins."""
@@ -169,6 +176,13 @@ class Execution:
 
     def edited(self, act: Activation, name: str) -> None:
         """A person has set a variable of an activation."""
+
+    def blamed_call(self, act: Activation, op: CallOp, done: Done) -> Done:
+        """A call that may have to be undone."""
+        return done
+
+    def bound_undo(self, act: Activation, op: CatchOp, name: str, failure: Failure, taken: Taken) -> None:
+        """A variable holds a failure and what the calls that are undone have sent and given."""
 
     def bound(
         self, act: Activation, id_: str, name: str, failure: Failure, *, is_failure: bool = False

@@ -17,13 +17,14 @@ from callsheet.machine.commands import Command
 from callsheet.machine.frames import Attempt
 from callsheet.machine.monitor.tree_labels import ABSENT, Scope, Values
 from callsheet.machine.monitor.trees import TreeMonitor
-from callsheet.machine.tree.activations import Activation, Ended, Loop
+from callsheet.machine.tree.activations import Activation, Done, Ended, Loop
 from callsheet.machine.tree.failures import Failure
 from callsheet.machine.tree.interpreter import OPERATIONS, CarryOut, TreeRun
 from callsheet.machine.tree.program import (
     BranchOp,
     BreakOp,
     CallOp,
+    CatchOp,
     ClockOp,
     ComputeOp,
     EnterOp,
@@ -44,6 +45,7 @@ from callsheet.machine.tree.values import plain
 
 if TYPE_CHECKING:
     from callsheet.machine.run import Run
+    from callsheet.machine.tree.undoing import Taken
 
 
 def _scope(act: Activation) -> Scope:
@@ -106,6 +108,16 @@ class MonitoredTreeRun(TreeRun):
         """A variable holds a failure, or what takes the place of a result."""
         label = LITERAL if failure.label is None else failure.label
         self.labels.caught(_scope(act), id_, name, label, is_failure=is_failure)
+
+    def blamed_call(self, act: Activation, op: CallOp, done: Done) -> Done:
+        """A call that may have to be undone, with the labels of its data and of what led to it."""
+        scope, id_ = _scope(act), op.code.id
+        return done._replace(label=scope.told.get(id_, LITERAL), led=self.labels.counter(scope, id_))
+
+    def bound_undo(self, act: Activation, op: CatchOp, name: str, failure: Failure, taken: Taken) -> None:
+        """A variable holds a failure and what the calls that are undone have sent and given."""
+        label = LITERAL if failure.label is None else failure.label
+        self.labels.undoing(_scope(act), op.id, name, label, taken.given, taken.led)
 
     def shown_failure(self, failure: Failure) -> str:
         """What the end of the run says of a failure: its words, or that they are withheld."""

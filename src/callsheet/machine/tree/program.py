@@ -7,6 +7,7 @@ are jumps within their body; @PARALLEL has a body for each member that shares th
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -15,6 +16,7 @@ from callsheet.ir.types import Record, Type
 from callsheet.machine.expressions import Compiled
 
 if TYPE_CHECKING:
+    from callsheet.ir.inverse import Inverse
     from callsheet.machine.program import StepCode
 
 NONE = -1
@@ -71,6 +73,8 @@ class CallOp:
     named: tuple[tuple[str, Operand], ...]
     into: Store | None
     remedy: RemedyCode | None
+    is_undoable: bool = False
+    """Whether an ON_FAIL UNDO around it, here or around a CALL of this plan, must know of it."""
 
 
 @dataclass(slots=True)
@@ -268,6 +272,8 @@ class CatchOp:
     final: int = NONE
     end: int = NONE
     into: Store | None = None
+    undo: Mapping[str, Inverse] | None = None
+    """For ON_FAIL UNDO, the inverses by tool: its one handler gets what is to be undone, also after a no."""
 
 
 @dataclass(slots=True)

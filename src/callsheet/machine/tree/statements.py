@@ -27,6 +27,7 @@ from callsheet.machine.tree.activations import (
     STAY,
     WAITING,
     Activation,
+    Done,
     Leaving,
     leave,
     new_environment,
@@ -54,6 +55,7 @@ from callsheet.machine.tree.program import (
     UntilOp,
     YieldOp,
 )
+from callsheet.machine.tree.undoing import call_of, is_undone_around
 from callsheet.machine.tree.values import PRINTED, conformed, read_outputs, tagged
 
 if TYPE_CHECKING:
@@ -169,6 +171,7 @@ class Statements(Execution):
             error = f"no new plan: {to_message(value)}"
             raise StatementFailed(Failure(Failing.TOOL.value, error, frame.visit))
         assert isinstance(op, CallOp | ComputeOp)
+        self._note_done(act, op, call_of(frame, attempt.args, value))
         if frame.failed:
             if frame.kind == DOUBT:
                 text = to_message(value)
@@ -199,6 +202,11 @@ class Statements(Execution):
             run.notify(NoteKind.FAILED, frame.visit, failed.failure.text)
             return self._remedied(run, act, op, failed.failure)
         return NEXT
+
+    def _note_done(self, act: Activation, op: CallOp | ComputeOp, done: Done | None) -> None:
+        """Keep a call that an ON_FAIL UNDO around it may have to take back."""
+        if isinstance(op, CallOp) and op.is_undoable and done is not None and is_undone_around(act):
+            act.done.append(self.blamed_call(act, op, done))
 
     def _store_result(self, run: Run, act: Activation, op: CallOp, value: Any) -> int:
         """Store the result of a plain call, which must be of its type."""

@@ -395,7 +395,7 @@ def unknown_kinds(every: Iterable[Statement], report: Report) -> None:
     known = [*(kind.value for kind in Failing), *sorted(own)]
     for one in every:
         recovery = recovery_of(one)
-        for handler in () if recovery is None else recovery.handlers:
+        for handler in () if recovery is None or recovery.undo is not None else recovery.handlers:
             is_met = any(kind in known for kind in handler.kinds)
             for kind in handler.kinds:
                 if kind not in known and not (is_met and kind.endswith("Error")):

@@ -29,7 +29,7 @@ from callsheet.ir.tree import (
     statements,
     variables_set,
 )
-from callsheet.passes.structured.shapes import FAILURE, NOTHING, Shape, widened
+from callsheet.passes.structured.shapes import ANY, FAILURE, NOTHING, Shape, widened
 from callsheet.passes.structured.state import Changes, Holding, joined
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def recovered(
     for handler in recovery.handlers:
         flow.state.apply(before)
         around = flow.state.get(handler.binds)
-        flow.state.set(handler.binds, Holding(FAILURE))
+        flow.state.set(handler.binds, Holding(FAILURE if recovery.undo is None else ANY))
         flow.block(handler.body)
         for name, held in flow.state.every(mark).items():
             if name != handler.binds:

@@ -22,13 +22,14 @@ from callsheet.ir.tree import (
     Repeat,
     Skip,
     Statement,
+    Try,
     Use,
 )
 from callsheet.ir.tree_flow import names_made
 from callsheet.passes.verify_tree.calls import Record
 from callsheet.passes.verify_tree.walk import Loop, Protected, Walk, Ways
 from callsheet.policy.expression_labels import ExpressionLabels
-from callsheet.policy.labelled import Labelled, failure_of, origins_of, raised, said_by
+from callsheet.policy.labelled import Labelled, failure_of, origins_of, raised, said_by, undo_of
 
 _MOST_ROUNDS = 8
 """After this many rounds of a loop all that it carries is joined, so that long chains end at once."""
@@ -110,7 +111,10 @@ class Blocks(Walk, ABC):
             origin = self.origins.add(
                 self._site(statement), f"{statement.id} $error", label, protected.origins
             )
-            self._frame.variables.put(handler.binds, failure_of(label, pc, (origin,)))
+            failed = failure_of(label, pc, (origin,))
+            if isinstance(statement, Try) and statement.recovery.undo is not None:
+                failed = undo_of(label, pc, protected.given, protected.led, (origin,))
+            self._frame.variables.put(handler.binds, failed)
             self.block(handler.body)
 
     @contextmanager

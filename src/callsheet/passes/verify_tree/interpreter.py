@@ -127,6 +127,9 @@ class Interpreter(Blocks):
             record.reads_left = True
             result = self.labels.declassified(act, result.join(left))
         record.result = result
+        for around in self._protected:
+            around.given = join((around.given, result, *(value.label for value in values)))
+            around.led = around.led.join(pc)
         present = self.labels.present(act, prepared, (*values, read), pc, result)
         sources = origins_of((*values, read))
         repeats = prepared.traits is None or not prepared.traits.no_echo

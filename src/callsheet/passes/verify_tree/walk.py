@@ -73,6 +73,10 @@ class Protected:
     places: dict[str, Labelled] = field(default_factory=dict[str, Labelled])
     words: Label = LITERAL
     origins: tuple[int, ...] = ()
+    given: Label = LITERAL
+    """The label of all that the calls inside it send and give."""
+    led: Label = LITERAL
+    """The label of all decisions that lead to them."""
 
 
 class Called(NamedTuple):

@@ -107,6 +107,7 @@ _OTHERS: Final[dict[str, tuple[str, str]]] = {
     "ON_FAIL": ("ON_FAIL [KIND, …] { … }", "says what to do about a failure, which is $error inside"),
     "FINALLY": ("} FINALLY { … }", "runs in any case"),
     "SKIP": ("ON_FAIL SKIP", "leaves the failed items of a loop out of its list"),
+    "UNDO": ("TRY { … } ON_FAIL UNDO", "takes back what the block has done, newest first, and fails"),
 }
 
 

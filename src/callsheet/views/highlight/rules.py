@@ -94,7 +94,21 @@ _ENDINGS = tuple(word for word in CONTROL_SPELLINGS if word != "GOTO")
 assert {str(op) for op in CompareOp} == {*_OPERATORS.split("|"), "contains"}
 
 _BESIDE = frozenset(
-    {"THEN", "WHILE", "IN", "ORDER", "TOGETHER", "MAX", "LIMIT", "SKIP", "AS", "FROM", "LIBRARY", "SECRET"}
+    {
+        "THEN",
+        "WHILE",
+        "IN",
+        "ORDER",
+        "TOGETHER",
+        "MAX",
+        "LIMIT",
+        "SKIP",
+        "UNDO",
+        "AS",
+        "FROM",
+        "LIBRARY",
+        "SECRET",
+    }
 )
 """The words of version 2 that begin no line."""
 
