@@ -21,6 +21,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 import venv
 from pathlib import Path
 
@@ -133,12 +134,15 @@ def again(failed: int) -> int:
 
 def test(arguments: list[str]) -> int:
     """Check the code and run all tests; with arguments, run only the tests that they select."""
+    installs = threading.Thread(target=browser)
+    installs.start()
     prepare(dev=True)
-    browser()
     if arguments:
+        installs.join()
         return tool(*TESTS, *arguments)
+    types = started(*TYPES, output=subprocess.PIPE)  # concurrently: nothing else keeps all cores busy
     wrong = checked(*QUICK_CHECKS)
-    types = started(*TYPES, output=subprocess.PIPE)  # concurrently: the tests do not keep all cores busy
+    installs.join()
     FAILED.unlink(missing_ok=True)  # left by earlier runs
     failed = again(tool(*TESTS))
     print(types.communicate()[0], end="")

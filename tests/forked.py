@@ -42,9 +42,9 @@ NOT_IMPORTED = ("temporal", "__main__")
 
 class _Fork(subprocess.Popen[Any]):
     def _execute_child(self, args: Sequence[str | Path], *given: Any) -> None:
-        _, _, _, pass_fds, cwd, env, _, _, _, *files = given
+        _, before, _, pass_fds, cwd, env, _, _, _, *files = given
         words = [str(word) for word in args]
-        if words[0] != sys.executable or pass_fds:
+        if words[0] != sys.executable or pass_fds or before:
             raise ValueError(f"this can be no fork: {words}")
         standard = (files[0], files[3], files[5])
         self._told = forking.asked(

@@ -62,6 +62,7 @@ def _stand_for_fork(name: str, words: Sequence[str]) -> int:
 if __name__ == "__main__":
     status = _stand_for_fork(sys.argv[1], sys.argv[2:])
     if status < 0:
-        signal.signal(-status, signal.SIG_DFL)
+        if -status != signal.SIGKILL:
+            signal.signal(-status, signal.SIG_DFL)
         os.kill(os.getpid(), -status)
     os._exit(status)

@@ -8,13 +8,13 @@ import pty
 import re
 import select
 import struct
+import subprocess
 import sys
 import termios
 import time
 from contextlib import suppress
 
 import pytest
-from tests import forked
 
 from callsheet.lctl import read
 from callsheet.views.columns import width
@@ -70,7 +70,7 @@ class Terminal:
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", _LINES, _COLUMNS, 0, 0))
         env = {**os.environ, "TERM": "xterm-256color", "COLUMNS": str(_COLUMNS), "LINES": str(_LINES)}
         command = [sys.executable, "-m", "callsheet", *line]
-        self._process = forked.Popen(
+        self._process = subprocess.Popen(
             command,
             stdin=theirs,
             stdout=theirs,
@@ -78,7 +78,7 @@ class Terminal:
             cwd=folder,
             env=env,
             start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509 - so that Ctrl-C reaches it
         )
         os.close(theirs)
 

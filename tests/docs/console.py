@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests import forked
 
 _FENCE = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _TITLE = re.compile(r'title="([^"]+)"')
@@ -47,10 +50,18 @@ def parts_of(page: str) -> Iterator[File | Command]:
                 yield Command(command, tuple(printed))
 
 
-def environment(home: Path) -> dict[str, str]:
-    """The environment of a reader who has just installed callsheet."""
+_COMMAND = "import sys; sys.argv[0] = 'callsheet'; from callsheet.apps.cli.main import main; sys.exit(main())"
+
+
+def environment(home: Path, *, forks: bool = True) -> dict[str, str]:
+    """The environment of a reader who has just installed callsheet; with `forks`, it starts in a moment."""
+    own = home / "bin"
+    if forks:
+        own.mkdir(parents=True)
+        (own / "callsheet").write_text(f'#!/bin/sh\nexec {shlex.join(forked.line("-c", _COMMAND))} "$@"\n')
+        (own / "callsheet").chmod(0o755)
     kept = {name: value for name, value in os.environ.items() if not name.startswith("CALLSHEET_")}
-    path = os.pathsep.join([str(_BIN), kept.get("PATH", "")])
+    path = os.pathsep.join([str(own), str(_BIN), kept.get("PATH", "")])
     return {**kept, "HOME": str(home), "PATH": path, "COLUMNS": "120", "NO_COLOR": "1"} | {
         f"XDG_{kind}_HOME": str(home / kind.lower()) for kind in ("DATA", "CONFIG", "CACHE", "STATE")
     }
