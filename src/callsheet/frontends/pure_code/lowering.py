@@ -42,6 +42,7 @@ def lowered(tree: ast.Module, inputs: Inputs | None = None) -> Lowered:
     first_use = _first_use(tree, known.names) if known.has_kept else -1
     for at, statement in enumerate(tree.body):
         if at == first_use:
+            body += [lowering.making(name, statement) for name in sorted(known.helpers)]
             body += [lowering.taking(name, statement) for name in sorted(known.names)]
         body += lowering.statements(statement)
     tree.body = body
@@ -64,6 +65,11 @@ class _Lowering(ExpressionLowering):
         """What a statement becomes."""
         result = cast("ast.stmt | list[ast.stmt] | None", self.visit(statement))
         return result if isinstance(result, list) else [] if result is None else [result]
+
+    def making(self, name: str, at: ast.stmt) -> ast.stmt:
+        """Say how objects of a class of helpers are made of their parts."""
+        self.helpers |= {"_cs_makers", name}
+        return placed(ast.parse(f"_cs_makers[{name!r}] = {name}").body[0], at)
 
     def taking(self, name: str, at: ast.stmt) -> ast.stmt:
         """Make the objects of an input, whose classes stand before this."""
@@ -159,6 +165,21 @@ class _Lowering(ExpressionLowering):
         node.iter = self._sequence(node.iter)
         node.target = self.visit(node.target)
         node.body, node.orelse = self._block(node.body), self._block(node.orelse)
+        return node
+
+    def visit_If(self, node: ast.If) -> ast.AST:
+        node.test = self.truth(self.visit(node.test))
+        node.body, node.orelse = self._block(node.body), self._block(node.orelse)
+        return node
+
+    def visit_While(self, node: ast.While) -> ast.AST:
+        node.test = self.truth(self.visit(node.test))
+        node.body, node.orelse = self._block(node.body), self._block(node.orelse)
+        return node
+
+    def visit_Assert(self, node: ast.Assert) -> ast.AST:
+        node.test = self.truth(self.visit(node.test))
+        node.msg = None if node.msg is None else self.visit(node.msg)
         return node
 
     def visit_Raise(self, node: ast.Raise) -> ast.AST:
@@ -286,7 +307,8 @@ def _first_use(tree: ast.Module, names: frozenset[str]) -> int:
 def _is_erased(module: str, name: str) -> bool:
     """Whether an import is only needed by what lowering takes away: annotations, decorators, bases."""
     return (module, name) in (
-        ("functools", "cmp_to_key"), ("dataclasses", "dataclass"), ("dataclasses", "field"),
+        ("functools", "cmp_to_key"), ("functools", "total_ordering"), ("dataclasses", "dataclass"),
+        ("dataclasses", "field"), ("dataclasses", "KW_ONLY"), ("functools", "cached_property"),
     )  # fmt: skip
 
 

@@ -58,7 +58,8 @@ class Kept:
     Expressions hand it on and do no more with it; pure code gets the object back. `kind` is `class` (parts:
     the name of the class, its fields), `Counter`, `defaultdict` (the name of its factory, its items), `deque`
     (its items, its length at most), `OrderedDict`, `pattern`, `match`, `named` (a named tuple: its name, its
-    fields, its values), `iterator` (what is left in it) or `count`.
+    fields, its values), `iterator` (what is left in it), `count`, or `helper` (a class of the
+    standard library that the interpreter lacks: its name, its parts).
     """
 
     kind: str
