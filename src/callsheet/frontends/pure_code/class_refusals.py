@@ -141,7 +141,7 @@ class ClassJudge(ast.NodeVisitor):
         rewrite = "put what is common into functions, or into a field that holds the other object"
         if any(word.arg != "total" or shape.kind is not ClassKind.TYPED_DICT for word in node.keywords):
             self.refuse(RefusalKind.CLASS, node, "a metaclass is not understood", "leave it out")
-        elif shape.kind is ClassKind.OTHER or len(own) > 1:
+        elif shape.kind is ClassKind.OTHER or len(own) > (2 if shape.mixin and not shape.is_value else 1):
             names = ", ".join(map(ast.unparse, own))
             if any(ast.unparse(base).split(".")[-1] in _ENUMS for base in own):
                 rewrite = f"write class {node.name}(Enum), and {node.name}.….value where its value is meant"
@@ -184,7 +184,7 @@ class ClassJudge(ast.NodeVisitor):
             case ast.Pass() | ast.Expr(value=ast.Constant()):
                 return
             case ast.FunctionDef(name=name):
-                if shape.kind is ClassKind.ENUM and name in ("__init__", "__eq__", "__hash__", "__call__"):
+                if shape.kind is ClassKind.ENUM and name in ("__eq__", "__hash__", "__call__"):
                     reason = f"the method {name} of an enumeration is not understood"
                     self.refuse(RefusalKind.CLASS, statement, reason, "use a function, or a dataclass")
                 if name.startswith("__") and name not in _DUNDERS:

@@ -59,6 +59,8 @@ class LoweredClass(NamedTuple):
 ERASED_BASES = (
     ("typing", "Generic"), ("typing", "Protocol"), ("abc", "ABC"),
 )  # fmt: skip
+ENUMS = {"Enum": "", "IntEnum": "int", "StrEnum": "str"}
+"""The kinds of enumerations, and of which type their members are too."""
 ORDERED = ("__lt__", "__le__", "__gt__", "__ge__")
 """The methods that compare two objects with `<` and its like."""
 METHOD_DECORATORS = ("property", "staticmethod", "classmethod")
@@ -83,6 +85,10 @@ class ProgramClass:
     own_fields: tuple[Field, ...] = ()
     stored: frozenset[str] = frozenset()
     """All attributes that the program stores anywhere."""
+    mixin: str = ""
+    """Of an enumeration whose members are values too: the type of these."""
+    is_value: bool = False
+    """Whether the text of such a member is that of its value, as for StrEnum and IntEnum."""
 
     @property
     def lineage(self) -> tuple[str, ...]:
@@ -99,8 +105,10 @@ class ProgramClass:
     def compared_by(self) -> frozenset[str]:
         """The methods that say how its objects compare, and how long or true they are."""
         own = {name for name in self.methods if name in (*ORDERED, "__len__", "__bool__")}
-        if is_true(self.options.get("order")) or (own and self.has_total_order):
+        if is_true(self.options.get("order")) or (own and self.has_total_order) or self.mixin:
             own |= set(ORDERED)
+        if self.mixin:
+            own |= {"__len__", "__bool__"}
         return frozenset(own)
 
     @property
@@ -198,6 +206,8 @@ class ProgramClass:
         if self.kind is ClassKind.ENUM:
             self._enum(node, body)
             helpers |= {"_cs_enum", "_cs_enum_named", "_cs_member"}
+            if self.mixin:
+                helpers |= {"_cs_raw", "_cs_native_order"}
         if with_blank and self.kind is not ClassKind.ERROR:
             body.update(self._with_blank(node, body))
             helpers.add("_cs_blank")
@@ -294,29 +304,39 @@ class ProgramClass:
     def _enum(self, node: ast.ClassDef, body: dict[str, list[ast.stmt]]) -> None:
         for name in self.members:
             del body[name]
-        body["__init__"] = _parsed(
-            "def __init__(self, name, value):\n    self.name = name\n    self.value = value", node
-        )
+        own = body.pop("__init__", None)
+        init = "def __init__(self, name, value):\n    self.name = name\n    self.value = value"
+        if own is not None and isinstance(own[0], ast.FunctionDef):
+            own[0].name = "_cs_setup"
+            body["_cs_setup"] = own
+            init += "\n    self._cs_setup(*(value if isinstance(value, tuple) else (value,)))"
+        body["__init__"] = _parsed(init, node)
         texts = {
             "__repr__": "f'<{type(self).__name__}.{self.name}: {self.value!r}>'",
-            "__str__": "f'{type(self).__name__}.{self.name}'",
+            "__str__": "str(self.value)" if self.is_value else "f'{type(self).__name__}.{self.name}'",
         }
-        for name, text in texts.items():
+        for name, text in {**texts, **(_value_methods(self.mixin) if self.mixin else {})}.items():
             if name not in body:
-                body[name] = _parsed(f"def {name}(self):\n    return {text}", node)
+                given = "self, other" if name not in texts and "other" in text else "self"
+                body[name] = _parsed(f"def {name}({given}):\n    return {text}", node)
         body["_cs_members"] = _parsed("_cs_members = []", node)
+        body["_cs_mixin"] = _parsed(f"_cs_mixin = {self.mixin!r}", node)
+        body["_cs_is_value"] = _parsed(f"_cs_is_value = {self.is_value}", node)
 
     def _members(self, node: ast.ClassDef) -> list[ast.stmt]:
         """Statements that make the members of an enumeration, in order; one of an equal value is the same."""
         made: list[ast.stmt] = []
         for name, value in self.members.items():
-            statement = _parsed(f"{self.name}.{name} = _cs_member({self.name}, {name!r}, 0)", node)
+            text = f"{self.name}.{name} = _cs_member({self.name}, {name!r}, 0)"
+            statement = _parsed(text, node)
             call = statement[0]
             assert isinstance(call, ast.Assign)
             assert isinstance(call.value, ast.Call)
             is_auto = isinstance(value, ast.Call) and _name_of(value.func) == "auto"
             call.value.args[2] = (
-                ast.copy_location(ast.Constant(None), node) if is_auto else copy.deepcopy(value)
+                ast.copy_location(ast.Name("_cs_blank", ast.Load()), node)
+                if is_auto
+                else copy.deepcopy(value)
             )
             made += statement
         return made
@@ -362,6 +382,38 @@ def tuple_method(owner: str, name: str) -> str:
     return f"_cs_{owner}_{name}"
 
 
+_OF_NUMBERS = {
+    "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**",
+    "and": "&", "or": "|", "xor": "^",
+}  # fmt: skip
+
+
+def _value_methods(mixin: str) -> dict[str, str]:
+    """What the members of an enumeration do as the values that they are, by the names of the methods."""
+    made = {
+        "__eq__": "self is other or self.value == _cs_raw(other)",
+        "__hash__": "hash(self.value)",
+        "__bool__": "bool(self.value)",
+        **{name: f"_cs_native_order(self.value, _cs_raw(other), {name!r})" for name in ORDERED},
+    }
+    signs = {"add": "+", "mul": "*", "mod": "%"} if mixin == "str" else _OF_NUMBERS
+    for name, sign in signs.items():
+        made[f"__{name}__"] = f"self.value {sign} _cs_raw(other)"
+        if name != "mod" or mixin != "str":
+            made[f"__r{name}__"] = f"_cs_raw(other) {sign} self.value"
+    if mixin == "str":
+        made["__len__"] = "len(self.value)"
+        made["__iter__"] = "iter(self.value)"
+        made["__contains__"] = "_cs_raw(other) in self.value"
+        made["__getitem__"] = "self.value[other]"
+    else:
+        made |= {"__neg__": "-self.value", "__abs__": "abs(self.value)", "__float__": "float(self.value)"}
+        made |= {"__int__": "int(self.value)"}
+        if mixin == "int":
+            made["__index__"] = "self.value"
+    return made
+
+
 class _Parts:
     """The members of one class for the executor, from the classes that it extends and from itself."""
 
@@ -402,6 +454,10 @@ class _Parts:
         arguments = method.args.posonlyargs + method.args.args
         if arguments:
             _SuperCalls(origin, arguments[0].arg).visit(method)
+            if kind == "classmethod" and self.owner.kind is ClassKind.ENUM:
+                for one in ast.walk(method):
+                    if isinstance(one, ast.Name) and one.id == arguments[0].arg:
+                        one.id = self.owner.name
         match kind:
             case "property":
                 method.name = f"_cs_get_{name}"
@@ -465,7 +521,7 @@ def _class_of(
         (known[base.id] for base in node.bases if isinstance(base, ast.Name) and base.id in known), None
     )
     kinds: tuple[str, ...] = ()
-    kind = ClassKind.PLAIN
+    kind, mixin, is_value = ClassKind.PLAIN, "", False
     options: dict[str, ast.expr] = {}
     for base in node.bases:
         member = scopes.member_of(base)
@@ -479,8 +535,11 @@ def _class_of(
             kind = ClassKind.NAMED_TUPLE
         elif member == ("typing", "TypedDict"):
             kind = ClassKind.TYPED_DICT
-        elif member == ("enum", "Enum"):
+        elif member is not None and member[0] == "enum" and member[1] in ENUMS:
             kind = ClassKind.ENUM
+            mixin, is_value = ENUMS[member[1]] or mixin, member[1] != "Enum"
+        elif name in ("str", "int", "float") and not scopes.is_bound(name) and len(node.bases) > 1:
+            mixin = name
         elif name != "object" and member not in ERASED_BASES and not _is_generic(base, scopes):
             kind = ClassKind.OTHER
     for decorator in node.decorator_list:
@@ -492,7 +551,9 @@ def _class_of(
     fields = tuple(_fields_of(node, scopes)) if kind in (ClassKind.DATACLASS, ClassKind.NAMED_TUPLE) else ()
     if parent is not None and kind is ClassKind.DATACLASS and not node.decorator_list:
         fields, options = (), dict(parent.options)
-    return ProgramClass(node.name, kind, node, parent, kinds, options, fields, stored)
+    if mixin and kind is not ClassKind.ENUM:
+        kind = ClassKind.OTHER
+    return ProgramClass(node.name, kind, node, parent, kinds, options, fields, stored, mixin, is_value)
 
 
 def _fields_of(node: ast.ClassDef, scopes: Scopes) -> Iterable[Field]:

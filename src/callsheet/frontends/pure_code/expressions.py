@@ -102,6 +102,9 @@ class ExpressionLowering(ast.NodeTransformer):
         """Whether objects compare with `<`, which the executor does for its own types alone."""
         self.has_truth = not defined.isdisjoint(("__len__", "__bool__"))
         """Whether objects say themselves how long they are, and whether they are true."""
+        self.has_value_enums = any(one.mixin for one in self.classes.values())
+        """Whether members of enumerations are texts or numbers too."""
+        self.own_methods = {name for one in self.classes.values() for name in one.methods}
         self.tuple_methods = {
             name for one in self.classes.values() if one.kind is ClassKind.NAMED_TUPLE for name in one.methods
         }
@@ -146,7 +149,7 @@ class ExpressionLowering(ast.NodeTransformer):
             return node
         member = self.scopes.member_of(node)
         if member is not None:
-            helper = member_helper(*member)
+            helper = self._member_helper(*member)
             return node if helper is None else self.helper(helper, node)
         if node.attr == "__class__":
             name = ast.copy_location(ast.Name("type", ast.Load()), node)
@@ -175,6 +178,11 @@ class ExpressionLowering(ast.NodeTransformer):
             return self.call("_cs_attr", node, value, name)
         kinds = ast.Tuple([ast.Constant(owner) for owner in _kinds_of(owners)], ast.Load())
         return self.call("_cs_bound", node, value, name, kinds, self._method(node))
+
+    def _member_helper(self, module: str, name: str) -> str | None:
+        if self.has_value_enums and (module, name) == ("json", "dumps"):
+            return "_cs_json_of_values"
+        return member_helper(module, name)
 
     def _of_tuple(self, node: ast.Attribute) -> ast.expr:
         """A field or method with the name of one that a class of named tuples defines."""
@@ -324,7 +332,7 @@ class ExpressionLowering(ast.NodeTransformer):
         node.value = self._sequence(node.value) if isinstance(node.ctx, ast.Load) else self.visit(node.value)
         return node
 
-    def _builtin_call(self, node: ast.Call, name: str) -> ast.expr | None:  # noqa: PLR0911 - a case each
+    def _builtin_call(self, node: ast.Call, name: str) -> ast.expr | None:  # noqa: PLR0911, PLR0912 - a case each
         match name, node.args:
             case "len", [items]:
                 node.args = [self._members_of(items)]
@@ -354,6 +362,9 @@ class ExpressionLowering(ast.NodeTransformer):
                 names = sorted(one.name for one in self.classes.values() if kind in one.lineage)
                 kinds = ast.Tuple([ast.Name(one, ast.Load()) for one in names], ast.Load())
                 node.args = [self.visit(value), placed(kinds, node)]
+                return node
+            case "isinstance", [value, kinds] if self.has_value_enums:
+                node.args = [self.call("_cs_raw", value, self.visit(value)), self.visit(kinds)]
                 return node
             case "sorted", [items] if self._comparing(node) is not None:
                 return self._sorted_by_comparing(node, items)
@@ -527,6 +538,8 @@ class ExpressionLowering(ast.NodeTransformer):
                 func.value, node.args = first, rest
         if isinstance(func.value, ast.Constant) and func.attr == "format":
             self._check_formatted(node, func.value)
+        if member is None and self.has_value_enums and func.attr not in self.own_methods:
+            self._raw_text(node, func)
         takes_all = func.attr in _EAGER_METHODS and member is None
         one_by_one = self._one_by_one(node, func) if takes_all and self.has_attempts else None
         if one_by_one is not None:
@@ -551,6 +564,18 @@ class ExpressionLowering(ast.NodeTransformer):
             made = ast.Call(self.helper(helper, node), [func.value, *node.args], node.keywords)
             return ast.copy_location(made, node)
         return node
+
+    def _raw_text(self, node: ast.Call, func: ast.Attribute) -> None:
+        """Let a method of texts see the values of members of enumerations, which are texts too."""
+        if not {"str", "int", "float"} & set(understood().methods.get(func.attr, ())):
+            return
+        func.value = self.call("_cs_raw", func.value, func.value)
+        if func.attr == "join":
+            node.args = [self.call("_cs_raw_items", one, one) for one in node.args]
+        elif func.attr != "format":
+            node.args = [
+                one if isinstance(one, ast.Starred) else self.call("_cs_raw", one, one) for one in node.args
+            ]
 
     def _one_by_one(self, node: ast.Call, func: ast.Attribute) -> ast.expr | None:
         """`extend` and `update` of what may fail in its middle: what came before that is taken in."""

@@ -17,7 +17,6 @@ from callsheet.frontends.pure_code.expressions import (
     FACTORY,
     ExpressionLowering,
     Inputs,
-    member_helper,
     placed,
 )
 from callsheet.frontends.pure_code.helpers import helpers_text
@@ -136,7 +135,7 @@ class _Lowering(ExpressionLowering):
         result: list[ast.stmt] = []
         native: list[ast.alias] = []
         for alias in node.names:
-            helper = member_helper(module, alias.name)
+            helper = self._member_helper(module, alias.name)
             if helper is not None and helper != alias.name:
                 target = ast.Name(alias.asname or alias.name, ast.Store())
                 result.append(ast.copy_location(ast.Assign([target], self.helper(helper, node)), node))
@@ -155,7 +154,11 @@ class _Lowering(ExpressionLowering):
                     empty = ast.copy_location(ast.List([], ast.Load()), node)
                     made.append(ast.Assign([self.visit(target)], empty))
                 case ast.Subscript():
-                    call = self.call("_cs_del", node, self.visit(target.value), self.visit(target.slice))
+                    key = self.visit(target.slice)
+                    if isinstance(key, ast.Slice):
+                        sides = [one or ast.Constant(None) for one in (key.lower, key.upper, key.step)]
+                        key = placed(ast.Call(ast.Name("slice", ast.Load()), sides, []), node)
+                    call = self.call("_cs_del", node, self.visit(target.value), key)
                     made.append(ast.Expr(call))
                 case _:
                     made.append(ast.Pass())

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from callsheet.frontends.pure_code.class_refusals import ClassJudge, Judged, Refusal, RefusalKind
+from callsheet.frontends.pure_code.classes import ENUMS
 from callsheet.frontends.pure_code.expressions import NAMED_ONLY
 from callsheet.frontends.pure_code.names import is_generator
 from callsheet.frontends.pure_code.table import Entry, understood
@@ -69,7 +70,7 @@ _OF_ANNOTATIONS: Final = (
 _LOWERED: Final[Mapping[str, tuple[str, ...]]] = {
     "dataclasses": ("dataclass", "field", "asdict", "astuple", "replace", "KW_ONLY"),
     "functools": ("total_ordering", "cached_property"),
-    "enum": ("Enum", "auto", "unique"),
+    "enum": (*ENUMS, "auto", "unique"),
 }
 """What is no call of a function, but says what a class is."""
 _READ_DUNDERS: Final = ("__name__", "__class__", "__init__")
@@ -119,8 +120,6 @@ class _Judge(ClassJudge):
     def visit_Delete(self, node: ast.Delete) -> None:
         for target in node.targets:
             match target:
-                case ast.Subscript(slice=ast.Slice(step=ast.expr())):
-                    self.statement(node, "`del` of a slice with a step is not understood", "build a new list")
                 case ast.Subscript():
                     self.visit(target.value)
                     self.visit(target.slice)
@@ -166,7 +165,7 @@ class _Judge(ClassJudge):
         if module == "enum":
             reason, rewrite = (
                 f"`enum.{name}` is not understood",
-                "use Enum and auto, and .value where the value is meant",
+                "use Enum, IntEnum or StrEnum; a set of members in place of a Flag",
             )
             self.refuse(RefusalKind.MEMBER, node, reason, rewrite)
             return None
