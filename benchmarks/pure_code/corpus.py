@@ -21,7 +21,7 @@ FOLDER = Path(__file__).parent
 HEAD = """\
 import base64, bisect, calendar, collections, copy, csv, decimal, functools, hashlib, heapq, io, itertools
 import json, math, operator, random, re, statistics, string, textwrap, typing, unicodedata
-import html, os.path, urllib.parse, zlib
+import html, os.path, pathlib, urllib.parse, zlib
 import datetime as datetime_module
 from collections import Counter, defaultdict, deque
 from datetime import date, datetime, time, timedelta, timezone
@@ -176,6 +176,7 @@ VARIADIC = (
     "itertools.chain", "itertools.product", "itertools.zip_longest", "math.gcd", "math.lcm",
     "set.union", "set.intersection", "set.difference", "operator.itemgetter", "operator.attrgetter",
     "Match.group", "functools.partial", "os.path.join", "heapq.merge", "operator.methodcaller",
+    "pathlib.PurePosixPath", "pathlib.PurePath", "pathlib.Path", "PurePath.joinpath",
 )  # fmt: skip
 """What takes any number of further arguments."""
 ANY_WORDS = (

@@ -98,7 +98,7 @@ class ExpressionLowering(ast.NodeTransformer):
         self.has_attempts = any(isinstance(node, ast.Try) for node in self.scopes.nodes)
         """Whether a failure can be seen from where it left things, as by a handler."""
         defined = {name for one in self.classes.values() for name in one.compared_by}
-        self.has_order = not defined.isdisjoint(ORDERED)
+        self.has_order = not defined.isdisjoint(ORDERED) or "pathlib" in self.used_modules
         """Whether objects compare with `<`, which the executor does for its own types alone."""
         self.has_truth = not defined.isdisjoint(("__len__", "__bool__"))
         """Whether objects say themselves how long they are, and whether they are true."""
@@ -163,9 +163,10 @@ class ExpressionLowering(ast.NodeTransformer):
             return self._property(node)
         if self._is_self(node.value) or self._is_class(node.value):
             return node
-        if node.attr in _OF_URLS and not self._is_stored(node.attr):
+        read_by = _READ_BY.get(node.attr)
+        if read_by is not None and not self._is_stored(node.attr):
             name = ast.copy_location(ast.Constant(node.attr), node)
-            return self.call("_cs_of_url", node, self.visit(node.value), name)
+            return self.call(read_by, node, self.visit(node.value), name)
         owners = understood().methods.get(node.attr)
         of_type = self._type_helper(node)
         if of_type is not None:
@@ -695,8 +696,11 @@ class ExpressionLowering(ast.NodeTransformer):
         return node
 
 
-_OF_URLS: Final = ("hostname", "port", "username", "password")
-"""The fields of a URL that are no items of it."""
+_READ_BY: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("hostname", "port", "username", "password"), "_cs_of_url"),
+    **dict.fromkeys(("parent", "parents"), "_cs_of_path"),
+}
+"""Fields of URLs and paths that are computed when they are read, and the helpers that do so."""
 _ALL_THERE: Final = (ast.List, ast.ListComp, ast.Tuple, ast.Dict, ast.DictComp, ast.SetComp, ast.Constant)
 _HEIRS: Final = {"dict": ("Counter", "defaultdict"), "set": ("frozenset",), "date": ("datetime",)}
 _LISTS: Final = ("split", "splitlines", "items", "values", "findall", "readlines", "most_common", "rsplit")

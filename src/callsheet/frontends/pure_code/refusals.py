@@ -59,7 +59,6 @@ _MODULES: Final = {
     "os": ("it touches the system", "use a tool"),
     "sys": ("it touches the system", "leave it out"),
     "subprocess": ("it starts processes", "use a tool"),
-    "pathlib": ("it touches files", "use a tool, and texts for paths"),
     "threading": ("it starts threads", "use asyncio.gather in the plan's own function"),
     "requests": ("it uses the network", "use a tool"),
 }

@@ -43,6 +43,7 @@ PURE_MODULES: Final = frozenset(
             "os.path",
             "html",
             "zlib",
+            "pathlib",
         ),
     }
 )
@@ -61,7 +62,6 @@ _WITHOUT: Final[Mapping[str, str]] = {
     "sys": "a plan has no interpreter of its own; end with return or raise",
     "subprocess": "a plan reaches the machine by tools only",
     "socket": "a plan reaches the network by tools only",
-    "pathlib": "a plan reaches files by tools only; take paths apart with os.path",
     "pickle": "a pickle can run any code; use json",
     "zoneinfo": "write timezone(timedelta(hours=2)) with datetime's names, for an offset that you know",
     "fractions": "write decimal.Decimal, or whole numbers",
