@@ -21,6 +21,7 @@ FOLDER = Path(__file__).parent
 HEAD = """\
 import base64, bisect, calendar, collections, copy, csv, decimal, functools, hashlib, heapq, io, itertools
 import json, math, operator, random, re, statistics, string, textwrap, typing, unicodedata
+import html, os.path, pathlib, urllib.parse, zlib
 import datetime as datetime_module
 from collections import Counter, defaultdict, deque
 from datetime import date, datetime, time, timedelta, timezone
@@ -158,7 +159,7 @@ def table(expected: Mapping[Case, dict[str, Any]], got: Mapping[Case, dict[str, 
             entry["more"] = True
         if name in ANY_WORDS:
             entry["any_keywords"] = True
-        owner, _, member = name.partition(".")
+        owner, _, member = name.rpartition(".") if name.startswith(INNER) else name.partition(".")
         if owner == "builtins":
             understood["builtins"][member] = entry
         elif owner[0].isupper() or owner in METHOD_OWNERS:
@@ -168,15 +169,20 @@ def table(expected: Mapping[Case, dict[str, Any]], got: Mapping[Case, dict[str, 
     return understood
 
 
+INNER = ("urllib.parse.", "os.path.")
+"""How the members of modules inside others begin."""
 VARIADIC = (
     "builtins.print", "builtins.max", "builtins.min", "builtins.zip", "builtins.map", "str.format",
     "itertools.chain", "itertools.product", "itertools.zip_longest", "math.gcd", "math.lcm",
     "set.union", "set.intersection", "set.difference", "operator.itemgetter", "operator.attrgetter",
-    "Match.group", "functools.partial",
+    "Match.group", "functools.partial", "os.path.join", "heapq.merge", "operator.methodcaller",
+    "pathlib.PurePosixPath", "pathlib.PurePath", "pathlib.Path", "PurePath.joinpath",
 )  # fmt: skip
 """What takes any number of further arguments."""
 ANY_WORDS = (
-    "builtins.dict", "str.format", "dict.update", "collections.Counter", "functools.partial",
+    "builtins.dict", "str.format",
+    "Template.substitute", "Template.safe_substitute",
+    "dict.update", "collections.Counter", "functools.partial",
 )  # fmt: skip
 """What takes arguments of any name."""
 CLOCK: Mapping[str, Any] = {

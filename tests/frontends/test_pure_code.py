@@ -23,7 +23,7 @@ from callsheet.frontends.pure_code.table import understood
         ("r = eval('1')", RefusalKind.NAME, 1, "`eval` is not pure: it runs a text as code"),
         ("r = id(x)", RefusalKind.NAME, 1, "`id` is not pure: it differs in each run"),
         ("r = memoryview(x)", RefusalKind.NAME, 1, "`memoryview` is not understood"),
-        ("import os", RefusalKind.MODULE, 1, "the module `os` may not be used here: it touches the system"),
+        ("import os\nos.getcwd()", RefusalKind.MEMBER, 2, "`os.getcwd` is not pure: it touches the system"),
         (
             "from random import choice",
             RefusalKind.MEMBER,
@@ -62,10 +62,10 @@ from callsheet.frontends.pure_code.table import understood
         ),
         ("class A(metaclass=M):\n    pass", RefusalKind.CLASS, 1, "a metaclass is not understood"),
         (
-            "class A:\n    def __lt__(self, o):\n        return True",
+            "class A:\n    def __getattr__(self, name):\n        return True",
             RefusalKind.CLASS,
             2,
-            "the method __lt__ is not understood",
+            "the method __getattr__ is not understood",
         ),
         (
             "class A:\n    x = 1\nA.x = 2",

@@ -10,7 +10,14 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from callsheet.frontends.pure_code.classes import ERASED_BASES, ClassKind, ProgramClass, classes_of, is_true
+from callsheet.frontends.pure_code.classes import (
+    ERASED_BASES,
+    ORDERED,
+    ClassKind,
+    ProgramClass,
+    classes_of,
+    is_true,
+)
 from callsheet.frontends.pure_code.helpers import PREFIX
 from callsheet.frontends.pure_code.names import Scopes, is_generator
 
@@ -45,7 +52,7 @@ class Judged(NamedTuple):
 
 
 _ENUMS: Final = ("Enum", "IntEnum", "StrEnum", "Flag", "IntFlag")
-_OPTIONS: Final = ("frozen", "slots", "eq", "repr", "init")
+_OPTIONS: Final = ("frozen", "slots", "eq", "repr", "init", "order", "kw_only")
 _DUNDERS: Final = frozenset(
     [
         "__init__",
@@ -64,6 +71,13 @@ _DUNDERS: Final = frozenset(
         "__setitem__",
         "__contains__",
         "__iter__",
+        "__len__",
+        "__bool__",
+        "__neg__",
+        "__abs__",
+        "__int__",
+        "__float__",
+        *ORDERED,
         "__next__",
         "__call__",
         "__enter__",
@@ -90,6 +104,7 @@ class ClassJudge(ast.NodeVisitor):
         }
         self.consumed = set[int]()
         self._class: list[ProgramClass] = []
+        self._function = ""
 
     def refuse(self, kind: RefusalKind, node: ast.AST, reason: str, rewrite: str) -> None:
         """Note a refusal at a node."""
@@ -126,7 +141,7 @@ class ClassJudge(ast.NodeVisitor):
         rewrite = "put what is common into functions, or into a field that holds the other object"
         if any(word.arg != "total" or shape.kind is not ClassKind.TYPED_DICT for word in node.keywords):
             self.refuse(RefusalKind.CLASS, node, "a metaclass is not understood", "leave it out")
-        elif shape.kind is ClassKind.OTHER or len(own) > 1:
+        elif shape.kind is ClassKind.OTHER or len(own) > (2 if shape.mixin and not shape.is_value else 1):
             names = ", ".join(map(ast.unparse, own))
             if any(ast.unparse(base).split(".")[-1] in _ENUMS for base in own):
                 rewrite = f"write class {node.name}(Enum), and {node.name}.….value where its value is meant"
@@ -150,16 +165,13 @@ class ClassJudge(ast.NodeVisitor):
         func = node.func if isinstance(node, ast.Call) else node
         if shape.kind is ClassKind.ENUM and self.scopes.member_of(func) == ("enum", "unique"):
             return
+        if self.scopes.member_of(func) == ("functools", "total_ordering") and "__eq__" in shape.methods:
+            return
         if self.scopes.member_of(func) != ("dataclasses", "dataclass"):
             self.refuse(RefusalKind.CLASS, node, "a decorator of a class is not understood", "leave it out")
             return
-        for name, value in shape.options.items():
-            if name == "order" and is_true(value):
-                rewrite = "leave order=True out, and sort with key="
-                self.refuse(
-                    RefusalKind.CLASS, node, "objects that compare with < are not understood", rewrite
-                )
-            elif name != "order" and name not in _OPTIONS:
+        for name in shape.options:
+            if name not in _OPTIONS:
                 self.refuse(RefusalKind.CLASS, node, f"the option {name} is not understood", "leave it out")
         if is_true(shape.options.get("frozen")):
             for one in shape.fields:
@@ -172,7 +184,7 @@ class ClassJudge(ast.NodeVisitor):
             case ast.Pass() | ast.Expr(value=ast.Constant()):
                 return
             case ast.FunctionDef(name=name):
-                if shape.kind is ClassKind.ENUM and name in ("__init__", "__eq__", "__hash__", "__call__"):
+                if shape.kind is ClassKind.ENUM and name in ("__eq__", "__hash__", "__call__"):
                     reason = f"the method {name} of an enumeration is not understood"
                     self.refuse(RefusalKind.CLASS, statement, reason, "use a function, or a dataclass")
                 if name.startswith("__") and name not in _DUNDERS:

@@ -36,11 +36,15 @@ class ClassKind(Enum):
 
 
 class Field(NamedTuple):
-    """A field of a dataclass; `factory` makes its default."""
+    """A field of a dataclass; `factory` makes its default, `given` says whether the constructor takes it."""
 
     name: str
     default: ast.expr | None = None
     factory: ast.expr | None = None
+    given: bool = True
+    shown: bool = True
+    compared: bool = True
+    by_name: bool = False
 
 
 class LoweredClass(NamedTuple):
@@ -55,6 +59,10 @@ class LoweredClass(NamedTuple):
 ERASED_BASES = (
     ("typing", "Generic"), ("typing", "Protocol"), ("abc", "ABC"),
 )  # fmt: skip
+ENUMS = {"Enum": "", "IntEnum": "int", "StrEnum": "str"}
+"""The kinds of enumerations, and of which type their members are too."""
+ORDERED = ("__lt__", "__le__", "__gt__", "__ge__")
+"""The methods that compare two objects with `<` and its like."""
 METHOD_DECORATORS = ("property", "staticmethod", "classmethod")
 _BUILTIN_ERRORS: Mapping[str, type[BaseException]] = {
     name: one
@@ -77,6 +85,10 @@ class ProgramClass:
     own_fields: tuple[Field, ...] = ()
     stored: frozenset[str] = frozenset()
     """All attributes that the program stores anywhere."""
+    mixin: str = ""
+    """Of an enumeration whose members are values too: the type of these."""
+    is_value: bool = False
+    """Whether the text of such a member is that of its value, as for StrEnum and IntEnum."""
 
     @property
     def lineage(self) -> tuple[str, ...]:
@@ -88,6 +100,26 @@ class ProgramClass:
         """The methods, also inherited ones."""
         own = {one.name: one for one in self.node.body if isinstance(one, ast.FunctionDef)}
         return {**(self.parent.methods if self.parent else {}), **own}
+
+    @property
+    def compared_by(self) -> frozenset[str]:
+        """The methods that say how its objects compare, and how long or true they are."""
+        own = {name for name in self.methods if name in (*ORDERED, "__len__", "__bool__")}
+        if is_true(self.options.get("order")) or (own and self.has_total_order) or self.mixin:
+            own |= set(ORDERED)
+        if self.mixin:
+            own |= {"__len__", "__bool__"}
+        return frozenset(own)
+
+    @property
+    def has_total_order(self) -> bool:
+        """Whether `total_ordering` derives the comparisons that it lacks."""
+        return any(_name_of(one) == "total_ordering" for one in self.node.decorator_list)
+
+    @property
+    def takes_class(self) -> frozenset[str]:
+        """The names of methods that get the class itself."""
+        return frozenset(name for name, one in self.methods.items() if _decorated(one) == "classmethod")
 
     @property
     def properties(self) -> frozenset[str]:
@@ -132,7 +164,19 @@ class ProgramClass:
             f"{self.name} = _cs_namedtuple({self.name!r}, {names!r}, defaults=[{', '.join(defaults)}])\n"
             f"_cs_classes[{self.name!r}] = {self.name}"
         )
-        return LoweredClass(_parsed(text, node), [], [], frozenset({"_cs_classes"}))
+        before = _parsed(text, node)
+        for one in node.body:
+            if isinstance(one, ast.FunctionDef):
+                method = copy.deepcopy(one)
+                method.name = tuple_method(self.name, one.name)
+                method.decorator_list = []
+                before.append(method)
+                if not _decorated(one).endswith("method"):
+                    is_read = "True" if one.name in self.properties else "False"
+                    entry = f"_cs_tuple_methods[({self.name!r}, {one.name!r})] = ({method.name}, {is_read})"
+                    before += _parsed(entry, node)
+        helpers = {"_cs_classes", *(["_cs_tuple_methods"] if self.methods else [])}
+        return LoweredClass(before, [], [], frozenset(helpers))
 
     def _plain(self, node: ast.ClassDef, with_blank: bool) -> LoweredClass:
         parts = _Parts(self)
@@ -147,18 +191,33 @@ class ProgramClass:
             made, more = self._dataclass(node, set(self.methods))
             before += made
             body.update(more)
-            helpers |= {"_cs_same", "_cs_shape", "_cs_hash", "_cs_blank"}
+            helpers |= {"_cs_same", "_cs_shape", "_cs_hash", "_cs_blank", "_cs_ordered"}
+        if self.has_total_order:
+            first = next((name for name in ORDERED if name in self.methods), None)
+            for name in () if first is None else ORDERED:
+                if name not in body:
+                    call = f"_cs_total_order(self, other, {first!r}, {name!r})"
+                    text = f"def {name}(self, other):\n    return {call}"
+                    body[name] = _parsed(text, node)
+            helpers.add("_cs_total_order")
         if self.kind is ClassKind.ERROR:
             body.update(self._error(node, body))
             helpers |= {"_cs_error_text", "_cs_error_repr", "_cs_raise", "_cs_raised", "_cs_blank"}
         if self.kind is ClassKind.ENUM:
             self._enum(node, body)
             helpers |= {"_cs_enum", "_cs_enum_named", "_cs_member"}
+            if self.mixin:
+                helpers |= {"_cs_raw", "_cs_native_order"}
         if with_blank and self.kind is not ClassKind.ERROR:
             body.update(self._with_blank(node, body))
             helpers.add("_cs_blank")
         body["_cs_no_init"] = _parsed("def _cs_no_init(self):\n    pass", node)
-        stored = {*self.stored, *(one.name for one in self.fields), *(["args"] if self.kinds else [])}
+        stored = {
+            *self.stored,
+            *(one.name for one in self.fields),
+            *(["args"] if self.kinds else []),
+            *parts.cached,
+        }
         if self.kind is ClassKind.ENUM:
             stored = {"name", "value"}
         body["_cs_names"] = _parsed(f"def _cs_names(self):\n    return {tuple(sorted(stored))!r}", node)
@@ -177,35 +236,55 @@ class ProgramClass:
         """Statements for the defaults of a dataclass, and its methods."""
         before: list[ast.stmt] = []
         parameters: list[str] = []
+        by_name: list[str] = []
         lines: list[str] = []
+        all_by_name = is_true(self.options.get("kw_only"))
         for one in self.fields:
             default = f"_cs_{self.name}_{one.name}"
             value = one.default if one.default is not None else one.factory
+            taken = by_name if one.by_name or all_by_name else parameters
             if value is None:
-                parameters.append(one.name)
-                lines.append(f"self.{one.name} = {one.name}")
+                if one.given:
+                    taken.append(one.name)
+                    lines.append(f"self.{one.name} = {one.name}")
                 continue
             target = ast.Name(default, ast.Store())
             before.append(ast.copy_location(ast.Assign([target], copy.deepcopy(value)), value))
-            if one.default is not None:
-                parameters.append(f"{one.name}={default}")
+            made_new = default if one.default is not None else f"{default}()"
+            if not one.given:
+                lines.append(f"self.{one.name} = {made_new}")
+            elif one.default is not None:
+                taken.append(f"{one.name}={default}")
                 lines.append(f"self.{one.name} = {one.name}")
             else:
-                parameters.append(f"{one.name}=_cs_blank")
-                lines.append(f"self.{one.name} = {default}() if {one.name} is _cs_blank else {one.name}")
+                taken.append(f"{one.name}=_cs_blank")
+                lines.append(f"self.{one.name} = {made_new} if {one.name} is _cs_blank else {one.name}")
         if "__post_init__" in own:
             lines.append("self.__post_init__()")
+        heads = ["self", *parameters, *(["*", *by_name] if by_name else [])]
         methods = {
-            "__init__": f"def __init__({', '.join(['self', *parameters])}):\n    "
-            + "\n    ".join(lines or ["pass"]),
+            "__init__": f"def __init__({', '.join(heads)}):\n    " + "\n    ".join(lines or ["pass"]),
             "__repr__": "def __repr__(self):\n    return _cs_shape(self)",
-            "__eq__": "def __eq__(self, other):\n    return _cs_same(self, other)",
         }
+        if not is_false(self.options.get("eq")):
+            methods["__eq__"] = "def __eq__(self, other):\n    return _cs_same(self, other)"
+        if is_true(self.options.get("order")):
+            for word in ORDERED:
+                text = f"def {word}(self, other):\n    return _cs_ordered(self, other, {word!r})"
+                methods[word] = text
         if is_true(self.options.get("frozen")):
             methods["__hash__"] = "def __hash__(self):\n    return _cs_hash(self)"
         made = {name: _parsed(text, node) for name, text in methods.items() if name not in own}
-        fields = tuple(one.name for one in self.fields)
-        made["_cs_fields"] = _parsed(f"_cs_fields = {fields!r}", node)
+        matched = tuple(one.name for one in self.fields if one.given and not one.by_name and not all_by_name)
+        listed = {
+            "_cs_fields": [one.name for one in self.fields],
+            "_cs_shown_fields": [one.name for one in self.fields if one.shown],
+            "_cs_compared": [one.name for one in self.fields if one.compared],
+            "_cs_taken": [one.name for one in self.fields if one.given],
+            "__match_args__": matched,
+        }
+        for name, names in listed.items():
+            made[name] = _parsed(f"{name} = {tuple(names)!r}", node)
         for one in self.fields:
             if one.default is not None:
                 made[one.name] = _parsed(f"{one.name} = _cs_{self.name}_{one.name}", node)
@@ -225,29 +304,39 @@ class ProgramClass:
     def _enum(self, node: ast.ClassDef, body: dict[str, list[ast.stmt]]) -> None:
         for name in self.members:
             del body[name]
-        body["__init__"] = _parsed(
-            "def __init__(self, name, value):\n    self.name = name\n    self.value = value", node
-        )
+        own = body.pop("__init__", None)
+        init = "def __init__(self, name, value):\n    self.name = name\n    self.value = value"
+        if own is not None and isinstance(own[0], ast.FunctionDef):
+            own[0].name = "_cs_setup"
+            body["_cs_setup"] = own
+            init += "\n    self._cs_setup(*(value if isinstance(value, tuple) else (value,)))"
+        body["__init__"] = _parsed(init, node)
         texts = {
             "__repr__": "f'<{type(self).__name__}.{self.name}: {self.value!r}>'",
-            "__str__": "f'{type(self).__name__}.{self.name}'",
+            "__str__": "str(self.value)" if self.is_value else "f'{type(self).__name__}.{self.name}'",
         }
-        for name, text in texts.items():
+        for name, text in {**texts, **(_value_methods(self.mixin) if self.mixin else {})}.items():
             if name not in body:
-                body[name] = _parsed(f"def {name}(self):\n    return {text}", node)
+                given = "self, other" if name not in texts and "other" in text else "self"
+                body[name] = _parsed(f"def {name}({given}):\n    return {text}", node)
         body["_cs_members"] = _parsed("_cs_members = []", node)
+        body["_cs_mixin"] = _parsed(f"_cs_mixin = {self.mixin!r}", node)
+        body["_cs_is_value"] = _parsed(f"_cs_is_value = {self.is_value}", node)
 
     def _members(self, node: ast.ClassDef) -> list[ast.stmt]:
         """Statements that make the members of an enumeration, in order; one of an equal value is the same."""
         made: list[ast.stmt] = []
         for name, value in self.members.items():
-            statement = _parsed(f"{self.name}.{name} = _cs_member({self.name}, {name!r}, 0)", node)
+            text = f"{self.name}.{name} = _cs_member({self.name}, {name!r}, 0)"
+            statement = _parsed(text, node)
             call = statement[0]
             assert isinstance(call, ast.Assign)
             assert isinstance(call.value, ast.Call)
             is_auto = isinstance(value, ast.Call) and _name_of(value.func) == "auto"
             call.value.args[2] = (
-                ast.copy_location(ast.Constant(None), node) if is_auto else copy.deepcopy(value)
+                ast.copy_location(ast.Name("_cs_blank", ast.Load()), node)
+                if is_auto
+                else copy.deepcopy(value)
             )
             made += statement
         return made
@@ -288,6 +377,43 @@ class ProgramClass:
         return {**made, "__init__": _parsed(text, node)}
 
 
+def tuple_method(owner: str, name: str) -> str:
+    """The function that a method of a class of named tuples is for the executor."""
+    return f"_cs_{owner}_{name}"
+
+
+_OF_NUMBERS = {
+    "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**",
+    "and": "&", "or": "|", "xor": "^",
+}  # fmt: skip
+
+
+def _value_methods(mixin: str) -> dict[str, str]:
+    """What the members of an enumeration do as the values that they are, by the names of the methods."""
+    made = {
+        "__eq__": "self is other or self.value == _cs_raw(other)",
+        "__hash__": "hash(self.value)",
+        "__bool__": "bool(self.value)",
+        **{name: f"_cs_native_order(self.value, _cs_raw(other), {name!r})" for name in ORDERED},
+    }
+    signs = {"add": "+", "mul": "*", "mod": "%"} if mixin == "str" else _OF_NUMBERS
+    for name, sign in signs.items():
+        made[f"__{name}__"] = f"self.value {sign} _cs_raw(other)"
+        if name != "mod" or mixin != "str":
+            made[f"__r{name}__"] = f"_cs_raw(other) {sign} self.value"
+    if mixin == "str":
+        made["__len__"] = "len(self.value)"
+        made["__iter__"] = "iter(self.value)"
+        made["__contains__"] = "_cs_raw(other) in self.value"
+        made["__getitem__"] = "self.value[other]"
+    else:
+        made |= {"__neg__": "-self.value", "__abs__": "abs(self.value)", "__float__": "float(self.value)"}
+        made |= {"__int__": "int(self.value)"}
+        if mixin == "int":
+            made["__index__"] = "self.value"
+    return made
+
+
 class _Parts:
     """The members of one class for the executor, from the classes that it extends and from itself."""
 
@@ -297,6 +423,7 @@ class _Parts:
         self.body: dict[str, list[ast.stmt]] = {}
         self.helpers: set[str] = set()
         self.classmethods: list[str] = []
+        self.cached: set[str] = set()
 
     def add(self, statement: ast.stmt, origin: ProgramClass) -> None:
         """Take over a member that the class `origin` has."""
@@ -327,10 +454,23 @@ class _Parts:
         arguments = method.args.posonlyargs + method.args.args
         if arguments:
             _SuperCalls(origin, arguments[0].arg).visit(method)
+            if kind == "classmethod" and self.owner.kind is ClassKind.ENUM:
+                for one in ast.walk(method):
+                    if isinstance(one, ast.Name) and one.id == arguments[0].arg:
+                        one.id = self.owner.name
         match kind:
-            case "property" | "cached_property":
+            case "property":
                 method.name = f"_cs_get_{name}"
                 self.body[name] = [method]
+            case "cached_property":
+                method.name = f"_cs_make_{name}"
+                held = f"_cs_cached_{name}"
+                text = (
+                    f"def _cs_get_{name}(self):\n    if not hasattr(self, {held!r}):\n"
+                    f"        self.{held} = self._cs_make_{name}()\n    return self.{held}"
+                )
+                self.body[name] = [method, *_parsed(text, method)]
+                self.cached.add(held)
             case "staticmethod" | "classmethod":
                 wrapper = "_cs_Static" if kind == "staticmethod" else "_cs_ClassMethod"
                 self.helpers.add(wrapper)
@@ -387,7 +527,7 @@ def _class_of(
         (known[base.id] for base in node.bases if isinstance(base, ast.Name) and base.id in known), None
     )
     kinds: tuple[str, ...] = ()
-    kind = ClassKind.PLAIN
+    kind, mixin, is_value = ClassKind.PLAIN, "", False
     options: dict[str, ast.expr] = {}
     for base in node.bases:
         member = scopes.member_of(base)
@@ -401,8 +541,11 @@ def _class_of(
             kind = ClassKind.NAMED_TUPLE
         elif member == ("typing", "TypedDict"):
             kind = ClassKind.TYPED_DICT
-        elif member == ("enum", "Enum"):
+        elif member is not None and member[0] == "enum" and member[1] in ENUMS:
             kind = ClassKind.ENUM
+            mixin, is_value = ENUMS[member[1]] or mixin, member[1] != "Enum"
+        elif name in ("str", "int", "float") and not scopes.is_bound(name) and len(node.bases) > 1:
+            mixin = name
         elif name != "object" and member not in ERASED_BASES and not _is_generic(base, scopes):
             kind = ClassKind.OTHER
     for decorator in node.decorator_list:
@@ -414,10 +557,13 @@ def _class_of(
     fields = tuple(_fields_of(node, scopes)) if kind in (ClassKind.DATACLASS, ClassKind.NAMED_TUPLE) else ()
     if parent is not None and kind is ClassKind.DATACLASS and not node.decorator_list:
         fields, options = (), dict(parent.options)
-    return ProgramClass(node.name, kind, node, parent, kinds, options, fields, stored)
+    if mixin and kind is not ClassKind.ENUM:
+        kind = ClassKind.OTHER
+    return ProgramClass(node.name, kind, node, parent, kinds, options, fields, stored, mixin, is_value)
 
 
 def _fields_of(node: ast.ClassDef, scopes: Scopes) -> Iterable[Field]:
+    by_name = False
     for statement in node.body:
         match statement:
             case ast.AnnAssign(target=ast.Name(id=name), annotation=annotation, value=value):
@@ -429,9 +575,19 @@ def _fields_of(node: ast.ClassDef, scopes: Scopes) -> Iterable[Field]:
                         "field",
                     ):
                         given = {word.arg: word.value for word in words}
-                        yield Field(name, given.get("default"), given.get("default_factory"))
+                        yield Field(
+                            name,
+                            given.get("default"),
+                            given.get("default_factory"),
+                            given=not is_false(given.get("init")),
+                            shown=not is_false(given.get("repr")),
+                            compared=not is_false(given.get("compare")),
+                            by_name=is_true(given.get("kw_only")) or by_name,
+                        )
+                    case _ if scopes.member_of(annotation) == ("dataclasses", "KW_ONLY"):
+                        by_name = True
                     case _:
-                        yield Field(name, value)
+                        yield Field(name, value, by_name=by_name)
             case _:
                 pass
 
@@ -443,6 +599,11 @@ def _is_generic(base: ast.expr, scopes: Scopes) -> bool:
 def is_true(node: ast.expr | None) -> bool:
     """Whether an option of a decorator is the constant True."""
     return isinstance(node, ast.Constant) and node.value is True
+
+
+def is_false(node: ast.expr | None) -> bool:
+    """Whether an option is the constant False."""
+    return isinstance(node, ast.Constant) and node.value is False
 
 
 def _member_name(statement: ast.stmt) -> str:

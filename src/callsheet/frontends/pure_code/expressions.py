@@ -7,22 +7,26 @@ the program has in its scopes, classes and imports decides about each name.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from string import Formatter
 from typing import Final, NamedTuple, TypeVar, cast
 
-from callsheet.frontends.pure_code.classes import ClassKind, classes_of
+from callsheet.frontends.pure_code.classes import ORDERED, ClassKind, classes_of, tuple_method
 from callsheet.frontends.pure_code.helpers import has_helper
 from callsheet.frontends.pure_code.names import Scopes, is_generator
 from callsheet.frontends.pure_code.table import understood
 
 
 class Inputs(NamedTuple):
-    """What is known of the values that a program is given: names, whether there are sets or kept objects."""
+    """What is known of the values that a program is given: names, whether there are sets or kept objects.
+
+    `helpers` are the classes of helpers that some of these objects have.
+    """
 
     names: frozenset[str] = frozenset()
     has_sets: bool = False
     has_kept: bool = False
+    helpers: frozenset[str] = frozenset()
 
 
 FACTORY: Final = "default_factory_"
@@ -47,6 +51,12 @@ _RENAMED: Final = {
     RELINKED: "_cs_relinked",
     LINKS_AMONG: "_cs_links_among",
 }
+_OF_ORDERED: Final = {"sorted": "_cs_sorted", "min": "_cs_min", "max": "_cs_max"}
+_OF_TRUTH: Final = {"len": "_cs_len", "bool": "_cs_true", "any": "_cs_any", "all": "_cs_all"}
+_COMPARED: Final[Mapping[type[ast.cmpop], str]] = {
+    ast.Lt: "_cs_lt", ast.LtE: "_cs_le", ast.Gt: "_cs_gt", ast.GtE: "_cs_ge",
+}  # fmt: skip
+_ALWAYS_BOOL: Final = (ast.Compare, ast.Constant, ast.JoinedStr)
 _ORDERED: Final = (
     ast.List, ast.Tuple, ast.ListComp, ast.Dict, ast.DictComp, ast.Constant, ast.JoinedStr, ast.GeneratorExp,
     ast.BinOp,
@@ -87,6 +97,22 @@ class ExpressionLowering(ast.NodeTransformer):
         }
         self.has_attempts = any(isinstance(node, ast.Try) for node in self.scopes.nodes)
         """Whether a failure can be seen from where it left things, as by a handler."""
+        defined = {name for one in self.classes.values() for name in one.compared_by}
+        self.has_order = not defined.isdisjoint(ORDERED) or "pathlib" in self.used_modules
+        """Whether objects compare with `<`, which the executor does for its own types alone."""
+        self.has_truth = not defined.isdisjoint(("__len__", "__bool__"))
+        """Whether objects say themselves how long they are, and whether they are true."""
+        self.has_value_enums = any(one.mixin for one in self.classes.values())
+        """Whether members of enumerations are texts or numbers too."""
+        self.own_methods = {name for one in self.classes.values() for name in one.methods}
+        self.tuple_methods = {
+            name for one in self.classes.values() if one.kind is ClassKind.NAMED_TUPLE for name in one.methods
+        }
+        self.renamed = {
+            **_RENAMED,
+            **(_OF_ORDERED if self.has_order else {}),
+            **(_OF_TRUTH if self.has_truth else {}),
+        }
         self.selves: list[str] = []
         self._number = 0
 
@@ -111,19 +137,19 @@ class ExpressionLowering(ast.NodeTransformer):
     def visit_Name(self, node: ast.Name) -> ast.expr:
         """A name."""
         if isinstance(node.ctx, ast.Load):
-            helper = _RENAMED.get(node.id)
+            helper = self.renamed.get(node.id)
             if helper is not None and not self.scopes.is_bound(node.id):
                 return self.helper(helper, node)
         return node
 
-    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:  # noqa: PLR0911 - a case each
         """A field or a method."""
         if not isinstance(node.ctx, ast.Load):
             node.value = self.visit(node.value)
             return node
         member = self.scopes.member_of(node)
         if member is not None:
-            helper = member_helper(*member)
+            helper = self._member_helper(*member)
             return node if helper is None else self.helper(helper, node)
         if node.attr == "__class__":
             name = ast.copy_location(ast.Name("type", ast.Load()), node)
@@ -131,10 +157,16 @@ class ExpressionLowering(ast.NodeTransformer):
         if node.attr.startswith("__"):
             node.value = self.visit(node.value)
             return node
+        if node.attr in self.tuple_methods:
+            return self._of_tuple(node)
         if any(node.attr in one.properties for one in self.classes.values()):
             return self._property(node)
         if self._is_self(node.value) or self._is_class(node.value):
             return node
+        read_by = _READ_BY.get(node.attr)
+        if read_by is not None and not self._is_stored(node.attr):
+            name = ast.copy_location(ast.Constant(node.attr), node)
+            return self.call(read_by, node, self.visit(node.value), name)
         owners = understood().methods.get(node.attr)
         of_type = self._type_helper(node)
         if of_type is not None:
@@ -147,6 +179,32 @@ class ExpressionLowering(ast.NodeTransformer):
             return self.call("_cs_attr", node, value, name)
         kinds = ast.Tuple([ast.Constant(owner) for owner in _kinds_of(owners)], ast.Load())
         return self.call("_cs_bound", node, value, name, kinds, self._method(node))
+
+    def _member_helper(self, module: str, name: str) -> str | None:
+        if self.has_value_enums and (module, name) == ("json", "dumps"):
+            return "_cs_json_of_values"
+        return member_helper(module, name)
+
+    def _of_tuple(self, node: ast.Attribute) -> ast.expr:
+        """A field or method with the name of one that a class of named tuples defines."""
+        name = ast.copy_location(ast.Constant(node.attr), node)
+        if isinstance(node.value, ast.Name) and node.value.id in self.classes:
+            owner = self.classes[node.value.id]
+            if owner.kind is ClassKind.NAMED_TUPLE and node.attr in owner.methods:
+                made = ast.copy_location(ast.Name(tuple_method(owner.name, node.attr), ast.Load()), node)
+                return (
+                    self.call("_cs_given_first", node, made, node.value)
+                    if (node.attr in owner.takes_class)
+                    else made
+                )
+        text = f"lambda _cs_o: _cs_o.{node.attr}"
+        if any(
+            node.attr in one.properties and one.kind is not ClassKind.NAMED_TUPLE
+            for one in self.classes.values()
+        ):
+            text = f"lambda _cs_o: _cs_o._cs_get_{node.attr}()"
+        get = placed(ast.parse(text, mode="eval").body, node)
+        return self.call("_cs_of_tuple", node, self.visit(node.value), name, get)
 
     def _property(self, node: ast.Attribute) -> ast.expr:
         name = ast.copy_location(ast.Constant(node.attr), node)
@@ -165,6 +223,13 @@ class ExpressionLowering(ast.NodeTransformer):
             text = f"lambda *_cs_a, **_cs_k: {owner}.{node.attr}(*_cs_a, **_cs_k)"
             return placed(ast.parse(text, mode="eval").body, node)
         return self._method(node)
+
+    def _is_stored(self, name: str) -> bool:
+        """Whether a class of the program has a field of a name."""
+        return any(
+            name in one.stored or any(field.name == name for field in one.fields)
+            for one in self.classes.values()
+        )
 
     def _is_self(self, node: ast.expr) -> bool:
         return isinstance(node, ast.Name) and bool(self.selves) and node.id == self.selves[-1]
@@ -188,6 +253,8 @@ class ExpressionLowering(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         """A call."""
+        if self.scopes.member_of(node.func) == ("operator", "methodcaller"):
+            return self._methodcaller(node)
         if isinstance(node.func, ast.Attribute):
             return self._method_call(node, node.func)
         if self._is_enum(node.func) and len(node.args) == 1:
@@ -204,6 +271,17 @@ class ExpressionLowering(ast.NodeTransformer):
             word.value = self.visit(word.value)
         node.func = self.visit(node.func)
         return node
+
+    def _methodcaller(self, node: ast.Call) -> ast.expr:
+        """`methodcaller("name", …)` as a function that calls the method."""
+        method, *args = node.args
+        name = str(cast("ast.Constant", method).value)
+        itself = self.fresh("itself")
+        parameters = ast.arguments([], [ast.arg(itself)], None, [], [], None, [])
+        called = ast.Call(ast.Attribute(ast.Name(itself, ast.Load()), name, ast.Load()), [], [])
+        made = placed(ast.Lambda(parameters, called), node)
+        called.args, called.keywords = args, node.keywords
+        return self.visit(made)
 
     def _call_of(self, node: ast.Call) -> ast.expr:
         """A call whose function is a helper already."""
@@ -255,14 +333,18 @@ class ExpressionLowering(ast.NodeTransformer):
         node.value = self._sequence(node.value) if isinstance(node.ctx, ast.Load) else self.visit(node.value)
         return node
 
-    def _builtin_call(self, node: ast.Call, name: str) -> ast.expr | None:  # noqa: PLR0911 - a case each
+    def _builtin_call(self, node: ast.Call, name: str) -> ast.expr | None:  # noqa: PLR0911, PLR0912 - a case each
         match name, node.args:
             case "len", [items]:
                 node.args = [self._members_of(items)]
+                node.func = self.visit(node.func)
                 return node
             case "format", [value, spec] if not _is_empty(spec):
                 node.args = [self.call("_cs_formatted", node, self.visit(value)), self.visit(spec)]
                 return node
+            case "bytes", _:
+                node.func = self.helper("_cs_bytes", node.func)
+                return self._call_of(node)
             case "object", []:
                 return self.call("_cs_Sentinel", node)
             case "getattr", [target, ast.Constant(value=str(attribute)), *rest]:
@@ -281,6 +363,9 @@ class ExpressionLowering(ast.NodeTransformer):
                 names = sorted(one.name for one in self.classes.values() if kind in one.lineage)
                 kinds = ast.Tuple([ast.Name(one, ast.Load()) for one in names], ast.Load())
                 node.args = [self.visit(value), placed(kinds, node)]
+                return node
+            case "isinstance", [value, kinds] if self.has_value_enums:
+                node.args = [self.call("_cs_raw", value, self.visit(value)), self.visit(kinds)]
                 return node
             case "sorted", [items] if self._comparing(node) is not None:
                 return self._sorted_by_comparing(node, items)
@@ -306,11 +391,11 @@ class ExpressionLowering(ast.NodeTransformer):
         """A function that shows in which order its argument comes, in a program where there are sets."""
         if isinstance(items, (ast.GeneratorExp, ast.Starred)) or self._is_lazy(items):
             return None
-        node.args = [self._sequence(items)]
+        has_own_order = self.has_order and name == "sorted" and not any(w.arg == "key" for w in node.keywords)
+        node.args = [self.visit(items) if has_own_order else self._sequence(items)]
         for word in node.keywords:
             word.value = self.visit(word.value)
-        if name == "sum":
-            node.func = self.helper("_cs_sum", node)
+        node.func = self.visit(node.func)
         return node
 
     def _is_enum(self, node: ast.expr) -> bool:
@@ -333,7 +418,66 @@ class ExpressionLowering(ast.NodeTransformer):
             self._members_of(right) if isinstance(how, (ast.In, ast.NotIn)) else self.visit(right)
             for how, right in zip(node.ops, node.comparators, strict=True)
         ]
+        return (
+            self._ordered(node)
+            if self.has_order and not _COMPARED.keys().isdisjoint(map(type, node.ops))
+            else node
+        )
+
+    def _ordered(self, node: ast.Compare) -> ast.expr:
+        """A comparison of what may be objects: what stands between two signs is evaluated once."""
+        tests: list[ast.expr] = []
+        left = node.left
+        for at, (how, right) in enumerate(zip(node.ops, node.comparators, strict=True)):
+            given = right
+            if at < len(node.ops) - 1 and not isinstance(right, (ast.Name, ast.Constant)):
+                name = self.fresh("side")
+                given = placed(ast.NamedExpr(ast.Name(name, ast.Store()), right), right)
+                right = ast.copy_location(ast.Name(name, ast.Load()), right)  # noqa: PLW2901
+            helper = _COMPARED.get(type(how))
+            tests.append(
+                ast.copy_location(ast.Compare(left, [how], [given]), node)
+                if helper is None
+                else self.call(helper, node, left, given)
+            )
+            left = right
+        return tests[0] if len(tests) == 1 else ast.copy_location(ast.BoolOp(ast.And(), tests), node)
+
+    def truth(self, node: ast.expr) -> ast.expr:
+        """A lowered expression where only its truth counts."""
+        if not self.has_truth or isinstance(node, _ALWAYS_BOOL):
+            return node
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            return node
+        return self.call("_cs_true", node, node)
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
+        """A choice."""
+        node.test = self.truth(self.visit(node.test))
+        node.body, node.orelse = self.visit(node.body), self.visit(node.orelse)
         return node
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
+        """A sign, or `not`."""
+        node.operand = self.visit(node.operand)
+        if isinstance(node.op, ast.Not):
+            node.operand = self.truth(node.operand)
+        return node
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
+        """`and` and `or`, which give one of their sides."""
+        node.values = [self.visit(one) for one in node.values]
+        if not self.has_truth:
+            return node
+        *firsts, made = node.values
+        for one in reversed(firsts):
+            name = self.fresh("side")
+            held = placed(ast.NamedExpr(ast.Name(name, ast.Store()), one), one)
+            side = ast.copy_location(ast.Name(name, ast.Load()), one)
+            test = self.call("_cs_true", one, held)
+            first, second = (side, made) if isinstance(node.op, ast.Or) else (made, side)
+            made = ast.copy_location(ast.IfExp(test, first, second), node)
+        return made
 
     def _members_of(self, node: ast.expr) -> ast.expr:
         """An expression whose items are asked for; of an enumeration, its members."""
@@ -382,6 +526,9 @@ class ExpressionLowering(ast.NodeTransformer):
 
     def _method_call(self, node: ast.Call, func: ast.Attribute) -> ast.expr:
         member = self.scopes.member_of(func)
+        if member is None and func.attr in self.tuple_methods:
+            node.func = self._of_tuple(func)
+            return self._call_of(node)
         of_type = self._type_helper(func)
         if of_type is not None:
             node.func = self.helper(of_type, func)
@@ -392,6 +539,8 @@ class ExpressionLowering(ast.NodeTransformer):
                 func.value, node.args = first, rest
         if isinstance(func.value, ast.Constant) and func.attr == "format":
             self._check_formatted(node, func.value)
+        if member is None and self.has_value_enums and func.attr not in self.own_methods:
+            self._raw_text(node, func)
         takes_all = func.attr in _EAGER_METHODS and member is None
         one_by_one = self._one_by_one(node, func) if takes_all and self.has_attempts else None
         if one_by_one is not None:
@@ -410,10 +559,24 @@ class ExpressionLowering(ast.NodeTransformer):
         helper = f"_cs_method_{func.attr}" if has_helper(f"_cs_method_{func.attr}") else None
         if helper is None and self.has_sets and func.attr == "pop" and not node.args:
             helper = "_cs_pop"
+        if helper is None and self.has_order and func.attr == "sort":
+            helper = "_cs_sort"
         if helper is not None and not any(func.attr in one.methods for one in self.classes.values()):
             made = ast.Call(self.helper(helper, node), [func.value, *node.args], node.keywords)
             return ast.copy_location(made, node)
         return node
+
+    def _raw_text(self, node: ast.Call, func: ast.Attribute) -> None:
+        """Let a method of texts see the values of members of enumerations, which are texts too."""
+        if not {"str", "int", "float"} & set(understood().methods.get(func.attr, ())):
+            return
+        func.value = self.call("_cs_raw", func.value, func.value)
+        if func.attr == "join":
+            node.args = [self.call("_cs_raw_items", one, one) for one in node.args]
+        elif func.attr != "format":
+            node.args = [
+                one if isinstance(one, ast.Starred) else self.call("_cs_raw", one, one) for one in node.args
+            ]
 
     def _one_by_one(self, node: ast.Call, func: ast.Attribute) -> ast.expr | None:
         """`extend` and `update` of what may fail in its middle: what came before that is taken in."""
@@ -457,7 +620,7 @@ class ExpressionLowering(ast.NodeTransformer):
             if at:
                 one.iter = self._comprehended(one.iter)
             one.target = self.visit(one.target)
-            one.ifs = [self.visit(test) for test in one.ifs]
+            one.ifs = [self.truth(self.visit(test)) for test in one.ifs]
         if isinstance(node, ast.DictComp):
             node.key, node.value = self.visit(node.key), self.visit(node.value)
         else:
@@ -500,7 +663,8 @@ class ExpressionLowering(ast.NodeTransformer):
         else:
             inner = self.visit(node.elt)
         items = ast.List([ast.Name(item, ast.Load())], ast.Load())
-        loop = ast.comprehension(self.visit(one.target), items, [self.visit(test) for test in one.ifs], 0)
+        tests = [self.truth(self.visit(test)) for test in one.ifs]
+        loop = ast.comprehension(self.visit(one.target), items, tests, 0)
         made = ast.ListComp(inner, [loop])
         parameters = ast.arguments([], [ast.arg(item)], None, [], [], None, [])
         step = placed(ast.Lambda(parameters, made), node)
@@ -532,6 +696,11 @@ class ExpressionLowering(ast.NodeTransformer):
         return node
 
 
+_READ_BY: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("hostname", "port", "username", "password"), "_cs_of_url"),
+    **dict.fromkeys(("parent", "parents"), "_cs_of_path"),
+}
+"""Fields of URLs and paths that are computed when they are read, and the helpers that do so."""
 _ALL_THERE: Final = (ast.List, ast.ListComp, ast.Tuple, ast.Dict, ast.DictComp, ast.SetComp, ast.Constant)
 _HEIRS: Final = {"dict": ("Counter", "defaultdict"), "set": ("frozenset",), "date": ("datetime",)}
 _LISTS: Final = ("split", "splitlines", "items", "values", "findall", "readlines", "most_common", "rsplit")
@@ -556,7 +725,7 @@ def member_helper(module: str, name: str) -> str | None:
     named = _HELPER_NAMES.get((module, name))
     if named is not None:
         return named
-    helper = f"_cs_{module}_{name}"
+    helper = f"_cs_{module.replace('.', '_')}_{name}"
     if has_helper(helper):
         return helper
     if module == "enum":

@@ -17,7 +17,6 @@ from callsheet.frontends.pure_code.expressions import (
     FACTORY,
     ExpressionLowering,
     Inputs,
-    member_helper,
     placed,
 )
 from callsheet.frontends.pure_code.helpers import helpers_text
@@ -42,6 +41,7 @@ def lowered(tree: ast.Module, inputs: Inputs | None = None) -> Lowered:
     first_use = _first_use(tree, known.names) if known.has_kept else -1
     for at, statement in enumerate(tree.body):
         if at == first_use:
+            body += [lowering.making(name, statement) for name in sorted(known.helpers)]
             body += [lowering.taking(name, statement) for name in sorted(known.names)]
         body += lowering.statements(statement)
     tree.body = body
@@ -64,6 +64,11 @@ class _Lowering(ExpressionLowering):
         """What a statement becomes."""
         result = cast("ast.stmt | list[ast.stmt] | None", self.visit(statement))
         return result if isinstance(result, list) else [] if result is None else [result]
+
+    def making(self, name: str, at: ast.stmt) -> ast.stmt:
+        """Say how objects of a class of helpers are made of their parts."""
+        self.helpers |= {"_cs_makers", name}
+        return placed(ast.parse(f"_cs_makers[{name!r}] = {name}").body[0], at)
 
     def taking(self, name: str, at: ast.stmt) -> ast.stmt:
         """Make the objects of an input, whose classes stand before this."""
@@ -130,7 +135,7 @@ class _Lowering(ExpressionLowering):
         result: list[ast.stmt] = []
         native: list[ast.alias] = []
         for alias in node.names:
-            helper = member_helper(module, alias.name)
+            helper = self._member_helper(module, alias.name)
             if helper is not None and helper != alias.name:
                 target = ast.Name(alias.asname or alias.name, ast.Store())
                 result.append(ast.copy_location(ast.Assign([target], self.helper(helper, node)), node))
@@ -149,7 +154,11 @@ class _Lowering(ExpressionLowering):
                     empty = ast.copy_location(ast.List([], ast.Load()), node)
                     made.append(ast.Assign([self.visit(target)], empty))
                 case ast.Subscript():
-                    call = self.call("_cs_del", node, self.visit(target.value), self.visit(target.slice))
+                    key = self.visit(target.slice)
+                    if isinstance(key, ast.Slice):
+                        sides = [one or ast.Constant(None) for one in (key.lower, key.upper, key.step)]
+                        key = placed(ast.Call(ast.Name("slice", ast.Load()), sides, []), node)
+                    call = self.call("_cs_del", node, self.visit(target.value), key)
                     made.append(ast.Expr(call))
                 case _:
                     made.append(ast.Pass())
@@ -159,6 +168,21 @@ class _Lowering(ExpressionLowering):
         node.iter = self._sequence(node.iter)
         node.target = self.visit(node.target)
         node.body, node.orelse = self._block(node.body), self._block(node.orelse)
+        return node
+
+    def visit_If(self, node: ast.If) -> ast.AST:
+        node.test = self.truth(self.visit(node.test))
+        node.body, node.orelse = self._block(node.body), self._block(node.orelse)
+        return node
+
+    def visit_While(self, node: ast.While) -> ast.AST:
+        node.test = self.truth(self.visit(node.test))
+        node.body, node.orelse = self._block(node.body), self._block(node.orelse)
+        return node
+
+    def visit_Assert(self, node: ast.Assert) -> ast.AST:
+        node.test = self.truth(self.visit(node.test))
+        node.msg = None if node.msg is None else self.visit(node.msg)
         return node
 
     def visit_Raise(self, node: ast.Raise) -> ast.AST:
@@ -286,7 +310,8 @@ def _first_use(tree: ast.Module, names: frozenset[str]) -> int:
 def _is_erased(module: str, name: str) -> bool:
     """Whether an import is only needed by what lowering takes away: annotations, decorators, bases."""
     return (module, name) in (
-        ("functools", "cmp_to_key"), ("dataclasses", "dataclass"), ("dataclasses", "field"),
+        ("functools", "cmp_to_key"), ("functools", "total_ordering"), ("dataclasses", "dataclass"),
+        ("dataclasses", "field"), ("dataclasses", "KW_ONLY"), ("functools", "cached_property"),
     )  # fmt: skip
 
 

@@ -11,6 +11,8 @@ import builtins
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+_INNER_MODULES = ("collections.abc", "urllib.parse", "os.path")
+"""Modules that stand in others."""
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
@@ -90,7 +92,11 @@ def imports_of(nodes: Iterable[ast.AST]) -> Imports:
                 )
         elif isinstance(node, ast.ImportFrom):
             for alias in node.names:
-                members[alias.asname or alias.name] = (node.module or "", alias.name)
+                whole = f"{node.module}.{alias.name}"
+                if whole in _INNER_MODULES:
+                    modules[alias.asname or alias.name] = whole
+                else:
+                    members[alias.asname or alias.name] = (node.module or "", alias.name)
     return Imports(modules, members)
 
 
@@ -134,7 +140,7 @@ class Scopes:
             return self.imports.modules[node.id]
         if isinstance(node, ast.Attribute):
             owner = self.module_of(node.value)
-            if owner is not None and f"{owner}.{node.attr}" in ("collections.abc",):
+            if owner is not None and f"{owner}.{node.attr}" in _INNER_MODULES:
                 return f"{owner}.{node.attr}"
         return None
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from callsheet.frontends.pure_code.class_refusals import ClassJudge, Judged, Refusal, RefusalKind
+from callsheet.frontends.pure_code.classes import ENUMS
 from callsheet.frontends.pure_code.expressions import NAMED_ONLY
 from callsheet.frontends.pure_code.names import is_generator
 from callsheet.frontends.pure_code.table import Entry, understood
@@ -58,7 +59,6 @@ _MODULES: Final = {
     "os": ("it touches the system", "use a tool"),
     "sys": ("it touches the system", "leave it out"),
     "subprocess": ("it starts processes", "use a tool"),
-    "pathlib": ("it touches files", "use a tool, and texts for paths"),
     "threading": ("it starts threads", "use asyncio.gather in the plan's own function"),
     "requests": ("it uses the network", "use a tool"),
 }
@@ -66,7 +66,12 @@ _OF_ANNOTATIONS: Final = (
     "cast", "final", "override", "overload", "runtime_checkable", "abstractmethod", "annotations",
 )  # fmt: skip
 """What modules of annotations have beside types."""
-_DATACLASSES: Final = ("dataclass", "field", "asdict", "astuple", "replace")
+_LOWERED: Final[Mapping[str, tuple[str, ...]]] = {
+    "dataclasses": ("dataclass", "field", "asdict", "astuple", "replace", "KW_ONLY"),
+    "functools": ("total_ordering", "cached_property"),
+    "enum": (*ENUMS, "auto", "unique"),
+}
+"""What is no call of a function, but says what a class is."""
 _READ_DUNDERS: Final = ("__name__", "__class__", "__init__")
 _OTHER_NAMES: Final = (
     "now",
@@ -114,8 +119,6 @@ class _Judge(ClassJudge):
     def visit_Delete(self, node: ast.Delete) -> None:
         for target in node.targets:
             match target:
-                case ast.Subscript(slice=ast.Slice(step=ast.expr())):
-                    self.statement(node, "`del` of a slice with a step is not understood", "build a new list")
                 case ast.Subscript():
                     self.visit(target.value)
                     self.visit(target.slice)
@@ -131,8 +134,11 @@ class _Judge(ClassJudge):
             self._module(node, alias.name)
 
     def _module(self, node: ast.AST, name: str) -> bool:
-        if name in understood().modules or name in (*NAMED_ONLY, "dataclasses", "asyncio", "enum"):
+        known = understood().modules
+        if name in known or name in (*NAMED_ONLY, "dataclasses", "asyncio", "enum"):
             return True
+        if any(one.startswith(f"{name}.") for one in known):
+            return True  # what is used of it is a module inside it, or refused
         reason, rewrite = _MODULES.get(
             name.partition(".")[0],
             ("it is not one of the pure modules that are understood", _known_modules()),
@@ -152,16 +158,13 @@ class _Judge(ClassJudge):
             self._member(node, module, alias.name)
 
     def _member(self, node: ast.AST, module: str, name: str) -> Entry | None:
-        if module in NAMED_ONLY and (name[:1].isupper() or name in _OF_ANNOTATIONS):
-            return None
-        if module == "dataclasses" and name in _DATACLASSES:
-            return None
-        if module == "enum" and name in ("Enum", "auto", "unique"):
+        is_type = module in NAMED_ONLY and (name[:1].isupper() or name in _OF_ANNOTATIONS)
+        if is_type or name in _LOWERED.get(module, ()):
             return None
         if module == "enum":
             reason, rewrite = (
                 f"`enum.{name}` is not understood",
-                "use Enum and auto, and .value where the value is meant",
+                "use Enum, IntEnum or StrEnum; a set of members in place of a Flag",
             )
             self.refuse(RefusalKind.MEMBER, node, reason, rewrite)
             return None
@@ -171,7 +174,7 @@ class _Judge(ClassJudge):
         members = understood().modules.get(module, {})
         if name in members:
             return members[name]
-        if name == "abc" and module == "collections":
+        if f"{module}.{name}" in understood().modules or f"{module}.{name}" in NAMED_ONLY:
             return None
         if module == "random":
             self.refuse(
@@ -180,6 +183,10 @@ class _Judge(ClassJudge):
                 f"`random.{name}` differs in each run, also when one is resumed",
                 f"write rng = random.Random(7) with a seed of yours, and rng.{name}(…)",
             )
+            return None
+        if not members and module in _MODULES:
+            reason, rewrite = _MODULES[module]
+            self.refuse(RefusalKind.MEMBER, node, f"`{module}.{name}` is not pure: {reason}", rewrite)
             return None
         known = ", ".join(sorted(one for one in members if "." not in one and not one.startswith("_"))[:40])
         self.refuse(
@@ -200,10 +207,11 @@ class _Judge(ClassJudge):
             self._generator(node)
         self.scopes.enter(node)
         inside, self._class = self._class, []
+        outer, self._function = self._function, node.name
         self._super = inside
         for statement in node.body:
             self.visit(statement)
-        self._class = inside
+        self._class, self._function = inside, outer
         self.scopes.leave()
 
     def _generator(self, node: ast.FunctionDef) -> None:
@@ -287,6 +295,8 @@ class _Judge(ClassJudge):
             return
         name = node.id
         is_known = name in understood().builtins or name in _OTHER_NAMES or _is_error(name)
+        if name == "hash" and self._function == "__hash__":
+            return
         if name not in _IMPURE and (is_known or name not in _BUILTINS):
             return
         reason, rewrite = _IMPURE.get(name, ("", ""))
@@ -341,6 +351,8 @@ class _Judge(ClassJudge):
                 self.refuse(RefusalKind.MEMBER, node, reason, rewrite)
             elif entry is not None and not entry.allows(node):
                 self._form(node, f"{member[0]}.{member[1]}", [entry])
+            if member == ("operator", "methodcaller"):
+                self._methodcaller(node)
         elif isinstance(func, ast.Attribute):
             self._method_call(node, func)
         if isinstance(func, ast.Name) and func.id in self.generators and id(node) not in self.consumed:
@@ -349,6 +361,13 @@ class _Judge(ClassJudge):
                 f"use all it gives at once: list({func.id}(…)), or a `for` loop without break",
             )  # fmt: skip
         self.generic_visit(node)
+
+    def _methodcaller(self, node: ast.Call) -> None:
+        name = node.args[0].value if node.args and isinstance(node.args[0], ast.Constant) else None
+        known = isinstance(name, str) and (name in understood().methods or name in self.own_methods)
+        if not known:
+            reason = "`methodcaller` with a method that is not known here is not understood"
+            self.refuse(RefusalKind.MEMBER, node, reason, "write a lambda: lambda one: one.strip()")
 
     def _consumes(self, node: ast.Call) -> None:
         func = node.func

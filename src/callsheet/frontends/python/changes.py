@@ -27,14 +27,26 @@ _RUNNERS: Final = frozenset(
 """The functions that run others, and after whose failure a program may go on."""
 
 
+def _sharing(
+    function: core.Function, definitions: Mapping[str, ast.stmt], resolved: Callable[[ast.AST], str | None]
+) -> Sharing:
+    """What the statements of a function make one object, every call of another giving what is new."""
+
+    def is_new(_: core.Call) -> bool:
+        return True
+
+    names = bound_names(function.body) | set(function.parameters) | set(function.captured)
+    sharing = Sharing(names, definitions, resolved)
+    sharing_of(function, sharing, is_new, is_new, is_new)
+    return sharing
+
+
 def changes_of(
     function: core.Function, definitions: Mapping[str, ast.stmt], resolved: Callable[[ast.AST], str | None]
 ) -> tuple[str, ...]:
     """The parameters whose values a function changes, and the captured variables that it changes or sets."""
     bound = bound_names(function.body)
-    names = bound | set(function.parameters) | set(function.captured)
-    sharing = Sharing(names, definitions, resolved)
-    sharing_of(function, sharing, lambda _: True, lambda _: True, lambda _: True)
+    sharing = _sharing(function, definitions, resolved)
     pure = _pure(function.body)
     parts = [part for one in core.all_of(function.body) for part in core.parts_of(one)]
     changed = [node for part in parts for node in sharing.changed(part)]
@@ -75,9 +87,7 @@ def effects_in(
     function: core.Function, definitions: Mapping[str, ast.stmt], resolved: Callable[[ast.AST], str | None]
 ) -> Effects:
     """What the parts of a function do to what is shared."""
-    names = bound_names(function.body) | set(function.parameters) | set(function.captured)
-    sharing = Sharing(names, definitions, resolved)
-    sharing_of(function, sharing, lambda _: True, lambda _: True, lambda _: True)
+    sharing = _sharing(function, definitions, resolved)
     methods = methods_of(definitions.values())
 
     def changes(node: ast.AST) -> bool:

@@ -122,6 +122,34 @@ class Computation:
         """What changes objects that more than one variable holds, and these objects."""
         self.relinked: dict[str, tuple[str, str]] = {}
         """Names of loops whose items are changed: the list that each is an item of, and its number there."""
+        for one in core.all_of(function.body):
+            is_linked = isinstance(one, core.Pure) and one.segment is not None
+            for part in () if is_linked else core.parts_of(one):
+                self._note_identity(part)
+
+    def _note_identity(self, part: ast.AST) -> None:
+        """Note in `shared` what `is` asks of two variables: a plan's values would be two objects."""
+        for node in walk(part):
+            if not isinstance(node, ast.Compare):
+                continue
+            for how, (left, right) in zip(node.ops, pairwise((node.left, *node.comparators)), strict=True):
+                if not isinstance(how, (ast.Is, ast.IsNot)) or self._is_singleton(left, right):
+                    continue
+                held = set(chain(self.sharing.value(right)))
+                both = [one for one in chain(self.sharing.value(left)) if one in held]
+                if both and names_read(node) & self.names:
+                    refusal = Refused(
+                        "PYT015",
+                        node,
+                        "`is` asks whether two names are one object, and a plan keeps values alone"
+                        " between its calls",
+                        "compare with ==, or give the objects a field that tells them apart",
+                    )
+                    self.shared.append((refusal, both))
+
+    def _is_singleton(self, *sides: ast.expr) -> bool:
+        """Whether one side is a constant, or a value that nothing can change."""
+        return any(isinstance(one, ast.Constant) or self.kinds.of(one) in FLAT for one in sides)
 
     def _result(self) -> Result:
         """What the function returns."""

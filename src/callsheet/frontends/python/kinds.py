@@ -210,6 +210,8 @@ class Kinds:
                     self._bind(inner, own)
             case ast.Subscript(value=holder) | ast.Attribute(value=holder) if kind == OPAQUE:
                 self._holds_objects(holder)
+            case ast.Subscript(value=holder, slice=key) if self.of(key) == OPAQUE:
+                self._holds_objects(holder)
             case _:
                 pass
 
@@ -292,8 +294,9 @@ class Kinds:
                 return OPAQUE if self._has_opaque(parts) else "tuple"
             case ast.Set(elts=parts):
                 return OPAQUE if self._has_opaque(parts) else "set"
-            case ast.Dict(values=values):
-                return OPAQUE if self._has_opaque(values) else "dict"
+            case ast.Dict(keys=keys, values=values):
+                parts = [*values, *(one for one in keys if one is not None)]
+                return OPAQUE if self._has_opaque(parts) else "dict"
             case ast.ListComp() | ast.SetComp() | ast.DictComp():
                 return self._comprehension(node)
             case ast.NamedExpr(value=value) | ast.Starred(value=value):
@@ -375,6 +378,8 @@ class Kinds:
                     self.known.pop(part.id, None)
             self._bind(one.target, self.item(one.iter))
         kind = self.of(node.value if isinstance(node, ast.DictComp) else node.elt)
+        if isinstance(node, ast.DictComp) and self.of(node.key) == OPAQUE:
+            kind = OPAQUE
         self.known = saved
         if kind == OPAQUE:
             return OPAQUE

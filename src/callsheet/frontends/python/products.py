@@ -1,7 +1,8 @@
 """`x *= n` where x may be a list that something else holds: Python changes it, a plan makes a new value.
 
-For numbers and texts, which they are nearly always, both are one. So the kind is asked for when the statement
-runs, wherever it is not known before and the difference could be seen: a list raises NotImplementedError.
+A list that is known as one is changed in place: `x[:] = x * n`. For numbers and texts, which they are nearly
+always, both are one. So where the kind is not known before and the difference could be seen, it is asked for
+when the statement runs: a list raises NotImplementedError.
 """
 
 from __future__ import annotations

@@ -39,6 +39,11 @@ PURE_MODULES: Final = frozenset(
             "hashlib",
             "random",
             "unicodedata",
+            "urllib.parse",
+            "os.path",
+            "html",
+            "zlib",
+            "pathlib",
         ),
     }
 )
@@ -52,15 +57,13 @@ _WITHOUT: Final[Mapping[str, str]] = {
     "aiohttp": "a plan reaches the network by tools only: await fetch_page(url=…)",
     "threading": "write asyncio.gather: steps run side by side without threads",
     "concurrent": "write asyncio.gather: steps run side by side without threads",
-    "os": "a plan reaches the machine by tools only",
+    "os": "a plan reaches the machine by tools only; os.path takes paths apart",
+    "urllib": "a plan reaches the network by tools only; urllib.parse takes URLs apart",
     "sys": "a plan has no interpreter of its own; end with return or raise",
     "subprocess": "a plan reaches the machine by tools only",
     "socket": "a plan reaches the network by tools only",
-    "pathlib": "a plan reaches files by tools only; take paths apart as texts",
     "pickle": "a pickle can run any code; use json",
     "zoneinfo": "write timezone(timedelta(hours=2)) with datetime's names, for an offset that you know",
-    "urllib": "give the parts of an address to the tool; take one apart with split, partition or re",
-    "html": 'write text.replace("&", "&amp;").replace("<", "&lt;")',
     "fractions": "write decimal.Decimal, or whole numbers",
     "difflib": "compare the words: set(a.split()) & set(b.split())",
     "numbers": "write isinstance(x, (int, float))",
@@ -247,7 +250,7 @@ def read_program(
     """The program of a file, whose `nodes` may be known already. Raises Refused."""
     nodes = list(walk(tree)) if nodes is None else nodes
     name_factories(tree, nodes)
-    made = _Reader(tools, bindings, _awaited(nodes))
+    made = _Reader(tools, bindings, _awaited(nodes), _inner_modules(nodes))
     for number, one in enumerate(tree.body):
         made.read(one, is_first=number == 0)
     return made.program(tree, nodes)
@@ -267,13 +270,30 @@ def _awaited(nodes: Sequence[ast.AST]) -> frozenset[str]:
     return frozenset(found)
 
 
+def _inner_modules(nodes: Sequence[ast.AST]) -> frozenset[str]:
+    """The modules that a file imports by the name of the one around them, as `os` for `os.path` alone."""
+    used = {name for one in nodes if isinstance(one, ast.Attribute) and (name := dotted(one)) is not None}
+    outer = {known.partition(".")[0] for known in PURE_MODULES if "." in known} - PURE_MODULES
+    names: dict[str, set[str]] = {}
+    for one in used:
+        top = one.partition(".")[0]
+        if top in outer:
+            names.setdefault(top, set()).add(".".join(one.split(".")[:2]))
+    return frozenset(top for top, found in names.items() if found <= PURE_MODULES)
+
+
 class _Reader:
     """Reads the statements of a file's top level."""
 
     def __init__(
-        self, tools: Mapping[str, Signature] | None, bindings: Mapping[str, Binding], awaited: frozenset[str]
+        self,
+        tools: Mapping[str, Signature] | None,
+        bindings: Mapping[str, Binding],
+        awaited: frozenset[str],
+        inner: frozenset[str],
     ) -> None:
-        self.tools, self.bindings, self.awaited = tools, bindings, awaited
+        """`inner` are modules of which the file uses modules inside them, and no more."""
+        self.tools, self.bindings, self.awaited, self.inner = tools, bindings, awaited, inner
         self.functions: dict[str, ast.AsyncFunctionDef] = {}
         self.definitions: dict[str, ast.stmt] = {}
         self.imports: dict[str, ast.stmt] = {}
@@ -381,7 +401,8 @@ class _Reader:
                         "import it under its own name, so that readers know what is called",
                     )
             return
-        self._check_module(module, one)
+        if not all(f"{module}.{each.name}" in PURE_MODULES for each in one.names):
+            self._check_module(module, one)
         for each in one.names:
             if each.name == "*":
                 raise Refused("PYT005", one, f"`from {module} import *` says no names", "write the names")
@@ -399,7 +420,7 @@ class _Reader:
         return all(each.name in self.awaited and each.asname is None for each in one.names)
 
     def _check_module(self, name: str, node: ast.stmt) -> None:
-        if name in PURE_MODULES or any(known.startswith(f"{name}.") for known in PURE_MODULES):
+        if name in PURE_MODULES or name in self.inner:
             return
         others = "a plan may import: " + ", ".join(sorted(PURE_MODULES - {"__future__"}))
         why = _WITHOUT.get(name.split(".", maxsplit=1)[0], others)

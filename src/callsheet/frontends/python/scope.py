@@ -33,7 +33,7 @@ _WALL_CLOCKS: Final = frozenset(
     {"time.sleep", "time.time", "time.perf_counter", "time.process_time", "time.monotonic", "time.time_ns"}
 )
 _FRAMES: Final = frozenset({"mro", "func_globals", "__wrapped__"})
-_TEMPLATES: Final = frozenset({"format", "format_map", "vformat", "safe_substitute"})
+_TEMPLATES: Final = frozenset({"format", "format_map", "vformat"})
 
 
 _WITHOUT_QUEUE: Final = (

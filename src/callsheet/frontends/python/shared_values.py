@@ -49,6 +49,7 @@ class SharedValues(ABC):
         kinds: Kinds | None = None,
     ) -> None:
         self.nodes = {name: Node() for name in variables}
+        self.variables = frozenset(self.nodes)
         self.definitions, self.resolved, self.kinds = definitions, resolved, kinds
         self.frames: list[dict[str, Node]] = []
         self.changes: dict[int, tuple[ast.AST, list[Node]]] = {}
@@ -110,6 +111,8 @@ class SharedValues(ABC):
         match node:
             case ast.Name(id=name):
                 return self.node(name)
+            case ast.Subscript(value=value) if self._has_flat_items(value):
+                return Node()
             case ast.Subscript(value=value):
                 held = self.value(value)
                 index = node.slice.value if isinstance(node.slice, ast.Constant) else None
@@ -165,6 +168,18 @@ class SharedValues(ABC):
             case _:
                 return Node()
 
+    def _has_flat_items(self, node: ast.expr) -> bool:
+        """Whether an expression is a constant of the file that holds nothing which could be changed."""
+        if not isinstance(node, ast.Name) or any(node.id in one for one in (self.variables, *self.frames)):
+            return False
+        found = self.definitions.get(node.id)
+        value = found.value if isinstance(found, (ast.Assign, ast.AnnAssign)) else None
+        match value:
+            case ast.List(elts=items) | ast.Tuple(elts=items) | ast.Set(elts=items) | ast.Dict(values=items):
+                return all(map(_is_frozen, items))
+            case _:
+                return False
+
     def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Node:
         frame: dict[str, Node] = {}
         self.frames.append(frame)
@@ -205,7 +220,8 @@ class SharedValues(ABC):
         given = [*node.args, *(word.value for word in node.keywords)]
         if isinstance(node.func, ast.Attribute):
             method = node.func.attr
-            holder = self.value(node.func.value)
+            is_flat = method == "get" and self._has_flat_items(node.func.value)
+            holder = Node() if is_flat else self.value(node.func.value)
             if self.resolved(node.func) is None:
                 if method in FRESH_METHODS or method in NUMBER_DRAWS:
                     return Node()
@@ -378,3 +394,14 @@ class SharedValues(ABC):
     @abstractmethod
     def summary(self, function: ast.FunctionDef) -> Summary:
         """What a pure function does to what it is given, and to the variables around it."""
+
+
+def _is_frozen(node: ast.expr) -> bool:
+    """Whether an expression is a constant, or a tuple of such."""
+    match node:
+        case ast.Constant() | ast.UnaryOp(operand=ast.Constant()):
+            return True
+        case ast.Tuple(elts=items):
+            return all(map(_is_frozen, items))
+        case _:
+            return False

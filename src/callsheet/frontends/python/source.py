@@ -157,6 +157,7 @@ def walk(root: ast.AST) -> Iterator[ast.AST]:
 
 
 _FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+_SCOPES: Final = frozenset({*_FUNCTIONS, ast.ClassDef})
 
 
 def own_nodes(*roots: ast.AST) -> Iterator[ast.AST]:
@@ -165,10 +166,15 @@ def own_nodes(*roots: ast.AST) -> Iterator[ast.AST]:
     while stack:
         node = stack.pop()
         yield node
-        if isinstance(node, (*_FUNCTIONS, ast.ClassDef)) and node not in roots:
+        kind = node.__class__
+        if kind in _LEAVES:
+            continue
+        if kind in _SCOPES and node not in roots:
             stack.extend(_outside(node))
             continue
-        stack.extend(reversed(children(node)))
+        inner = children(node)
+        inner.reverse()
+        stack += inner
 
 
 def _outside(node: ast.AST) -> Iterable[ast.AST]:
@@ -225,29 +231,48 @@ def names_bound(*roots: ast.AST) -> set[str]:
     return found
 
 
+_BINDING: Final = frozenset(
+    {
+        *(ast.Lambda, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.ListComp, ast.SetComp),
+        *(ast.DictComp, ast.GeneratorExp, ast.ExceptHandler, ast.Import, ast.ImportFrom, ast.MatchAs),
+        *(ast.MatchStar, ast.MatchMapping),
+    }
+)
+"""The nodes other than names that bind names, or hide those bound inside them."""
+
+
 def _bind(root: ast.AST, found: set[str]) -> None:
-    if isinstance(root, ast.Lambda):
-        return
-    if isinstance(root, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-        found.add(root.name)
-        return
-    if isinstance(root, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
-        for one in walk(root):
-            if isinstance(one, ast.NamedExpr):
-                found.add(one.target.id)
-        return
-    if isinstance(root, ast.Name) and isinstance(root.ctx, (ast.Store, ast.Del)):
-        found.add(root.id)
-    if isinstance(root, ast.ExceptHandler) and root.name:
-        found.add(root.name)
-    if isinstance(root, (ast.Import, ast.ImportFrom)):
-        found.update((one.asname or one.name).split(".")[0] for one in root.names)
-    if isinstance(root, (ast.MatchAs, ast.MatchStar)) and root.name:
-        found.add(root.name)
-    if isinstance(root, ast.MatchMapping) and root.rest:
-        found.add(root.rest)
-    for child in children(root):
-        _bind(child, found)
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        kind = node.__class__
+        if isinstance(node, ast.Name):
+            if not isinstance(node.ctx, ast.Load):
+                found.add(node.id)
+            continue
+        if kind is ast.Constant or (kind in _BINDING and not _binds(node, found)):
+            continue
+        stack += children(node)
+
+
+def _binds(node: ast.AST, found: set[str]) -> bool:
+    """Add the names that a node binds itself; whether what is inside it binds names of the same scope."""
+    match node:
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            found.add(name)
+            return False
+        case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+            found.update(one.target.id for one in walk(node) if isinstance(one, ast.NamedExpr))
+            return False
+        case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+            found.add(name)
+        case ast.MatchMapping(rest=str(name)):
+            found.add(name)
+        case ast.Import(names=names) | ast.ImportFrom(names=names):
+            found.update((one.asname or one.name).split(".")[0] for one in names)
+        case _:
+            return not isinstance(node, ast.Lambda)
+    return True
 
 
 class _Reads(ast.NodeVisitor):
@@ -256,8 +281,16 @@ class _Reads(ast.NodeVisitor):
     def __init__(self, found: set[str]) -> None:
         self.found = found
 
+    def generic_visit(self, node: ast.AST) -> None:
+        for one in children(node):
+            if isinstance(one, ast.Name):
+                if not isinstance(one.ctx, ast.Store):
+                    self.found.add(one.id)
+            elif not isinstance(one, ast.Constant):
+                self.visit(one)
+
     def visit_Name(self, node: ast.Name) -> None:
-        if isinstance(node.ctx, (ast.Load, ast.Del)):
+        if not isinstance(node.ctx, ast.Store):
             self.found.add(node.id)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> None:

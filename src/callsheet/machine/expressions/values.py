@@ -56,17 +56,24 @@ class Kept:
     """A value of a Python program's own world as data: the name of its type, and what it is made from.
 
     Expressions hand it on and do no more with it; pure code gets the object back. `kind` is `class` (parts:
-    the name of the class, its fields), `Counter`, `defaultdict` (the name of its factory, its items), `deque`
-    (its items, its length at most), `OrderedDict`, `pattern`, `match`, `named` (a named tuple: its name, its
-    fields, its values), `iterator` (what is left in it) or `count`.
+    the name of the class, its fields, and whether it is true, if the class says that), `Counter`,
+    `defaultdict` (the name of its factory, its items), `deque` (its items, its most length), `OrderedDict`,
+    `pattern`, `match`, `named` (a named tuple: its name, its fields, its values), `iterator` (what is left in
+    it), `count`, `enum` (a member of an enumeration: its class, its name, its value, and whether it is a text
+    or a number too, as those of StrEnum are), or `helper` (a class of the standard library that the
+    interpreter lacks: its name, its parts).
     """
 
     kind: str
     parts: tuple[Any, ...]
 
     def __bool__(self) -> bool:
-        """Whether it has items, for a container; True for any other."""
-        return bool(self.parts[_ITEMS[self.kind]]) if self.kind in _ITEMS else True
+        """Whether it has items, for a container; what its class says, for an object; True for any other."""
+        if self.kind in _ITEMS:
+            return bool(self.parts[_ITEMS[self.kind]])
+        if self.kind == "enum":
+            return bool(self.parts[2]) if self.parts[3] else True
+        return bool(self.parts[2]) if self.kind == "class" and len(self.parts) > 2 else True
 
 
 _ITEMS: Final[Mapping[str, int]] = {"Counter": 0, "OrderedDict": 0, "defaultdict": 1, "deque": 0}
@@ -243,6 +250,8 @@ def to_json(value: Any) -> Any:
             f"{value.get('step')} has failed, and its failure is used as data; test it with FAILED(…)",
         )
     if isinstance(value, Kept):
+        if value.kind == "enum" and value.parts[3]:
+            return to_json(value.parts[2])
         if value.kind == "named":
             return [to_json(one) for one in value.parts[2]]
         items = value.parts[_ITEMS[value.kind]] if value.kind in _ITEMS else None
@@ -256,6 +265,8 @@ def to_json(value: Any) -> Any:
 def _as_data(value: Any) -> str:
     if isinstance(value, Kept) and value.kind == "class":
         return "write its fields: dataclasses.asdict(…), or a dict of them"
+    if isinstance(value, Kept) and value.kind == "enum":
+        return "write its .value"
     return "write str(…)" if isinstance(value, (Kept, Decimal, bytes, time)) else "write list(…)"
 
 
@@ -270,6 +281,8 @@ def _json_object(members: dict[Any, Any]) -> dict[str, Any]:
 
 
 def _json_key(key: Any) -> str:
+    if isinstance(key, Kept) and key.kind == "enum" and key.parts[3]:
+        return key.parts[2] if isinstance(key.parts[2], str) else _json_key(key.parts[2])
     if key is None or isinstance(key, (bool, int, float)):
         return _encode(to_json(key))
     raise ExpressionFailed(FailureKind.TYPE, f"{type_name(key)} is no key that JSON has")

@@ -196,7 +196,7 @@ class PythonCode:
         if isinstance(source, PureProgram):
             program = source
         else:
-            known = Inputs(frozenset(inputs), taken_in.has_sets, taken_in.has_kept)
+            known = Inputs(frozenset(inputs), taken_in.has_sets, taken_in.has_kept, taken_in.helpers)
             program = pure_program(_fragments(source), known)
         text = _with_outputs(program, outputs)
         return self._run(program, text, taken_in.values, now, used)

@@ -14,6 +14,7 @@ from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from typing import Any, Final, NamedTuple, cast
 
+from callsheet.frontends.pure_code.helpers import has_helper
 from callsheet.machine.expressions.values import Kept
 
 _MARK: Final = "\x00kept"
@@ -29,11 +30,15 @@ class NotAValue(Exception):
 
 
 class Given(NamedTuple):
-    """Named values as the interpreter takes them; `has_kept` says that objects have to be made from some."""
+    """Named values as the interpreter takes them; `has_kept` says that objects have to be made from some.
+
+    `helpers` are the classes of those among these that the standard library has and the interpreter lacks.
+    """
 
     values: dict[str, Any]
     has_kept: bool
     has_sets: bool
+    helpers: frozenset[str] = frozenset()
 
 
 def given(inputs: Mapping[str, Any]) -> Given:
@@ -45,7 +50,7 @@ def given(inputs: Mapping[str, Any]) -> Given:
         return Given(dict(inputs), False, False)
     walk = _Walk()
     values = {name: walk.convert(value, name, 0) for name, value in inputs.items()}
-    return Given(values, walk.has_kept, walk.has_sets)
+    return Given(values, walk.has_kept, walk.has_sets, frozenset(walk.helpers))
 
 
 def _goes_as_it_is(value: Any) -> bool:
@@ -78,6 +83,7 @@ class _Walk:
     def __init__(self) -> None:
         self.has_kept = self.has_sets = False
         self.done: dict[int, Any] = {}
+        self.helpers: set[str] = set()
 
     def convert(self, value: Any, path: str, depth: int) -> Any:
         kind = cast("type[Any]", type(value))
@@ -136,6 +142,10 @@ class _Walk:
 
     def _kept(self, kind: str, parts: tuple[Any, ...], path: str, depth: int) -> Any:
         self.has_kept = True
+        if kind == "helper":
+            if not has_helper(str(parts[0])):
+                raise NotAValue(f"{path} is of type {parts[0]}, which code cannot be given")
+            self.helpers.add(str(parts[0]))
         return (_MARK, kind, *(self.convert(part, path, depth + 1) for part in parts))
 
 
