@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
+from callsheet.frontends.pure_code.enumerations import ENUMS, value_methods
 from callsheet.frontends.pure_code.names import Scopes
 
 
@@ -59,8 +60,6 @@ class LoweredClass(NamedTuple):
 ERASED_BASES = (
     ("typing", "Generic"), ("typing", "Protocol"), ("abc", "ABC"),
 )  # fmt: skip
-ENUMS = {"Enum": "", "IntEnum": "int", "StrEnum": "str"}
-"""The kinds of enumerations, and of which type their members are too."""
 ORDERED = ("__lt__", "__le__", "__gt__", "__ge__")
 """The methods that compare two objects with `<` and its like."""
 METHOD_DECORATORS = ("property", "staticmethod", "classmethod")
@@ -266,7 +265,7 @@ class ProgramClass:
             "__init__": f"def __init__({', '.join(heads)}):\n    " + "\n    ".join(lines or ["pass"]),
             "__repr__": "def __repr__(self):\n    return _cs_shape(self)",
         }
-        if not is_false(self.options.get("eq")):
+        if not is_true(self.options.get("eq"), False):
             methods["__eq__"] = "def __eq__(self, other):\n    return _cs_same(self, other)"
         if is_true(self.options.get("order")):
             for word in ORDERED:
@@ -315,7 +314,7 @@ class ProgramClass:
             "__repr__": "f'<{type(self).__name__}.{self.name}: {self.value!r}>'",
             "__str__": "str(self.value)" if self.is_value else "f'{type(self).__name__}.{self.name}'",
         }
-        for name, text in {**texts, **(_value_methods(self.mixin) if self.mixin else {})}.items():
+        for name, text in {**texts, **(value_methods(self.mixin, ORDERED) if self.mixin else {})}.items():
             if name not in body:
                 given = "self, other" if name not in texts and "other" in text else "self"
                 body[name] = _parsed(f"def {name}({given}):\n    return {text}", node)
@@ -380,38 +379,6 @@ class ProgramClass:
 def tuple_method(owner: str, name: str) -> str:
     """The function that a method of a class of named tuples is for the executor."""
     return f"_cs_{owner}_{name}"
-
-
-_OF_NUMBERS = {
-    "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**",
-    "and": "&", "or": "|", "xor": "^",
-}  # fmt: skip
-
-
-def _value_methods(mixin: str) -> dict[str, str]:
-    """What the members of an enumeration do as the values that they are, by the names of the methods."""
-    made = {
-        "__eq__": "self is other or self.value == _cs_raw(other)",
-        "__hash__": "hash(self.value)",
-        "__bool__": "bool(self.value)",
-        **{name: f"_cs_native_order(self.value, _cs_raw(other), {name!r})" for name in ORDERED},
-    }
-    signs = {"add": "+", "mul": "*", "mod": "%"} if mixin == "str" else _OF_NUMBERS
-    for name, sign in signs.items():
-        made[f"__{name}__"] = f"self.value {sign} _cs_raw(other)"
-        if name != "mod" or mixin != "str":
-            made[f"__r{name}__"] = f"_cs_raw(other) {sign} self.value"
-    if mixin == "str":
-        made["__len__"] = "len(self.value)"
-        made["__iter__"] = "iter(self.value)"
-        made["__contains__"] = "_cs_raw(other) in self.value"
-        made["__getitem__"] = "self.value[other]"
-    else:
-        made |= {"__neg__": "-self.value", "__abs__": "abs(self.value)", "__float__": "float(self.value)"}
-        made |= {"__int__": "int(self.value)"}
-        if mixin == "int":
-            made["__index__"] = "self.value"
-    return made
 
 
 class _Parts:
@@ -579,9 +546,9 @@ def _fields_of(node: ast.ClassDef, scopes: Scopes) -> Iterable[Field]:
                             name,
                             given.get("default"),
                             given.get("default_factory"),
-                            given=not is_false(given.get("init")),
-                            shown=not is_false(given.get("repr")),
-                            compared=not is_false(given.get("compare")),
+                            given=not is_true(given.get("init"), False),
+                            shown=not is_true(given.get("repr"), False),
+                            compared=not is_true(given.get("compare"), False),
                             by_name=is_true(given.get("kw_only")) or by_name,
                         )
                     case _ if scopes.member_of(annotation) == ("dataclasses", "KW_ONLY"):
@@ -596,14 +563,9 @@ def _is_generic(base: ast.expr, scopes: Scopes) -> bool:
     return isinstance(base, ast.Subscript) and scopes.member_of(base.value) in ERASED_BASES
 
 
-def is_true(node: ast.expr | None) -> bool:
-    """Whether an option of a decorator is the constant True."""
-    return isinstance(node, ast.Constant) and node.value is True
-
-
-def is_false(node: ast.expr | None) -> bool:
-    """Whether an option is the constant False."""
-    return isinstance(node, ast.Constant) and node.value is False
+def is_true(node: ast.expr | None, value: bool = True) -> bool:
+    """Whether an option is the constant True, or the other one."""
+    return isinstance(node, ast.Constant) and node.value is value
 
 
 def _member_name(statement: ast.stmt) -> str:

@@ -13,12 +13,8 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple, cast
 
 from callsheet.frontends.pure_code.classes import ClassKind
-from callsheet.frontends.pure_code.expressions import (
-    FACTORY,
-    ExpressionLowering,
-    Inputs,
-    placed,
-)
+from callsheet.frontends.pure_code.expressions import ExpressionLowering
+from callsheet.frontends.pure_code.facts import FACTORY, Inputs, placed
 from callsheet.frontends.pure_code.helpers import helpers_text
 from callsheet.frontends.pure_code.names import is_generator
 

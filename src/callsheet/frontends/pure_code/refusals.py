@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from callsheet.frontends.pure_code.class_refusals import ClassJudge, Judged, Refusal, RefusalKind
-from callsheet.frontends.pure_code.classes import ENUMS
+from callsheet.frontends.pure_code.enumerations import ENUMS
 from callsheet.frontends.pure_code.expressions import NAMED_ONLY
 from callsheet.frontends.pure_code.names import is_generator
 from callsheet.frontends.pure_code.table import Entry, understood

@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import NamedTuple, TypeAlias, cast
 
 from callsheet.diagnostics import Span
-from callsheet.frontends.pure_code.expressions import FACTORY
+from callsheet.frontends.pure_code.facts import FACTORY
 from callsheet.frontends.python import core
 from callsheet.frontends.python.atomicity import kept_after_failure, may_end_half_done, methods_of
 from callsheet.frontends.python.container_words import sets_item, sources_seen

@@ -12,7 +12,7 @@ import copy
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from callsheet.frontends.pure_code.expressions import FACTORY
+from callsheet.frontends.pure_code.facts import FACTORY
 from callsheet.frontends.python.container_words import MUTATORS
 from callsheet.frontends.python.source import dotted, names_bound, names_read, own_nodes, walk
 

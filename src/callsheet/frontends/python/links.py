@@ -12,7 +12,7 @@ import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, NoReturn, TypeVar
 
-from callsheet.frontends.pure_code.expressions import LINKS_AMONG, RELINKED
+from callsheet.frontends.pure_code.facts import LINKS_AMONG, RELINKED
 from callsheet.frontends.python import core
 from callsheet.frontends.python.container_words import sets_item
 from callsheet.frontends.python.kinds import Kinds

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, assert_never
 
 from callsheet.diagnostics import Span
-from callsheet.frontends.pure_code.expressions import LINKS_AMONG, RELINKED
+from callsheet.frontends.pure_code.facts import LINKS_AMONG, RELINKED
 from callsheet.frontends.python.program import BINDINGS, Binding
 from callsheet.frontends.python.source import names_bound, names_read
 from callsheet.frontends.python.tree_questions import (

@@ -1,0 +1,205 @@
+"""What is known of a pure program while its expressions are lowered, and what its objects say themselves.
+
+In: the tree of a program, and what is known of its inputs. Out: the facts that lowering asks for, nodes that
+call helpers, and comparisons and conditions as the program's classes define them.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from typing import Final, NamedTuple, TypeVar
+
+from callsheet.frontends.pure_code.classes import ORDERED, ClassKind, classes_of
+from callsheet.frontends.pure_code.names import Scopes, is_generator
+
+
+class Inputs(NamedTuple):
+    """What is known of the values that a program is given: names, whether there are sets or kept objects.
+
+    `helpers` are the classes of helpers that some of these objects have.
+    """
+
+    names: frozenset[str] = frozenset()
+    has_sets: bool = False
+    has_kept: bool = False
+    helpers: frozenset[str] = frozenset()
+
+
+FACTORY: Final = "default_factory_"
+"""What the names of functions begin with that make the defaults of a defaultdict which is kept."""
+RELINKED: Final = "relinked"
+"""Gives variables the objects that they shared before their values went through a plan."""
+LINKS_AMONG: Final = "links_among"
+"""Says which places in variables are one object."""
+LAZY: Final = ("map", "filter", "zip", "enumerate", "reversed")
+"""Builtins that give iterators, which the executor would run through at once."""
+EAGER: Final = ("list", "tuple", "set", "frozenset", "dict", "sorted", "sum", "min", "max", "Counter")
+"""Functions that take all that an iterator has before they do anything else."""
+_RENAMED: Final = {
+    **{name: f"_cs_{name}" for name in LAZY},
+    "round": "_cs_round",
+    "sum": "_cs_sum",
+    "callable": "_cs_callable",
+    "ascii": "_cs_ascii",
+    "now": "_cs_now",
+    "today": "_cs_today",
+    RELINKED: "_cs_relinked",
+    LINKS_AMONG: "_cs_links_among",
+}
+_OF_ORDERED: Final = {"sorted": "_cs_sorted", "min": "_cs_min", "max": "_cs_max"}
+_OF_TRUTH: Final = {"len": "_cs_len", "bool": "_cs_true", "any": "_cs_any", "all": "_cs_all"}
+COMPARED: Final[Mapping[type[ast.cmpop], str]] = {
+    ast.Lt: "_cs_lt", ast.LtE: "_cs_le", ast.Gt: "_cs_gt", ast.GtE: "_cs_ge",
+}  # fmt: skip
+_ALWAYS_BOOL: Final = (ast.Compare, ast.Constant, ast.JoinedStr)
+
+
+class LoweringFacts(ast.NodeTransformer):
+    """The facts about one program."""
+
+    def __init__(self, tree: ast.Module, inputs: Inputs) -> None:
+        self.scopes = Scopes(tree, inputs.names)
+        self.inputs = inputs
+        self.helpers: set[str] = set()
+        self.classes = classes_of(self.scopes)
+        self.used_modules = {
+            *self.scopes.imports.modules.values(),
+            *(module for module, _ in self.scopes.imports.members.values()),
+        }
+        self.has_sets = inputs.has_sets or any(_makes_sets(node) for node in self.scopes.nodes)
+        self.has_errors = "statistics" in self.used_modules or any(
+            one.kind is ClassKind.ERROR for one in self.classes.values()
+        )
+        self.has_objects = inputs.has_kept or not self.used_modules.isdisjoint(
+            ("collections", "typing", "random")
+        )
+        self.generators = {
+            node.name
+            for node in self.scopes.nodes
+            if isinstance(node, ast.FunctionDef) and is_generator(node)
+        }
+        self.has_attempts = any(isinstance(node, ast.Try) for node in self.scopes.nodes)
+        """Whether a failure can be seen from where it left things, as by a handler."""
+        defined = {name for one in self.classes.values() for name in one.compared_by}
+        self.has_order = not defined.isdisjoint(ORDERED) or "pathlib" in self.used_modules
+        """Whether objects compare with `<`, which the executor does for its own types alone."""
+        self.has_truth = not defined.isdisjoint(("__len__", "__bool__"))
+        """Whether objects say themselves how long they are, and whether they are true."""
+        self.has_value_enums = any(one.mixin for one in self.classes.values())
+        """Whether members of enumerations are texts or numbers too."""
+        self.own_methods = {name for one in self.classes.values() for name in one.methods}
+        self.tuple_methods = {
+            name for one in self.classes.values() if one.kind is ClassKind.NAMED_TUPLE for name in one.methods
+        }
+        self.renamed = {
+            **_RENAMED,
+            **(_OF_ORDERED if self.has_order else {}),
+            **(_OF_TRUTH if self.has_truth else {}),
+        }
+        self.selves: list[str] = []
+        self._number = 0
+
+    # ------------------------------------------------------------ making nodes
+
+    def helper(self, name: str, at: ast.AST) -> ast.expr:
+        """The name of a helper, as an expression."""
+        self.helpers.add(name)
+        return ast.copy_location(ast.Name(name, ast.Load()), at)
+
+    def call(self, name: str, at: ast.AST, *arguments: ast.expr) -> ast.expr:
+        """A call of a helper."""
+        return ast.copy_location(ast.Call(self.helper(name, at), list(arguments), []), at)
+
+    def fresh(self, word: str) -> str:
+        """A name that nothing else has."""
+        self._number += 1
+        return f"_cs_{word}{self._number}"
+
+    # ------------------------------------------------------------ objects that compare, and their truth
+
+    def ordered(self, node: ast.Compare) -> ast.expr:
+        """A comparison of what may be objects: what stands between two signs is evaluated once."""
+        tests: list[ast.expr] = []
+        left = node.left
+        for at, (how, right) in enumerate(zip(node.ops, node.comparators, strict=True)):
+            given = right
+            if at < len(node.ops) - 1 and not isinstance(right, (ast.Name, ast.Constant)):
+                name = self.fresh("side")
+                given = placed(ast.NamedExpr(ast.Name(name, ast.Store()), right), right)
+                right = ast.copy_location(ast.Name(name, ast.Load()), right)  # noqa: PLW2901
+            helper = COMPARED.get(type(how))
+            tests.append(
+                ast.copy_location(ast.Compare(left, [how], [given]), node)
+                if helper is None
+                else self.call(helper, node, left, given)
+            )
+            left = right
+        return tests[0] if len(tests) == 1 else ast.copy_location(ast.BoolOp(ast.And(), tests), node)
+
+    def truth(self, node: ast.expr) -> ast.expr:
+        """A lowered expression where only its truth counts."""
+        if not self.has_truth or isinstance(node, _ALWAYS_BOOL):
+            return node
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            return node
+        return self.call("_cs_true", node, node)
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
+        """A choice."""
+        node.test = self.truth(self.visit(node.test))
+        node.body, node.orelse = self.visit(node.body), self.visit(node.orelse)
+        return node
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
+        """A sign, or `not`."""
+        node.operand = self.visit(node.operand)
+        if isinstance(node.op, ast.Not):
+            node.operand = self.truth(node.operand)
+        return node
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
+        """`and` and `or`, which give one of their sides."""
+        node.values = [self.visit(one) for one in node.values]
+        if not self.has_truth:
+            return node
+        *firsts, made = node.values
+        for one in reversed(firsts):
+            name = self.fresh("side")
+            held = placed(ast.NamedExpr(ast.Name(name, ast.Store()), one), one)
+            side = ast.copy_location(ast.Name(name, ast.Load()), one)
+            test = self.call("_cs_true", one, held)
+            first, second = (side, made) if isinstance(node.op, ast.Or) else (made, side)
+            made = ast.copy_location(ast.IfExp(test, first, second), node)
+        return made
+
+
+def _makes_sets(node: ast.AST) -> bool:
+    match node:
+        case ast.Set() | ast.SetComp():
+            return True
+        case ast.Name(id="set" | "frozenset"):
+            return True
+        case ast.BinOp(op=ast.BitAnd() | ast.BitOr() | ast.BitXor() | ast.Sub(), left=left, right=right):
+            return any(_is_view(side) for side in (left, right))
+        case _:
+            return False
+
+
+def _is_view(node: ast.expr) -> bool:
+    match node:
+        case ast.Call(func=ast.Attribute(attr="keys" | "items")):
+            return True
+        case _:
+            return False
+
+
+Node = TypeVar("Node", bound=ast.AST)
+
+
+def placed(made: Node, place: ast.AST) -> Node:
+    """A new tree whose nodes all have the place of another."""
+    for node in ast.walk(made):
+        if "lineno" in node._attributes:
+            ast.copy_location(node, place)
+    return made
