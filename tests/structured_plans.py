@@ -79,7 +79,7 @@ TYPES: st.SearchStrategy[Type] = st.recursive(
     lambda inner: st.one_of(
         inner.map(ListOf),
         inner.map(DictOf),
-        inner.map(Maybe),
+        inner.filter(lambda one: not isinstance(one, Maybe)).map(Maybe),
         _FIELDS.map(lambda pairs: Record(tuple(pairs))),
     ),
     max_leaves=3,

@@ -10,8 +10,8 @@ from callsheet.ir import Effect
 from callsheet.passes import ToolSignature, check
 
 CODES_OF_TREES = sorted(code for code in CODES if code.startswith("CHK1"))
-WITHOUT_PLANS = {"CHK106", "CHK108"}
-"""The reader of texts tells the one itself, and the other takes thousands of steps."""
+WITHOUT_PLANS = {"CHK106", "CHK108", "CHK112", "CHK113"}
+"""Told by the reader of texts, in thousands of steps, or of the inverses of tools, which no signature has."""
 CATALOGUE = {
     "READ_FILE": ToolSignature.from_schema({"properties": {"path": {"type": "string"}}}),
     "SELECT": ToolSignature(("data", "query"), frozenset({"data", "query"})),

@@ -47,15 +47,27 @@ S1: ?FOREACH ($n IN $names) TOGETHER MAX 3 {
     S7: @READ (x="poll") > $state
   } UNTIL ($state == "READY")
 }
+TRY {
+  S9: @WRITE (x="booked")
+  FAIL ("full")
+} ON_FAIL UNDO (write="write(x=call.x)") ON_FAIL {
+  LET $full = $error.message
+}
 LET $since = now()
 S8: COMPUTE (reads=[$rows]) > $count """
 count = len([r for r in rows if r.startswith("not")])
 """
-@RESPOND ({"rows": $rows, "left": $left, "count": $count, "ago": now() >= $since})
+@RESPOND ({"rows": $rows, "left": $left, "full": $full, "count": $count, "ago": now() >= $since})
 '''
 FACTS = {"READ": ToolFacts(Effect.READ, ("x",)), "WRITE": ToolFacts(Effect.IDEMPOTENT, ("x",)), **OWN_FACTS}
 NAMES: list[JSON] = ["a", "b", "c", "d"]
-ANSWER = {"rows": ["AA", "not written: no BB", "CC", "DD"], "left": "LEFT", "count": 1, "ago": True}
+ANSWER = {
+    "rows": ["AA", "not written: no BB", "CC", "DD"],
+    "left": "LEFT",
+    "full": "full",
+    "count": 1,
+    "ago": True,
+}
 
 
 class Tools:
