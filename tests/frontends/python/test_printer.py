@@ -21,7 +21,6 @@ from callsheet.frontends.structured import format_structured, read_structured
 from callsheet.ir import Plan
 
 NOT_PRINTED = {
-    "task group": "of a failure",
     "helper changes a parameter": "may share",
 }
 

@@ -235,9 +235,10 @@ class _Contexts:
             for name in (enter, leave):
                 if f"{owner.name}.{name}" not in self.renamed:
                     self.renamed.add(f"{owner.name}.{name}")
-                    again = copy.deepcopy(methods[name])
-                    again.name = f"{name.strip('_')}_here"
-                    owner.body.append(again)
+                    like = copy.deepcopy(methods[name])
+                    again = ast.AsyncFunctionDef(f"{name.strip('_')}_here", like.args, like.body, [], like.returns)
+                    vars(again)["type_params"] = []
+                    owner.body.append(ast.fix_missing_locations(ast.copy_location(again, like)))
             enter, leave = f"{enter.strip('_')}_here", f"{leave.strip('_')}_here"
         held = item.context_expr
         made: list[ast.stmt] = []
@@ -250,13 +251,12 @@ class _Contexts:
             ):
                 manager = item.optional_vars.id
             made.append(placed(ast.Assign([ast.Name(manager, ast.Store())], held), node))
-        call = f"await {manager}.{enter}()" if is_awaited else f"{manager}.{enter}()"
-        waits_for = "await " if is_awaited else ""
+        call = f"await {manager}.{enter}()"
         count = len(parameters_of(exits.args)) - 1
         nothing = ", ".join(["None"] * count)
         failed, error = self.fresh("failed"), self.fresh("error")
         given = ", ".join(["None", error, "None"][:count])
-        leave_call = f"{waits_for}{manager}.{leave}"
+        leave_call = f"await {manager}.{leave}"
         if not looks and not suppresses:
             text = f"{call}\ntry:\n    pass\nfinally:\n    {leave_call}({nothing})"
         else:
