@@ -319,7 +319,9 @@ class Taking:
             return None
         returned = returned_names(found.node)
         gives_item = returned == {found.changes[0]}
-        if not _changes_a_record(found.node, found.changes[0]) or (found.changes[0] in returned and not gives_item):
+        if not _changes_a_record(found.node, found.changes[0]) or (
+            found.changes[0] in returned and not gives_item
+        ):
             return None
         wanted = one.into
         held, count = self.fresh(call.callee), self.fresh("count")
@@ -342,7 +344,10 @@ class Taking:
             failed: core.Block = [
                 assigned(failure, parsed(f"{each_one}[2]", place), place),
                 core.Choice(
-                    parsed(f"{failure} is not None", place), [core.Fail(None, None, place, failure)], [], place
+                    parsed(f"{failure} is not None", place),
+                    [core.Fail(None, None, place, failure)],
+                    [],
+                    place,
                 ),
             ]
             given_name = ast.copy_location(ast.Name(all_of, ast.Load()), place)
@@ -393,7 +398,12 @@ class Taking:
 
 def _changes_a_record(function: ast.AsyncFunctionDef, name: str) -> bool:
     """Whether all that an async function does to a parameter is to set fields of a dict by their names."""
-    read = [one for part in function.body for one in ast.walk(part) if isinstance(one, ast.Name) and one.id == name]
+    read = [
+        one
+        for part in function.body
+        for one in ast.walk(part)
+        if isinstance(one, ast.Name) and one.id == name
+    ]
     fields = [
         one
         for part in function.body

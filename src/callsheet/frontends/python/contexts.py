@@ -215,7 +215,7 @@ class _Contexts:
 
     # ------------------------------------------------------------ classes
 
-    def _entered(
+    def _entered(  # noqa: PLR0912 - cases
         self, owner: ast.ClassDef, enter: str, item: ast.withitem, body: list[ast.stmt], node: ast.AST
     ) -> list[ast.stmt] | None:
         leave = _ENTERS[enter][1]
@@ -236,7 +236,9 @@ class _Contexts:
                 if f"{owner.name}.{name}" not in self.renamed:
                     self.renamed.add(f"{owner.name}.{name}")
                     like = copy.deepcopy(methods[name])
-                    again = ast.AsyncFunctionDef(f"{name.strip('_')}_here", like.args, like.body, [], like.returns)
+                    again = ast.AsyncFunctionDef(
+                        f"{name.strip('_')}_here", like.args, like.body, [], like.returns
+                    )
                     vars(again)["type_params"] = []
                     owner.body.append(ast.fix_missing_locations(ast.copy_location(again, like)))
             enter, leave = f"{enter.strip('_')}_here", f"{leave.strip('_')}_here"
@@ -264,7 +266,8 @@ class _Contexts:
             again = f"if not {handled}: raise" if suppresses else f"{handled}\n            raise"
             text = (
                 f"{call}\n{failed} = False\ntry:\n    try:\n        pass\n    except Exception as {error}:\n"
-                f"        {failed} = True\n        {again}\nfinally:\n    if not {failed}: {leave_call}({nothing})"
+                f"        {failed} = True\n        {again}\nfinally:\n"
+                f"    if not {failed}: {leave_call}({nothing})"
             ).replace("\n            raise", "\n        raise")
         statements = ast.parse(text).body
         for one in statements:

@@ -1,8 +1,8 @@
 """Decorators of the file around async functions, as functions that call the decorated one.
 
-In: the tree of a file, which is changed in place. `@retry(3)` around `fetch` becomes an async function `fetch`
-with the body of what the decorator returns, which calls `fetch_plain`. A decorator that keeps something of its
-own between calls, or uses its function as a value, stays, and is refused by who reads it.
+In: the tree of a file, which is changed in place. `@retry(3)` around `fetch` becomes an async function
+`fetch` with the body of what the decorator returns, which calls `fetch_plain`. A decorator that keeps
+something of its own between calls, or uses its function as a value, stays, and is refused by who reads it.
 """
 
 from __future__ import annotations
@@ -67,7 +67,9 @@ def decorated_as_calls(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
     if changed:
         used = {one.id for part in module.body for one in walk(part) if isinstance(one, ast.Name)}
         module.body = [
-            one for one in module.body if not (isinstance(one, ast.FunctionDef) and one.name in known.keys() - used)
+            one
+            for one in module.body
+            if not (isinstance(one, ast.FunctionDef) and one.name in known.keys() - used)
         ]
     return changed
 
@@ -212,7 +214,11 @@ class _Writing(ast.NodeTransformer):
         args: list[ast.expr] = []
         words: list[ast.keyword] = []
         for one in node.args:
-            if isinstance(one, ast.Starred) and isinstance(one.value, ast.Name) and one.value.id in self.stars:
+            if (
+                isinstance(one, ast.Starred)
+                and isinstance(one.value, ast.Name)
+                and one.value.id in self.stars
+            ):
                 of = self.node.args
                 args += [ast.Name(each.arg, ast.Load()) for each in [*of.posonlyargs, *of.args][self.named :]]
                 words += [ast.keyword(each.arg, ast.Name(each.arg, ast.Load())) for each in of.kwonlyargs]

@@ -39,7 +39,9 @@ def group_handlers_as_plain(nodes: Sequence[ast.AST]) -> bool:
         if rest_at_1:
             raise ExceptionGroup(text_at_1, rest_at_1)
     """
-    blocks = [block for one in nodes if isinstance(one, (ast.stmt, ast.Module)) for block in blocks_in(_stmt(one))]
+    blocks = [
+        block for one in nodes if isinstance(one, (ast.stmt, ast.Module)) for block in blocks_in(_stmt(one))
+    ]
     found = [one for one in nodes if isinstance(one, ast.TryStar)]
     if not found:
         return False
@@ -64,7 +66,9 @@ def _plain(node: ast.TryStar, fresh: Fresh) -> ast.Try:
         f"{rest} = list({error}.exceptions) if isinstance({error}, ExceptionGroup) else [{error}]",
     ]
     bodies: list[tuple[list[ast.stmt], bool]] = []
-    raises = any(isinstance(one, ast.Raise) for each in node.handlers for part in each.body for one in walk(part))
+    raises = any(
+        isinstance(one, ast.Raise) for each in node.handlers for part in each.body for one in walk(part)
+    )
     raised = fresh("raised") if raises else ""
     if raises:
         lines.append(f"{raised} = []")
@@ -76,7 +80,12 @@ def _plain(node: ast.TryStar, fresh: Fresh) -> ast.Try:
             f"{rest} = [one for one in {rest} if not isinstance(one, {kind})]",
             f"if {some}:",
         ]
-        inner = ["try:", f"    raise ExceptionGroup({text}, {some})", f"except ExceptionGroup{name}:", "    pass"]
+        inner = [
+            "try:",
+            f"    raise ExceptionGroup({text}, {some})",
+            f"except ExceptionGroup{name}:",
+            "    pass",
+        ]
         if raises:
             again = fresh("again")
             inner = ["try:", *(f"    {one}" for one in inner), f"except Exception as {again}:"]

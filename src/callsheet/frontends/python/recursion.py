@@ -73,7 +73,6 @@ class Copies:
         call.helper = self.made[key]
         call.arguments = [one for one in call.arguments if one.name not in constants]
 
-
     def deepen(self, call: core.Call, around: Sequence[ast.AsyncFunctionDef]) -> bool:
         """Let a call of a function that it stands in be one of the copy for its depth; whether it is one.
 

@@ -25,7 +25,14 @@ from callsheet.frontends.python.container_words import (
 from callsheet.frontends.python.kinds import FLAT
 from callsheet.frontends.python.objects import Node, chain, find, inside, merge, put
 from callsheet.frontends.python.shared_values import SharedValues, Summary
-from callsheet.frontends.python.source import Refused, names_bound, own_nodes, parameters_of, returned_names, walk
+from callsheet.frontends.python.source import (
+    Refused,
+    names_bound,
+    own_nodes,
+    parameters_of,
+    returned_names,
+    walk,
+)
 
 _NO_NAME: Final = ""
 
@@ -261,7 +268,7 @@ def sharing_of(
                 made.double_inside(held.fields[0] if one.changes and held.fields else held)
 
 
-def _take(
+def _take(  # noqa: PLR0912 - cases
     one: core.Core, made: Sharing, is_fresh: Callable[[core.Call], bool], is_made: Callable[[core.Call], bool]
 ) -> None:
     if isinstance(one, core.Pure) and one.is_link:

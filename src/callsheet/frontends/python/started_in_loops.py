@@ -1,4 +1,4 @@
-"""Tasks that a TaskGroup is given in loops and under conditions: what they are called with is collected first.
+"""Tasks that a TaskGroup is given in loops and under conditions: what they are given is collected first.
 
 In: the tree of a file, which is changed in place. A group's tasks begin when its block first waits, so that
 `for x in xs: y = f(x); group.create_task(call(y))` is a loop that collects each `y`, and one that starts the
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import cast
 
 from callsheet.frontends.python.inlining import Fresh, Replacing, blocks_in, placed
-from callsheet.frontends.python.source import dotted, own_nodes, waits, walk
+from callsheet.frontends.python.source import dotted, own_nodes, waits
 
 _STATES = frozenset({"cancelled", "exception", "done", "cancel", "add_done_callback"})
 
@@ -67,14 +67,16 @@ def _group_of(node: ast.AsyncWith) -> str | None:
 def _started(node: ast.AST, group: str) -> ast.Call | None:
     """The call that an expression starts as a task of a group."""
     match node:
-        case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="create_task"), args=[ast.Call() as call, *_]):
+        case ast.Call(
+            func=ast.Attribute(value=ast.Name(id=name), attr="create_task"), args=[ast.Call() as call, *_]
+        ):
             return call if name == group and isinstance(call.func, ast.Name) else None
         case _:
             return None
 
 
 def _collected(node: ast.AsyncWith, fresh: Fresh) -> list[ast.stmt] | None:
-    """Collect in the block of a group; what is to be done after it with the results. None where nothing is."""
+    """Collect in the block of a group; what is to be done with the results. None where nothing is."""
     group = cast("str", _group_of(node))
     made: list[ast.stmt] = []
     after: list[ast.stmt] = []
@@ -90,7 +92,9 @@ def _collected(node: ast.AsyncWith, fresh: Fresh) -> list[ast.stmt] | None:
         has_begun = has_begun or starts_any
         if isinstance(one, (ast.For, ast.If, ast.While)) and not _is_plain(one, group):
             starts = [
-                each for each in own_nodes(one) if isinstance(each, ast.stmt) and _own_start(each, group) is not None
+                each
+                for each in own_nodes(one)
+                if isinstance(each, ast.stmt) and _own_start(each, group) is not None
             ]
             total = sum(_started(each, group) is not None for each in own_nodes(one))
             if not starts or total != len(starts):
@@ -120,7 +124,11 @@ def _collected(node: ast.AsyncWith, fresh: Fresh) -> list[ast.stmt] | None:
             result = fresh("result")
             key = _part(each, len(parts) - 1)
             pair = ast.Tuple([ast.Name(each, ast.Store()), ast.Name(result, ast.Store())], ast.Store())
-            both = ast.Call(ast.Name("zip", ast.Load()), [ast.Name(given, ast.Load()), ast.Name(done_name, ast.Load())], [])
+            both = ast.Call(
+                ast.Name("zip", ast.Load()),
+                [ast.Name(given, ast.Load()), ast.Name(done_name, ast.Load())],
+                [],
+            )
             value = ast.DictComp(key, ast.Name(result, ast.Load()), [ast.comprehension(pair, both, [], 0)])
             after.append(placed(ast.Assign(one.targets, value), one))
         else:
@@ -184,7 +192,9 @@ def _part(each: str, number: int) -> ast.expr:
 def _start_all(call: ast.Call, given: str, each: str, done: str, group: str, place: ast.AST) -> ast.stmt:
     """`done = [group.create_task(call(one[0], …)) for one in given]`."""
     args: list[ast.expr] = [_part(each, number) for number in range(len(call.args))]
-    words = [ast.keyword(word.arg, _part(each, len(args) + number)) for number, word in enumerate(call.keywords)]
+    words = [
+        ast.keyword(word.arg, _part(each, len(args) + number)) for number, word in enumerate(call.keywords)
+    ]
     again = ast.Call(call.func, args, words)
     start = ast.Call(ast.Attribute(ast.Name(group, ast.Load()), "create_task", ast.Load()), [again], [])
     clause = ast.comprehension(ast.Name(each, ast.Store()), ast.Name(given, ast.Load()), [], 0)

@@ -405,6 +405,7 @@ class Translator(Loops):
             out.append(core.Fail(message, kind_of(called), node))
             return
         if called == GROUP and len(arguments) == 2 and not named:
+            self._check_kept(arguments[1])
             message, errors = (self.spilled(one, out) for one in arguments)
             record = self.new_name("failure")
             value = parsed(group_record(ast.unparse(message), ast.unparse(errors)), node)
@@ -446,6 +447,19 @@ class Translator(Loops):
             ast.copy_location(one, node)
         out.append(assigned(record, value, node))
         out.append(core.Fail(None, None, node, record))
+
+    def _check_kept(self, errors: ast.expr) -> None:
+        """Raises Refused (PYT021) for a group of errors that nothing has raised."""
+        for one in ast.walk(errors):
+            if isinstance(one, ast.Call) and self.program.exceptions.is_exception(
+                (dotted(one.func) or "").rpartition(".")[2]
+            ):
+                raise Refused(
+                    "PYT021",
+                    one,
+                    "an error that was never raised is put into a group",
+                    "raise and catch it first, and keep it: except ValueError as error: errors.append(error)",
+                )
 
     def _raise_from(self, node: ast.Raise, error: ast.expr, called: str, out: core.Block) -> None:
         """Raise an exception that the program asks for its cause."""
