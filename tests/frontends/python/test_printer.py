@@ -21,7 +21,6 @@ from callsheet.frontends.structured import format_structured, read_structured
 from callsheet.ir import Plan
 
 NOT_PRINTED = {
-    "decorator, recursion and a group of errors": "of a failure",
     "calls side by side that change their own items": "run side by side",
     "helper changes a parameter": "may share",
 }
