@@ -21,7 +21,7 @@ from callsheet.frontends.structured import format_structured, read_structured
 from callsheet.ir import Plan
 
 NOT_PRINTED = {
-    "task group": "of a failure",
+    "calls side by side that change their own items": "run side by side",
     "helper changes a parameter": "may share",
 }
 

@@ -52,10 +52,6 @@ REFUSED = {
         "PYT020",
         3,
     ),
-    "async def main():\n    try:\n        await score(1)\n    except* ToolError:\n        pass": (
-        "PYT019",
-        2,
-    ),
     "async def main():\n    return await nothing(1)": ("PYT008", 2),
     "async def main():\n    return await score(m=1)": ("PYT009", 2),
     "async def main():\n    return await score()": ("PYT009", 2),

@@ -215,7 +215,7 @@ class _Contexts:
 
     # ------------------------------------------------------------ classes
 
-    def _entered(
+    def _entered(  # noqa: PLR0912 - cases
         self, owner: ast.ClassDef, enter: str, item: ast.withitem, body: list[ast.stmt], node: ast.AST
     ) -> list[ast.stmt] | None:
         leave = _ENTERS[enter][1]
@@ -235,9 +235,12 @@ class _Contexts:
             for name in (enter, leave):
                 if f"{owner.name}.{name}" not in self.renamed:
                     self.renamed.add(f"{owner.name}.{name}")
-                    again = copy.deepcopy(methods[name])
-                    again.name = f"{name.strip('_')}_here"
-                    owner.body.append(again)
+                    like = copy.deepcopy(methods[name])
+                    again = ast.AsyncFunctionDef(
+                        f"{name.strip('_')}_here", like.args, like.body, [], like.returns
+                    )
+                    vars(again)["type_params"] = []
+                    owner.body.append(ast.fix_missing_locations(ast.copy_location(again, like)))
             enter, leave = f"{enter.strip('_')}_here", f"{leave.strip('_')}_here"
         held = item.context_expr
         made: list[ast.stmt] = []
@@ -250,13 +253,12 @@ class _Contexts:
             ):
                 manager = item.optional_vars.id
             made.append(placed(ast.Assign([ast.Name(manager, ast.Store())], held), node))
-        call = f"await {manager}.{enter}()" if is_awaited else f"{manager}.{enter}()"
-        waits_for = "await " if is_awaited else ""
+        call = f"await {manager}.{enter}()"
         count = len(parameters_of(exits.args)) - 1
         nothing = ", ".join(["None"] * count)
         failed, error = self.fresh("failed"), self.fresh("error")
         given = ", ".join(["None", error, "None"][:count])
-        leave_call = f"{waits_for}{manager}.{leave}"
+        leave_call = f"await {manager}.{leave}"
         if not looks and not suppresses:
             text = f"{call}\ntry:\n    pass\nfinally:\n    {leave_call}({nothing})"
         else:
@@ -264,7 +266,8 @@ class _Contexts:
             again = f"if not {handled}: raise" if suppresses else f"{handled}\n            raise"
             text = (
                 f"{call}\n{failed} = False\ntry:\n    try:\n        pass\n    except Exception as {error}:\n"
-                f"        {failed} = True\n        {again}\nfinally:\n    if not {failed}: {leave_call}({nothing})"
+                f"        {failed} = True\n        {again}\nfinally:\n"
+                f"    if not {failed}: {leave_call}({nothing})"
             ).replace("\n            raise", "\n        raise")
         statements = ast.parse(text).body
         for one in statements:

@@ -1,8 +1,8 @@
 """Decorators of the file around async functions, as functions that call the decorated one.
 
-In: the tree of a file, which is changed in place. `@retry(3)` around `fetch` becomes an async function `fetch`
-with the body of what the decorator returns, which calls `fetch_plain`. A decorator that keeps something of its
-own between calls, or uses its function as a value, stays, and is refused by who reads it.
+In: the tree of a file, which is changed in place. `@retry(3)` around `fetch` becomes an async function
+`fetch` with the body of what the decorator returns, which calls `fetch_plain`. A decorator that keeps
+something of its own between calls, or uses its function as a value, stays, and is refused by who reads it.
 """
 
 from __future__ import annotations
@@ -127,11 +127,13 @@ def _around(
     stars = [one.arg for one in (inner.args.vararg, inner.args.kwarg) if one is not None]
     is_open = inner.args.vararg is not None and inner.args.kwarg is not None
     own = names_bound(*inner.body) | set(values)
-    if is_open and not parameters_of(inner.args)[2:]:
+    first = [one.arg for one in (*inner.args.posonlyargs, *inner.args.args)]
+    plain_of = [one.arg for one in (*node.args.posonlyargs, *node.args.args)]
+    is_open = is_open or (inner.args.vararg is not None and not node.args.kwonlyargs)
+    if is_open and len(first) <= len(plain_of) and not inner.args.kwonlyargs:
         arguments = copy.deepcopy(node.args)
     elif not stars:
-        arguments = inner.args
-        own |= set()
+        arguments, first = inner.args, []
     else:
         return None
     if node.args.vararg or node.args.kwarg:
@@ -140,6 +142,7 @@ def _around(
     names = {name: fresh(name) for name in sorted(own - given) if name not in values} if is_open else {}
     if is_open:
         names |= {name: fresh(name) for name in sorted(own & given) if name not in values}
+    names |= dict(zip(first, plain_of, strict=False))
     plain = fresh(f"{node.name}_plain")
     inner.body = [cast("ast.stmt", Renaming(names).visit(one)) for one in inner.body]
     for one in inner.body:
@@ -158,7 +161,7 @@ def _around(
         else:
             return None
     itself = parameters_of(node.args)[:1] if isinstance(owner, ast.ClassDef) else []
-    writing = _Writing(of.function, plain, stars, node, itself[0].arg if itself else None, direct)
+    writing = _Writing(of.function, plain, stars, node, itself[0].arg if itself else None, direct, len(first))
     body = [cast("ast.stmt", writing.visit(one)) for one in inner.body]
     if writing.fails:
         return None
@@ -196,7 +199,9 @@ class _Writing(ast.NodeTransformer):
         node: ast.AsyncFunctionDef,
         itself: str | None,
         values: Mapping[str, ast.expr],
+        named: int,
     ) -> None:
+        self.named = named
         self.function, self.plain, self.stars, self.node = function, plain, stars, node
         self.name = node.name
         self.itself, self.values = itself, values
@@ -215,7 +220,7 @@ class _Writing(ast.NodeTransformer):
                 and one.value.id in self.stars
             ):
                 of = self.node.args
-                args += [ast.Name(each.arg, ast.Load()) for each in (*of.posonlyargs, *of.args)]
+                args += [ast.Name(each.arg, ast.Load()) for each in [*of.posonlyargs, *of.args][self.named :]]
                 words += [ast.keyword(each.arg, ast.Name(each.arg, ast.Load())) for each in of.kwonlyargs]
             else:
                 args.append(cast("ast.expr", self.visit(one)))

@@ -9,11 +9,12 @@ import ast
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from callsheet.frontends.python.exceptions import Exceptions
+from callsheet.frontends.python.exceptions import Exceptions, kind_of
 from callsheet.frontends.python.source import children, dotted, walk
 from callsheet.frontends.python.syntax import MARK
 
 GROUP: Final = "ExceptionGroup"
+CAUSE: Final = "__cause__"
 _TASKS: Final = frozenset({"create_task", "ensure_future"})
 _ASKS: Final = frozenset({"str", "repr", "type", "isinstance", "print", "note"})
 """Functions that ask something of an error and do not keep it."""
@@ -28,7 +29,11 @@ def uses_errors(nodes: Iterable[ast.AST]) -> bool:
     """Whether a program keeps errors as values: results of gather, tasks, caught errors."""
     for node in nodes:
         match node:
-            case ast.keyword(arg="return_exceptions") | ast.Name(id="ExceptionGroup"):
+            case (
+                ast.keyword(arg="return_exceptions")
+                | ast.Name(id="ExceptionGroup")
+                | ast.Attribute(attr="__cause__")
+            ):
                 return True
             case ast.Attribute(attr=attr) if attr in _TASKS:
                 return True
@@ -73,7 +78,18 @@ def error_fields(nodes: Iterable[ast.AST], exceptions: Exceptions) -> tuple[str,
             found |= dict.fromkeys(_fields(node))
     if uses_groups(nodes):
         found["exceptions"] = None
+    if any(isinstance(one, ast.Attribute) and one.attr == CAUSE for one in nodes):
+        found[CAUSE] = None
     return tuple(found)
+
+
+def raised_with_cause(nodes: Iterable[ast.AST]) -> tuple[str, ...]:
+    """The kinds that `raise X(…) from error` raises in a program that asks for `__cause__`."""
+    asks = any(isinstance(one, ast.Attribute) and one.attr == CAUSE for one in nodes)
+    raised = [one.exc for one in nodes if asks and isinstance(one, ast.Raise) and one.cause is not None]
+    made = [one.func if isinstance(one, ast.Call) else one for one in raised]
+    names = [(dotted(one) or "").rpartition(".")[2] for one in made if one is not None]
+    return tuple(dict.fromkeys(kind_of(one) for one in names if one))
 
 
 def uses_groups(nodes: Iterable[ast.AST]) -> bool:
@@ -118,7 +134,8 @@ def fields_of(held: str, fields: Iterable[str]) -> str:
     >>> fields_of("e", ["code"])
     "{'code': getattr(e, 'code', None)}"
     """
-    return "{" + ", ".join(f"{one!r}: getattr({held}, {one!r}, None)" for one in fields) + "}"
+    own = [one for one in fields if one != CAUSE]
+    return "{" + ", ".join(f"{one!r}: getattr({held}, {one!r}, None)" for one in own) + "}"
 
 
 def is_repeatable(node: ast.expr) -> bool:

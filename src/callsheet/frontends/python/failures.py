@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from callsheet.frontends.python.error_values import is_marked, is_repeatable, keeps
+from callsheet.frontends.python.error_values import CAUSE, is_marked, is_repeatable, keeps
 from callsheet.frontends.python.exceptions import FAILURE_KINDS, exception_name
 from callsheet.frontends.python.source import (
     Refused,
@@ -29,7 +29,10 @@ def _field(held: ast.expr, field: str, node: ast.AST) -> ast.expr:
 
 
 def _own_field(held: ast.expr, name: str, node: ast.AST) -> ast.expr:
-    """A field that an exception of the program's own has given itself."""
+    """A field that an exception of the program's own has given itself, or the error that it came from."""
+    if name == CAUSE:
+        text = f"({ast.unparse(held)}['fields'] or {{}}).get({CAUSE!r})"
+        return _placed(ast.parse(text, mode="eval").body, node)
     return _field(_field(held, "fields", node), name, node)
 
 
@@ -236,6 +239,10 @@ class Failures(ast.NodeTransformer):
                 return self._type(held, node)
             if of is not None and self._may_be_error(of):
                 kept: ast.expr = self.visit(of)
+                if isinstance(value, ast.Call):
+                    value.args = [kept]
+                else:
+                    value = node.value = ast.copy_location(ast.Attribute(kept, "__class__", ast.Load()), of)
                 return _placed(ast.IfExp(is_marked(kept), self._type(kept, node), node), node)
             return self.generic_visit(node)
         held = self._held(value)

@@ -53,9 +53,10 @@ def flows_as_loops(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
     """
     generators: dict[str, Generator] = {}
     for one in nodes:
-        if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)) and is_generator(one):
-            if isinstance(one, ast.AsyncFunctionDef) or _is_endless(one):
-                generators[one.name] = one
+        if not isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)) or not is_generator(one):
+            continue
+        if isinstance(one, ast.AsyncFunctionDef) or _is_endless(one):
+            generators[one.name] = one
     classes = {
         one.name: each.name
         for one in nodes

@@ -7,8 +7,8 @@ import copy
 from typing import cast
 
 from callsheet.frontends.python import core
-from callsheet.frontends.python.source import Refused, dotted, waits
 from callsheet.frontends.python.error_values import group_record
+from callsheet.frontends.python.source import Refused, dotted, waits
 from callsheet.frontends.python.syntax import MARK, assigned, marked_failure, parsed
 from callsheet.frontends.python.tasks import Tasks
 

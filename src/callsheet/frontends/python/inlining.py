@@ -1,7 +1,7 @@
 """Writes the body of a generator where it is used: one that awaits between its items, or around a block.
 
-In: the function, a call of it, and the statements for what it yields. Out: statements, in which the function's
-own names are fresh ones. What cannot be written so gives None, and the place stays as it is.
+In: the function, a call of it, and the statements for what it yields. Out: statements, in which the
+function's own names are fresh ones. What cannot be written so gives None, and the place stays as it is.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ class Fresh:
         }
 
     def __call__(self, stem: str) -> str:
+        """A name that nothing has: the stem with a number."""
         number = 1
         while (name := f"{stem}_at_{number}") in self.taken:
             number += 1

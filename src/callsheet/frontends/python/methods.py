@@ -1,8 +1,9 @@
-"""Methods that await, as async functions of the file: a plan calls functions, and objects are their arguments.
+"""Methods that await, as async functions of the file, which are given their objects.
 
-In: the tree of a file, which is changed in place. `await desk.load(queue)` becomes `await Desk_load(desk, queue)`;
-where several classes have a method of that name and nothing tells which is meant, an async function asks the
-object. What is no plain method (a decorator, a class inside a function) stays, and is refused by who reads it.
+In: the tree of a file, which is changed in place. `await desk.load(queue)` becomes
+`await Desk_load(desk, queue)`; where several classes have a method of that name and nothing tells which is
+meant, an async function asks the
+object. What is no plain method (a decorator, a class inside a function) stays, and is refused later.
 """
 
 from __future__ import annotations
@@ -167,7 +168,7 @@ class _Moving:
             self.module.body.append(asker)
 
     def _settle(self, method: _Method) -> None:
-        """Give a moved method its new name and, if it is one of the class, the class for its first parameter."""
+        """Give a moved method its new name, and one of the class that class for its first parameter."""
         node = method.node
         node.name, node.decorator_list = self.functions[method.owner, method.name], []
         if method.kind == "classmethod":

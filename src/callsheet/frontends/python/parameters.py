@@ -28,7 +28,7 @@ def settle_parameters(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
         await f(xs=(1, 2))
     """
     functions = [one for one in nodes if isinstance(one, ast.AsyncFunctionDef)]
-    has_star = any(one.args.vararg is not None for one in functions)
+    has_star = any(one.args.vararg is not None or one.args.kwarg is not None for one in functions)
     if not has_star and not any(_makes_semaphore(one) for one in nodes):
         return False
     names = [one.name for one in functions]
@@ -36,6 +36,7 @@ def settle_parameters(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
     calls = _calls_of(nodes, single)
     changed = False
     for name, function in single.items():
+        changed = _without_words(function, calls[name]) or changed
         changed = _without_star(function, calls[name]) or changed
     if any(_makes_semaphore(one) for one in nodes):
         changed = _Semaphores(module, single, calls).settle() or changed
@@ -84,6 +85,28 @@ def _without_star(function: ast.AsyncFunctionDef, calls: list[ast.Call] | None) 
     of.vararg = None
     of.kwonlyargs.append(star)
     of.kw_defaults.append(ast.copy_location(ast.Tuple([], ast.Load()), star))
+    return True
+
+
+def _without_words(function: ast.AsyncFunctionDef, calls: list[ast.Call] | None) -> bool:
+    """Let a function take what `**words` collects as one dict by its name; whether it does now."""
+    of = function.args
+    star = of.kwarg
+    if star is None or not calls or any(word.arg is None for call in calls for word in call.keywords):
+        return False
+    own = {one.arg for one in parameters_of(of)}
+    if any(isinstance(one, ast.Call) and dotted(one.func) in own for one in own_nodes(function)):
+        return False  # it is given what to call, and is copied for each call
+    for call in calls:
+        rest = [word for word in call.keywords if word.arg not in own - {star.arg}]
+        keys: list[ast.expr | None] = [ast.copy_location(ast.Constant(word.arg), word) for word in rest]
+        place = rest[0] if rest else call
+        given = ast.copy_location(ast.Dict(keys, [word.value for word in rest]), place)
+        call.keywords = [word for word in call.keywords if word not in rest]
+        call.keywords.append(ast.copy_location(ast.keyword(star.arg, given), place))
+    of.kwarg = None
+    of.kwonlyargs.append(star)
+    of.kw_defaults.append(None)
     return True
 
 

@@ -14,7 +14,7 @@ from typing import Final
 
 from callsheet.diagnostics import did_you_mean
 from callsheet.frontends.python.definitions import name_factories
-from callsheet.frontends.python.error_values import GROUP, error_fields, uses_errors
+from callsheet.frontends.python.error_values import GROUP, error_fields, raised_with_cause, uses_errors
 from callsheet.frontends.python.exceptions import DENIED, TOOL_ERROR, Exceptions, kind_of
 from callsheet.frontends.python.source import Refused, dotted, names_bound, names_read, waits, walk
 
@@ -178,6 +178,8 @@ class Program:
     """Whether errors may be values of the program, as among the results of a gather."""
     error_fields: tuple[str, ...] = ()
     """What the program's own exceptions carry beside their words."""
+    with_cause: tuple[str, ...] = ()
+    """The kinds of the exceptions that it raises from others, where it asks for what they came from."""
     limited: dict[int, str] = field(default_factory=dict[int, str])
     """The copies of async functions that are told how long they may take."""
     computed: list[ast.stmt] = field(default_factory=list[ast.stmt])
@@ -191,7 +193,8 @@ class Program:
     def own_errors(self) -> tuple[str, ...]:
         """The program's own exceptions, if they carry more than their words."""
         groups = {GROUP} if "exceptions" in self.error_fields else set()
-        return tuple(sorted({*self.exceptions.own, *groups})) if self.error_fields else ()
+        known = {*self.exceptions.own, *groups, *self.with_cause}
+        return tuple(sorted(known)) if self.error_fields else ()
 
     def resolved(self, node: ast.AST) -> str | None:
         """The full name of `a.b` where `a` was imported, as in `asyncio.gather`; None for all else."""
@@ -488,6 +491,7 @@ class _Reader:
             about,
             keeps_errors=uses_errors(nodes),
             error_fields=error_fields(nodes, exceptions),
+            with_cause=raised_with_cause(nodes),
             named_kinds=(kind_of(DENIED),) if any(_names_denial(one) for one in nodes) else (),
         )
 

@@ -268,7 +268,7 @@ def sharing_of(
                 made.double_inside(held.fields[0] if one.changes and held.fields else held)
 
 
-def _take(
+def _take(  # noqa: PLR0912 - cases
     one: core.Core, made: Sharing, is_fresh: Callable[[core.Call], bool], is_made: Callable[[core.Call], bool]
 ) -> None:
     if isinstance(one, core.Pure) and one.is_link:

@@ -1,4 +1,4 @@
-"""Tasks that a TaskGroup is given in loops and under conditions: what they are called with is collected first.
+"""Tasks that a TaskGroup is given in loops and under conditions: what they are given is collected first.
 
 In: the tree of a file, which is changed in place. A group's tasks begin when its block first waits, so that
 `for x in xs: y = f(x); group.create_task(call(y))` is a loop that collects each `y`, and one that starts the
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import cast
 
 from callsheet.frontends.python.inlining import Fresh, Replacing, blocks_in, placed
-from callsheet.frontends.python.source import dotted, own_nodes, waits, walk
+from callsheet.frontends.python.source import dotted, own_nodes, waits
 
 _STATES = frozenset({"cancelled", "exception", "done", "cancel", "add_done_callback"})
 
@@ -76,7 +76,7 @@ def _started(node: ast.AST, group: str) -> ast.Call | None:
 
 
 def _collected(node: ast.AsyncWith, fresh: Fresh) -> list[ast.stmt] | None:
-    """Collect in the block of a group; what is to be done after it with the results. None where nothing is."""
+    """Collect in the block of a group; what is to be done with the results. None where nothing is."""
     group = cast("str", _group_of(node))
     made: list[ast.stmt] = []
     after: list[ast.stmt] = []

@@ -13,7 +13,7 @@ from typing import cast
 
 from callsheet.frontends.python import core
 from callsheet.frontends.python.definitions import holds_functions, is_built_in
-from callsheet.frontends.python.error_values import GROUP, fields_of, group_record
+from callsheet.frontends.python.error_values import CAUSE, GROUP, fields_of, group_record
 from callsheet.frontends.python.exceptions import TOOL_ERROR, kind_of
 from callsheet.frontends.python.loops import Loops
 from callsheet.frontends.python.program import check_pure_function
@@ -35,6 +35,7 @@ from callsheet.frontends.python.syntax import (
     has_methods,
     is_value,
     name_of,
+    none,
     only_raises,
     parsed,
     sets_plainly,
@@ -384,6 +385,9 @@ class Translator(Loops):
                 "raise a built-in exception, or a class of this file: class Refused(Exception): pass",
             )
         own = self.definitions().get(called) or self.program.definitions.get(called)
+        if node.cause is not None and CAUSE in self.program.error_fields:
+            self._raise_from(node, error, called, out)
+            return
         plain = own is None or (isinstance(own, ast.ClassDef) and not has_methods(own))
         named = isinstance(error, ast.Call) and bool(error.keywords)
         if (
@@ -401,6 +405,7 @@ class Translator(Loops):
             out.append(core.Fail(message, kind_of(called), node))
             return
         if called == GROUP and len(arguments) == 2 and not named:
+            self._check_kept(arguments[1])
             message, errors = (self.spilled(one, out) for one in arguments)
             record = self.new_name("failure")
             value = parsed(group_record(ast.unparse(message), ast.unparse(errors)), node)
@@ -441,6 +446,43 @@ class Translator(Loops):
         for one in ast.walk(value):
             ast.copy_location(one, node)
         out.append(assigned(record, value, node))
+        out.append(core.Fail(None, None, node, record))
+
+    def _check_kept(self, errors: ast.expr) -> None:
+        """Raises Refused (PYT021) for a group of errors that nothing has raised."""
+        for one in ast.walk(errors):
+            if isinstance(one, ast.Call) and self.program.exceptions.is_exception(
+                (dotted(one.func) or "").rpartition(".")[2]
+            ):
+                raise Refused(
+                    "PYT021",
+                    one,
+                    "an error that was never raised is put into a group",
+                    "raise and catch it first, and keep it: except ValueError as error: errors.append(error)",
+                )
+
+    def _raise_from(self, node: ast.Raise, error: ast.expr, called: str, out: core.Block) -> None:
+        """Raise an exception that the program asks for its cause."""
+        cause: ast.expr = self.replaced(node.cause or none(node))
+        self.check(cause)
+        own = self.definitions().get(called) or self.program.definitions.get(called)
+        fields = [one for one in self.program.error_fields if one != CAUSE]
+        record, given = self.new_name("failure"), self.new_name("cause")
+        out.append(assigned(given, cause, node))
+        message, carried = "''", ""
+        if isinstance(error, ast.Call) and (own is not None or len(error.args) != 1 or error.keywords):
+            held = self.new_name("raised")
+            out.append(assigned(held, error, node))
+            message = f"str({held})"
+            carried = fields_of(held, fields)[1:-1] if own is not None else ""
+        elif isinstance(error, ast.Call):
+            message = f"{'repr' if called == 'KeyError' else 'str'}({ast.unparse(error.args[0])})"
+        parts = [*([carried] if carried else []), f"{CAUSE!r}: {given}"]
+        text = (
+            f'{{"kind": {kind_of(called)!r}, "message": {message}, "step": "", '
+            f'"fields": {{{", ".join(parts)}}}}}'
+        )
+        out.append(assigned(record, parsed(text, node), node))
         out.append(core.Fail(None, None, node, record))
 
     def _innermost(self) -> str | None:
