@@ -451,7 +451,8 @@ def test_effects_are_told_with_their_conditions(body: str, told: list[str]) -> N
     assert isinstance(made, Compiled), made.findings.diagnostics
     assert list(made.effects) == [f'calls cancel_event(event_id="e-5") {one}' for one in told]
     codes = {d.code for d in made.findings.diagnostics}
-    assert codes == ({"CHK130"} if "whether or not" in "".join(told) else set())
+    doubts = {"whether or not": "CHK130", "for each": "CHK132"}
+    assert codes == {code for words, code in doubts.items() if words in "".join(told)}
 
 
 def test_lookup_that_decides_nothing_and_made_up_values_are_told() -> None:

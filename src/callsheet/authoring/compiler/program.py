@@ -17,7 +17,7 @@ from typing import NamedTuple, cast
 from callsheet import lazy
 from callsheet.authoring.compiler.asking import NAME, Reading
 from callsheet.authoring.compiler.catalogue import is_named
-from callsheet.authoring.compiler.goal_parts import scores, words_of
+from callsheet.authoring.compiler.goal_parts import WordIndex, words_of
 from callsheet.authoring.compiler.prompt import MAX_CONTEXT, Question, finding_line
 from callsheet.authoring.compiler.request import Check, Request
 from callsheet.authoring.compiler.review import unstated
@@ -33,7 +33,7 @@ from callsheet.ports.tools import ToolSpec
 from callsheet.views.python_types import Record, Types, docstring
 from callsheet.views.stubs import OMITTED, function_name, stub_of
 
-PROGRAM_VERSION = 2
+PROGRAM_VERSION = 3
 """Incremented whenever a text of the prompt changes, so that a journal tells which prompt gave a plan."""
 
 RULES = '''\
@@ -44,7 +44,8 @@ Answer with the program alone.
 Nothing else touches the world.
 3. Do what the goal asks, in its order, and nothing else. What depends on a condition stands in an `if`, \
 what is done to each of several things in a `for`.
-4. Look a thing up by a tool before you use it: never invent an id, an address or an amount.
+4. An id, an address or an amount that the goal does not state is never invented: call the tool that \
+finds it by what is known, such as a name, and take it from the result.
 5. Results are JSON: `r["field"]`, `for x in r`, `len(r)`. A result of type Any is as its tool describes it.
 6. Compare, count, filter and compute in Python; imports: asyncio, datetime, json, math, re, collections.
 7. `await llm("task", data)` has a model write, translate, summarize or judge text, \
@@ -53,21 +54,24 @@ what is done to each of several things in a `for`.
 9. `a, b = await asyncio.gather(f(), g())` makes calls side by side that do not need each other.
 10. End with `return` and the answer for the user.
 
-Goal: Read the color of the lamp "hall"; if it is red, paint every wall of the flat white. How many are there?
+Goal: Tell Kim Bell that we come. If the hall lamp is red, \
+paint every wall of the flat white. How many are there?
 async def main():
-    lamp = await get_lamp(name="hall")
-    walls = await list_walls(room="flat")
-    if lamp["color"] == "red":
+    person = await find_person(name="Kim Bell")
+    await send_note(person_id=person["id"], text="We come.")
+    lamps = await search_lamps(query="hall")
+    walls = await list_walls(home="flat")
+    if lamps[0]["color"] == "red":
         for wall in walls:
             await paint_wall(wall_id=wall["id"], color="white")
-    return f"The lamp is {lamp['color']}, and there are {len(walls)} walls."'''
+    return f"Kim knows, the lamp is {lamps[0]['color']}, and there are {len(walls)} walls."'''
 
 QUESTION_RULE = """\
 11. If no tool does what the goal asks for, or the goal can be read in two ways that change different \
 things, write no program but one line: `QUESTION: ` and what you need to know."""
 """For strong models alone: small ones ask instead of doing what they can."""
 
-ROOM: Mapping[Strength, int] = {Strength.STRONG: 20_000, Strength.SMALL: 2_000}
+ROOM: Mapping[Strength, int] = {Strength.STRONG: 20_000, Strength.SMALL: 3_000}
 """The most tokens of all stubs together, estimated."""
 MOST_OF_SMALL = 600
 """The most tokens of a small model's answer: one that goes on for longer repeats itself."""
@@ -128,19 +132,39 @@ def stubs_for(goal: str, tools: Iterable[ToolSpec], strength: Strength, most: in
 
 
 def _ranked(goal: str, tools: Sequence[ToolSpec]) -> list[ToolSpec]:
-    """The tools by how well they fit the whole goal (BM25), those that the goal names before all others."""
-    documents = [
-        (
-            (spec.name.lower(), 2.0),
-            (spec.description[:2_000], 1.0),
-            (" ".join(spec.parameter_names), 0.5),
-        )
-        for spec in tools
-    ]
-    worth = scores([{word: 1.0} for word in dict.fromkeys(words_of(goal))], documents)
+    """The tools by how well they fit the whole goal (BM25), those that the goal names before all others.
+
+    The names and arguments of the best count a little as well, so that the tools that work on the same things
+    come next: a goal names what is to be changed, and seldom says by what it is looked up.
+    """
+    index = WordIndex(
+        [
+            (
+                (spec.name.lower(), 2.0),
+                (spec.description[:2_000], 1.0),
+                (" ".join(spec.parameter_names), 0.5),
+            )
+            for spec in tools
+        ]
+    )
+
+    def worth_of(words: Iterable[str]) -> list[float]:
+        return [sum(each) for each in index.worths([{word: 1.0} for word in words])]
+
+    wanted = dict.fromkeys(words_of(goal))
+    worth = worth_of(wanted)
+    best = [n for n in sorted(range(len(tools)), key=lambda n: -worth[n])[:_BEST] if worth[n] > 0]
+    related = dict.fromkeys(
+        word for n in best for word in words_of(" ".join((tools[n].name.lower(), *tools[n].parameter_names)))
+    )
+    near = worth_of(word for word in related if word not in wanted)
     named = [is_named(spec.name, goal) for spec in tools]
-    order = sorted(range(len(tools)), key=lambda n: (not named[n], -worth[n], n))
+    order = sorted(range(len(tools)), key=lambda n: (not named[n], -worth[n] - _NEAR * near[n], n))
     return [tools[n] for n in order]
+
+
+_BEST, _NEAR = 5, 0.1
+"""The tools whose names say what else a goal is about, and how much those words count beside its own."""
 
 
 def _text(tools: Iterable[ToolSpec], detail: Detail) -> str:
@@ -465,14 +489,14 @@ def _checked(program: str, request: Request, check: Check) -> Reading:
     if result.plan.tree is not None:
         found = (
             *found,
-            *unstated(result.plan.tree, _told(request)),
+            *unstated(result.plan.tree, _told(request), request.tools),
             *_without_calls(result.plan.tree, request),
         )
     wrong = any(one.is_error for one in found)
     return Reading(None if wrong else result.plan, found, result.source)
 
 
-_DOUBTS = ("CHK130", "CHK131", "CMP010", "CMP011")
+_DOUBTS = ("CHK121", "CHK130", "CHK131", "CHK132", "CHK133", "CMP010", "CMP011")
 """What is found in a valid plan and makes it doubtful that it does what was meant."""
 
 
