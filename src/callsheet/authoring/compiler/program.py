@@ -489,7 +489,7 @@ def _checked(program: str, request: Request, check: Check) -> Reading:
     if result.plan.tree is not None:
         found = (
             *found,
-            *unstated(result.plan.tree, _told(request), request.tools),
+            *unstated(result.plan.tree, _told(request), request.tools, RULES.rpartition("Goal: ")[2]),
             *_without_calls(result.plan.tree, request),
         )
     wrong = any(one.is_error for one in found)

@@ -46,12 +46,17 @@ _PART = lazy.pattern(r"[^\s,;()\[\]{}<>\"']+")
 _DIGITS = lazy.pattern(r"\d{1,9}", re.ASCII)
 _TIMES = lazy.pattern(r"(?:\d{4}-\d\d-\d\d)?(?:(?:^|T)\d\d?:\d\d(?::\d\d)?)?", re.ASCII)
 """A date, a time of day, or both."""
+_QUOTED = lazy.pattern(r'"([^"\n{}]+)"')
 _SMALL = 10
 """Whole numbers below it count things, choose and switch; goals say them in words."""
 
 
-def unstated(tree: Tree, told: Iterable[str], tools: Collection[ToolSpec] = ()) -> Iterator[Diagnostic]:
+def unstated(
+    tree: Tree, told: Iterable[str], tools: Collection[ToolSpec] = (), example: str = ""
+) -> Iterator[Diagnostic]:
     """CMP010 for each literal value of a call that stands in none of the texts, and each id that is a phrase.
+
+    So is a text that stands in quotes in the prompt's own `example` alone, which small models repeat.
 
     What identifies a thing are arguments called `id` or `..._id`, and those that tools take under the name of
     a field by which another one begins what it tells of a thing. A variable that is set once is its value.
@@ -73,12 +78,17 @@ def unstated(tree: Tree, told: Iterable[str], tools: Collection[ToolSpec] = ()) 
     known, numbers = _plain(texts), {int(one) for one in _DIGITS.findall(texts)}
     declared = {spec.name: spec for spec in tools}
     keys, set_once = _keys(tools), _set_once(tree)
+    borrowed = {text for text in _QUOTED.findall(example) if text.casefold() not in texts.casefold()}
     for act in acts(tree):
         if act.kind is not CallKind.TOOL:
             continue
         for name, given in (*(("", value) for value in act.positional), *act.named):
             value = set_once.get(given.name, given) if isinstance(given, Variable) else given
             is_unknown = False
+            if isinstance(value, Literal) and isinstance(value.value, str) and value.value in borrowed:
+                message = f"{name}={value.value!r} is of the example, and not of the goal"
+                yield _doubted(act, message, "use what the goal says")
+                continue
             for part in _parts(value):
                 if _plain(part) and _plain(part) not in known and not _is_of(part, numbers):
                     is_unknown = True
