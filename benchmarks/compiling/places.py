@@ -314,7 +314,7 @@ class School(Place):
 
     def find_pupil(self, name: str) -> Pupil:
         """A pupil by first name."""
-        return self.one("pupils", "name", name)
+        return self.one("pupils", "name", name)  # type: ignore[return-value]
 
     def get_marks(self, pupil_id: int) -> list[Mark]:
         """Marks of a pupil; points go from 0 to 20."""

@@ -54,17 +54,15 @@ finds it by what is known, such as a name, and take it from the result.
 9. `a, b = await asyncio.gather(f(), g())` makes calls side by side that do not need each other.
 10. End with `return` and the answer for the user.
 
-Goal: Tell Kim Bell that we come. If the hall lamp is red, \
-paint every wall of the flat white. How many are there?
+Goal: If the lamp in the hall is red, paint every wall of the flat white. How many are there?
 async def main():
-    person = await find_person(name="Kim Bell")
-    await send_note(person_id=person["id"], text="We come.")
     lamps = await search_lamps(query="hall")
+    lamp = await get_lamp(lamp_id=lamps[0]["id"])
     walls = await list_walls(home="flat")
-    if lamps[0]["color"] == "red":
+    if lamp["color"] == "red":
         for wall in walls:
             await paint_wall(wall_id=wall["id"], color="white")
-    return f"Kim knows, the lamp is {lamps[0]['color']}, and there are {len(walls)} walls."'''
+    return f"The lamp is {lamp['color']}, and there are {len(walls)} walls."'''
 
 QUESTION_RULE = """\
 11. If no tool does what the goal asks for, or the goal can be read in two ways that change different \

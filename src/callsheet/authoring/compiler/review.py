@@ -116,8 +116,8 @@ def _doubted(act: Act, message: str, help_: str) -> Diagnostic:
 
 
 def _stands(text: str, told: str) -> bool:
-    """Whether a text is one word that was told as it is, so that it may be an id."""
-    return len(text.split()) == 1 and text.casefold() in told.casefold()
+    """Whether a text may be an id: one with a digit, which is compared on its own, or a word that was told."""
+    return any(c.isdigit() for c in text) or (len(text.split()) == 1 and text.casefold() in told.casefold())
 
 
 _ID = lazy.pattern(r"(?:^|_)id$|[a-z]Id$")
