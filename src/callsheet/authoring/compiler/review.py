@@ -116,7 +116,7 @@ def _doubted(act: Act, message: str, help_: str) -> Diagnostic:
 
 
 def _stands(text: str, told: str) -> bool:
-    """Whether a text may be an id: one with a digit, which is compared on its own, or a word that was told."""
+    """Whether a text may be an id: one with a digit, which is compared alone, or a word that was told."""
     return any(c.isdigit() for c in text) or (len(text.split()) == 1 and text.casefold() in told.casefold())
 
 
