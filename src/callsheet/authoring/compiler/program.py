@@ -10,14 +10,13 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple, cast
 
 from callsheet import lazy
 from callsheet.authoring.compiler.asking import NAME, Reading
-from callsheet.authoring.compiler.catalogue import is_named
-from callsheet.authoring.compiler.goal_parts import WordIndex, words_of
+from callsheet.authoring.compiler.catalogue import by_fit
 from callsheet.authoring.compiler.prompt import MAX_CONTEXT, Question, finding_line
 from callsheet.authoring.compiler.request import Check, Request
 from callsheet.authoring.compiler.review import unstated
@@ -115,7 +114,7 @@ def stubs_for(goal: str, tools: Iterable[ToolSpec], strength: Strength, most: in
             text = _text(offered, detail)
             if estimate_tokens(text) <= room:
                 return Stubs(text, tuple(offered))
-    ranked = _ranked(goal, offered)[:most]
+    ranked = by_fit(goal, offered)[:most]
     size = min(len(ranked), FEWEST)
     detail = next((d for d in _DETAILS if estimate_tokens(_text(ranked[:size], d)) <= room), _DETAILS[-1])
     used = estimate_tokens(_text(ranked[:size], detail))
@@ -127,42 +126,6 @@ def stubs_for(goal: str, tools: Iterable[ToolSpec], strength: Strength, most: in
     chosen = sorted(ranked[:size], key=lambda spec: spec.name)
     cut = Cut("the tools in the prompt", len(chosen), len(offered), "tools")
     return Stubs(_text(chosen, detail), tuple(chosen), (cut,))
-
-
-def _ranked(goal: str, tools: Sequence[ToolSpec]) -> list[ToolSpec]:
-    """The tools by how well they fit the whole goal (BM25), those that the goal names before all others.
-
-    The names and arguments of the best count a little as well, so that the tools that work on the same things
-    come next: a goal names what is to be changed, and seldom says by what it is looked up.
-    """
-    index = WordIndex(
-        [
-            (
-                (spec.name.lower(), 2.0),
-                (spec.description[:2_000], 1.0),
-                (" ".join(spec.parameter_names), 0.5),
-            )
-            for spec in tools
-        ]
-    )
-
-    def worth_of(words: Iterable[str]) -> list[float]:
-        return [sum(each) for each in index.worths([{word: 1.0} for word in words])]
-
-    wanted = dict.fromkeys(words_of(goal))
-    worth = worth_of(wanted)
-    best = [n for n in sorted(range(len(tools)), key=lambda n: -worth[n])[:_BEST] if worth[n] > 0]
-    related = dict.fromkeys(
-        word for n in best for word in words_of(" ".join((tools[n].name.lower(), *tools[n].parameter_names)))
-    )
-    near = worth_of(word for word in related if word not in wanted)
-    named = [is_named(spec.name, goal) for spec in tools]
-    order = sorted(range(len(tools)), key=lambda n: (not named[n], -worth[n] - _NEAR * near[n], n))
-    return [tools[n] for n in order]
-
-
-_BEST, _NEAR = 5, 0.1
-"""The tools whose names say what else a goal is about, and how much those words count beside its own."""
 
 
 def _text(tools: Iterable[ToolSpec], detail: Detail) -> str:
