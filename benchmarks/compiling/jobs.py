@@ -90,11 +90,11 @@ def _state() -> dict[str, Any]:
     }
 
 
-class Office:
-    """What the tools work on; each method is a tool."""
+class Place:
+    """What tools work on; each public method that a place itself has is a tool."""
 
     def __init__(self, changes: Mapping[str, Any]) -> None:
-        self.state = _state()
+        self.state = self.start()
         for path, value in changes.items():
             *way, last = path.split("/")
             place: Any = self.state
@@ -102,11 +102,25 @@ class Office:
                 place = place[int(key) if isinstance(place, list) else key]
             place[last] = copy.deepcopy(value)
 
-    def _one(self, table: str, key: str, ident: str) -> dict[str, Any]:
+    @staticmethod
+    def start() -> dict[str, Any]:
+        """The state that the place begins with."""
+        raise NotImplementedError
+
+    def one(self, table: str, key: str, ident: object) -> dict[str, Any]:
+        """The row of a table with this key; raises LookupError."""
         found = [row for row in self.state[table] if row[key] == ident]
         if not found:
             raise LookupError(f"{ident!r} is not known")
         return found[0]
+
+
+class Office(Place):
+    """One office; some results are declared."""
+
+    @staticmethod
+    def start() -> dict[str, Any]:
+        return _state()
 
     def get_weather(self, city: str) -> Weather:
         """Weather of tomorrow in a city."""
@@ -124,12 +138,12 @@ class Office:
 
     def cancel_event(self, event_id: str):
         """Cancel an event of the calendar."""
-        self.state["events"].remove(self._one("events", "id", event_id))
+        self.state["events"].remove(self.one("events", "id", event_id))
         return f"cancelled {event_id}"
 
     def move_event(self, event_id: str, day: str, start: str | None = None):
         """Move an event to another day, at its own time unless another one is given."""
-        event = self._one("events", "id", event_id)
+        event = self.one("events", "id", event_id)
         event |= {"day": day} | ({"start": start} if start else {})
         return copy.deepcopy(event)
 
@@ -162,7 +176,7 @@ class Office:
 
     def pay_invoice(self, invoice_id: str):
         """Pay an open invoice."""
-        self._one("invoices", "id", invoice_id)["status"] = "paid"
+        self.one("invoices", "id", invoice_id)["status"] = "paid"
         return "paid"
 
     def list_files(self, folder: str) -> list[str]:
@@ -189,12 +203,12 @@ class Office:
 
     def close_job(self, job_id: str):
         """Mark a job as done."""
-        self._one("jobs", "id", job_id)["done"] = True
+        self.one("jobs", "id", job_id)["done"] = True
         return "closed"
 
     def assign_job(self, job_id: str, assignee: str):
         """Give a job to a person, by name."""
-        self._one("jobs", "id", job_id)["assignee"] = assignee
+        self.one("jobs", "id", job_id)["assignee"] = assignee
         return "assigned"
 
     def get_room(self, room: str):
@@ -212,32 +226,38 @@ class Office:
         return degrees
 
 
-_READING = ("get_", "list_", "find_", "read_")
+_READING = ("get_", "list_", "find_", "read_", "search_", "electricity_", "buses_", "hall_")
 
 
-def _world(changes: Mapping[str, Any]) -> World:
-    office = Office(changes)
-    functions = [getattr(office, name) for name in vars(Office) if not name.startswith("_")]
+def _world(kind: type[Place], changes: Mapping[str, Any]) -> World:
+    place = kind(changes)
+    functions = [getattr(place, name) for name in vars(kind) if not name.startswith("_") and name != "start"]
     tools: list[Declared] = []
     for function in functions:
         spec = tool_of(function).spec
         only_reads = spec.executor.startswith(_READING)
         result = spec.result or {}
         tools.append(Declared(spec.executor, spec.description, spec.parameters, result, function, only_reads))
-    return World(tuple(tools), lambda: json.dumps(office.state, sort_keys=True).casefold())
+    return World(tuple(tools), lambda: json.dumps(place.state, sort_keys=True).casefold())
 
 
 def job_tasks() -> Iterator[Task]:
     """The goals of `jobs.jsonl`."""
-    for line in GOALS.read_text(encoding="utf-8").splitlines():
+    yield from tasks_of(GOALS, {"office": Office})
+
+
+def tasks_of(goals: Path, places: Mapping[str, type[Place]]) -> Iterator[Task]:
+    """The goals of a file, each in the place that it names, or else in the only one."""
+    for line in goals.read_text(encoding="utf-8").splitlines():
         row: dict[str, Any] = json.loads(line)
-        cases = tuple(_case(one) for one in row["states"])
-        yield Task(row["id"], row["goal"], cases, ("office",))
+        name = row.get("place") or next(iter(places))
+        cases = tuple(_case(places[name], one) for one in row["states"])
+        yield Task(row["id"], row["goal"], cases, (name,))
 
 
-def _case(said: Mapping[str, Any]) -> Case:
+def _case(kind: type[Place], said: Mapping[str, Any]) -> Case:
     def world() -> World:
-        return _world(said.get("set", {}))
+        return _world(kind, said.get("set", {}))
 
     def is_right(after: World, answer: str) -> bool:
         wanted = world()

@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.compiling.jobs import job_tasks
+from benchmarks.compiling.places import place_tasks
 from benchmarks.compiling.worlds import Declared, Task, World, bfcl_tasks
 
 from callsheet import Plan, Runtime
@@ -156,7 +157,11 @@ def chosen(tasks: Iterable[Task], of_each: int | None) -> list[Task]:
     return [task for group in together for task in group[:of_each]]
 
 
-_GOALS: Mapping[str, Callable[[], Iterable[Task]]] = {"bfcl": bfcl_tasks, "jobs": job_tasks}
+_GOALS: Mapping[str, Callable[[], Iterable[Task]]] = {
+    "bfcl": bfcl_tasks,
+    "jobs": job_tasks,
+    "places": place_tasks,
+}
 
 
 def main() -> None:

@@ -164,10 +164,11 @@ def test_many_tools_are_cut_to_room_by_whole_goal_with_remark(strength: Strength
         spec(f"do_{n}", f"{'word ' * 60} number{n}", **{f"a{i}": TEXT for i in range(12)}) for n in range(500)
     )
     wanted = spec("feed_hamster", "Give the hamster its food.", grams={"type": "integer"})
+    related = spec("read_scales_of_hamster", "Unlike it, too.")
     named = spec("zap_it", "Unlike any word of it.", volts={"type": "integer"})
-    stubs = stubs_for("The hamster should get food, then zap_it.", (*many, wanted, named), strength)
-    assert {"FEED_HAMSTER", "ZAP_IT"} <= {tool.name for tool in stubs.tools}
-    assert 15 <= len(stubs.tools) < 502
+    stubs = stubs_for("The animal should get food, then zap_it.", (*many, related, wanted, named), strength)
+    assert {"FEED_HAMSTER", "READ_SCALES_OF_HAMSTER", "ZAP_IT"} <= {tool.name for tool in stubs.tools}
+    assert 15 <= len(stubs.tools) < 503
     assert estimate_tokens(stubs.text) <= ROOM[strength] * 1.2
     assert [remark.kept for remark in stubs.remarks if isinstance(remark, Cut)] == [len(stubs.tools)]
 
@@ -451,7 +452,8 @@ def test_effects_are_told_with_their_conditions(body: str, told: list[str]) -> N
     assert isinstance(made, Compiled), made.findings.diagnostics
     assert list(made.effects) == [f'calls cancel_event(event_id="e-5") {one}' for one in told]
     codes = {d.code for d in made.findings.diagnostics}
-    assert codes == ({"CHK130"} if "whether or not" in "".join(told) else set())
+    doubts = {"whether or not": "CHK130", "for each": "CHK132"}
+    assert codes == {code for words, code in doubts.items() if words in "".join(told)}
 
 
 def test_lookup_that_decides_nothing_and_made_up_values_are_told() -> None:
@@ -487,12 +489,25 @@ def test_lookup_that_decides_nothing_and_made_up_values_are_told() -> None:
             "cancel 25",
             ["event_id=250: nothing that the model was told has 250"],
         ),
+        ("cancel_event(day='2026-05-04', at='07:15')", "the 4th of May 2026, 7:15", []),
+        (
+            "cancel_event(day='2026-05-04')",
+            "May 2026",
+            ["day=2026-05-04: nothing that the model was told has 2026-05-04"],
+        ),
+        ("cancel_event(event_id='boat_trip')", "cancel the boat trip", ["event_id='boat_trip' is not an id"]),
+        ("cancel_event(event_id='trip')", "cancel the trip", []),
+        (
+            "cancel_event(event_id='Kim')",
+            "cancel it",
+            ["event_id='Kim' is of the example, and not of the goal"],
+        ),
     ],
 )
 def test_values_are_compared_as_they_are_written(call: str, said: str, codes: list[str]) -> None:
     tree = read_python(f"async def main():\n    await {call}\n").require().tree
     assert tree is not None
-    assert [one.message for one in unstated(tree, [said])] == codes
+    assert [one.message for one in unstated(tree, [said], TOOLS, 'call("Kim")')] == codes
 
 
 def test_plan_that_calls_nothing_is_told() -> None:

@@ -1,4 +1,4 @@
-"""Doubts about calls that a condition does not decide, and about lookups that nothing reads."""
+"""Doubts about calls that a condition or an item does not decide, and about lookups that nothing reads."""
 
 import pytest
 
@@ -56,6 +56,23 @@ def test_same_call_in_every_branch_is_doubted(text: str, expected: list[str]) ->
 )
 def test_lookup_of_which_neither_result_nor_failure_counts_is_doubted(text: str, expected: list[str]) -> None:
     assert told(text) == [("CHK131", step) for step in expected]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("FOREACH $i IN [1, 2] {\n  S1: @CHANGE (x=3)\n}", [("CHK132", "S1")]),
+        ("FOREACH $i IN [1, 2] {\n  S1: @CHANGE (x=$i)\n}", []),
+        ("FOREACH $i IN [1, 2] {\n  ?IF ($i > 1) {\n    S1: @CHANGE (x=3)\n    BREAK\n  }\n}", []),
+        ("S1: @CHANGE (x=1)\nS2: @LOOK (x=1) > $r\n?IF ($r) {\n  @RESPOND (1)\n}", [("CHK133", "S1")]),
+        ("S1: @CHANGE (x=1)\nS2: @LOOK (x=1) > $r\n?IF ($r) {\n  S3: @CHANGE (x=2)\n}", []),
+        ("S1: @CHANGE (x=1) > $r\n?IF ($r) {\n  @RESPOND (1)\n}", []),
+    ],
+)
+def test_change_for_which_neither_the_item_nor_the_condition_counts_is_doubted(
+    text: str, expected: list[tuple[str, str]]
+) -> None:
+    assert told(text) == expected
 
 
 def test_sub_plans_that_call_one_another_twice_are_told_once_and_no_longer_than_anybody_reads() -> None:

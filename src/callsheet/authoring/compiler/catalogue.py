@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, cast
 from callsheet import lazy
 from callsheet.authoring.compiler.goal_parts import (
     Fields,
+    WordIndex,
     meant_by,
     mentions_all,
     parts_of,
@@ -307,3 +308,39 @@ def _in_order_of_parts(
     whole = scores(wanted_by(goal), [candidate.about for candidate in candidates])
     rest = sorted(range(len(candidates)), key=lambda n: (-whole[n], n))
     return list(dict.fromkeys([*chosen, *(n for n in rest if candidates[n].parameters is not None)]))
+
+
+def by_fit(goal: str, tools: Sequence[ToolSpec]) -> list[ToolSpec]:
+    """The tools by how well they fit the whole goal (BM25), those that the goal names before all others.
+
+    The names and arguments of the best count a little as well, so that the tools that work on the same things
+    come next: a goal names what is to be changed, and seldom says by what it is looked up.
+    """
+    index = WordIndex(
+        [
+            (
+                (spec.name.lower(), 2.0),
+                (spec.description[:2_000], 1.0),
+                (" ".join(spec.parameter_names), 0.5),
+            )
+            for spec in tools
+        ]
+    )
+
+    def worth_of(words: Iterable[str]) -> list[float]:
+        return [sum(each) for each in index.worths([{word: 1.0} for word in words])]
+
+    wanted = dict.fromkeys(words_of(goal))
+    worth = worth_of(wanted)
+    best = [n for n in sorted(range(len(tools)), key=lambda n: -worth[n])[:_BEST] if worth[n] > 0]
+    related = dict.fromkeys(
+        word for n in best for word in words_of(" ".join((tools[n].name.lower(), *tools[n].parameter_names)))
+    )
+    near = worth_of(word for word in related if word not in wanted)
+    named = [is_named(spec.name, goal) for spec in tools]
+    order = sorted(range(len(tools)), key=lambda n: (not named[n], -worth[n] - _NEAR * near[n], n))
+    return [tools[n] for n in order]
+
+
+_BEST, _NEAR = 5, 0.1
+"""The tools whose names say what else a goal is about, and how much those words count beside its own."""

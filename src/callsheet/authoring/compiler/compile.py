@@ -132,7 +132,8 @@ def _grammar_of(stubs: Stubs, request: Request, wrong: Draft | None = None) -> G
     """The grammar of programs over the tools that a small model is told; a strong one needs none.
 
     A text may be as long as the goal, which it may repeat. After a wrong answer the variables are those that
-    it set, and after one that was cut off blocks are short: it mostly repeated itself.
+    it set, except under names of tools, and after one that was cut off blocks are short: it mostly repeated
+    itself.
     """
     shapes = [ToolShape(function_name(spec.name), spec.parameters) for spec in stubs.tools]
     given = tuple(name for name in request.given if name.isidentifier())
@@ -142,7 +143,9 @@ def _grammar_of(stubs: Stubs, request: Request, wrong: Draft | None = None) -> G
         shapes,
         given,
         longest_text=longest,
-        variables=None if wrong is None else bound_names(program_in(wrong.answer)),
+        variables=None
+        if wrong is None
+        else bound_names(program_in(wrong.answer)) - {shape.name for shape in shapes},
         fields=fields_of(stubs.tools),
         most_statements=(8, 3) if is_cut else (20, 8),
     )

@@ -10,14 +10,13 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple, cast
 
 from callsheet import lazy
 from callsheet.authoring.compiler.asking import NAME, Reading
-from callsheet.authoring.compiler.catalogue import is_named
-from callsheet.authoring.compiler.goal_parts import scores, words_of
+from callsheet.authoring.compiler.catalogue import by_fit
 from callsheet.authoring.compiler.prompt import MAX_CONTEXT, Question, finding_line
 from callsheet.authoring.compiler.request import Check, Request
 from callsheet.authoring.compiler.review import unstated
@@ -33,7 +32,7 @@ from callsheet.ports.tools import ToolSpec
 from callsheet.views.python_types import Record, Types, docstring
 from callsheet.views.stubs import OMITTED, function_name, stub_of
 
-PROGRAM_VERSION = 2
+PROGRAM_VERSION = 3
 """Incremented whenever a text of the prompt changes, so that a journal tells which prompt gave a plan."""
 
 RULES = '''\
@@ -44,7 +43,8 @@ Answer with the program alone.
 Nothing else touches the world.
 3. Do what the goal asks, in its order, and nothing else. What depends on a condition stands in an `if`, \
 what is done to each of several things in a `for`.
-4. Look a thing up by a tool before you use it: never invent an id, an address or an amount.
+4. An id, an address or an amount that the goal does not state is never invented: call the tool that \
+finds it by what is known, such as a name, and take it from the result.
 5. Results are JSON: `r["field"]`, `for x in r`, `len(r)`. A result of type Any is as its tool describes it.
 6. Compare, count, filter and compute in Python; imports: asyncio, datetime, json, math, re, collections.
 7. `await llm("task", data)` has a model write, translate, summarize or judge text, \
@@ -53,10 +53,11 @@ what is done to each of several things in a `for`.
 9. `a, b = await asyncio.gather(f(), g())` makes calls side by side that do not need each other.
 10. End with `return` and the answer for the user.
 
-Goal: Read the color of the lamp "hall"; if it is red, paint every wall of the flat white. How many are there?
+Goal: If the lamp in the hall is red, paint every wall of the flat white. How many are there?
 async def main():
-    lamp = await get_lamp(name="hall")
-    walls = await list_walls(room="flat")
+    lamps = await search_lamps(query="hall")
+    lamp = await get_lamp(lamp_id=lamps[0]["id"])
+    walls = await list_walls(home="flat")
     if lamp["color"] == "red":
         for wall in walls:
             await paint_wall(wall_id=wall["id"], color="white")
@@ -67,7 +68,7 @@ QUESTION_RULE = """\
 things, write no program but one line: `QUESTION: ` and what you need to know."""
 """For strong models alone: small ones ask instead of doing what they can."""
 
-ROOM: Mapping[Strength, int] = {Strength.STRONG: 20_000, Strength.SMALL: 2_000}
+ROOM: Mapping[Strength, int] = {Strength.STRONG: 20_000, Strength.SMALL: 3_000}
 """The most tokens of all stubs together, estimated."""
 MOST_OF_SMALL = 600
 """The most tokens of a small model's answer: one that goes on for longer repeats itself."""
@@ -113,7 +114,7 @@ def stubs_for(goal: str, tools: Iterable[ToolSpec], strength: Strength, most: in
             text = _text(offered, detail)
             if estimate_tokens(text) <= room:
                 return Stubs(text, tuple(offered))
-    ranked = _ranked(goal, offered)[:most]
+    ranked = by_fit(goal, offered)[:most]
     size = min(len(ranked), FEWEST)
     detail = next((d for d in _DETAILS if estimate_tokens(_text(ranked[:size], d)) <= room), _DETAILS[-1])
     used = estimate_tokens(_text(ranked[:size], detail))
@@ -125,22 +126,6 @@ def stubs_for(goal: str, tools: Iterable[ToolSpec], strength: Strength, most: in
     chosen = sorted(ranked[:size], key=lambda spec: spec.name)
     cut = Cut("the tools in the prompt", len(chosen), len(offered), "tools")
     return Stubs(_text(chosen, detail), tuple(chosen), (cut,))
-
-
-def _ranked(goal: str, tools: Sequence[ToolSpec]) -> list[ToolSpec]:
-    """The tools by how well they fit the whole goal (BM25), those that the goal names before all others."""
-    documents = [
-        (
-            (spec.name.lower(), 2.0),
-            (spec.description[:2_000], 1.0),
-            (" ".join(spec.parameter_names), 0.5),
-        )
-        for spec in tools
-    ]
-    worth = scores([{word: 1.0} for word in dict.fromkeys(words_of(goal))], documents)
-    named = [is_named(spec.name, goal) for spec in tools]
-    order = sorted(range(len(tools)), key=lambda n: (not named[n], -worth[n], n))
-    return [tools[n] for n in order]
 
 
 def _text(tools: Iterable[ToolSpec], detail: Detail) -> str:
@@ -465,14 +450,14 @@ def _checked(program: str, request: Request, check: Check) -> Reading:
     if result.plan.tree is not None:
         found = (
             *found,
-            *unstated(result.plan.tree, _told(request)),
+            *unstated(result.plan.tree, _told(request), request.tools, RULES.rpartition("Goal: ")[2]),
             *_without_calls(result.plan.tree, request),
         )
     wrong = any(one.is_error for one in found)
     return Reading(None if wrong else result.plan, found, result.source)
 
 
-_DOUBTS = ("CHK130", "CHK131", "CMP010", "CMP011")
+_DOUBTS = ("CHK121", "CHK130", "CHK131", "CHK132", "CHK133", "CMP010", "CMP011")
 """What is found in a valid plan and makes it doubtful that it does what was meant."""
 
 

@@ -7,10 +7,12 @@ Pure. In: a plan with blocks, and everything the model was told. Out: warnings. 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 
 from callsheet import lazy
+from callsheet.authoring.compiler.goal_parts import words_of
 from callsheet.diagnostics import Diagnostic, Severity
 from callsheet.ir import (
     SAYING,
@@ -34,42 +36,131 @@ from callsheet.ir import (
     Value,
 )
 from callsheet.ir.expr import names_in
-from callsheet.ir.expression import Display, Expression, Mapping, Text
-from callsheet.ir.tree import Tree, acts
+from callsheet.ir.expression import Display, Expression, Mapping, Text, Variable
+from callsheet.ir.tree import Act, Let, Tree, acts, all_statements, variables_set
 from callsheet.ports.models.prompts import one_line
+from callsheet.ports.tools import ToolSpec
+from callsheet.views.stubs import function_name
 
 _PART = lazy.pattern(r"[^\s,;()\[\]{}<>\"']+")
+_DIGITS = lazy.pattern(r"\d{1,9}", re.ASCII)
+_TIMES = lazy.pattern(r"(?:\d{4}-\d\d-\d\d)?(?:(?:^|T)\d\d?:\d\d(?::\d\d)?)?", re.ASCII)
+"""A date, a time of day, or both."""
+_QUOTED = lazy.pattern(r'"([^"\n{}]+)"')
 _SMALL = 10
 """Whole numbers below it count things, choose and switch; goals say them in words."""
 
 
-def unstated(tree: Tree, told: Iterable[str]) -> Iterator[Diagnostic]:
-    """CMP010 for each literal value of a call that stands in none of the texts.
+def unstated(
+    tree: Tree, told: Iterable[str], tools: Collection[ToolSpec] = (), example: str = ""
+) -> Iterator[Diagnostic]:
+    """CMP010 for each literal value of a call that stands in none of the texts, and each id that is a phrase.
+
+    So is a text that stands in quotes in the prompt's own `example` alone, which small models repeat.
+
+    What identifies a thing are arguments called `id` or `..._id`, and those that tools take under the name of
+    a field by which another one begins what it tells of a thing. A variable that is set once is its value.
 
     >>> from callsheet.frontends.python import read_python
+    >>> from callsheet.ir import Effect
     >>> plan = read_python('async def main(): await pay(to="DE89-37", amount=250)').plan
     >>> [one.message for one in unstated(plan.tree, ["Pay 250 to DE89 37"])]
     []
     >>> [one.message for one in unstated(plan.tree, ["Pay the rent to DE89 37"])]
     ['amount=250: nothing that the model was told has 250']
+    >>> schema = {"properties": {"pet_id": {}}}
+    >>> tools = [ToolSpec("FEED", "feed", "", schema), ToolSpec("FIND_PET", "f", "", effect=Effect.READ)]
+    >>> plan = read_python('async def main(): await feed(pet_id="Old Rex")').plan
+    >>> [f"{one.message}; {one.help}" for one in unstated(plan.tree, ["Feed Old Rex"], tools)]
+    ["pet_id='Old Rex' is not an id; call find_pet first, and take it from the result"]
     """
-    known = _plain(" ".join(told))
+    texts = " ".join(told)
+    known, numbers = _plain(texts), {int(one) for one in _DIGITS.findall(texts)}
+    declared = {spec.name: spec for spec in tools}
+    keys, set_once = _keys(tools), _set_once(tree)
+    borrowed = {text for text in _QUOTED.findall(example) if text.casefold() not in texts.casefold()}
     for act in acts(tree):
         if act.kind is not CallKind.TOOL:
             continue
-        for name, value in (*(("", value) for value in act.positional), *act.named):
+        for name, given in (*(("", value) for value in act.positional), *act.named):
+            value = set_once.get(given.name, given) if isinstance(given, Variable) else given
+            is_unknown = False
+            if isinstance(value, Literal) and isinstance(value.value, str) and value.value in borrowed:
+                message = f"{name}={value.value!r} is of the example, and not of the goal"
+                yield _doubted(act, message, "use what the goal says")
+                continue
             for part in _parts(value):
-                if _plain(part) and _plain(part) not in known:
+                if _plain(part) and _plain(part) not in known and not _is_of(part, numbers):
+                    is_unknown = True
                     shown = one_line(part)[:60]
                     where = f"{name}={shown}" if name else f"{act.tool.lower()}({shown})"
-                    yield Diagnostic(
-                        "CMP010",
-                        Severity.WARNING,
-                        f"{where}: nothing that the model was told has {shown}",
-                        act.span,
-                        "check it, or say it in the goal; what is not known has to be looked up by a tool",
-                        step=act.id,
-                    )
+                    help_ = "check it, or say it in the goal; what is not known has to be looked up by a tool"
+                    yield _doubted(act, f"{where}: nothing that the model was told has {shown}", help_)
+            if is_unknown or not (name in keys or _ID.search(name)) or act.tool not in declared:
+                continue
+            if (
+                isinstance(value, Literal)
+                and isinstance(value.value, str)
+                and not _stands(value.value, texts)
+            ):
+                first = " or ".join(_finders(declared[act.tool], name, tools)) or "a tool that finds it"
+                yield _doubted(
+                    act,
+                    f"{name}={one_line(value.value)[:60]!r} is not an id",
+                    f"call {first} first, and take it from the result",
+                )
+
+
+def _doubted(act: Act, message: str, help_: str) -> Diagnostic:
+    return Diagnostic("CMP010", Severity.WARNING, message, act.span, help_, step=act.id)
+
+
+def _stands(text: str, told: str) -> bool:
+    """Whether a text may be an id: one with a digit, which is compared alone, or a word that was told."""
+    return any(c.isdigit() for c in text) or (len(text.split()) == 1 and text.casefold() in told.casefold())
+
+
+_ID = lazy.pattern(r"(?:^|_)id$|[a-z]Id$")
+_FIRST = lazy.pattern(r"\{\W{0,3}(\w+)\W")
+"""The first field of what a description shows."""
+_MOST_FINDERS = 2
+
+
+def _keys(tools: Collection[ToolSpec]) -> set[str]:
+    """The fields by which tools that read begin what they tell of a thing, and that other tools take."""
+    first: set[str] = set()
+    for spec in tools:
+        if not spec.effect.only_reads:
+            continue
+        schema = spec.result or {}
+        fields = (schema.get("items") or schema).get("properties")
+        shown = _FIRST.search(spec.description)
+        if fields and len(fields) > 2:
+            first.add(next(iter(fields)))
+        elif shown is not None:
+            first.add(shown[1])
+    taken = Counter(name for spec in tools for name in spec.parameter_names)
+    return {name for name in first if taken[name] > 1}
+
+
+def _finders(called: ToolSpec, argument: str, tools: Collection[ToolSpec]) -> list[str]:
+    """The tools that read and do not take this argument themselves, nearest by the words of their names."""
+    noun = set(words_of(_ID.sub("", argument)))
+    wanted = noun | set(words_of(called.name.lower()))
+    found: list[tuple[int, str]] = []
+    for spec in tools:
+        words = set(words_of(spec.name.lower()))
+        if spec.effect.only_reads and argument not in spec.parameter_names and words & wanted:
+            found.append((-2 * len(words & noun) - len(words & wanted), function_name(spec.name)))
+    return [name for near, name in sorted(found) if near == min(found)[0]][:_MOST_FINDERS]
+
+
+def _set_once(tree: Tree) -> dict[str, Literal]:
+    """The constants: variables that are set once, to a literal."""
+    every = list(all_statements(tree))
+    times = Counter(name for one in every for name in variables_set(one))
+    lets = (one for one in every if isinstance(one, Let) and times[one.name] == 1)
+    return {one.name: one.value for one in lets if isinstance(one.value, Literal)}
 
 
 def _parts(node: Expression) -> Iterator[str]:
@@ -94,6 +185,19 @@ def _parts(node: Expression) -> Iterator[str]:
                 yield from _parts(value)
         case _:
             return
+
+
+def _is_of(part: str, numbers: Collection[int]) -> bool:
+    """Whether a time or date is made of these numbers; a month may have been said as a word.
+
+    >>> _is_of("07:15", {7, 15}), _is_of("2026-05-04", {4, 2026}), _is_of("2026-05-04", {4, 2025})
+    (True, True, False)
+    """
+    if not _TIMES.fullmatch(part):
+        return False
+    date, _, time = part.rpartition("T") if "T" in part else (part, "", "") if "-" in part else ("", "", part)
+    stated = [*date.split("-")[::2], *time.split(":")]
+    return all(int(one) in numbers for one in stated if one and int(one))
 
 
 def _of_text(text: str) -> Iterator[str]:

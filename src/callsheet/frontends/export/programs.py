@@ -193,12 +193,15 @@ def _texts(rules: dict[str, Node], longest: int) -> None:
     rules["words"] = Many(chars("\n", outside=True), 1, _LONGEST_COMMENT)
     rules["key"] = seq(chars("A-Za-z_"), Many(chars("A-Za-z0-9_ -"), 0, _LONGEST_NAME))
     rules["spec"] = seq(":", Many(chars(",.+0-9a-z%"), 1, 12))
-    rules["hole"], rules["hole-double"] = _hole("'"), _hole('"')
+    for name, quote in (("", "'"), ("-double", '"')):
+        _holes(rules, name, quote)
     operators = seq(" ", chars("+*/-"), " ")
     calculated = seq(Use("hole"), Many(seq(operators, _one_of((Use("hole"), Use("number")))), 0, 3))
-    joined = seq("', '.join(", Use("hole"), ")")
+    joined, joined_double = (
+        seq(f"{q}, {q}.join(", Use(of), ")") for q, of in (("'", "made"), ('"', "made-double"))
+    )
     rules["slot"] = seq("{", _one_of((calculated, joined)), _maybe(Use("spec")), "}")
-    rules["slot-double"] = seq("{", Use("hole-double"), _maybe(Use("spec")), "}")
+    rules["slot-double"] = seq("{", _one_of((Use("hole-double"), joined_double)), _maybe(Use("spec")), "}")
     # a plain part is followed by a value, so that no text can be divided in two ways
     inside, inside_single = (
         seq(_maybe(Use(plain)), Many(seq(Use(slot), _maybe(Use(plain))), 0, ANY_NUMBER))
@@ -207,8 +210,11 @@ def _texts(rules: dict[str, Node], longest: int) -> None:
     rules["formatted"] = seq("f", _one_of((seq('"', inside, '"'), seq("'", inside_single, "'"))))
 
 
-def _hole(quote: str) -> Node:
-    """What an f-string may contain: a variable or a part of it, its length, its sum; keys in these quotes."""
+def _holes(rules: dict[str, Node], name: str, quote: str) -> None:
+    """What an f-string may contain, with keys in these quotes: a part of a variable, or what is made of one.
+
+    `made` is what a function of many gets: a variable, or a comprehension over it.
+    """
     number = seq(_maybe("-"), Use("integer"))
     inside = _one_of(
         (
@@ -219,9 +225,23 @@ def _hole(quote: str) -> Node:
         )
     )
     part = _one_of((seq(".", Use("field")), seq("[", inside, "]")))
-    place = seq(Use("name"), Many(part, 0, 6))
-    functions = _any_of(("len", "sum", "round", "int", "str"), "(")
-    return _one_of((place, seq(functions, place, _maybe(seq(", ", Use("integer"))), ")")))
+    place = Use(f"part-of-value{name}")
+    rules[f"part-of-value{name}"] = seq(Use("name"), Many(part, 0, 6))
+    compared = seq(
+        _any_of(f" {one} " for one in ["==", "!=", "<=", ">=", "<", ">", "in", "not in", "is", "is not"]),
+        _one_of((place, Use("number"), seq(quote, Use("key"), quote))),
+    )
+    condition = seq(_maybe("not "), place, _maybe(compared))
+    rules[f"each{name or '-single'}"] = seq(
+        " for ", Use("targets"), " in ", place, _maybe(seq(" if ", condition))
+    )
+    each = Use(f"each{name or '-single'}")
+    item = _one_of((Use("integer"), place))
+    ordered = seq(_any_of(("sorted", "set"), "("), place, ")")
+    rules[f"made{name}"] = _one_of((seq(item, _maybe(each)), seq("[", item, each, "]"), ordered))
+    functions = _any_of(("len", "sum", "round", "int", "str", "sorted", "min", "max", "list"), "(")
+    made = seq(functions, Use(f"made{name}"), _maybe(seq(", ", Use("integer"))), ")")
+    rules[f"hole{name}"] = _one_of((place, made))
 
 
 def _values(rules: dict[str, Node], *, is_closed: bool) -> None:
@@ -327,7 +347,7 @@ def _value(schema: object) -> Node:
 
 def _statements(rules: dict[str, Node], level: int, most: int) -> None:
     """The block of one level, each of whose statements begins with a line break."""
-    indent = "\n" + "    " * level
+    indent = seq("\n", _maybe("\n"), "    " * level)
     part = _one_of((seq(".", Use("field")), seq("[", _EXPR, "]")))
     assigned = seq(
         Many(seq(", ", Use("name")), 0, 5),

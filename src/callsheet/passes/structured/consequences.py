@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 from callsheet.diagnostics import Severity
 from callsheet.frontends.expressions.printer import format_expression
 from callsheet.ir import CallKind, Effect
-from callsheet.ir.expression import Expression, Unary, UnaryOp
+from callsheet.ir.expression import Expression, Unary, UnaryOp, variables_in
 from callsheet.ir.tree import (
     Act,
     Block,
@@ -364,11 +364,14 @@ def _ends(block: Block) -> bool:
 
 
 def doubtful(tree: Tree, tools: Mapping[str, ToolSignature] | None, report: Report) -> None:
-    """Notes CHK130 and CHK131: a call that a condition does not decide, and a lookup that nobody reads."""
+    """Notes CHK130 to CHK133, which say what is told about a call: see their pages."""
     if tools is None:
         return
     _undecided(tree, tools, report)
     _unread(tree, tools, report)
+    _same_for_each(tree, tools, report)
+    for block in (tree.body, *(plan.body for plan in tree.plans)):
+        _too_early(block, tools, report)
 
 
 def _undecided(tree: Tree, tools: Mapping[str, ToolSignature], report: Report) -> None:
@@ -450,6 +453,57 @@ def _unread(tree: Tree, tools: Mapping[str, ToolSignature], report: Report) -> N
                 severity=Severity.WARNING,
                 help="use its result, or leave the call out",
             )
+
+
+def _same_for_each(tree: Tree, tools: Mapping[str, ToolSignature], report: Report) -> None:
+    """CHK132 for a change in a loop over items that is the same for each of them."""
+    for loop in all_statements(tree):
+        if not isinstance(loop, Foreach):
+            continue
+        own = {loop.var} | {name for one in statements(loop.body) for name in variables_set(one)}
+        blocks = [loop.body]
+        while blocks:
+            block = blocks.pop()
+            for one in () if _ends(block) else block:
+                if isinstance(one, Act) and may_change(one, tools) and own.isdisjoint(variables_read(one)):
+                    report.add(
+                        "CHK132",
+                        f"@{one.tool} is called with the same arguments for each {loop.var}",
+                        one,
+                        severity=Severity.WARNING,
+                        help=f"use {loop.var} in its arguments, or make the call once, outside the loop",
+                    )
+                blocks += () if isinstance(one, Foreach) else own_blocks(one)
+
+
+def _too_early(body: Block, tools: Mapping[str, ToolSignature], report: Report) -> None:
+    """CHK133 for a change in front of a condition on what was looked up, behind which nothing is changed."""
+    looked_up: set[str] = set()
+    changes: list[Act] = []
+    for place, one in enumerate(body):
+        if isinstance(one, If) and changes and _reads(one, looked_up):
+            if not any(
+                isinstance(each, Act) and may_change(each, tools) for each in statements(body[place:])
+            ):
+                condition = " ".join(spelled(_positive(one.branches[0].condition)).split())[:_LONGEST]
+                report.add(
+                    "CHK133",
+                    f"@{changes[-1].tool} is called before it is known whether {condition}, "
+                    "which then changes nothing",
+                    changes[-1],
+                    severity=Severity.WARNING,
+                    help="make the call in the condition if it depends on it",
+                )
+            return
+        if isinstance(one, Act) and may_change(one, tools):
+            changes.append(one)
+            looked_up -= set(variables_set(one))
+        elif isinstance(one, Act) and one.kind is CallKind.TOOL and one.into is not None:
+            looked_up.add(one.into.name)
+
+
+def _reads(one: If, names: set[str]) -> bool:
+    return any(not names.isdisjoint(variables_in(branch.condition)) for branch in one.branches)
 
 
 def _acts_without_handler(tree: Tree) -> Iterator[Act]:

@@ -12,6 +12,7 @@ from callsheet.ir.expression import (
     Call,
     Compared,
     Comparison,
+    Display,
     Expression,
     Field,
     Index,
@@ -98,14 +99,14 @@ def _options(
     if not all(len(kinds) == 1 and isinstance(kinds[0], Options) for kinds in pair):
         return
     values = [kind.values for kinds in pair for kind in kinds if isinstance(kind, Options)]
-    if isinstance(left, Literal) and isinstance(right, Literal):
+    if isinstance(left, Literal) and isinstance(right, Literal | Display):
         return
     if not set(values[0]) & set(values[1]):
         (many, shown), (single, _) = sorted(
             zip(values, (spelled(left), spelled(right)), strict=True), key=lambda each: -len(each[0])
         )
         help_ = typer.near(str(single[0]), [str(each) for each in many])
-        message = f"{shown} is one of {listed(map(repr, many))}, never {single[0]!r}"
+        message = f"{shown} is one of {listed(map(repr, many))}, never {listed(map(repr, single))}"
         typer.add("CHK121", message, node, help_, Severity.WARNING)
 
 
@@ -171,6 +172,8 @@ def _membership(
     if first and second and of.UNKNOWN not in first | second and not first & second:
         message = f"{spelled(left)} is {article(plain(one))}, and {spelled(right)} has {plain(items)} in it"
         typer.add("CHK121", message, node, conversion(one, items), Severity.WARNING)
+    elif isinstance(right, Display):  # what Python's == is
+        _options(typer, node, left, one, right, items)
 
 
 def call(typer: Typer, node: Call) -> Shape:
