@@ -146,16 +146,22 @@ class Machine:
         result = self(*line, "--json", stdin=stdin)
         return json.loads(result.stdout)
 
-    def spawn(self, *line: str, prefix: str = "", **options: Any) -> subprocess.Popen[str]:
-        """Start a command line in its own process; `prefix` is Python code that runs before."""
+    def spawn(
+        self, *line: str, prefix: str = "", imports: bool = False, **options: Any
+    ) -> subprocess.Popen[str]:
+        """Start a command line in its own process, which `imports` callsheet itself or is a fork.
+
+        `prefix` is Python code that runs before.
+        """
         code = f"{_SIGNALS}\n{prefix}\nfrom callsheet.apps.cli.main import main\nmain()"
         command = [sys.executable, "-c", code, *line]
         usual = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "cwd": self.folder}
-        return forked.Popen(command, text=True, env=dict(os.environ), **usual | options)
+        start = subprocess.Popen if imports else forked.Popen
+        return start(command, text=True, env=dict(os.environ), **usual | options)
 
-    def shell(self, *line: str, prefix: str = "", **options: Any) -> subprocess.CompletedProcess[str]:
-        """Run a command line in its own process to its end."""
-        with self.spawn(*line, prefix=prefix, **options) as process:
+    def shell(self, *line: str, **options: Any) -> subprocess.CompletedProcess[str]:
+        """Run a command line in its own process to its end; options as those of `spawn`."""
+        with self.spawn(*line, **options) as process:
             out, err = process.communicate(timeout=60)
         return subprocess.CompletedProcess(line, process.returncode, out, err)
 

@@ -29,7 +29,7 @@ atexit.register(lambda: print('MODULES', *sys.modules, file=sys.__stderr__))
 
 
 def loaded(machine, *line, stdin=None):
-    done = machine.shell(*line, prefix=REPORT)
+    done = machine.shell(*line, prefix=REPORT, imports=True)
     assert done.returncode == 0, done.stderr
     return set(done.stderr.split("MODULES", 1)[1].split())
 
@@ -79,7 +79,7 @@ def test_small_plan_loads_few_own_modules_and_compiles_few_patterns(machine, lin
     text = "# ltp: 1\nPLAN_START\nS1: @ADD (a=1) > $sum\nS2: @RESPOND ($sum)\nPLAN_END\n"
     (machine.folder / "p.ltp").write_text(text, "utf-8")
     machine("run", "p.ltp", "--tools", "tools.py")
-    done = machine.shell(*line, prefix=COUNTED)
+    done = machine.shell(*line, prefix=COUNTED, imports=True)
     assert done.returncode == 0, done.stderr
     own, compiled = counts(done.stderr)
     assert 0 < len(own) <= modules
