@@ -157,6 +157,17 @@ def test_what_cannot_be_undone_is_shown_first_and_reads_are_not_counted(
     assert world.values == {1: 10, 2: 20}
 
 
+def test_a_run_that_follows_makes_again_what_was_undone(runtime: Runtime, world: World) -> None:
+    runtime.run_sync(MIXED, run_id="r")
+    runtime.undo_sync("r", effects=True)
+    assert world.values == {1: 10, 2: 20}
+    edited = MIXED.replace('"done"', '"done again"')
+    again = runtime.rerun_sync("r", plan=edited, effects=True)
+    assert again.response == "done again"
+    assert world.values == {1: 11, 2: 20, 3: 7}, "the calls that were taken back are made again"
+    assert world.mails == ["added 3"], "the call that could not be taken back is kept"
+
+
 def test_only_what_was_called_from_a_step_on_and_the_rest_later(runtime: Runtime, world: World) -> None:
     runtime.run_sync(MIXED, run_id="r")
     runtime.undo_sync("r", start="S4", effects=True)

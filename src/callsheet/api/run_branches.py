@@ -27,10 +27,11 @@ from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.edits import Edits
 from callsheet.runtime.event_loop import Offload, at_once
 from callsheet.runtime.forking import Draft, Forking, Revision
-from callsheet.runtime.undo import UNDOES, Irreversible, MadeCall, Reversal, Undoing, prepare_undo
+from callsheet.runtime.undo import Irreversible, MadeCall, Reversal, Undoing, prepare_undo
 from callsheet.sealing.known import Known
 from callsheet.store import Journal, JournalError
 from callsheet.store.listing import check_here
+from callsheet.store.undoings import UNDOES
 from callsheet.views.columns import CUT, escaped
 
 

@@ -33,12 +33,8 @@ from callsheet.store.kept_calls import REMARK
 from callsheet.store.records import recorded_event
 from callsheet.store.replay import begin_with, fold_on
 from callsheet.store.runs import RunInfo
+from callsheet.store.undoings import INVERSE, UNDOES, undoings
 
-PREFIX = "undo-"
-"""How the ids of runs begin that undo another one."""
-UNDOES = "undoes"
-"""The key in a run's start note for the run that it undoes."""
-_STEP = "undo_"
 _WORST = Label(untrusted=True, readers=frozenset())
 
 
@@ -221,7 +217,7 @@ def _reversed(call: MadeCall, inverse_of: InverseOf) -> Reversal | Irreversible:
 
 
 def _step_of(reversal: Reversal) -> str:
-    return f"{_STEP}{reversal.call.seq}"
+    return f"{INVERSE}{reversal.call.seq}"
 
 
 def _input_of(reversal: Reversal, name: str) -> str:
@@ -353,28 +349,12 @@ class _Before(NamedTuple):
 
 def _earlier_undoings(journal: Journal, run_id: str) -> _Before:
     fates: dict[int, tuple[Fate, str]] = {}
-    number = 1
-    while True:
-        name = undo_id(run_id, number)
-        if not journal.parts.reader.runs.has(name):
-            return _Before(fates, name, None)
-        info = journal.find_run(name)
-        history = ParentHistory(journal, info)
-        if history.first().launch.get(UNDOES) != run_id:  # somebody has called another run so
-            number += 1
-            continue
-        if not info.status.is_final:
+    name = ""
+    for name, info in undoings(journal, run_id):
+        if info is not None and not info.status.is_final:
             return _Before(fates, name, name)
-        for call in _MadeCalls(history, info, even_reads=True).calls:
-            if call.step.startswith(_STEP):
-                fates[int(call.step.removeprefix(_STEP))] = call.fate, name
-        number += 1
-
-
-def undo_id(run_id: str, number: int) -> str:
-    """The id of an undoing of a run, the first, second and so on.
-
-    >>> undo_id("a1", 1), undo_id("a1", 2)
-    ('undo-a1', 'undo-a1-2')
-    """
-    return f"{PREFIX}{run_id[:50]}{'' if number == 1 else f'-{number}'}"
+        made = None if info is None else _MadeCalls(ParentHistory(journal, info), info, even_reads=True)
+        for call in () if made is None else made.calls:
+            if call.step.startswith(INVERSE):
+                fates[int(call.step.removeprefix(INVERSE))] = call.fate, name
+    return _Before(fates, name, None)

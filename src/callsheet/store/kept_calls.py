@@ -25,6 +25,7 @@ from callsheet.store.folded import Folded
 from callsheet.store.journal import Journal
 from callsheet.store.records import recorded_event
 from callsheet.store.replay import begin_with, fold_on
+from callsheet.store.undoings import taken_back
 
 Kept: TypeAlias = CallTool | CallModel | RunAgent | AgentTurn
 """The commands whose outcomes are kept."""
@@ -242,8 +243,8 @@ def _statement_of(key: str) -> str:
 def calls_of(journal: Journal, run_id: str) -> list[Finished]:
     """The finished and the doubtful calls that a run which follows this one may keep.
 
-    Those are its own but for what an ON_FAIL UNDO has taken back, and those that it could have kept itself
-    and has not asked for. Raises JournalError if a run cannot be read.
+    Those are its own but for what an ON_FAIL UNDO or an undoing has taken back, and those that it could have
+    kept itself and has not asked for. Raises JournalError if a run cannot be read.
     """
     info = journal.find_run(run_id)
     plan = journal.plan_of(info.plan_hash)
@@ -270,6 +271,8 @@ def calls_of(journal: Journal, run_id: str) -> list[Finished]:
 
     fold_on(folded, noted(), journal.plan_of)
     found += _doubtful(run_id, folded, said, info.events)
+    gone = taken_back(journal, run_id)
+    found = [call for call in found if call.seq not in gone]
     if keeps(first.body or {}) and info.parent_run is not None:
         own = {call.content for call in found}
         earlier = _offered(first.body or {}, calls_of(journal, info.parent_run))

@@ -390,13 +390,11 @@ def _goes_on(body: Sequence[ast.stmt], wanted: ast.stmt) -> bool | None:
         if isinstance(one, (ast.For, ast.AsyncFor, ast.While)):
             return None
         for block in blocks_in(one):
-            inner: Any = (
-                _goes_on(block, wanted) if any(each is wanted for part in block for each in walk(part)) else 0
-            )
+            if not any(each is wanted for part in block for each in walk(part)):
+                continue
+            inner = _goes_on(block, wanted)
             if inner is None:
                 return None
-            if inner == 0 and inner is not False:
-                continue
             more = isinstance(one, ast.Try) and block is one.body and bool(one.orelse)
-            return bool(inner) or more or rest
+            return inner or more or rest
     return False

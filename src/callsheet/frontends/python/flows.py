@@ -298,7 +298,9 @@ class _Flows:
         if len(yields) > 1:
             places = {key: copy.deepcopy(value) for key, value in places.items()}
         if is_left:
-            wanted = {id(each) for each in returns} | ({id(each) for each in yields} if breaks else set())
+            wanted = {id(each) for each in returns} | (
+                {id(each) for each in yields} if breaks else set[int]()
+            )
             inside: set[int] = set()
             loops_around(body, wanted, inside)
             body = _Ending(over, inside, self.fresh).block(body)

@@ -192,7 +192,7 @@ class Program:
 
     def own_errors(self) -> tuple[str, ...]:
         """The program's own exceptions, if they carry more than their words."""
-        groups = {GROUP} if "exceptions" in self.error_fields else set()
+        groups = {GROUP} if "exceptions" in self.error_fields else set[str]()
         known = {*self.exceptions.own, *groups, *self.with_cause}
         return tuple(sorted(known)) if self.error_fields else ()
 
