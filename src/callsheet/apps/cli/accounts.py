@@ -50,7 +50,7 @@ def add(file: Path, name: str, roles: tuple[str, ...], as_json: bool) -> None:
     from callsheet.apps.http.people import PeopleFile, hash_of_token, is_person_name, read_people  # noqa: PLC0415
     from callsheet.apps.settings import read_tables  # noqa: PLC0415 - as above
     from callsheet.diagnostics import CallsheetError, Source  # noqa: PLC0415 - as above
-    from callsheet.ports.mcp.atomic_file import replace_file  # noqa: PLC0415 - as above
+    from callsheet.files import replace_file  # noqa: PLC0415 - as above
 
     if not is_person_name(name):
         raise click.UsageError(f"{name!r} is no name: use printable characters, at most 60, not `operator`")
