@@ -88,7 +88,7 @@ def test_colours_are_used_only_on_request(two):
 
 def test_plan_diff_imports_no_heavy_modules(two):
     report = "import atexit, sys\natexit.register(lambda: print('M', *sys.modules, file=sys.__stderr__))\n"
-    done = two.shell("plan", "diff", "a.ltp", "b.ltp", prefix=report)
+    done = two.shell("plan", "diff", "a.ltp", "b.ltp", prefix=report, imports=True)
     assert not {"mcp", "asyncio", "sqlite3", "pydantic", "rich"} & set(done.stderr.split())
 
 

@@ -53,7 +53,7 @@ OTHERS = [
     ("from json import codecs", "python"),
     ("from math import *", "python"),
     ("import urllib.request", "python"),
-    ("import urllib.parse; p = urllib.parse", "python"),
+    ("import urllib.request as r; p = r", "python"),
     ("import numpy; print(numpy.load('x'))", "python"),
     ("import pandas; pandas.read_csv('x')", "python"),
     ("().__class__.__base__", "python"),

@@ -214,11 +214,11 @@ def test_program_is_worked_out_again_only_when_its_run_goes_on(tmp_path: Path) -
     world, details = World(tmp_path), ProgramQuestions()
     ask = asked(world.run())
     with Journal.open(world.path) as journal:
-        (first,) = details.programs(journal, [ask]).values()
-        assert details.programs(journal, [ask])[ask.digest] is first
+        (first,) = details.of(journal, [ask]).values()
+        assert details.of(journal, [ask])[ask.digest] is first
     waits = asked(world.approve(ask, first.digest))
     with Journal.open(world.path) as journal:
-        assert ask.digest not in details.programs(journal, [waits])
+        assert ask.digest not in details.of(journal, [waits])
 
 
 def test_questions_of_one_program_are_shown_once(tmp_path: Path) -> None:

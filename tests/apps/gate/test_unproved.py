@@ -24,32 +24,36 @@ __all__ = ["desk"]
 pytest.importorskip("pydantic_monty")
 
 COUNTS = """
-class Letters:
-    def __init__(self):
-        self.total = 0
+def counter():
+    total = 0
 
-    async def add(self, number):
+    async def add(number):
+        nonlocal total
         mail = await read_mail(number=number)
-        self.total += len(mail["text"])
+        total += len(mail["text"])
+        return total
+
+    return add
 
 async def main(most: int):
-    letters = Letters()
+    add = counter()
     for number in range(1, most + 1):
-        await letters.add(number)
-    return letters.total
+        total = await add(number)
+    return total
 """
 SENDS = """
-class Post:
-    async def send(self, to):
+def post():
+    async def send(to):
         return await send_mail(to=to, text="hello")
+    return send
 
 async def main(to: list):
-    post = Post()
+    send = post()
     for name in to:
-        await post.send(name)
+        await send(name)
     return "sent " + str(6 // (3 - len(to)))
 """
-"""Methods that await, which no plan can say."""
+"""Async functions that functions return, which no plan can say."""
 SLOW = SENDS.replace('return "sent', 'await slow(seconds=60)\n    return "sent')
 
 
@@ -69,7 +73,7 @@ async def test_refused_program_runs_after_one_question_that_shows_it(desk: Desk,
         done = await run(client, COUNTS, most=2)
     assert done.splitlines()[0] == "12"
     assert len(desk.asked) == 1
-    for part in ("could not be proved (PYT024", "async def add(self, number):", '"read_mail (', '"most": 2'):
+    for part in ("could not be proved (PYT013", "async def add(number):", '"read_mail (', '"most": 2'):
         assert part in desk.asked[0]
     with Journal.open_to_read(desk.journal) as journal:
         assert journal.find_run(run_in(done)).title == "unproved program of mcp (MCP)"
@@ -81,7 +85,7 @@ async def test_refused_program_runs_after_one_question_that_shows_it(desk: Desk,
 async def test_program_that_fails_names_the_calls_that_it_has_made(desk: Desk) -> None:
     async with desk.client(agrees=True, unproved=True) as client:
         done = await run(client, SENDS, to=["ann", "bob", "eve"])
-        assert "line 10: ZeroDivisionError" in done
+        assert "line 11: ZeroDivisionError" in done
         assert 'send_mail(to="eve", text="hello"): done' in done
         status = await client.call_tool("run", {"id": run_in(done), "what": "status"})
         assert "failed" in text_of(status)
@@ -130,8 +134,8 @@ async def test_call_that_needs_an_approval_asks_in_the_same_conversation(desk: D
 async def test_program_that_reaches_outside_or_is_wrong_is_refused(desk: Desk) -> None:
     wrong = [
         (SENDS.replace("6 //", "len(open('x').read()) //"), "no tool or name open"),
-        (SENDS.replace("class Post", "import os\nclass Post"), "PYT005"),
-        (SENDS.replace("post.send(name)", "post.send(nobody)"), "no tool or name nobody"),
+        (SENDS.replace("def post", "import os\ndef post"), "PYT005"),
+        (SENDS.replace("await send(name)", "await send(nobody)"), "no tool or name nobody"),
         (SENDS.replace("return await", "yield await"), "interpreter cannot run this program either"),
     ]
     async with desk.client(agrees=True, unproved=True) as client:
@@ -146,7 +150,7 @@ async def test_program_that_reaches_outside_or_is_wrong_is_refused(desk: Desk) -
 async def test_refusal_says_how_such_a_program_could_run(desk: Desk) -> None:
     async with desk.client(agrees=True) as client:
         refused = await run(client, SENDS, to=["ann"])
-        assert "PYT024" in refused
+        assert "PYT013" in refused
         assert "`--unproved ask`" in refused
         assert "--unproved" not in await run(client, SENDS + "open('x')", to=["ann"])
     async with desk.client(agrees=True, unproved=True) as client:

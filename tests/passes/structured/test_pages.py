@@ -16,6 +16,10 @@ CATALOGUE = {
     "READ_FILE": ToolSignature.from_schema({"properties": {"path": {"type": "string"}}}),
     "SELECT": ToolSignature(("data", "query"), frozenset({"data", "query"})),
     "FORECAST": ToolSignature.from_schema({"properties": {"city": {"type": "string"}}}, Effect.READ),
+    "LIST_PUPILS": ToolSignature.from_schema({"properties": {}}, Effect.READ),
+    "ENROL": ToolSignature.from_schema({"properties": {"pupil": {}}}),
+    "HALL_BOOKING": ToolSignature.from_schema({"properties": {"day": {"type": "string"}}}, Effect.READ),
+    "BOOK_HALL": ToolSignature.from_schema({"properties": {"day": {"type": "string"}}}),
     "CANCEL_EVENT": ToolSignature.from_schema({"properties": {"event_id": {"type": "string"}}}),
 }
 

@@ -559,7 +559,7 @@ MUTANTS: dict[str, list[Patch]] = {
     "an address has one address in it": [(audiences, "_RELAYED", never_matches())],
     "any number of bits may be told": [(analysis, "leaked_bits", lambda _: 0)],
     "bits of emptiness are not counted": [(flow_paths, "_is_more", no)],
-    "bits of failure are not counted": [(flow_paths, "_is_fully_shown", yes)],
+    "bits of failure are not counted": [(flow_paths, "is_shown", yes)],
     "every failure is a bit": [(analysis, "leaked_bits", bit_per_jump)],
     "an answer that is written ends a plan for sure": [(subject, "_with_empty_answers", lambda flow_: flow_)],
     "messages of failures are not looked at": [(analysis, "failure_view", nothing)],
