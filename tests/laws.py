@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from hypothesis import is_hypothesis_test, settings
 
-LEAST = 15
+LEAST = 12
 """Examples that no profile goes below, where a test asks for as many."""
-SHARES = {"ci": 0.2, "thorough": 10.0}
+SHARES = {"ci": 0.15, "thorough": 10.0}
 """Of the examples that a test asks for, those it is given in a profile."""
 
 settings.register_profile("ci", deadline=None, derandomize=True, database=None)

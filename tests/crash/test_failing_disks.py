@@ -53,7 +53,7 @@ def sweep(tmp_path: Path) -> Sweep:
 @pytest.mark.parametrize(
     ("error", "durability", "every"),
     [
-        *(("EIO", "full", 1), ("EROFS", "full", 5), ("EDQUOT", "full", 7)),
+        *(("EIO", "full", 2), ("EROFS", "full", 5), ("EDQUOT", "full", 7)),
         *(("EIO", "normal", 3), ("EROFS", "normal", 9), ("EDQUOT", "off", 11)),
     ],
 )
