@@ -422,7 +422,8 @@ def test_code_without_namespaces_is_refused_or_limited_as_configured(tmp_path, r
         "print(isolation(settings))\n"
         "tool = Registry(builtin_tools(settings)).require('EXEC_CODE')\n"
         "try:\n"
-        "    print(asyncio.run(tool.handler({'code': 'import os; print(os.getpid() * 0 + 42)'}, CallContext('r', 'k', 'i'))))\n"
+        "    code = 'import os; print(os.getpid() * 0 + 42)'\n"
+        "    print(asyncio.run(tool.handler({'code': code}, CallContext('r', 'k', 'i'))))\n"
         "except ToolFailed as failure:\n"
         "    print(failure)\n"
     )
