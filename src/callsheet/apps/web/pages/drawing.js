@@ -5,6 +5,16 @@ import { Sketch } from "../../viewer/sketch.js";
 import { request } from "./session.js";
 import { setCursorAt } from "./textarea.js";
 
+// Where the step at a place of the text `of` stands in the text `now`, which may have been edited since it was drawn.
+function placeNow(at, of, now) {
+  if (now === of) return at;
+  const label = /^\w+:/.exec([...of].slice(at).join(""));
+  const found = label ? now.split("\n").findIndex((line) => line.trimStart().startsWith(label[0])) : -1;
+  if (found < 0) return at;
+  const before = now.split("\n").slice(0, found + 1).join("\n");
+  return [...before].length - [...now.split("\n")[found].trimStart()].length;
+}
+
 // `checked` is the result of the last check, for the text `of`; it has steps if that text is a plan.
 export function Drawing({ text, checked, box }) {
   const [drawn, setDrawn] = useState(null); // the last valid plan: { plan, of: its text }
@@ -27,7 +37,10 @@ export function Drawing({ text, checked, box }) {
   }, [planText]);
   // created once per plan, so that typing is not slowed down by a large one
   const picture = useMemo(() => {
-    const pick = (row) => row.at !== null && setCursorAt(box, drawn.of, row.at);
+    const pick = (row) => {
+      const now = box.current.value;
+      if (row.at !== null) setCursorAt(box, now, placeNow(row.at, drawn.of, now));
+    };
     if (drawn && !drawn.plan) return html`<pre class="code-page outline">${drawn.outline}</pre>`;
     return drawn && html`<${Sketch} plan=${drawn.plan} onPick=${pick} />`;
   }, [drawn]);

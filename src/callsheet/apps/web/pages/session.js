@@ -34,10 +34,21 @@ export async function request(path, { method, body, signal: abort, as = "json" }
     throw new Error("the server does not answer; is callsheet serve still running?");
   }
   if (answer.status === 204) return null;
-  const data = answer.ok && as === "text" ? await answer.text() : await answer.json().catch(() => ({}));
+  const data = await bodyOf(answer, as);
   if (answer.status === 401 && !path.endsWith("/session")) isSignedIn.value = false;
   if (!answer.ok) throw new Refused(answer.status, data);
   return data;
+}
+
+// The data of a response. An error may come without any, for all else it must be whole.
+async function bodyOf(answer, as) {
+  if (!answer.ok) return answer.json().catch(() => ({}));
+  try {
+    return await (as === "text" ? answer.text() : answer.json());
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Error("the answer of the server broke off");
+  }
 }
 
 export const person = signal(""); // the name, where people are known by name
