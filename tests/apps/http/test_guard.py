@@ -362,7 +362,16 @@ def test_session_outlives_server_with_same_token_and_journal_until_it_is_signed_
         assert keys.person_of_session(left)
     for stranger in (Keys("u" * 32, journal), Keys("t" * 32, tmp_path / "other.db"), Keys(None, journal)):
         assert not stranger.person_of_session(kept)
-    for changed in (kept[:-3] + "xx=", "A" + kept[1:], kept[:20] + "zz" + kept[22:], kept[:40], "é", ""):
+    other_first, other_middle = "AB"[kept[0] == "A"], ("zz", "yy")[kept[20:22] == "zz"]
+    changes = (
+        other_first + kept[1:],
+        kept[:20] + other_middle + kept[22:],
+        kept[:-3] + "xx=",
+        kept[:40],
+        "é",
+        "",
+    )
+    for changed in changes:
         assert not before.person_of_session(changed), changed
     before.sign_out(left)
     before.sign_out("forged")
