@@ -87,6 +87,42 @@ async def test_responder_function_answers_and_events_report_it(tmp_path: Path) -
     assert (await run.result()).response == "sent to x"
 
 
+CONTEXT = """
+class Notes:
+    async def __aenter__(self):
+        return self
+
+    async def __aexit__(self, kind, error, trace):
+        await put(line="kept" if kind is None else "taken back")
+
+async def main():
+    async with Notes() as notes:
+        await send(to="ada")
+    return "sent"
+"""
+CAUGHT = """
+async def main():
+    try:
+        return await send(to="ada")
+    except (Exception, Denied) as error:
+        await put(line="caught")
+    return "not sent"
+"""
+
+
+@pytest.mark.parametrize(("text", "noted"), [(CONTEXT, "taken back"), (CAUGHT, "caught")])
+async def test_a_no_is_an_error_of_contexts_and_handlers_that_name_it(text: str, noted: str) -> None:
+    lines: list[str] = []
+
+    @tool(effect="unsafe")
+    def put(line: str) -> None:
+        lines.append(line)
+
+    asked = Runtime([send, put], approve=["SEND"], on_approval=lambda _: False)
+    await asked.run(text)
+    assert lines == [noted]
+
+
 async def test_question_is_answered_in_advance(tmp_path: Path) -> None:
     open_one = Runtime(journal=tmp_path / "runs.db")
     plan = """

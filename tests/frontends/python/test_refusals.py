@@ -208,6 +208,38 @@ def test_unknown_tools_are_refused_only_with_a_catalogue() -> None:
     assert read_python(source, tools={"something": Signature(("x",))}).plan is None
 
 
+def test_tasks_that_run_in_their_turn_are_told() -> None:
+    """A block of a TaskGroup that awaits between the starts of its tasks."""
+    text = """
+import asyncio
+async def main():
+    async with asyncio.TaskGroup() as group:
+        for word in ["tea", "milk"]:
+            row = await first(word=word)
+            group.create_task(search(query=row))
+"""
+    assert [one.code for one in read_python(text).diagnostics] == ["PYT102"]
+
+
+def test_a_decorator_that_keeps_something_between_calls_is_refused() -> None:
+    text = """
+def remember(store):
+    def decorate(function):
+        async def inner(word):
+            if word not in store:
+                store[word] = await function(word)
+            return store[word]
+        return inner
+    return decorate
+@remember({})
+async def look(word):
+    return await search(query=word)
+async def main():
+    return [await look("tea"), await look("tea")]
+"""
+    assert any(one.is_error for one in read_python(text).diagnostics)
+
+
 def test_python_is_a_syntax_of_plans(tmp_path: Path) -> None:
     source = "async def main():\n    return await score(1)\n"
     file = tmp_path / "plan.py"

@@ -12,6 +12,7 @@ import copy
 from collections.abc import Mapping, Sequence
 from typing import Final, cast
 
+from callsheet.frontends.python.exceptions import DENIED
 from callsheet.frontends.python.inlining import (
     Fresh,
     Generator,
@@ -265,9 +266,9 @@ class _Contexts:
             handled = f"{leave_call}({given})"
             again = f"if not {handled}: raise" if suppresses else f"{handled}\n            raise"
             text = (
-                f"{call}\n{failed} = False\ntry:\n    try:\n        pass\n    except Exception as {error}:\n"
-                f"        {failed} = True\n        {again}\nfinally:\n"
-                f"    if not {failed}: {leave_call}({nothing})"
+                f"{call}\n{failed} = False\ntry:\n    try:\n        pass\n"
+                f"    except (Exception, {DENIED}) as {error}:\n        {failed} = True\n        {again}\n"
+                f"finally:\n    if not {failed}: {leave_call}({nothing})"
             ).replace("\n            raise", "\n        raise")
         statements = ast.parse(text).body
         for one in statements:

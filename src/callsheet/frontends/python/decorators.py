@@ -12,9 +12,9 @@ import copy
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, cast
 
-from callsheet.frontends.python.inlining import Fresh, placed
+from callsheet.frontends.python.inlining import Fresh
 from callsheet.frontends.python.source import dotted, names_bound, parameters_of, walk
-from callsheet.frontends.python.syntax import Renaming, is_plain
+from callsheet.frontends.python.syntax import Renaming
 
 _Owner = ast.Module | ast.ClassDef | ast.AsyncFunctionDef
 
@@ -149,26 +149,31 @@ def _around(
         for each in walk(one):
             if isinstance(each, ast.ExceptHandler) and each.name:
                 each.name = names.get(each.name, each.name)
-    kept: list[ast.stmt] = []
     rebound = names_bound(*inner.body)
-    direct: dict[str, ast.expr] = {}
-    for name, value in values.items():
-        is_set = name in rebound or name in given
-        if not is_set and (is_plain(value) or isinstance(value, (ast.Attribute, ast.UnaryOp))):
-            direct[name] = value
-        elif name not in given:
-            kept.append(placed(ast.Assign([ast.Name(name, ast.Store())], value), mark))
-        else:
-            return None
+    if any(name in rebound or name in given or not _is_fixed(value) for name, value in values.items()):
+        return None
     itself = parameters_of(node.args)[:1] if isinstance(owner, ast.ClassDef) else []
-    writing = _Writing(of.function, plain, stars, node, itself[0].arg if itself else None, direct, len(first))
+    writing = _Writing(of.function, plain, stars, node, itself[0].arg if itself else None, values, len(first))
     body = [cast("ast.stmt", writing.visit(one)) for one in inner.body]
     if writing.fails:
         return None
-    made = ast.AsyncFunctionDef(node.name, arguments, [*kept, *body], [], node.returns)
+    made = ast.AsyncFunctionDef(node.name, arguments, body, [], node.returns)
     vars(made)["type_params"] = []
     node.name = plain
     return ast.fix_missing_locations(ast.copy_location(made, node))
+
+
+def _is_fixed(value: ast.expr) -> bool:
+    """Whether a value of a decorator is the same at every call, so that it may stand where it is used."""
+    match value:
+        case ast.Tuple(elts=parts):
+            return all(map(_is_fixed, parts))
+        case ast.BinOp(left=left, right=right):
+            return _is_fixed(left) and _is_fixed(right)
+        case ast.UnaryOp(operand=operand):
+            return _is_fixed(operand)
+        case _:
+            return isinstance(value, (ast.Constant, ast.Name, ast.Attribute))
 
 
 def _given(mark: ast.Call, of: _Decorator) -> dict[str, ast.expr] | None:

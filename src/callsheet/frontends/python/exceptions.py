@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import copy
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
@@ -59,6 +60,10 @@ _ELSEWHERE: Final[Mapping[str, str]] = {
 """Exceptions of modules, with what they are a kind of."""
 
 
+_OF_ALL: Final = frozenset({"Exception", "BaseException"})
+"""The classes whose handlers are for all errors but a denial."""
+
+
 class Exceptions:
     """The exceptions of a program: the built-in ones and its own classes, with their bases."""
 
@@ -90,7 +95,7 @@ class Exceptions:
     def caught(self, names: Iterable[str]) -> tuple[str, ...]:
         """The kinds that `except (names)` catches; empty for all but a denial."""
         wanted = set(names)
-        if wanted & {"Exception", "BaseException"}:
+        if wanted & _OF_ALL:
             return ()
         known = (*self.own, *_BUILT_IN, *_ELSEWHERE, TOOL_ERROR, DENIED)
         kinds: list[str] = []
@@ -116,6 +121,40 @@ def exception_name(kind: str) -> str:
     ('KeyError', 'RuntimeError')
     """
     return _NAMES.get(kind, _FAILURES.get(kind, kind))
+
+
+def denials_apart(nodes: Sequence[ast.AST]) -> bool:
+    """Write a handler of a denial and of all other errors as two; whether there was any.
+
+    A handler of all errors is for all but a denial, which is no Exception.
+
+    >>> module = ast.parse('try: x = f()\\nexcept (Exception, Denied) as error: y = str(error)')
+    >>> denials_apart(list(ast.walk(module)))
+    True
+    >>> print(ast.unparse(module))
+    try:
+        x = f()
+    except Exception as error:
+        y = str(error)
+    except Denied as error:
+        y = str(error)
+    """
+    is_changed = False
+    for one in nodes:
+        if not isinstance(one, ast.Try):
+            continue
+        made: list[ast.ExceptHandler] = []
+        for handler in one.handlers:
+            made.append(handler)
+            kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else []
+            names = [(dotted(kind) or "").rpartition(".")[2] for kind in kinds]
+            if DENIED in names and _OF_ALL & set(names):
+                made.append(copy.deepcopy(handler))
+                handler.type = kinds[next(n for n, name in enumerate(names) if name in _OF_ALL)]
+                made[-1].type = kinds[names.index(DENIED)]
+                is_changed = True
+        one.handlers = made
+    return is_changed
 
 
 def suppress_as_try(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:

@@ -189,16 +189,16 @@ class Leaving:
                 self.used.add("return")
                 held = value or ast.copy_location(ast.Constant(None), one)
                 return [
-                    _placed(ast.Assign([ast.Name(self.value, ast.Store())], held), one),
+                    placed(ast.Assign([ast.Name(self.value, ast.Store())], held), one),
                     self._noted("return", one),
-                    _placed(ast.Break(), one),
+                    placed(ast.Break(), one),
                 ]
             case ast.Break() | ast.Continue() if not in_loop:
                 kind = "break" if isinstance(one, ast.Break) else "continue"
                 if kind not in self.kinds:
                     return [one]
                 self.used.add(kind)
-                return [self._noted(kind, one), _placed(ast.Break(), one)]
+                return [self._noted(kind, one), placed(ast.Break(), one)]
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                 return [one]
             case ast.For() | ast.AsyncFor() | ast.While():
@@ -210,7 +210,7 @@ class Leaving:
                 one.orelse = self.block(one.orelse, in_loop=in_loop)
                 if not is_left:
                     return [one]
-                return [one, _placed(ast.If(ast.Name(self.way, ast.Load()), [ast.Break()], []), one)]
+                return [one, placed(ast.If(ast.Name(self.way, ast.Load()), [ast.Break()], []), one)]
             case ast.Match():
                 for case in one.cases:
                     case.body = self.block(case.body, in_loop=in_loop)
@@ -225,15 +225,15 @@ class Leaving:
                 return [one]
 
     def _noted(self, kind: str, place: ast.AST) -> ast.stmt:
-        return _placed(ast.Assign([ast.Name(self.way, ast.Store())], ast.Constant(kind)), place)
+        return placed(ast.Assign([ast.Name(self.way, ast.Store())], ast.Constant(kind)), place)
 
     def start(self, place: ast.AST) -> list[ast.stmt]:
         """What stands before the block."""
         made: list[ast.stmt] = [
-            _placed(ast.Assign([ast.Name(self.way, ast.Store())], ast.Constant("")), place)
+            placed(ast.Assign([ast.Name(self.way, ast.Store())], ast.Constant("")), place)
         ]
         if "return" in self.used:
-            made.append(_placed(ast.Assign([ast.Name(self.value, ast.Store())], ast.Constant(None)), place))
+            made.append(placed(ast.Assign([ast.Name(self.value, ast.Store())], ast.Constant(None)), place))
         return made
 
     def after(self, place: ast.AST) -> list[ast.stmt]:
@@ -246,14 +246,14 @@ class Leaving:
         made: list[ast.stmt] = []
         for kind in sorted(self.used):
             test = ast.Compare(ast.Name(self.way, ast.Load()), [ast.Eq()], [ast.Constant(kind)])
-            made.append(_placed(ast.If(test, [leaves[kind]], []), place))
+            made.append(placed(ast.If(test, [leaves[kind]], []), place))
         return made
 
 
 def once(body: list[ast.stmt], fresh: _Fresh, place: ast.AST) -> ast.stmt:
     """A loop of one turn around a body, so that a break leaves it."""
     turn = ast.Name(fresh("once"), ast.Store())
-    return _placed(ast.For(turn, ast.Tuple([ast.Constant(None)], ast.Load()), body, []), place)
+    return placed(ast.For(turn, ast.Tuple([ast.Constant(None)], ast.Load()), body, []), place)
 
 
 def leaves_block(body: Sequence[ast.stmt]) -> bool:
@@ -263,13 +263,9 @@ def leaves_block(body: Sequence[ast.stmt]) -> bool:
     return bool(probe.used)
 
 
-def _placed(made: ast.stmt, place: ast.AST) -> Any:
-    return ast.fix_missing_locations(ast.copy_location(made, place))
-
-
 def placed(made: ast.stmt, place: ast.AST) -> ast.stmt:
     """A statement that was made, at the place of a node."""
-    return cast("ast.stmt", _placed(made, place))
+    return ast.fix_missing_locations(ast.copy_location(made, place))
 
 
 def loops_around(body: Sequence[ast.stmt], wanted: set[int], found: set[int]) -> bool:

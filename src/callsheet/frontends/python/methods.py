@@ -1,9 +1,9 @@
 """Methods that await, as async functions of the file, which are given their objects.
 
 In: the tree of a file, which is changed in place. `await desk.load(queue)` becomes
-`await Desk_load(desk, queue)`; where several classes have a method of that name and nothing tells which is
-meant, an async function asks the
-object. What is no plain method (a decorator, a class inside a function) stays, and is refused later.
+`await Desk_load(desk, queue)`; where several classes have a method of that name and nothing tells which
+is meant, an async function asks the object. What is no plain method (a decorator, a class inside a function)
+stays, and is refused later.
 """
 
 from __future__ import annotations
@@ -224,8 +224,6 @@ class _Moving:
             case ast.Attribute(value=value, attr=attr):
                 owner = self.class_of(value, known)
                 return None if owner is None else self.fields[owner].get(attr)
-            case ast.Await(value=ast.Call(func=ast.Name(id=name))):
-                return None
             case _:
                 return None
 

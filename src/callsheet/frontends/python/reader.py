@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime, timedelta
 from functools import cached_property
-from typing import Any, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
 
 from callsheet.diagnostics import Severity, Span
 from callsheet.frontends.pure_code.refusals import judged
@@ -30,7 +30,7 @@ from callsheet.frontends.python.computation import Ids, Result
 from callsheet.frontends.python.contexts import contexts_as_statements
 from callsheet.frontends.python.decorators import decorated_as_calls
 from callsheet.frontends.python.definitions import with_constants
-from callsheet.frontends.python.exceptions import suppress_as_try
+from callsheet.frontends.python.exceptions import denials_apart, suppress_as_try
 from callsheet.frontends.python.flows import flows_as_loops
 from callsheet.frontends.python.group_handlers import group_handlers_as_plain
 from callsheet.frontends.python.links import Linking
@@ -92,6 +92,32 @@ def read_python(
     return ParseResult(plan, plan or Plan((), Order.TREE), tuple(found), source.source)
 
 
+_Rewrite = Callable[[ast.Module, list[ast.AST]], bool]
+
+
+def _of_nodes(rewrite: Callable[[list[ast.AST]], bool]) -> _Rewrite:
+    return lambda _, nodes: rewrite(nodes)
+
+
+_REWRITES: Final[tuple[_Rewrite, ...]] = (
+    suppress_as_try,
+    hoist_imports,
+    decorated_as_calls,
+    _of_nodes(group_handlers_as_plain),
+    contexts_as_statements,
+    _of_nodes(denials_apart),
+    flows_as_loops,
+    methods_as_functions,
+    flows_as_loops,  # over methods, which are functions by now
+    _of_nodes(collect_tasks),
+    _of_nodes(declare_fields),
+    _of_nodes(box_nonlocals),
+    _of_nodes(guard_functions),
+    settle_parameters,
+)
+"""What a file says in other words before it is compiled, in order; each tells whether it changed anything."""
+
+
 def _compiled(
     source: Text,
     module: ast.Module,
@@ -100,32 +126,9 @@ def _compiled(
 ) -> tuple[Plan, list[Refused]]:
     nodes = list(walk(module))
     _check_names(nodes)
-    if suppress_as_try(module, nodes):
-        nodes = list(walk(module))
-    if hoist_imports(module, nodes):
-        nodes = list(walk(module))
-    if decorated_as_calls(module, nodes):
-        nodes = list(walk(module))
-    if group_handlers_as_plain(nodes):
-        nodes = list(walk(module))
-    if contexts_as_statements(module, nodes):
-        nodes = list(walk(module))
-    if flows_as_loops(module, nodes):
-        nodes = list(walk(module))
-    if methods_as_functions(module, nodes):
-        nodes = list(walk(module))
-    if flows_as_loops(module, nodes):
-        nodes = list(walk(module))
-    if collect_tasks(nodes):
-        nodes = list(walk(module))
-    if declare_fields(nodes):
-        nodes = list(walk(module))
-    if box_nonlocals(nodes):
-        nodes = list(walk(module))
-    if guard_functions(nodes):
-        nodes = list(walk(module))
-    if settle_parameters(module, nodes):
-        nodes = list(walk(module))
+    for rewrite in _REWRITES:
+        if rewrite(module, nodes):
+            nodes = list(walk(module))
     program = read_program(module, tools, bindings, nodes)
     compiler = _Compiler(program, source, Names(nodes), nodes)
     return compiler.plan(), program.warnings

@@ -72,7 +72,9 @@ class Translator(Loops):
         captured = tuple(sorted(self._captured()))
         body = self.block(node.body)
         self.check_held()
-        if len(self.alone) > 1:
+        loops = [one for one in own_nodes(node) if isinstance(one, (ast.For, ast.AsyncFor, ast.While))]
+        in_loop = {id(each) for one in loops for each in own_nodes(one)} if self.alone else set[int]()
+        if len(self.alone) > 1 or any(id(each) in in_loop for each in self.alone):
             self.program.warnings.append(
                 Refused(
                     "PYT102",
