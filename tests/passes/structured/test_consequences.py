@@ -62,6 +62,7 @@ def test_lookup_of_which_neither_result_nor_failure_counts_is_doubted(text: str,
     ("text", "expected"),
     [
         ("FOREACH $i IN [1, 2] {\n  S1: @CHANGE (x=3)\n}", [("CHK132", "S1")]),
+        ("FOREACH $i IN range(3) {\n  S1: @CHANGE (x=3)\n}", []),
         ("FOREACH $i IN [1, 2] {\n  S1: @CHANGE (x=$i)\n}", []),
         ("FOREACH $i IN [1, 2] {\n  ?IF ($i > 1) {\n    S1: @CHANGE (x=3)\n    BREAK\n  }\n}", []),
         ("S1: @CHANGE (x=1)\nS2: @LOOK (x=1) > $r\n?IF ($r) {\n  @RESPOND (1)\n}", [("CHK133", "S1")]),

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 from callsheet.diagnostics import Severity
 from callsheet.frontends.expressions.printer import format_expression
 from callsheet.ir import CallKind, Effect
-from callsheet.ir.expression import Expression, Unary, UnaryOp, variables_in
+from callsheet.ir.expression import Call, Expression, Unary, UnaryOp, variables_in
 from callsheet.ir.tree import (
     Act,
     Block,
@@ -456,9 +456,11 @@ def _unread(tree: Tree, tools: Mapping[str, ToolSignature], report: Report) -> N
 
 
 def _same_for_each(tree: Tree, tools: Mapping[str, ToolSignature], report: Report) -> None:
-    """CHK132 for a change in a loop over items that is the same for each of them."""
+    """CHK132 for a change in a loop over items that is the same for each of them; a range has no items."""
     for loop in all_statements(tree):
-        if not isinstance(loop, Foreach):
+        if not isinstance(loop, Foreach) or (
+            isinstance(loop.source, Call) and loop.source.function == "range"
+        ):
             continue
         own = {loop.var} | {name for one in statements(loop.body) for name in variables_set(one)}
         blocks = [loop.body]
