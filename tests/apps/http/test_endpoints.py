@@ -240,9 +240,9 @@ def test_undoing_that_was_interrupted_goes_on_with_the_same_request(folder):
             time.sleep(0.01)
         assert api("POST", "/v1/runs/u/undo", {"effects": True}).json["run_id"] == "undo-u"  # under way
         assert api.get("/v1/runs/u/undo")["unfinished"] == "undo-u"
-    (folder / "frozen").unlink()
-    with running(folder) as api:
+    with running(folder) as api:  # which goes on by itself with what was interrupted
         assert api("POST", "/v1/runs/u/undo", {}).json["run_id"] == "undo-u"
+        (folder / "frozen").unlink()
         assert (api.ended("undo-u")["status"], (folder / "notes.txt").read_text()) == ("done", "")
 
 
