@@ -76,6 +76,7 @@ if TYPE_CHECKING:
     from callsheet.api.policies import load_policy
     from callsheet.api.proving import PolicyRefused, Proof
     from callsheet.api.recorded_runs import JournalEvent, RecordedRun, SearchMatch
+    from callsheet.api.remote.runtime import RemoteRun, RemoteRuntime
     from callsheet.api.result import RunFailed, RunResult, StepResult
     from callsheet.api.run_differences import RunDifference
     from callsheet.api.runtime import Runtime
@@ -196,6 +197,7 @@ _PLACES = {
     ),
     "callsheet.api.runtime": ("Runtime",),
     "callsheet.api.continuation": ("Played",),
+    "callsheet.api.remote.runtime": ("RemoteRun", "RemoteRuntime"),
     "callsheet.api.recorded_runs": (
         "JournalEvent",
         "RecordedRun",
@@ -313,6 +315,8 @@ __all__ = [
     "RecordedModel",
     "RecordedRun",
     "Refusal",
+    "RemoteRun",
+    "RemoteRuntime",
     "ReplanRequest",
     "Replanned",
     "RunDifference",

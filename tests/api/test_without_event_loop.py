@@ -16,7 +16,8 @@ SYNC_METHODS = sorted(name for name in dir(Runtime) if name.endswith("_sync") an
 
 @pytest.mark.parametrize("name", SYNC_METHODS)
 def test_method_without_event_loop_takes_the_same_arguments(name: str) -> None:
-    method, other = getattr(Runtime, name), getattr(Runtime, name.removesuffix("_sync"))
+    runtime = Runtime()
+    method, other = getattr(runtime, name), getattr(runtime, name.removesuffix("_sync"))
     assert method.__name__ == name
     assert not inspect.iscoroutinefunction(method)
     expected, found = inspect.signature(other).parameters, inspect.signature(method).parameters

@@ -20,6 +20,7 @@ from callsheet.machine import Decision, TookPlace
 from callsheet.ports.calls import ToolFailed
 from callsheet.ports.python_tools import to_json
 from callsheet.ports.tools import Tool
+from callsheet.runtime.answers import Answer
 from callsheet.runtime.doubt import Resolution
 from callsheet.store import check_run_id, new_run_id
 from callsheet.store.run_index import check_tags
@@ -193,3 +194,19 @@ def read_tools(sources: Iterable[ToolSource]) -> tuple[Tool, ...]:
         else:
             raise TypeError(f"a tool is a function, a Tool or a path, not {type(source).__name__}")
     return tuple(tools)
+
+
+def answer_of(given: object) -> Answer:
+    """The answer given; only a real bool is a yes or a no, so that the truthy text "no" is refused."""
+    match given:
+        case Answer():
+            return given
+        case bool():
+            return Answer.approve() if given else Answer.deny()
+        case _:
+            kind = type(given).__name__
+            raise CallsheetError.single(
+                "RUN031",
+                f"an answer is True, False or an Answer, not a {kind}",
+                help="Answer.of(…) answers a question; Answer.approve() and Answer.deny() say yes and no",
+            )

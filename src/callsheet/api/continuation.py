@@ -9,14 +9,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from callsheet.api.arguments import InDoubt, RunInputs, id_of_run, values_of
+from callsheet.api.arguments import InDoubt, RunInputs, answer_of, id_of_run, values_of
 from callsheet.api.events import RunEvent
 from callsheet.api.handle import Observers, actions_of, event_of_note
+from callsheet.api.loops import blocking
 from callsheet.api.plan import PlanLike, as_plan
 from callsheet.api.recorded_runs import RecordedRuns
 from callsheet.api.result import RunResult, StepLog
 from callsheet.api.run_service import ResumeTerms
-from callsheet.api.session import Session, blocking, resume_terms
+from callsheet.api.session import Session, resume_terms
 from callsheet.diagnostics import CallsheetError
 from callsheet.diagnostics.wrong_type import wanted, wanted_names, wrong
 from callsheet.ir import JSON, Plan
@@ -273,22 +274,6 @@ async def _run_branch(
     return RunResult.of(outcome, log.results(), session.hides)
 
 
-def _answer_of(given: object) -> Answer:
-    """The answer given; only a real bool is a yes or a no, so that the truthy text "no" is refused."""
-    match given:
-        case Answer():
-            return given
-        case bool():
-            return Answer.approve() if given else Answer.deny()
-        case _:
-            kind = type(given).__name__
-            raise CallsheetError.single(
-                "RUN031",
-                f"an answer is True, False or an Answer, not a {kind}",
-                help="Answer.of(…) answers a question; Answer.approve() and Answer.deny() say yes and no",
-            )
-
-
 class Answering(Branching):
     """The part of `Runtime` that lists and answers the questions of runs."""
 
@@ -333,7 +318,7 @@ class Answering(Branching):
         that does not fit; ValueError for a runtime without a journal.
         """
         self._require_journal()
-        given_answer = _answer_of(answer)
+        given_answer = answer_of(answer)
         async with self._opened() as session:
             name = session.find(run_id)
             return inbox.answer_run(session.recorded, name, given_answer, key, digest=digest, msg_id=msg_id)
@@ -347,7 +332,7 @@ class Answering(Branching):
         that has ended.
         """
         self._require_journal()
-        given_answer = _answer_of(answer)
+        given_answer = answer_of(answer)
         async with self._opened() as session:
             inbox.answer_ahead(session.recorded, session.find(run_id), key, given_answer, msg_id)
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from callsheet.api.arguments import assumed_results, inputs_for, values_of
 from callsheet.api.findings import Findings
+from callsheet.api.loops import blocking
 from callsheet.api.plan import Plan, PlanLike, as_plan
-from callsheet.api.session import Opening, blocking
+from callsheet.api.session import Opening
 from callsheet.diagnostics.wrong_type import wanted, wanted_names
 from callsheet.ports.calls import CallContext
 

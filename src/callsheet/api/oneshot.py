@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from callsheet.api.compiling import Compiled, CompileFailed, CompileOptions, Verify
 from callsheet.api.configuration import RuntimeOptions
+from callsheet.api.loops import refuse_running_loop
 from callsheet.api.plan import PlanLike, as_plan
 from callsheet.api.result import RunResult
 from callsheet.api.runtime import Runtime
-from callsheet.api.session import refuse_running_loop
 from callsheet.diagnostics.wrong_type import wanted_names
 from callsheet.policy.model import Policy
 

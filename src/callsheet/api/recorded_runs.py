@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from callsheet.api.inspecting import Inspecting
-from callsheet.api.session import Session, blocking
+from callsheet.api.loops import blocking
+from callsheet.api.remote import RunOrServer
+from callsheet.api.session import Session
 from callsheet.diagnostics.wrong_type import wanted, wanted_names, wanted_number, wanted_path
 from callsheet.ir import canonical_tool_name
 from callsheet.lazy import deferred
@@ -257,6 +259,7 @@ class RecordedRuns(Inspecting):
 
     why_sync = blocking(why)
 
+    @RunOrServer
     async def at(self, run_id: str, event: int) -> RunMoment:
         """The state of a run after one of its events: variables, pending calls, usage.
 
@@ -266,7 +269,7 @@ class RecordedRuns(Inspecting):
         wanted("event", event, int, "the number of an event")
         return await self._read(lambda journal: explaining.run_at(journal, run_id, event))
 
-    at_sync = blocking(at)
+    at_sync = blocking(at.of_run)
 
     async def blame(self, run_id: str) -> FailureReport:
         """Where a run failed, and the likely causes.

@@ -34,6 +34,7 @@ from callsheet.api.configuration import (
 )
 from callsheet.api.continuation import Adopting
 from callsheet.api.handle import EventStream, Observers, RunHandle
+from callsheet.api.loops import blocking, require_loop
 from callsheet.api.models import (
     Agent,
     Compiler,
@@ -49,7 +50,7 @@ from callsheet.api.planning import Planner, graph_planner, replan_by
 from callsheet.api.policies import PolicyLike, policy_of
 from callsheet.api.requirements import AgentRules, local_registry
 from callsheet.api.result import RunResult, StepLog, log_of
-from callsheet.api.session import Session, blocking, require_loop, resume_terms
+from callsheet.api.session import Session, resume_terms
 from callsheet.authoring.shapes import Shared
 from callsheet.diagnostics.wrong_type import wanted, wanted_function, wanted_path
 from callsheet.ir import OnInDoubt, canonical_tool_name

@@ -7,16 +7,16 @@ until the session ends. A session is that of one run, or of all within `with`, o
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
-from functools import wraps
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Self
 
 from callsheet.api.admission import AdmittedPlans, Equipment, Prepared, Request, own_limits, prepare
 from callsheet.api.arguments import InDoubt, RunInputs, verdict_of
 from callsheet.api.configuration import Configuration, sent_beside
 from callsheet.api.handle import Observers, RunHandle, plans_of
+from callsheet.api.loops import IS_NOT_OPEN, IS_OPEN, Loops
 from callsheet.api.plan import Plan
 from callsheet.api.planning import no_planner
 from callsheet.api.policies import PolicyLike, policy_of
@@ -40,7 +40,6 @@ from callsheet.lazy import deferred
 from callsheet.machine import Limits
 from callsheet.runtime.asking import Respondents
 from callsheet.runtime.doubt import Resolution, RunOutcome
-from callsheet.runtime.event_loop import end_tasks, result_of, run_before_close, with_own_threads
 from callsheet.runtime.gateway import Ports, Route, TurnPort
 from callsheet.runtime.launch import Watch
 from callsheet.sealing.credentials import Shapes
@@ -311,27 +310,18 @@ class Session:
         return AgentTurns(asking(self._config.language), spec_lookup(self._registry))
 
 
-_P = ParamSpec("_P")
-_T = TypeVar("_T")
-_Opening = TypeVar("_Opening", bound="Opening")
-_IS_OPEN = "this runtime is already open; create another one, or share it"
-_IS_NOT_OPEN = "this runtime is not open"
-_IS_BUSY = "another thread runs something with this runtime; create one for each thread"
-
-
-class Opening:
+class Opening(Loops):
     """The part of `Runtime` that opens its config for each run, or once within `with` or `async with`."""
 
     def __init__(self, config: Configuration) -> None:
         self._config = config
         self._session: Session | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._runner: asyncio.Runner | None = None
         self._handles: set[RunHandle] = set()
 
     async def __aenter__(self) -> Self:
         if self._session is not None:
-            raise RuntimeError(_IS_OPEN)
+            raise RuntimeError(IS_OPEN)
         self._session = Session(self._config)
         self._loop = asyncio.get_running_loop()
         return self
@@ -341,32 +331,9 @@ class Opening:
     ) -> None:
         session, self._session = self._session, None
         if session is None:
-            raise RuntimeError(_IS_NOT_OPEN)
+            raise RuntimeError(IS_NOT_OPEN)
         async with session:
             await asyncio.gather(*(handle.interrupt() for handle in tuple(self._handles)))
-
-    def __enter__(self) -> Self:
-        refuse_running_loop("with Runtime(…)", "async with Runtime(…)")
-        if self._session is not None:
-            raise RuntimeError(_IS_OPEN)
-        runner = asyncio.Runner()
-        runner.run(self.__aenter__())
-        self._runner = runner
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._runner is not None and self._runner.get_loop().is_running():
-            raise RuntimeError(_IS_BUSY)
-        runner, self._runner = self._runner, None
-        if runner is None:
-            raise RuntimeError(_IS_NOT_OPEN)
-        with runner:
-            try:
-                runner.run(self.__aexit__(kind, error, trace))
-            finally:
-                runner.run(end_tasks())
 
     def _opened(self) -> AbstractAsyncContextManager[Session]:
         """The session of `async with`, or one for this call alone.
@@ -413,49 +380,3 @@ class Opening:
         self._handles.add(handle)
         handle.when_done(lambda: self._handles.discard(handle))
         return handle
-
-    def _run_sync(self, work: Coroutine[Any, Any, _T], name: str) -> _T:
-        try:
-            refuse_running_loop(f"{name}_sync", f"await runtime.{name}(…)")
-            if self._runner is not None and self._runner.get_loop().is_running():
-                raise RuntimeError(_IS_BUSY)
-        except RuntimeError:
-            work.close()
-            raise
-        if self._runner is None:
-            return result_of(run_before_close(work), asyncio.run)
-        return result_of(with_own_threads(work), self._runner.run)
-
-
-def blocking(
-    method: Callable[Concatenate[_Opening, _P], Coroutine[Any, Any, _T]],
-) -> Callable[Concatenate[_Opening, _P], _T]:
-    """An async method of a runtime for programs without an event loop, under its name with `_sync`."""
-    name = method.__name__
-
-    @wraps(method)
-    def call(runtime: _Opening, *args: _P.args, **named: _P.kwargs) -> _T:
-        work = method(runtime, *args, **named)
-        return runtime._run_sync(work, name)  # pyright: ignore[reportPrivateUsage]
-
-    call.__name__, call.__qualname__ = f"{name}_sync", f"{method.__qualname__}_sync"
-    call.__doc__ = f"Like `{name}`, for programs without an event loop; raises RuntimeError inside one."
-    return call
-
-
-def require_loop(name: str, instead: str) -> None:
-    """Raise RuntimeError outside an event loop; `instead` is the alternative that the message names."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        message = f"{name} needs a running event loop; without one use {instead}"
-        raise RuntimeError(message) from None
-
-
-def refuse_running_loop(what: str, instead: str) -> None:
-    """Raise RuntimeError inside an event loop; `instead` is the alternative that the message names."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return
-    raise RuntimeError(f"{what} cannot be used inside a running event loop; write `{instead}`")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
@@ -61,6 +61,12 @@ class Source:
         starts = self._line_starts()
         line = bisect_right(starts, offset)
         return Position(line, offset - starts[line - 1] + 1)
+
+    def offset(self, line: int, column: int) -> int:
+        """The offset of a line and a column (both from 1); what is past the end of the text is its end."""
+        starts = self._line_starts()
+        start = starts[min(max(line, 1), len(starts)) - 1]
+        return min(start + column - 1, len(self.text))
 
     def line(self, number: int) -> str:
         """The text of a line (from 1), without its end; empty if there is no such line."""
@@ -317,3 +323,35 @@ def to_json(diagnostics: Sequence[Diagnostic], source: Source | None = None) -> 
             }
         rows.append(row)
     return rows
+
+
+def from_json(rows: Iterable[Mapping[str, Any]], source: Source | None = None) -> tuple[Diagnostic, ...]:
+    """The diagnostics of `to_json`; those with a place in `source`, by its name, point into it.
+
+    >>> from callsheet.diagnostics import Severity, Source, Span
+    >>> text = Source("p.ltp", "S1: @A ()\\nS2: @B ()")
+    >>> wrong = Diagnostic("CHK040", Severity.ERROR, "no tool is called @B", Span(14, 18), step="S2")
+    >>> from_json(to_json([wrong], text), text) == (wrong,)
+    True
+    """
+    return tuple(_from_row(row, source) for row in rows)
+
+
+def _from_row(row: Mapping[str, Any], source: Source | None) -> Diagnostic:
+    span, fix = None, row.get("fix")
+    if source is not None and row.get("source") == source.name:
+        start, end = ((row[f"{of}line"], row[f"{of}column"]) for of in ("", "end_"))
+        span = Span(source.offset(*start), source.offset(*end))
+    return Diagnostic(
+        row["code"],
+        Severity(row["severity"]),
+        row["message"],
+        span,
+        row.get("help"),
+        None if fix is None else Fix(fix["title"], tuple(map(_edit, fix["edits"]))),
+        row.get("step"),
+    )
+
+
+def _edit(row: Mapping[str, Any]) -> Edit:
+    return Edit(Span(row["start"], row["end"]), row["text"])

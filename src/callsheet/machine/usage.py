@@ -153,6 +153,16 @@ class Usage(NamedTuple):
             data["cost"] = None
         return data
 
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Usage:
+        """The usage that data tells of; what this version does not count is left out.
+
+        >>> Usage.from_json(Usage(calls=2, unpriced=1).to_json()) == Usage(calls=2, unpriced=1)
+        True
+        """
+        known: dict[str, Any] = {name: value for name, value in data.items() if name in cls._fields}
+        return cls(**{**known, "cost": known.get("cost") or 0.0})
+
     def describe(self) -> str:
         """The usage in one line; what is zero is left out but for steps and calls."""
         tools = sorted(self.calls_by_tool.items(), key=lambda item: (-item[1], item[0]))

@@ -187,6 +187,7 @@ RunDetailsResult = TypedDict(
         "failed_steps": FailedSteps,
         "steps_executed": Count,
         "refusal": Object | None,
+        "objection": Annotated[Object | None, "the call that the policy refused"],
         "usage": Object,
         "limits": Object,
     },
@@ -513,6 +514,7 @@ def run_details_json(details: RunDetails) -> RunDetailsResult:
         "failed_steps": None if result is None else list(result.failed_steps),
         "steps_executed": folded.machine.steps_executed,
         "refusal": None if result is None or result.refusal is None else result.refusal._asdict(),
+        "objection": None if result is None or result.objection is None else result.objection.to_json(),
         "usage": folded.usage().to_json(),
         "limits": folded.machine.limits.to_json(),
     }

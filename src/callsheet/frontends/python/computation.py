@@ -129,23 +129,16 @@ class Computation:
 
     def _note_identity(self, part: ast.AST) -> None:
         """Note in `shared` what `is` asks of two variables: a plan's values would be two objects."""
-        for node in walk(part):
-            if not isinstance(node, ast.Compare):
-                continue
-            for how, (left, right) in zip(node.ops, pairwise((node.left, *node.comparators)), strict=True):
-                if not isinstance(how, (ast.Is, ast.IsNot)) or self._is_singleton(left, right):
-                    continue
-                held = set(chain(self.sharing.value(right)))
-                both = [one for one in chain(self.sharing.value(left)) if one in held]
-                if both and names_read(node) & self.names:
-                    refusal = Refused(
-                        "PYT015",
-                        node,
-                        "`is` asks whether two names are one object, and a plan keeps values alone"
-                        " between its calls",
-                        "compare with ==, or give the objects a field that tells them apart",
-                    )
-                    self.shared.append((refusal, both))
+        for node, both in self.sharing.identities(part, self._is_singleton):
+            if names_read(node) & self.names:
+                refusal = Refused(
+                    "PYT015",
+                    node,
+                    "`is` asks whether two names are one object, and a plan keeps values alone"
+                    " between its calls",
+                    "compare with ==, or give the objects a field that tells them apart",
+                )
+                self.shared.append((refusal, both))
 
     def _is_singleton(self, *sides: ast.expr) -> bool:
         """Whether one side is a constant, or a value that nothing can change."""

@@ -142,7 +142,7 @@ def is_repeatable(node: ast.expr) -> bool:
     """Whether evaluating an expression twice is the same as once."""
     for one in ast.walk(node):
         if isinstance(one, ast.Call):
-            if not (isinstance(one.func, ast.Attribute) and one.func.attr in {"get", "result"}):
+            if not (isinstance(one.func, ast.Attribute) and one.func.attr in {"get", "result", "exception"}):
                 return False
         elif not isinstance(one, _REPEATABLE):
             return False

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import ast
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple, cast
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import contextmanager
+from typing import NamedTuple, TypeAlias, cast
 
 from callsheet.frontends.python.container_words import (
     FRESH_METHODS,
@@ -23,6 +24,8 @@ from callsheet.frontends.python.container_words import (
 from callsheet.frontends.python.kinds import FLAT, Kinds
 from callsheet.frontends.python.objects import Node, chain, find, holds, inside, merge, named_part, put
 from callsheet.frontends.python.source import dotted, own_nodes, walk
+
+Comprehension: TypeAlias = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
 
 
 class Summary(NamedTuple):
@@ -180,7 +183,19 @@ class SharedValues(ABC):
             case _:
                 return False
 
-    def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Node:
+    def _comprehension(self, node: Comprehension) -> Node:
+        made = Node()
+        element = node.value if isinstance(node, ast.DictComp) else node.elt
+        with self.inside_of(node) as frame:
+            if self.kinds is None or self.kinds.of(element) not in FLAT:
+                value = self.value(element)
+                self._double(element, set(frame), value)
+                put(made, value)
+        return made
+
+    @contextmanager
+    def inside_of(self, node: Comprehension) -> Generator[dict[str, Node]]:
+        """Let the variables of a comprehension be items of its sources for as long as the context is open."""
         frame: dict[str, Node] = {}
         self.frames.append(frame)
         for one in node.generators:
@@ -189,14 +204,8 @@ class SharedValues(ABC):
                 if isinstance(part, ast.Name):
                     frame[part.id] = Node()
             self.bind(one.target, self.item_of(one.iter, held))
-        made = Node()
-        element = node.value if isinstance(node, ast.DictComp) else node.elt
-        if self.kinds is None or self.kinds.of(element) not in FLAT:
-            value = self.value(element)
-            self._double(element, set(frame), value)
-            put(made, value)
+        yield frame
         self.frames.pop()
-        return made
 
     def item_of(self, source: ast.expr, held: Node) -> Node:
         """What a loop gets of a source: for `zip` and its like a tuple of the items."""

@@ -7,7 +7,8 @@ one object, and those that a statement changes. A change is seen by all variable
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import combinations, pairwise
 from typing import Final
 
 from callsheet.frontends.python import core
@@ -27,7 +28,9 @@ from callsheet.frontends.python.objects import Node, chain, find, inside, merge,
 from callsheet.frontends.python.shared_values import SharedValues, Summary
 from callsheet.frontends.python.source import (
     Refused,
+    children,
     names_bound,
+    names_read,
     own_nodes,
     parameters_of,
     returned_names,
@@ -35,6 +38,7 @@ from callsheet.frontends.python.source import (
 )
 
 _NO_NAME: Final = ""
+_FUNCTIONS: Final = (ast.FunctionDef, ast.Lambda)
 
 
 class Sharing(SharedValues):
@@ -138,6 +142,46 @@ class Sharing(SharedValues):
             if isinstance(node, ast.Call):
                 found += self._changed_by_arguments(node)
         return found
+
+    def identities(
+        self, part: ast.AST, is_singleton: Callable[[ast.expr, ast.expr], bool]
+    ) -> Iterator[tuple[ast.expr, list[Node]]]:
+        """Where `is` compares what may be one object, directly or in a function that is given both."""
+        match part:
+            case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
+                with self.inside_of(part):
+                    for one in children(part):
+                        yield from self.identities(one, is_singleton)
+                return
+            case ast.Compare(left=left, ops=ops, comparators=others):
+                for how, (one, other) in zip(ops, pairwise((left, *others)), strict=True):
+                    if isinstance(how, (ast.Is, ast.IsNot)) and not is_singleton(one, other):
+                        both = self._in_both(one, other)
+                        if both:
+                            yield part, both
+            case ast.Call(args=given, keywords=words):
+                values = [*given, *(word.value for word in words)]
+                named = [
+                    self.definitions.get(one.id) for one in (part.func, *values) if isinstance(one, ast.Name)
+                ]
+                if any(_asks_identity(one) for one in (*named, *values) if isinstance(one, _FUNCTIONS)):
+                    for one, other in combinations(values, 2):
+                        both = self._in_both(one, other)
+                        if both:
+                            yield part, both
+            case ast.Lambda() if _asks_identity(part):
+                around = [chain(self.node(name)) for name in sorted(names_read(part.body) & self.variables)]
+                if around:
+                    yield part, [each for one in around for each in one]
+            case _:
+                pass
+        for one in children(part):
+            yield from self.identities(one, is_singleton)
+
+    def _in_both(self, one: ast.expr, other: ast.expr) -> list[Node]:
+        """The objects that two expressions may hold both."""
+        held = set(chain(self.value(other)))
+        return [each for each in chain(self.value(one)) if each in held]
 
     def _changes_in_place(self, target: ast.expr, op: ast.operator, value: ast.expr) -> bool:
         """Whether `target op= value` may change the container itself."""
@@ -297,3 +341,13 @@ def _take(  # noqa: PLR0912 - cases
                         merge(inside(made.node(into)), made.value(each.value))
         case _:
             pass
+
+
+def _asks_identity(function: ast.FunctionDef | ast.Lambda) -> bool:
+    """Whether a function asks if two of its values are one object."""
+    for node in walk(function):
+        if isinstance(node, ast.Compare) and any(isinstance(how, (ast.Is, ast.IsNot)) for how in node.ops):
+            sides = (node.left, *node.comparators)
+            if not any(isinstance(one, ast.Constant) for one in sides):
+                return True
+    return False

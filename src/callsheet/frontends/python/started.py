@@ -9,14 +9,19 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Final, cast
 
 from callsheet.frontends.python import core
+from callsheet.frontends.python.atomicity import methods_of
 from callsheet.frontends.python.error_values import is_marked
 from callsheet.frontends.python.groups import Groups
-from callsheet.frontends.python.source import Refused, dotted, names_bound, names_read
+from callsheet.frontends.python.source import Refused, dotted, names_bound, names_read, walk
 from callsheet.frontends.python.syntax import assigned, call_of, name_of, none, parsed, statement_of
 
+_CONSUMERS: Final = frozenset(
+    {"sorted", "list", "tuple", "set", "dict", "sum", "max", "min", "join", "extend"}
+)
 _OF_TASKS: Final = frozenset({"asyncio.wait_for", "asyncio.shield"})
 
 
@@ -45,6 +50,16 @@ class Started(Groups):
                     f"await it later: await {min(names, default='task')}",
                 )
         return cast("ast.stmt", _Starts(self).visit(node))
+
+    def _is_start(self, node: ast.expr) -> bool:
+        return isinstance(node, ast.Call) and self.starts_task(node)
+
+    @cached_property
+    def task_names(self) -> frozenset[str]:
+        """The variables that are given a task where it is started."""
+        given = [node for one in self.function.body for node in walk(one) if isinstance(node, ast.Assign)]
+        started = [one for one in given if starts(one.value) or self._is_start(one.value)]
+        return frozenset(name for one in started for name in names_bound(one))
 
     def start(self, call: ast.Call, node: ast.AST, out: core.Block) -> ast.expr:
         """Run a task where it is started; its value, in which an error of it is kept."""
@@ -135,14 +150,46 @@ class Started(Groups):
         )
 
 
+def _no_key(task: ast.expr) -> Refused:
+    return Refused(
+        "PYT026",
+        task,
+        "a task cannot be a key: a plan keeps its result, and two results may be equal",
+        "keep the tasks under what they are for: {name: asyncio.create_task(…)}",
+    )
+
+
 class _Starts(ast.NodeTransformer):
     """Puts an await around each call that starts a task."""
 
     def __init__(self, of: Started) -> None:
         self.of = of
+        self.consumed: set[ast.AST] = set()
+        """Generators of which all items are taken."""
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         """A call."""
+        function = node.func.attr if isinstance(node.func, ast.Attribute) else dotted(node.func)
+        if function in _CONSUMERS:
+            self.consumed.update(one for one in node.args if not any(map(self._is_start, ast.walk(one))))
+        match node:
+            case ast.Call(func=ast.Attribute(attr="add"), args=[task]) if self._is_task(task):
+                raise Refused(
+                    "PYT026",
+                    node,
+                    "a set of tasks would be one of their results, of which two may be equal",
+                    "keep them in a list: tasks = [], and tasks.append(…)",
+                )
+            case _:
+                pass
+        match node:
+            case ast.Call(func=ast.Attribute(value=task, attr="result"), args=[], keywords=[]):
+                if "result" not in methods_of(
+                    {**self.of.program.definitions, **self.of.definitions()}.values()
+                ):
+                    return ast.copy_location(ast.Await(cast("ast.expr", self.visit(task))), node)
+            case _:
+                pass
         if self.of.starts_task(node) and node.args:
             made = ast.copy_location(ast.Await(node), node)
             vars(made)["is_task"] = True
@@ -161,6 +208,52 @@ class _Starts(ast.NodeTransformer):
                         node.value.args[number] = cast("ast.expr", self.generic_visit(one))
                 return node
         return self.generic_visit(node)
+
+    def visit_GeneratorExp(self, node: ast.GeneratorExp) -> ast.AST:
+        """A generator; one that asks tasks for results is made a list, whose items are all computed."""
+        made = cast("ast.GeneratorExp", self.generic_visit(node))
+        if node in self.consumed and any(isinstance(one, ast.Await) for one in ast.walk(made)):
+            return ast.copy_location(ast.ListComp(made.elt, made.generators), made)
+        return made
+
+    def visit_SetComp(self, node: ast.SetComp) -> ast.AST:
+        """A set, which for tasks is a list: no two tasks are equal, though their results may be."""
+        if not self._is_task(node.elt):
+            return self.generic_visit(node)
+        return self.generic_visit(ast.copy_location(ast.ListComp(node.elt, node.generators), node))
+
+    def visit_Set(self, node: ast.Set) -> ast.AST:
+        """A set that is written out, as one that is computed."""
+        if not any(map(self._is_task, node.elts)):
+            return self.generic_visit(node)
+        return self.generic_visit(ast.copy_location(ast.List(node.elts, ast.Load()), node))
+
+    def visit_DictComp(self, node: ast.DictComp) -> ast.AST:
+        """A dict, whose keys may not be tasks."""
+        if self._is_task(node.key):
+            raise _no_key(node.key)
+        return self.generic_visit(node)
+
+    def visit_Dict(self, node: ast.Dict) -> ast.AST:
+        """A dict that is written out, as one that is computed."""
+        for one in node.keys:
+            if one is not None and self._is_task(one):
+                raise _no_key(one)
+        return self.generic_visit(node)
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        """An item that is set, under a key which may not be a task."""
+        if isinstance(node.ctx, ast.Store) and self._is_task(node.slice):
+            raise _no_key(node.slice)
+        return self.generic_visit(node)
+
+    def _is_start(self, node: ast.AST) -> bool:
+        return isinstance(node, ast.Call) and self.of.starts_task(node)
+
+    def _is_task(self, node: ast.expr) -> bool:
+        if isinstance(node, ast.Name):
+            return node.id in self.of.task_names
+        return starts(node) or self._is_start(node)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         """A function of its own."""
