@@ -61,13 +61,15 @@ class Result(NamedTuple):
     """What an async function returns: of which kind, and what is sure of it.
 
     Whether it is nothing that the function was given, or is at least a container of its own that may hold
-    some of that; and whether no object stands in it twice.
+    some of that; and whether no object stands in it twice. `changed` are the kinds of the variables that the
+    function changes.
     """
 
     kind: str
     is_fresh: bool
     is_made: bool
     is_tree: bool
+    changed: tuple[str | None, ...] = ()
 
 
 _Made: TypeAlias = "tuple[str, Expression, Span | None] | tree.Require"
@@ -108,7 +110,9 @@ class Computation:
             with_tests(function, self.variables, fresh)
             self.names |= bound_names(function.body)
             self.variables = Variables(function, self.names, extra)
-        self.kinds = Kinds(function, self.all_definitions, program.resolved, self._result_kind)
+        self.kinds = Kinds(
+            function, self.all_definitions, program.resolved, self._result_kind, self._changed_kinds
+        )
         self.keys = _names_of_keys(function)
         self.sharing = Sharing(self.names, self.all_definitions, program.resolved, self.kinds)
         sharing_of(function, self.sharing, self._is_fresh, self._is_made, self._is_tree)
@@ -159,13 +163,18 @@ class Computation:
         )
         returned = is_tree(self.function, self.kinds, self._is_tree)
         made = returns_own_container(self.function)
-        return Result(self.kinds.returned(self.function), is_fresh, made, returned)
+        changed = tuple(self.kinds.assigned.get(name) for name in self.function.changes)
+        return Result(self.kinds.returned(self.function), is_fresh, made, returned, changed)
 
     def _result_kind(self, call: core.Call) -> str:
         if call.helper is None:
             return ANY
         known = self.results.get(id(call.helper))
         return ANY if known is None else known.kind
+
+    def _changed_kinds(self, call: core.Call) -> tuple[str | None, ...]:
+        known = self.results.get(id(call.helper))
+        return () if known is None or len(known.changed) != len(call.changes) else known.changed
 
     def _is_fresh(self, call: core.Call) -> bool:
         known = self.results.get(id(call.helper))

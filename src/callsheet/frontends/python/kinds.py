@@ -8,7 +8,7 @@ classes of its own any value may be an object of them, unless it is surely data.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from callsheet.frontends.python import core
@@ -22,6 +22,9 @@ FLAT: Final = NUMBERS | {"str", "none", "date", "key"}
 
 _OF_JSON: Final = NUMBERS | {"str", "none", DATA}
 """The kinds of values that are surely JSON data."""
+
+_OF_NUMBERS: Final = (ast.Add, ast.Sub, ast.Div, ast.FloorDiv, ast.Pow)
+"""Operators that take a number with nothing but a number."""
 
 _BY_FUNCTION: Final[Mapping[str, str]] = {
     "len": "int", "str": "str", "repr": "str", "int": "int", "float": "float", "bool": "bool",
@@ -108,12 +111,21 @@ class Kinds:
         definitions: Mapping[str, ast.stmt],
         resolved: Callable[[ast.AST], str | None],
         result: Callable[[core.Call], str],
+        changed: Callable[[core.Call], Sequence[str | None]],
     ) -> None:
-        """`result` gives the kind of what a call of an async function returns."""
-        self.definitions, self.resolved, self.result = definitions, resolved, result
+        """`result` gives the kind of what a call of an async function returns.
+
+        `changed` gives those of the new values that it gives the variables which it changes; None for one
+        that it gives none.
+        """
+        self.definitions, self.resolved, self.result, self.changed = definitions, resolved, result, changed
+        self.calls: dict[str, core.Call] = {}
+        """The calls whose results stand before new values of variables, by what these tuples are kept in."""
         self.has_objects = any(_makes_objects(one, resolved) for one in definitions.values())
         start = self._seen(ANY)
         self.known: dict[str, str] = dict.fromkeys((*function.parameters, *function.captured), start)
+        self.assigned: dict[str, str] = {}
+        """The kinds of what the function itself gives its variables."""
         self.functions: dict[str, str] = {}
         self.errors = {
             each.binds
@@ -140,6 +152,7 @@ class Kinds:
 
     def _is(self, name: str, kind: str) -> None:
         self.known[name] = self._seen(join(self.known.get(name), kind))
+        self.assigned[name] = self._seen(join(self.assigned.get(name), kind))
 
     def _take(self, one: core.Core) -> None:
         match one:
@@ -148,6 +161,8 @@ class Kinds:
             case core.Pure(stmt=stmt):
                 self._statement(stmt)
             case core.Call(into=str() as into):
+                if one.changes:
+                    self.calls[into] = one
                 self._is(into, DATA if one.helper is None else self.result(one))
             case core.Loop(target=target, source=source, into=into):
                 self._is(target, self.item(source))
@@ -278,6 +293,12 @@ class Kinds:
                 return "str"
             case ast.Name(id=name):
                 return self._name(name)
+            case ast.Subscript(value=ast.Name(id=name), slice=ast.Constant(value=int() as at)) if (
+                name in self.calls and 0 < at <= len(self.changed(self.calls[name]))
+            ):
+                known = self.known.get(self.calls[name].changes[at - 1], ANY)
+                new = self.changed(self.calls[name])[at - 1]
+                return known if new is None else join(known, new)
             case ast.Compare():
                 return "bool"
             case ast.BoolOp(values=values):
@@ -360,6 +381,8 @@ class Kinds:
             return "int" if whole else ("float" if "float" in (left, right) else "number")
         if isinstance(node.op, ast.Mod) and left == "str":
             return "str"
+        if isinstance(node.op, _OF_NUMBERS) and NUMBERS.intersection((left, right)):
+            return "number"  # nothing else can be added to a number
         if left == right and left in {"str", "list", "tuple", "dict", "set"}:
             return left
         if isinstance(node.op, ast.Add) and "str" in (left, right):
