@@ -118,16 +118,16 @@ class Ledger:
         """Write all that a run has pending, for the thread that appends to it; raises a JournalError.
 
         Entries go to the tail if commits need no sync or follow one another quickly; returns whether some are
-        there. If the run's `lock` file is gone, the tail is not used: only the database's epoch tells then
+        there. If the run's `lock` file is gone, the tail does not do: only the database's epoch tells then
         whether the run is still ours.
         """
         with self._mutex:
             if self._connection.is_displaced():
                 raise self._written_off_place(pending)
             is_quick = self._pace is None or self._pace.step()
-            waits = is_quick and self._has_tail and lock.is_named and self._put_into_tail(pending)
+            waits = is_quick and self._has_tail and self._put_into_tail(pending)
             # a process that takes over a run reads all tails after the lock is gone, so check the lock last
-            if waits and (self._pace is None or lock.is_named_now()):
+            if waits and lock.is_named():
                 return pending.tailed > 0
             rows = None if pending.tailed else pending.plain_rows()
             if rows is not None and self._write_plain(pending, rows):
