@@ -11,12 +11,33 @@ from benchmarks.simulation.plans import random_plan
 
 from callsheet.api.plan import as_plan
 from callsheet.ir import JSON, Plan
+from callsheet.ir.labels import read_label
 from callsheet.machine import Limits
+from callsheet.policy.model import Policy, ToolRule, When
 from callsheet.store import Durability
 from callsheet.store.snapshots import SnapshotIntervals
 
 INPUTS: dict[str, JSON] = {"a": [1, "2", None, "x"], "b": "start", "c": None}
 ENDLESS = 500_000
+_GOOD, _FOREIGN, _PRIVATE = map(read_label, ("T/pub", "U/pub", "T/priv"))
+POLICY = Policy(
+    tools={
+        "READ": ToolRule(egress=False, destructive=False, returns=_FOREIGN),
+        "FAULTY": ToolRule(egress=False, destructive=False, returns=_GOOD),
+        "LARGE": ToolRule(egress=False, destructive=False, returns=_PRIVATE),
+        "KEEP": ToolRule(egress=False, destructive=False, idempotent=True, returns=_GOOD),
+        "WRITE": ToolRule(
+            egress=False,
+            destructive=False,
+            control=("x",),
+            approval=When.IF_UNTRUSTED_OR_OUTSIDE,
+            returns=_GOOD,
+        ),
+        "KEYED": ToolRule(egress=True, destructive=False, returns=_GOOD),
+        "PROBED": ToolRule(egress=False, destructive=False, control=("x",), returns=_GOOD),
+    }
+)
+"""What READ gives is from outside, what LARGE gives is private: a run is asked or refused by that."""
 
 
 class Settings(NamedTuple):
@@ -30,6 +51,7 @@ class Settings(NamedTuple):
     waits: bool
     """Whether a process stays while people are asked; without faults one always does."""
     approve: tuple[str, ...]
+    policy: Policy | None
     pace: float
 
 
@@ -42,7 +64,7 @@ def _settings(chance: Random) -> Settings:
         window=chance.choice((1, 2, 3, 16)),
         max_concurrency=chance.choice((1, 4)),
         max_calls=chance.choice((ENDLESS, ENDLESS, ENDLESS, 6)),
-        max_bytes=5_000_000,
+        max_bytes=3_000_000,
     )
     return Settings(
         chance.choice((Durability.FULL, Durability.FULL, Durability.NORMAL)),
@@ -51,6 +73,7 @@ def _settings(chance: Random) -> Settings:
         SnapshotIntervals(first, chance.choice((3, 20, 1_000)), 1_000_000),
         chance.random() < 0.5,
         ("WRITE",) if chance.random() < 0.15 else (),
+        POLICY if chance.random() < 0.25 else None,
         chance.choice((0.02, 0.05, 1.0, 5.0)),
     )
 

@@ -14,7 +14,7 @@ from benchmarks.simulation.kernel import Kernel, Killed, Process
 from benchmarks.simulation.world import FACTS, World
 
 from callsheet.diagnostics import CallsheetError
-from callsheet.ir import Plan
+from callsheet.ir import Plan, plan_hash
 from callsheet.machine import Decision
 from callsheet.machine.tree.compiling import OWN_FACTS
 from callsheet.runtime.answers import Answer
@@ -81,7 +81,7 @@ class Course:
         self.has_faults = False
         self.has_lost = False
         """Whether the power has taken what had been durable, as `durability=normal` allows."""
-        self.asks = "@ASK_HUMAN" in self.text or bool(settings.approve)
+        self.asks = "@ASK_HUMAN" in self.text or bool(settings.approve or settings.policy)
         self.on_spawn: Callable[[Process], None] = lambda _: None
         """Is told of each new process."""
 
@@ -125,6 +125,8 @@ class Course:
                     limits=s.limits,
                     source=self.text,
                     approve=s.approve,
+                    policy=s.policy,
+                    verified=plan_hash(self.plan),
                 )
                 return await start_run(self.plan, self._ports(), launch, journal, RUN, present=present)
             return await resume_run(journal, RUN, self._opened, present=present)

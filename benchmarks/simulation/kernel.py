@@ -100,9 +100,9 @@ class Process:
 
     def bury(self) -> None:
         """Drop its tasks, once none of its calls is on the stack."""
-        if self.main is None:
+        if self.loop.is_closed():
             return
-        if self.main.done() and not self.main.cancelled():
+        if self.main is not None and self.main.done() and not self.main.cancelled():
             self.main.exception()
         self.main = None
         with self.kernel.running(self):
@@ -110,7 +110,7 @@ class Process:
                 setattr(task, "_log_destroy_pending", False)  # noqa: B010 - it is not in its type
                 with suppress(BaseException):
                     task.get_coro().close()
-        self.loop.clear()
+        self.loop.drop()
         for connection in self.connections:
             with suppress(sqlite3.Error):
                 sqlite3.Connection.close(connection)
@@ -156,10 +156,12 @@ class _Loop(base_events.BaseEventLoop):
         """Call what is due."""
         self._inner._run_once()
 
-    def clear(self) -> None:
-        """Drop all that it would do."""
+    def drop(self) -> None:
+        """Drop all that it would do, and close it."""
         self._inner._ready.clear()
         self._inner._scheduled.clear()
+        self._thread_id = None
+        self.close()
 
     def next_at(self) -> float | None:
         """When it has something to do; None if never."""

@@ -13,13 +13,16 @@ import asyncio
 import os
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.simulation import course
+from benchmarks.simulation.watching import replaced
 
 from callsheet.ir import Effect
+from callsheet.ir.labels import LITERAL
 from callsheet.machine import Decided, Decision, Failed, Succeeded, TookPlace
 from callsheet.machine.budget import Budget
 from callsheet.ports.calls import CallContext
@@ -31,6 +34,7 @@ from callsheet.store.folded import Folded
 from callsheet.store.ledger import Ledger
 from callsheet.store.lock import RunLock
 from callsheet.store.pending import Pending
+from callsheet.store.start import Start
 from callsheet.store.tail import Tail
 from callsheet.store.writer import RunWriter
 
@@ -44,15 +48,8 @@ class Mutation(NamedTuple):
     @contextmanager
     def planted(self) -> Generator[None]:
         """While inside, callsheet has the bug."""
-        changes = self.changes()
-        before = [(place, name, place.__dict__[name]) for place, name, _ in changes]
-        for place, name, value in changes:
-            setattr(place, name, value)
-        try:
+        with replaced(*self.changes()):
             yield
-        finally:
-            for place, name, value in reversed(before):
-                setattr(place, name, value)
 
 
 MUTATIONS: list[Mutation] = []
@@ -76,17 +73,14 @@ def _nothing(*_: Any, **__: Any) -> None:
 @_plant("a synced tail is not synced after an entry")
 def _() -> Any:
     def append(self: Any, number: int, rows: Any, lines: Any) -> bool:
-        system, self_os = tail.os, tail.os
+        system = tail.os
 
         class Unsynced:
             def __getattr__(self, name: str) -> Any:
-                return _nothing if name == "fdatasync" else getattr(self_os, name)
+                return _nothing if name == "fdatasync" else getattr(system, name)
 
-        tail.os = Unsynced()  # pyright: ignore[reportAttributeAccessIssue]
-        try:
+        with replaced((tail, "os", Unsynced())):
             return real(self, number, rows, lines)
-        finally:
-            tail.os = system
 
     real = Tail.append
     return [(Tail, "append", append)]
@@ -205,6 +199,17 @@ def _() -> Any:
 @_plant("an owner does not notice that its lock file is gone")
 def _() -> Any:
     return [(RunLock, "is_named", lambda self: True)]
+
+
+@_plant("an owner looks for its lock file before it writes to its tail, not after")
+def _() -> Any:
+    def write_own(self: Any, pending: Any, lock: Any) -> bool:
+        named = real_named(lock)
+        with replaced((RunLock, "is_named", lambda _: named)):
+            return real(self, pending, lock)
+
+    real, real_named = Ledger.write_own, RunLock.is_named
+    return [(Ledger, "write_own", write_own)]
 
 
 @_plant("the owner's epoch is not checked in a transaction")
@@ -389,12 +394,8 @@ def _() -> Any:
 @_plant("a decision of a person is not committed before the run goes on")
 def _() -> Any:
     def decide(journal: Any, run_id: str, names: Any, verdict: Any, **options: Any) -> Any:
-        commit = RunWriter.commit
-        RunWriter.commit = lambda self: False
-        try:
+        with replaced((RunWriter, "commit", lambda self: False)):
             return real(journal, run_id, names, verdict, **options)
-        finally:
-            RunWriter.commit = commit
 
     real = doubt.decide_calls
     return [(course, "decide_calls", decide)]
@@ -448,6 +449,25 @@ def _() -> Any:
 
     real = driving.drive
     return [(runs, "drive", drive)]
+
+
+@_plant("a resumed run is under no policy")
+def _() -> Any:
+    real = Start.from_json
+    return [(Start, "from_json", classmethod(lambda _, body: real(body)._replace(policy=None)))]
+
+
+@_plant("results of a resumed run are trusted and public")
+def _() -> Any:
+    def from_json(_: Any, body: Any) -> Start:
+        found = start_from(body)
+        if found.policy is None:
+            return found
+        tools = {name: replace(rule, returns=LITERAL) for name, rule in found.policy.tools.items()}
+        return found._replace(policy=replace(found.policy, tools=tools))
+
+    start_from = Start.from_json
+    return [(Start, "from_json", classmethod(from_json))]
 
 
 # ---------------------------------------------------------------- the gateway

@@ -10,15 +10,21 @@ from random import Random
 _ONE = ("$v", "[$v, 1]", '{"k": $v}', 'str($v) + "!"', "bool($v)", "$v ?? 2", "[x for x in [$v, $v]]")
 _NONE = ("1", '"x"', "None", "[1, 2, 3]", '{"k": [1, 2]}', "2 + 3")
 _TESTS = ("bool($v)", "$v is None", "not $v", "$v == $v", "str($v) == 'x'")
-_TOOLS = ("READ", "KEEP", "WRITE", "WRITE", "KEYED", "PROBED", "FAULTY", "LARGE")
+_TOOLS = ("READ", "KEEP", "WRITE", "KEYED", "PROBED", "FAULTY", "LARGE")
 _INNER = ("[1, 2]", "range(2)", "[]")
 _SOURCES = ("[1, 2, 3]", "range(5)", '["x", None]', "range(9)", "[]")
+
+
+def _favouring(chance: Random) -> tuple[str, ...]:
+    """The tools, one of them several times."""
+    return (*_TOOLS, *(chance.choice(_TOOLS),) * 6)
 
 
 class _Plan:
     def __init__(self, chance: Random) -> None:
         self.chance = chance
         self.fuel = chance.choice((3, 5, 8, 12))
+        self.tools = _favouring(chance)
         self.loops = 0
         """How many loops there are around the place."""
         self.names = 0
@@ -68,7 +74,7 @@ class _Plan:
         return lines, False
 
     def call(self, known: list[str], pad: str) -> list[str]:
-        tool = self.chance.choice(_TOOLS)
+        tool = self.chance.choice(self.tools)
         args = ", ".join(f"{name}={self.value(known)}" for name in self.chance.choice(("x", "xy")))
         handled, is_set = self.handling(known, pad) if self.fuel > 0 else ([""], True)
         into = ""
@@ -125,7 +131,7 @@ class _Plan:
 
     def _plain(self, known: list[str], pad: str) -> list[str]:
         name = self.new()
-        line = f"{pad}@{self.chance.choice(_TOOLS)} (x={self.value(known)}) > ${name}"
+        line = f"{pad}@{self.chance.choice(self.tools)} (x={self.value(known)}) > ${name}"
         return [line + self.chance.choice(("", " ON_FAIL @RETRY(1, delay=0)", " ON_FAIL CONTINUE"))]
 
     def loop(self, known: list[str], depth: int, pad: str) -> list[str]:
@@ -165,10 +171,10 @@ def _first_version(chance: Random) -> str:
     count = chance.randint(2, 7)
     lines: list[str] = []
     number = 0
-    asks = chance.random() < 0.3
+    asks, tools = chance.random() < 0.3, _favouring(chance)
 
     def call(*, grouped: bool) -> str:
-        tool = chance.choice(_TOOLS)
+        tool = chance.choice(tools)
         guard = ""
         argument = chance.choice(("$a", "$b", '"<$a|$b>"', "7", "$c"))
         if not grouped and chance.random() < 0.4:

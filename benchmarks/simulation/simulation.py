@@ -11,7 +11,7 @@ from typing import NamedTuple
 from benchmarks.simulation.case import ENDLESS, Case, End, Report
 from benchmarks.simulation.course import Course
 from benchmarks.simulation.faults import Faults
-from benchmarks.simulation.watching import remembering, watching
+from benchmarks.simulation.watching import Memory, watching
 
 
 class Prepared(NamedTuple):
@@ -21,28 +21,35 @@ class Prepared(NamedTuple):
     report: Report
     end: End | None
     points: int
+    memory: Memory
 
 
 def prepare(seed: int) -> Prepared:
     """Run the case of a seed without faults."""
     case, report = Case.of(seed), Report(seed)
-    course = Course(case, report)
-    _play(course)
+    course, memory = Course(case, report), Memory()
+    _play(course, memory)
     report.problems[:] = [f"without faults: {one}" for one in report.problems]
-    return Prepared(case, report, course.end, sum(one.points for one in course.owners))
+    return Prepared(case, report, course.end, sum(one.points for one in course.owners), memory)
 
 
 def simulate(seed: int | Prepared) -> Report:
     """Run a seed with its faults, and report what is wrong."""
     prepared = prepare(seed) if isinstance(seed, int) else seed
-    case, before, expected, points = prepared
+    case, before, expected, points, memory = prepared
     if before.problems:
         return before
     report = Report(case.seed)
-    report.trace += [f"seed {case.seed}", *case.text.splitlines(), str(case.settings), str(expected), ""]
+    report.trace += [
+        f"seed {case.seed}",
+        *case.text.splitlines(),
+        str(case.settings._replace(policy=None)),
+        str(expected),
+        "",
+    ]
     course = Course(case, report)
     Faults(course, points)
-    _play(course)
+    _play(course, memory)
     most = case.settings.limits.max_calls
     if not course.has_lost and most is not None:
         if len(course.world.made) > most:
@@ -52,10 +59,10 @@ def simulate(seed: int | Prepared) -> Report:
     return report
 
 
-def _play(course: Course) -> None:
+def _play(course: Course, memory: Memory) -> None:
     """Carry a run to its end, and look at what it has left."""
     try:
-        with course.kernel.in_place(), remembering(), watching(course):
+        with course.kernel.in_place(), memory.used(), watching(course):
             course.play()
             if course.end is not None and not course.world.problems:
                 if course.has_faults:

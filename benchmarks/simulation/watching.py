@@ -77,24 +77,29 @@ def watching(course: Course) -> Generator[None]:
         yield
 
 
-@contextmanager
-def remembering() -> Generator[None]:
-    """Reading and compiling a plan, which are pure functions of it, are done once for all processes."""
-    plans: dict[str, Plan] = {}
-    programs: dict[tuple[int, str], tuple[Plan, Any]] = {}
-    read, compile_anew = reader.plan_from_json, replay.compile_plan
+class Memory:
+    """Reading and compiling a plan, which are pure functions of it, done once for all processes of a case."""
 
-    def plan_from_json(data: Any) -> Plan:
-        key = repr(data)
-        if key not in plans:
-            plans[key] = read(data)
-        return plans[key]
+    def __init__(self) -> None:
+        self._plans: dict[str, Plan] = {}
+        self._programs: dict[tuple[int, str], tuple[Plan, Any]] = {}
 
-    def compile_plan(plan: Plan, facts: Any, ranks: Any = MappingProxyType({})) -> Any:
-        key = id(plan), repr((sorted(facts.items()), sorted(ranks.items())))
-        if key not in programs:
-            programs[key] = plan, compile_anew(plan, facts, ranks)
-        return programs[key][1]
+    @contextmanager
+    def used(self) -> Generator[None]:
+        """While inside, what was read or compiled before is taken from here."""
+        read, compile_anew = reader.plan_from_json, replay.compile_plan
 
-    with replaced((reader, "plan_from_json", plan_from_json), (replay, "compile_plan", compile_plan)):
-        yield
+        def plan_from_json(data: Any) -> Plan:
+            key = repr(data)
+            if key not in self._plans:
+                self._plans[key] = read(data)
+            return self._plans[key]
+
+        def compile_plan(plan: Plan, facts: Any, ranks: Any = MappingProxyType({})) -> Any:
+            key = id(plan), repr((sorted(facts.items()), sorted(ranks.items())))
+            if key not in self._programs:
+                self._programs[key] = plan, compile_anew(plan, facts, ranks)
+            return self._programs[key][1]
+
+        with replaced((reader, "plan_from_json", plan_from_json), (replay, "compile_plan", compile_plan)):
+            yield

@@ -30,7 +30,7 @@ FACTS = {
     "LARGE": ToolFacts(Effect.READ, ("x", "y")),
 }
 _SMALL: tuple[JSON, ...] = (0, 1, "text", [1, 2], {"k": 2}, None, True, "yes", [])
-_LARGE = (2_000, 70_000, 300_000)
+_LARGE = (2_000, 70_000, 270_000, 270_000)
 
 
 _Event: TypeAlias = "tuple[str, str | None, float, int]"
