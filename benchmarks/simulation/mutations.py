@@ -212,6 +212,11 @@ def _() -> Any:
     return [(Ledger, "write_own", write_own)]
 
 
+@_plant("a process whose lock file is gone takes over a run nevertheless")
+def _() -> Any:
+    return [(RunLock, "require_name", _nothing)]
+
+
 @_plant("the owner's epoch is not checked in a transaction")
 def _() -> Any:
     return [
@@ -234,8 +239,8 @@ def _() -> Any:
 
 @_plant("taking over a run does not raise its epoch")
 def _() -> Any:
-    def claim(self: Any, run_id: str, owner: str) -> Any:
-        pending = real(self, run_id, owner)
+    def claim(self: Any, run_id: str, *given: Any) -> Any:
+        pending = real(self, run_id, *given)
         if pending is not None:
             with self._mutex:
                 self._connection.transact(

@@ -57,8 +57,8 @@ def watching(course: Course) -> Generator[None]:
         await flush(self)
         told(self)
 
-    def claimed(self: ledger.Ledger, run_id: str, owner: str) -> Any:
-        pending, process = claim(self, run_id, owner), kernel.current
+    def claimed(self: ledger.Ledger, run_id: str, *given: Any) -> Any:
+        pending, process = claim(self, run_id, *given), kernel.current
         if pending is not None and process is not None:
             process.epoch = pending.epoch
             for other in kernel.processes:

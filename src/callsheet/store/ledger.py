@@ -281,10 +281,15 @@ class Ledger:
         except OSError as error:
             raise JournalWriteFailed(run_id, reason_of(error)) from error
 
-    def claim(self, run_id: str, owner: str) -> Pending | None:
-        """Own a run, in its next epoch; None if there is no such run. Raises JournalWriteFailed."""
+    def claim(self, run_id: str, owner: str, lock: RunLock) -> Pending | None:
+        """Own a run, in its next epoch; None if there is no such run.
+
+        Raises JournalWriteFailed, and JournalError (JRN004) if the run's `lock` file is gone: whoever has
+        taken over since must not be fenced off.
+        """
 
         def work(cursor: sqlite3.Cursor) -> Pending | None:
+            lock.require_name(run_id)
             insert_left(cursor, self._waiting_elsewhere(cursor, run_id))
             cursor.execute("UPDATE runs SET epoch = epoch + 1, owner = ? WHERE run_id = ?", (owner, run_id))
             run = cursor.execute("SELECT number, epoch FROM runs WHERE run_id = ?", (run_id,)).fetchone()

@@ -217,8 +217,13 @@ class RunLock:
         return _file(named) == (_file(os.fstat(fd)) if self._spare is None else self._spare.file)
 
     def is_named(self) -> bool:
-        """Whether the lock file still has its name; if somebody removed it, another process may own the run."""
+        """Whether the lock file still has its name; if not, another process may own the run."""
         return os.fstat(self._fd).st_nlink > (self._spare is not None)
+
+    def require_name(self, run_id: str) -> None:
+        """Raise JournalError (JRN004) if the lock file has lost its name."""
+        if not self.is_named():
+            raise _owned_already(run_id, "")
 
     def close(self) -> None:
         """Free the run; the lock file is removed first, while nobody else can hold it."""
