@@ -210,7 +210,7 @@ class Journal:
         lock = self._lock(run_id)
         try:
             self._ledger.require_room(run_id)
-            pending = self._ledger.claim(run_id, self._owner)
+            pending = self._ledger.claim(run_id, self._owner, lock)
             if pending is None:
                 raise self._reader.runs.unknown(run_id)
             pending.sealer = self._sealer(run_id, lambda: self.plan(self.find_run(run_id).plan_hash)[1])

@@ -118,16 +118,16 @@ class Ledger:
         """Write all that a run has pending, for the thread that appends to it; raises a JournalError.
 
         Entries go to the tail if commits need no sync or follow one another quickly; returns whether some are
-        there. If the run's `lock` file is gone, the tail is not used: only the database's epoch tells then
+        there. If the run's `lock` file is gone, the tail does not do: only the database's epoch tells then
         whether the run is still ours.
         """
         with self._mutex:
             if self._connection.is_displaced():
                 raise self._written_off_place(pending)
             is_quick = self._pace is None or self._pace.step()
-            waits = is_quick and self._has_tail and lock.is_named and self._put_into_tail(pending)
+            waits = is_quick and self._has_tail and self._put_into_tail(pending)
             # a process that takes over a run reads all tails after the lock is gone, so check the lock last
-            if waits and (self._pace is None or lock.is_named_now()):
+            if waits and lock.is_named():
                 return pending.tailed > 0
             rows = None if pending.tailed else pending.plain_rows()
             if rows is not None and self._write_plain(pending, rows):
@@ -281,10 +281,15 @@ class Ledger:
         except OSError as error:
             raise JournalWriteFailed(run_id, reason_of(error)) from error
 
-    def claim(self, run_id: str, owner: str) -> Pending | None:
-        """Own a run, in its next epoch; None if there is no such run. Raises JournalWriteFailed."""
+    def claim(self, run_id: str, owner: str, lock: RunLock) -> Pending | None:
+        """Own a run, in its next epoch; None if there is no such run.
+
+        Raises JournalWriteFailed, and JournalError (JRN004) if the run's `lock` file is gone: whoever has
+        taken over since must not be fenced off.
+        """
 
         def work(cursor: sqlite3.Cursor) -> Pending | None:
+            lock.require_name(run_id)
             insert_left(cursor, self._waiting_elsewhere(cursor, run_id))
             cursor.execute("UPDATE runs SET epoch = epoch + 1, owner = ? WHERE run_id = ?", (owner, run_id))
             run = cursor.execute("SELECT number, epoch FROM runs WHERE run_id = ?", (run_id,)).fetchone()

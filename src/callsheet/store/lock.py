@@ -19,7 +19,6 @@ from callsheet.store.errors import JournalError
 _WAIT_SECONDS = 10.0
 _SPARE = ".spare"
 _MOST_SPARES = 4
-_BETWEEN_LOOKS = 0.001
 
 
 class Copied(Protocol):
@@ -172,8 +171,6 @@ class RunLock:
         self._path = f"{folder}/{run_id}.lock"
         self.is_held = True
         """Whether this process still has the lock."""
-        self._is_named = True
-        self._looks_at = 0.0
         self._spares = spares
         self._spare = None if spares is None else spares.lend(self._path)
         self._fd = self._take(run_id) if self._spare is None else self._spare.fd
@@ -219,21 +216,14 @@ class RunLock:
             return False
         return _file(named) == (_file(os.fstat(fd)) if self._spare is None else self._spare.file)
 
-    @property
     def is_named(self) -> bool:
-        """Whether the lock file still has its name; if somebody removed it, another process may own the run.
-
-        Checked at most once in a millisecond.
-        """
-        now = time.monotonic()
-        if now > self._looks_at:
-            self._looks_at = now + _BETWEEN_LOOKS
-            self._is_named = self.is_named_now()
-        return self._is_named
-
-    def is_named_now(self) -> bool:
-        """As `is_named`, always checked."""
+        """Whether the lock file still has its name; if not, another process may own the run."""
         return os.fstat(self._fd).st_nlink > (self._spare is not None)
+
+    def require_name(self, run_id: str) -> None:
+        """Raise JournalError (JRN004) if the lock file has lost its name."""
+        if not self.is_named():
+            raise _owned_already(run_id, "")
 
     def close(self) -> None:
         """Free the run; the lock file is removed first, while nobody else can hold it."""

@@ -1,0 +1,74 @@
+"""One seed, with and without faults, and what must hold.
+
+Without faults it gives the expected end and the number of points; with faults, at some of these points, it
+must come to the same end, and break none of the promises that `world` and `course` check on the way.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from benchmarks.simulation.case import ENDLESS, Case, End, Report
+from benchmarks.simulation.course import Course
+from benchmarks.simulation.faults import Faults
+from benchmarks.simulation.watching import Memory, watching
+
+
+class Prepared(NamedTuple):
+    """A case, and what came of it without faults."""
+
+    case: Case
+    report: Report
+    end: End | None
+    points: int
+    memory: Memory
+
+
+def prepare(seed: int) -> Prepared:
+    """Run the case of a seed without faults."""
+    case, report = Case.of(seed), Report(seed)
+    course, memory = Course(case, report), Memory()
+    _play(course, memory)
+    report.problems[:] = [f"without faults: {one}" for one in report.problems]
+    return Prepared(case, report, course.end, sum(one.points for one in course.owners), memory)
+
+
+def simulate(seed: int | Prepared) -> Report:
+    """Run a seed with its faults, and report what is wrong."""
+    prepared = prepare(seed) if isinstance(seed, int) else seed
+    case, before, expected, points, memory = prepared
+    if before.problems:
+        return before
+    report = Report(case.seed)
+    report.trace += [
+        f"seed {case.seed}",
+        *case.text.splitlines(),
+        str(case.settings._replace(policy=None)),
+        str(expected),
+        "",
+    ]
+    course = Course(case, report)
+    Faults(course, points)
+    _play(course, memory)
+    most = case.settings.limits.max_calls
+    if not course.has_lost and most is not None:
+        if len(course.world.made) > most:
+            report.problems.append(f"{len(course.world.made)} calls were made, of {most}")
+        elif most == ENDLESS and not report.problems and course.end != expected:
+            report.problems.append(f"the run ended as {course.end} instead of {expected}")
+    return report
+
+
+def _play(course: Course, memory: Memory) -> None:
+    """Carry a run to its end, and look at what it has left."""
+    try:
+        with course.kernel.in_place(), memory.used(), watching(course):
+            course.play()
+            if course.end is not None and not course.world.problems:
+                if course.has_faults:
+                    course.check_resumed()
+                course.check_journal()
+    finally:
+        course.close()
+    course.report.calls += course.world.made.total()
+    course.report.problems += course.world.problems + course.kernel.errors

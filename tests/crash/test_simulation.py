@@ -1,0 +1,36 @@
+"""Seeds of `benchmarks/simulation`: runs with kills, power failures, two owners and bad disks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from benchmarks.simulation import simulation
+
+_FAILED_ONCE = Path(simulation.__file__).with_name("regressions.txt")
+
+
+def _regressions() -> list[int]:
+    lines = _FAILED_ONCE.read_text().splitlines()
+    return [int(line.split()[0]) for line in lines if line and not line.startswith("#")]
+
+
+@pytest.mark.parametrize("first", range(1, 201, 40))
+def test_random_runs_with_faults_keep_what_is_promised(first: int) -> None:
+    wrong = {
+        seed: report.problems
+        for seed in range(first, first + 40)
+        if (report := simulation.simulate(seed)).problems
+    }
+    assert wrong == {}, "replay it: python -m benchmarks.simulation --seeds SEED"
+
+
+@pytest.mark.parametrize("seed", _regressions())
+def test_seed_that_failed_once_passes(seed: int) -> None:
+    assert simulation.simulate(seed).problems == []
+
+
+def test_seed_replays_to_the_letter() -> None:
+    first, again = simulation.simulate(7), simulation.simulate(7)
+    assert first.trace
+    assert first.trace == again.trace
