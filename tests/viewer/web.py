@@ -110,18 +110,19 @@ class Web:
         return await axe_findings(self.page)
 
 
-async def axe_findings(page: Page) -> list[Any]:
-    """The findings of axe on a page, of any impact, with two of the rules that are off by default."""
+async def axe_findings(page: Page, *parts: str) -> list[Any]:
+    """The findings of axe on a page, or in parts of it, with two of the rules that are off by default."""
     spec = importlib.util.find_spec("axe_playwright_python")
     if spec is None or spec.origin is None:
         pytest.skip("axe is not installed: pip install axe-playwright-python")
     if not await page.evaluate("Boolean(window.axe)"):
         await page.evaluate(Path(spec.origin).with_name("axe.min.js").read_text())
     found = await page.evaluate(
-        """axe.run(document, {
+        """(parts) => axe.run(parts.length ? { include: parts } : document, {
             rules: { "label-content-name-mismatch": { enabled: true }, "target-size": { enabled: true } },
             resultTypes: ["violations"],
-        })"""
+        })""",
+        list(parts),
     )
     return [
         (each["id"], node["target"], node.get("failureSummary"))
