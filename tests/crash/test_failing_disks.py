@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from tests import forked
 from tests.crash.disks.faulty import NOT_OFFERED
 from tests.crash.worlds import ROOT
 
@@ -32,7 +32,7 @@ def sweep(tmp_path: Path) -> Sweep:
         parent = memory if os.access(memory, os.W_OK) else tmp_path
         paths = os.pathsep.join([str(ROOT), str(ROOT / "tests"), *sys.path])
         with TemporaryDirectory(dir=parent) as folder:
-            done = subprocess.run(
+            done = forked.run(
                 [sys.executable, "-m", "tests.crash.disks.sweep", folder, *arguments],
                 env={**os.environ, "PYTHONPATH": paths},
                 capture_output=True,

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import forked
 
 from callsheet import RunResult, RunStatus, Runtime, tool
 from callsheet.ports.mcp import transport
@@ -198,8 +199,7 @@ async def test_result_that_is_not_json_fails_call_once(world: World, given: obje
 
 def _workshop(world: World) -> dict[str, Any]:
     reads = {"effects": dict.fromkeys(("die", "texts", "moody"), "read")}
-    command = [str(WORKSHOP), "stdio", str(world.notes)]
-    return {"workshop": {"command": sys.executable, "args": command, "callsheet": reads}}
+    return {"workshop": {**forked.server(WORKSHOP, "stdio", world.notes), "callsheet": reads}}
 
 
 @pytest.mark.servers

@@ -58,8 +58,9 @@ def environment(home: Path, *, forks: bool = True) -> dict[str, str]:
     own = home / "bin"
     if forks:
         own.mkdir(parents=True)
-        (own / "callsheet").write_text(f'#!/bin/sh\nexec {shlex.join(forked.line("-c", _COMMAND))} "$@"\n')
-        (own / "callsheet").chmod(0o755)
+        for name, words in {"callsheet": ("-c", _COMMAND), "python": ()}.items():
+            (own / name).write_text(f'#!/bin/sh\nexec {shlex.join(forked.line(*words))} "$@"\n')
+            (own / name).chmod(0o755)
     kept = {name: value for name, value in os.environ.items() if not name.startswith("CALLSHEET_")}
     path = os.pathsep.join([str(own), str(_BIN), kept.get("PATH", "")])
     return {**kept, "HOME": str(home), "PATH": path, "COLUMNS": "120", "NO_COLOR": "1"} | {

@@ -551,9 +551,8 @@ class _serving:
     """A server process that listens on a port while the block runs."""
 
     def __init__(self, command, port, env=None, cwd=None):
-        self.process = subprocess.Popen(
-            command, env=env, cwd=cwd, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
+        start = forked.Popen if command[0] == sys.executable else subprocess.Popen
+        self.process = start(command, env=env, cwd=cwd, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.port = port
 
     def __enter__(self):

@@ -16,9 +16,8 @@ import pytest_asyncio
 from playwright.async_api import Browser, Page, async_playwright
 from tests.apps.http.conftest import TOOLS, Api, running
 from tests.viewer.runs import Runs
+from tests.viewer.web import Window, Windows
 
-LONGEST = 60_000
-"""Milliseconds that a busy machine may take for what takes it none."""
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
@@ -42,6 +41,12 @@ async def browser() -> AsyncIterator[Browser]:
 
 
 @pytest.fixture(scope="session")
+def windows(browser: Browser) -> Windows:
+    """The windows of the browser."""
+    return Windows(browser)
+
+
+@pytest.fixture(scope="session")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
     """Runs of a journal, and their pages, created on first use."""
     return Runs(tmp_path_factory.mktemp("runs"))
@@ -51,9 +56,19 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
 class Opened:
     """A page opened from disk, with its console messages and requests."""
 
-    page: Page
-    said: list[str] = field(default_factory=list[str])
-    asked: list[str] = field(default_factory=list[str])
+    window: Window
+
+    @property
+    def page(self) -> Page:
+        return self.window.page
+
+    @property
+    def said(self) -> list[str]:
+        return self.window.said
+
+    @property
+    def asked(self) -> list[str]:
+        return self.window.asked
 
     async def drawn(self) -> None:
         """Wait until the last change is drawn."""
@@ -82,7 +97,7 @@ class Opened:
 class Opener:
     """Opens pages of runs."""
 
-    browser: Browser
+    windows: Windows
     runs: Runs
     opened: list[Opened] = field(default_factory=list[Opened])
 
@@ -96,28 +111,20 @@ class Opener:
         self, path: Path, address: str = "", *, size: tuple[int, int] = (1440, 900), scheme: str = "light"
     ) -> Opened:
         """Open a file."""
-        page = await self.browser.new_page(
-            viewport={"width": size[0], "height": size[1]},
-            color_scheme="dark" if scheme == "dark" else "light",
-        )
-        page.set_default_timeout(LONGEST)
-        made = Opened(page)
+        made = Opened(await self.windows.open(size, scheme))
         self.opened.append(made)
-        page.on("console", lambda message: made.said.append(f"{message.type}: {message.text}"))
-        page.on("pageerror", lambda error: made.said.append(f"error: {error}"))
-        page.on("request", lambda request: made.asked.append(request.url))
-        await page.goto(path.as_uri() + address)
-        await page.wait_for_selector(".app")
+        await made.page.goto(path.as_uri() + address)
+        await made.page.wait_for_selector(".app")
         return made
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def open_report(browser: Browser, runs: Runs) -> AsyncIterator[Opener]:
+async def open_report(windows: Windows, runs: Runs) -> AsyncIterator[Opener]:
     """Opens reports; an opened report has no console message and makes no request."""
-    opener = Opener(browser, runs)
+    opener = Opener(windows, runs)
     yield opener
     for opened in opener.opened:
-        await opened.page.close()
+        await windows.leave(opened.window)
     said = [line for opened in opener.opened for line in opened.said]
     assert said == []
     asked = [url for opened in opener.opened for url in opened.asked]

@@ -14,9 +14,8 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser
 from tests.apps.http.conftest import Api, plan_of
-from tests.viewer.web import Web, browse
+from tests.viewer.web import Web, Windows, browse
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -100,11 +99,11 @@ def elsewhere() -> Iterator[str]:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def web(browser: Browser, api: Api) -> AsyncIterator[Web]:
-    made = await browse(browser, api)
+async def web(windows: Windows, api: Api) -> AsyncIterator[Web]:
+    made = await browse(windows, api)
     await made.sign_in()
     yield made
-    await made.page.context.close()
+    await made.leave()
 
 
 def untouched(api: Api) -> bool:

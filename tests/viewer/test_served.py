@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.async_api import Browser
+from tests.viewer.web import Windows
 
 from callsheet import Runtime
 from callsheet.runtime.reporting import report_document, viewer_page
@@ -75,7 +75,7 @@ def serving(document: dict[str, Any]) -> Iterator[Server]:
             thread.join()
 
 
-async def test_growing_run_is_updated(browser: Browser, tmp_path: Path):
+async def test_growing_run_is_updated(windows: Windows, tmp_path: Path):
     waiting = threading.Event()
 
     called = asyncio.Event()
@@ -92,10 +92,8 @@ async def test_growing_run_is_updated(browser: Browser, tmp_path: Path):
             )
             await asyncio.wait_for(called.wait(), 60)
             with serving(report_document(journal, "r1").to_json()) as server:
-                page = await browser.new_page()
-                said: list[str] = []
-                page.on("console", lambda message: said.append(message.text))
-                page.on("pageerror", lambda error: said.append(str(error)))
+                window = await windows.open()
+                page = window.page
                 await page.goto(f"http://127.0.0.1:{server.server_port}/")
                 await page.wait_for_selector(".live")
                 assert await page.inner_text("h1 .words") == "Running"
@@ -110,14 +108,15 @@ async def test_growing_run_is_updated(browser: Browser, tmp_path: Path):
                 assert f"event {last}/{last}" in await page.inner_text(
                     ".now"
                 )  # it was at the end, and stays there
-                await page.close()
-                assert said == []
+                await windows.leave(window)
+                assert window.said == []
 
 
-async def test_missing_data_is_reported(browser: Browser):
+async def test_missing_data_is_reported(windows: Windows):
     with serving({"format": 99}) as server:
-        page = await browser.new_page()
+        window = await windows.open()
+        page = window.page
         await page.goto(f"http://127.0.0.1:{server.server_port}/")
         await page.wait_for_selector(".nothing h1")
         assert "format 99" in await page.inner_text(".nothing")
-        await page.close()
+        await windows.leave(window)

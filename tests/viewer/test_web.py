@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser
 from tests.apps.http.conftest import TOKEN, Api, running
-from tests.viewer.web import Web, browse
+from tests.viewer.web import Web, Windows, browse
 
 from callsheet.apps.http.state import RequestLimits
 from callsheet.apps.operations.reading import plan_text
@@ -26,11 +25,11 @@ Browse = Callable[..., Awaitable[Web]]
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def web(browser: Browser, api: Api) -> AsyncIterator[Web]:
-    made = await browse(browser, api)
+async def web(windows: Windows, api: Api) -> AsyncIterator[Web]:
+    made = await browse(windows, api)
     yield made
     said = list(made.said)
-    await made.page.context.close()
+    await made.leave()
     assert said == []
 
 
@@ -56,14 +55,14 @@ async def test_styles_of_pages_leave_waterfall_of_run_unchanged(web: Web):
     assert max(widths) < 180, widths
 
 
-async def test_sign_in_code_works_once_and_leaves_address(browser: Browser, api: Api):
-    first = await browse(browser, api)
+async def test_sign_in_code_works_once_and_leaves_address(windows: Windows, api: Api):
+    first = await browse(windows, api)
     await first.sign_in()
     assert "code" not in first.page.url
     cookies = await first.page.context.cookies()
     assert [(each["httpOnly"], each["sameSite"]) for each in cookies] == [(True, "Strict")]
     assert await first.page.evaluate("document.cookie") == ""
-    second = await browse(browser, api)
+    second = await browse(windows, api)
     await second.go(f"#code={api.code}")
     await second.page.wait_for_selector(".sign-in")
     await second.page.fill("#secret", "wrong" * 10)
@@ -75,7 +74,7 @@ async def test_sign_in_code_works_once_and_leaves_address(browser: Browser, api:
     await second.page.click("text=Sign out")
     await second.page.wait_for_selector(".sign-in")
     for each in (first, second):
-        await each.page.context.close()
+        await each.leave()
 
 
 GROUP = "@PARALLEL {", '  S1: @HOLD (name="gate") > $a', "  S2: @ADD (a=1) > $b", "}"
@@ -280,10 +279,10 @@ IS_ON_TOP = """(element) => {
 }"""
 
 
-async def test_hits_and_consent_are_visible_on_small_window(browser: Browser, api: Api):
+async def test_hits_and_consent_are_visible_on_small_window(windows: Windows, api: Api):
     run = api.start(*(f'S{n}: @NOTE (line="line {n}") > $n' for n in range(1, 31)))
     api.ended(run)
-    web = await browse(browser, api, (1280, 800))
+    web = await browse(windows, api, (1280, 800))
     await web.sign_in(f"run={run}&step=S2")
     await web.page.wait_for_selector(".app")
     await web.page.fill("#search", "line 3")
@@ -299,7 +298,7 @@ async def test_hits_and_consent_are_visible_on_small_window(browser: Browser, ap
     assert await web.page.evaluate("document.activeElement.classList.contains('consent')")
     await web.page.click(".consent button:has-text('Do not')")
     assert await web.page.locator(".consent").count() == 0
-    await web.page.context.close()
+    await web.leave()
 
 
 async def test_message_and_answer_are_at_head_of_run(web: Web):
@@ -350,20 +349,20 @@ def _first_event(path: Path) -> dict[str, Any]:
     return json.loads(path.read_text().splitlines()[0])
 
 
-async def test_page_says_that_server_streams_to_no_more_pages(browser: Browser, folder: Path):
+async def test_page_says_that_server_streams_to_no_more_pages(windows: Windows, folder: Path):
     with running(folder, request_limits=RequestLimits(most_streams=1)) as api:
         run = api.start('S1: @HOLD (name="gate") > $a')
-        web = await browse(browser, api)
+        web = await browse(windows, api)
         await web.sign_in(f"run={run}")
         await web.page.locator("h1 .words", has_text="Running").wait_for()
         await web.wait_for(lambda: web.page.evaluate("performance.getEntriesByType('resource').length > 3"))
         second = await web.page.context.new_page()
         await second.goto(web.page.url)
         await second.locator(".notice", has_text="callsheet serve --streams N").wait_for()
-        await web.page.close()
+        await web.page.goto("about:blank")
         (folder / "gate").touch()
         await second.locator("h1 .words", has_text="Done").wait_for()  # it has tried again
-        await second.context.close()
+        await web.leave()
 
 
 async def test_missing_run_is_reported(web: Web):
@@ -375,11 +374,11 @@ async def test_missing_run_is_reported(web: Web):
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1400), ("dark", 400)])
 async def test_axe_reports_nothing_and_nothing_is_wider_than_window(
-    browser: Browser, api: Api, scheme: str, width: int
+    windows: Windows, api: Api, scheme: str, width: int
 ):
     run = api.start('S1: @ASK_HUMAN (prompt="Which colour?") > $colour', name="a name that is quite long" * 3)
     api.until(run, "waiting")
-    web = await browse(browser, api, (width, 850), scheme)
+    web = await browse(windows, api, (width, 850), scheme)
     await web.go()
     await web.page.wait_for_selector(".sign-in")
     assert await web.findings() == []
@@ -398,7 +397,7 @@ async def test_axe_reports_nothing_and_nothing_is_wider_than_window(
             await web.page.wait_for_selector(".policy")
         assert await web.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, address
         assert await web.findings() == [], address
-    await web.page.context.close()
+    await web.leave()
 
 
 async def test_help_key_shows_keys(web: Web):

@@ -8,9 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Browser
 from tests.apps.http.conftest import running
-from tests.viewer.web import browse
+from tests.viewer.web import Windows, browse
 
 from callsheet.api.policies import load_policy
 from callsheet.apps.http.state import OpenWebhook
@@ -20,12 +19,12 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 async def test_run_is_forked_with_edited_variable_and_rerun_after_confirmation(
-    browser: Browser, folder: Path
+    windows: Windows, folder: Path
 ):
     with running(folder) as api:
         run = api.start("S1: @ADD (a=1) > $a", 'S2: @NOTE (line="it is $a") > $n', name="first")
         api.ended(run)
-        web = await browse(browser, api)
+        web = await browse(windows, api)
         await web.sign_in(f"run={run}&seq=3&step=S2")
         await web.page.click(".branching summary")
         await web.page.select_option(".branch-actions select", "a")
@@ -45,15 +44,15 @@ async def test_run_is_forked_with_edited_variable_and_rerun_after_confirmation(
         await web.wait_for(lambda: _is_elsewhere(web.page.url, fork))
         await web.page.locator("h1 .words", has_text="Done").wait_for()
         assert (folder / "notes.txt").read_text().count("\n") == 3
-        await web.page.context.close()
+        await web.leave()
 
 
-async def test_failed_items_are_run_again_and_the_page_says_what_is_kept(browser: Browser, folder: Path):
+async def test_failed_items_are_run_again_and_the_page_says_what_is_kept(windows: Windows, folder: Path):
     with running(folder) as api:
         loop = '?FOREACH ($n IN ["a", 1, "b"]) THEN @NOTE (line=$n)'
         run = api.start(f"S1: {loop} > $rows", 'S2: @NOTE (line="end") > $n', name="loop")
         api.ended(run)
-        web = await browse(browser, api)
+        web = await browse(windows, api)
         await web.sign_in(f"run={run}&step=S1")
         await web.page.click(".branching summary")
         await web.page.click("button:has-text('Rerun failed items')")
@@ -62,14 +61,14 @@ async def test_failed_items_are_run_again_and_the_page_says_what_is_kept(browser
         await web.page.locator(".what", has_text=f"from run {run}").wait_for()
         await web.page.locator("h1 .words", has_text="Done").wait_for()
         assert (folder / "notes.txt").read_text() == "a\nb\nend\n"
-        await web.page.context.close()
+        await web.leave()
 
 
-async def test_run_is_undone_after_the_page_has_shown_what_that_takes(browser: Browser, folder: Path):
+async def test_run_is_undone_after_the_page_has_shown_what_that_takes(windows: Windows, folder: Path):
     with running(folder) as api:
         run = api.start('S1: @NOTE (line="a") > $n', "S2: @ADD (a=1) > $b")
         api.ended(run)
-        web = await browse(browser, api)
+        web = await browse(windows, api)
         await web.sign_in(f"run={run}")
         await web.page.click("button:has-text('Undo')")
         await web.page.locator(".consent", has_text='@STRIKE (line="a")').wait_for()
@@ -78,11 +77,11 @@ async def test_run_is_undone_after_the_page_has_shown_what_that_takes(browser: B
         await web.wait_for(lambda: _is_elsewhere(web.page.url, run))
         await web.page.locator(f"text=1 call of run {run} undone").first.wait_for()
         assert (folder / "notes.txt").read_text() == ""
-        await web.page.context.close()
+        await web.leave()
 
 
 async def test_page_of_saved_plans_lists_webhooks_with_their_last_runs(
-    browser: Browser, folder: Path, monkeypatch: pytest.MonkeyPatch
+    windows: Windows, folder: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("KEY", "k" * 32)
     (folder / "note.ltp").write_text("# ltp: 2\nINPUT $line: str\nS1: @NOTE (line=$line)\n@RESPOND ($line)\n")
@@ -97,7 +96,7 @@ async def test_page_of_saved_plans_lists_webhooks_with_their_last_runs(
         headers = signed(note, b"k" * 32, body, "m1", int(time.time()))
         run = api("POST", "/v1/webhooks/noted", raw=body, **headers).json["run_id"]
         api.ended(run)
-        web = await browse(browser, api, size=(900, 700))
+        web = await browse(windows, api, size=(900, 700))
         await web.sign_in("plans")
         await web.page.locator("h2", has_text="Webhooks").wait_for()
         told = await web.text("main")
@@ -106,24 +105,24 @@ async def test_page_of_saved_plans_lists_webhooks_with_their_last_runs(
         assert await web.findings() == []
         await web.page.click("text=last run: done")
         await web.page.locator("h1 .words", has_text="Done").wait_for()
-        await web.page.context.close()
+        await web.leave()
 
 
-async def test_page_reports_unreachable_server(browser: Browser, folder: Path):
+async def test_page_reports_unreachable_server(windows: Windows, folder: Path):
     with running(folder) as api:
         run = api.start('S1: @HOLD (name="gate") > $a')
-        web = await browse(browser, api)
+        web = await browse(windows, api)
         await web.sign_in(f"run={run}")
         await web.page.locator("h1 .words", has_text="Running").wait_for()
     await web.page.locator(".notice", has_text="The data may be outdated").wait_for()
     assert "Running" in await web.text("h1 .words")
-    await web.page.context.close()
+    await web.leave()
 
 
-async def test_page_of_a_run_asks_to_sign_in_again_when_the_session_has_ended(browser: Browser, folder: Path):
+async def test_page_of_a_run_asks_to_sign_in_again_when_the_session_has_ended(windows: Windows, folder: Path):
     with running(folder) as api:
         run = api.start('S1: @HOLD (name="gate") > $a')
-        web = await browse(browser, api)
+        web = await browse(windows, api)
         await web.sign_in(f"run={run}")
         await web.page.locator("h1 .words", has_text="Running").wait_for()
         await web.page.context.clear_cookies()  # as after a restart of the server with another token
@@ -131,7 +130,7 @@ async def test_page_of_a_run_asks_to_sign_in_again_when_the_session_has_ended(br
         await web.page.fill("input[type='password']", api.token)
         await web.page.keyboard.press("Enter")
         await web.page.locator("h1 .words", has_text="Done").wait_for()
-        await web.page.context.close()
+        await web.leave()
 
 
 def _wait_for(path: Path) -> None:
@@ -154,10 +153,10 @@ inputs = "U/pub"
 """
 
 
-async def test_approval_page_shows_labels_of_arguments(browser: Browser, folder: Path):
+async def test_approval_page_shows_labels_of_arguments(windows: Windows, folder: Path):
     (folder / "ours.toml").write_text(POLICY)
     with running(folder, policy=load_policy(folder / "ours.toml")) as api:
-        web = await browse(browser, api)
+        web = await browse(windows, api)
         await web.sign_in()
         run = api.start(
             'S1: @CALC ("1 + 1") > $sum',
@@ -174,12 +173,12 @@ async def test_approval_page_shows_labels_of_arguments(browser: Browser, folder:
         await web.page.click(".steps .step:has-text('S2')")
         assert "waits for a person" in await web.text(".pane header")
         assert "was not sent" in await web.text("#call-panel")
-        await web.page.context.close()
+        await web.leave()
 
 
-async def test_one_answer_is_given_for_the_further_calls_of_a_plan(browser: Browser, folder: Path):
+async def test_one_answer_is_given_for_the_further_calls_of_a_plan(windows: Windows, folder: Path):
     with running(folder) as api:
-        web = await browse(browser, api)
+        web = await browse(windows, api)
         await web.sign_in()
         loop = '?FOREACH ($n IN ["a", "b", "c"]) TOGETHER {\n  S1: @NOTE (line=$n)\n}'
         text = f'# ltp: 2\n{loop}\n@RESPOND ("noted")'
@@ -193,15 +192,15 @@ async def test_one_answer_is_given_for_the_further_calls_of_a_plan(browser: Brow
         await web.page.locator("h1 .words", has_text="Done").wait_for()
         assert sorted((folder / "notes.txt").read_text().split()) == ["a", "b", "c"]
         assert web.said == []
-        await web.page.context.close()
+        await web.leave()
 
 
-async def test_call_in_doubt_is_decided(browser: Browser, folder: Path):
+async def test_call_in_doubt_is_decided(windows: Windows, folder: Path):
     with running(folder) as api:
         run = api.start('S1: @WRITE (name="gate") > $a', 'S2: @RESPOND ("it gave $a")')
         await asyncio.to_thread(_wait_for, folder / "gate.began")
     with running(folder) as api:  # the first server was stopped while the call was under way
-        web = await browse(browser, api)
+        web = await browse(windows, api)
         await web.sign_in(f"run={run}")
         await web.page.locator(".waits", has_text="@WRITE may have taken place").wait_for()
         assert "in doubt" in await web.text(".pane header")
@@ -211,4 +210,4 @@ async def test_call_in_doubt_is_decided(browser: Browser, folder: Path):
         await web.page.locator("h1 .words", has_text="Done").wait_for()
         assert "it gave seven" in await web.text("#below-panel")
         assert web.said == []
-        await web.page.context.close()
+        await web.leave()

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser
 from tests.apps.http.conftest import Api, running, setup_of
-from tests.viewer.web import Web, browse
+from tests.viewer.web import Web, Windows, browse
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -34,12 +33,12 @@ PRESS = """(box, times) => {
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def web(browser: Browser, api: Api) -> AsyncIterator[Web]:
-    made = await browse(browser, api)
+async def web(windows: Windows, api: Api) -> AsyncIterator[Web]:
+    made = await browse(windows, api)
     await made.sign_in("plan")
     await made.page.wait_for_selector("#plan-text")
     yield made
-    await made.page.context.close()
+    await made.leave()
     assert made.said == []
 
 
@@ -141,12 +140,12 @@ async def test_diagram_steps_are_focusable_and_selectable_by_key(web: Web):
         assert at == ["plan-text", f"{step}:"]
 
 
-async def test_goal_becomes_plan_that_is_reviewed_and_run(browser: Browser, api: Api, tmp_path: Path):
+async def test_goal_becomes_plan_that_is_reviewed_and_run(windows: Windows, api: Api, tmp_path: Path):
     (tmp_path / "model.py").write_text(MODEL)
     setup = replace(setup_of(tmp_path), model=f"{tmp_path / 'model.py'}:ask")
     (tmp_path / "other").mkdir()
     with running(tmp_path / "other", setup) as other:
-        web = await browse(browser, other)
+        web = await browse(windows, other)
         await web.sign_in("plan")
         await web.page.fill("#goal", "Add up")
         await web.page.keyboard.press("Enter")
@@ -155,7 +154,7 @@ async def test_goal_becomes_plan_that_is_reviewed_and_run(browser: Browser, api:
         await web.page.click("text=► Run")
         await web.page.locator("h1 .words", has_text="Done").wait_for()
         assert web.said == []
-        await web.page.context.close()
+        await web.leave()
 
 
 async def test_goal_without_model_shows_remedy(web: Web):
@@ -232,8 +231,8 @@ async def test_plan_is_saved_opened_replaced_and_deleted(web: Web):
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1400), ("dark", 400)])
-async def test_axe_reports_nothing_in_plan_findings(browser: Browser, api: Api, scheme: str, width: int):
-    web = await browse(browser, api, (width, 850), scheme)
+async def test_axe_reports_nothing_in_plan_findings(windows: Windows, api: Api, scheme: str, width: int):
+    web = await browse(windows, api, (width, 850), scheme)
     await web.sign_in("plan")
     await web.page.wait_for_selector("#plan-text")
     await write(web, GOOD.replace("@NOTE", "@NOTES"))
@@ -251,4 +250,4 @@ async def test_axe_reports_nothing_in_plan_findings(browser: Browser, api: Api, 
     await web.page.click("#known-tab-inputs")
     assert await web.findings() == []
     assert await web.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
-    await web.page.context.close()
+    await web.leave()

@@ -9,10 +9,10 @@ import re
 import select
 import signal
 import subprocess
-import sys
 import time
 
 import pytest
+from tests import forked
 
 from callsheet.apps.chat.plan_tools import Exchange, transcript
 
@@ -178,7 +178,7 @@ def test_resumed_run_is_counted_once(talk, machine):
 def test_servers_are_opened_once_per_conversation(talk, machine, tmp_path):
     log = tmp_path / "started"
     machine.write("server.py", SERVER.format(log=str(log)))
-    config = {"mcpServers": {"one": {"command": sys.executable, "args": [str(machine.folder / "server.py")]}}}
+    config = {"mcpServers": {"one": forked.server(machine.folder / "server.py")}}
     machine.write("servers.json", json.dumps(config))
     _, rest = talk("/tools", "/plan create report the notes", options=("--mcp-config", "servers.json"))
     assert "is saved" in rest

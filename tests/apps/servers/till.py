@@ -1,4 +1,7 @@
-"""An MCP server that logs every call with its idempotency key; the first `pay` kills its client."""
+"""An MCP server that logs every call with its idempotency key; the first `pay` kills its client.
+
+It uses no library, so that it starts in a moment.
+"""
 
 import json
 import os
@@ -6,11 +9,8 @@ import signal
 import sys
 from pathlib import Path
 
-from mcp.server.mcpserver import Context, MCPServer
-
 NOTES = Path(sys.argv[1])
 META = "dev.callsheet/idempotency-key"
-server = MCPServer("till")
 
 
 def taken() -> list[dict[str, str]]:
@@ -24,45 +24,80 @@ def note(tool: str, key: str) -> None:
         os.kill(os.getppid(), signal.SIGKILL)
 
 
-@server.tool()
-def pay(amount: int, ctx: Context) -> str:
+def pay(key: str, amount: int) -> str:
     """Take the key from `_meta`."""
-    note("pay", (ctx.request_context.meta or {})[META])
+    note("pay", key)
     return f"paid {amount}"
 
 
-@server.tool()
-def pay_named(amount: int, reference: str) -> str:
+def pay_named(key: str, amount: int, reference: str) -> str:
     """Take the key from a named argument."""
     note("pay_named", reference)
     return f"paid {amount}"
 
 
-@server.tool()
-def order(amount: int, ctx: Context) -> str:
+def order(key: str, amount: int) -> str:
     """Not repeatable, but has a probe."""
-    note("order", (ctx.request_context.meta or {})[META])
+    note("order", key)
     return f"ordered {amount}"
 
 
-@server.tool()
-def pay_once(amount: int, idempotency_key: str) -> str:
+def pay_once(key: str, amount: int, idempotency_key: str) -> str:
     """Takes its key in an argument with the usual name, which nobody declares."""
     note("pay_once", idempotency_key)
     return f"paid {amount}"
 
 
-@server.tool()
-def list_orders(amount: int) -> list[dict[str, str]]:
+def list_orders(key: str, amount: int) -> list[dict[str, str]]:
     """What was ordered, as a tracker lists it."""
     return [row for row in taken() if row["tool"] == "order"]
 
 
-@server.tool()
-def find_order(reference: str) -> dict[str, object]:
+def find_order(key: str, reference: str) -> dict[str, object]:
     """Whether an order with this reference exists."""
     found = any(row == {"tool": "order", "key": reference} for row in taken())
     return {"happened": True, "value": "found"} if found else {"happened": False}
 
 
-server.run("stdio")
+TOOLS = {tool.__name__: tool for tool in (pay, pay_named, order, pay_once, list_orders, find_order)}
+TYPES = {"amount": "integer", "reference": "string", "idempotency_key": "string"}
+
+ROWS = {"type": "object", "properties": {"result": {"type": "array"}}, "required": ["result"]}
+
+
+def declared(name: str) -> dict[str, object]:
+    code = TOOLS[name].__code__
+    names = code.co_varnames[1 : code.co_argcount]
+    schema = {
+        "type": "object",
+        "properties": {each: {"type": TYPES[each]} for each in names},
+        "required": list(names),
+    }
+    told = {"name": name, "description": TOOLS[name].__doc__, "inputSchema": schema}
+    return told | ({"outputSchema": ROWS} if name == "list_orders" else {})
+
+
+def answered(name: str, arguments: dict[str, object], meta: dict[str, str]) -> dict[str, object]:
+    value = TOOLS[name](meta.get(META, ""), **arguments)
+    if isinstance(value, str):
+        return {"content": [{"type": "text", "text": value}]}
+    structured = value if isinstance(value, dict) else {"result": value}
+    return {"content": [], "structuredContent": structured}
+
+
+for line in sys.stdin:
+    ask = json.loads(line)
+    if "id" not in ask:
+        continue
+    asked = ask.get("params", {})
+    match ask["method"]:
+        case "initialize":
+            about = {"capabilities": {"tools": {}}, "serverInfo": {"name": "till", "version": "1"}}
+            result = {"protocolVersion": "2025-06-18", **about}
+        case "tools/list":
+            result = {"tools": [declared(name) for name in TOOLS]}
+        case "tools/call":
+            result = answered(asked["name"], asked["arguments"], asked.get("_meta", {}))
+        case _:
+            result = {}
+    print(json.dumps({"jsonrpc": "2.0", "id": ask["id"], "result": result}), flush=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from time import process_time
 
@@ -154,17 +155,19 @@ def _calling(plans: list[str]) -> Plan:
 
 
 @pytest.mark.parametrize(
-    ("plan", "message"),
+    ("make", "size", "message"),
     [
-        (_nested(100), "nests more than 50 blocks deep"),
-        (_chain(60), "nests more than 50 blocks deep"),
-        (_chain(2_000), "nests more than 50 blocks deep"),
-        (_doubled(14), "statements; at most 10,000 are possible"),
+        (_nested, 100, "nests more than 50 blocks deep"),
+        (_chain, 60, "nests more than 50 blocks deep"),
+        (_chain, 2_000, "nests more than 50 blocks deep"),
+        (_doubled, 14, "statements; at most 10,000 are possible"),
     ],
     ids=["blocks", "sub-plans", "many sub-plans", "doubled sub-plans"],
 )
-def test_plan_that_grows_too_large_is_refused_at_once(plan: Plan, message: str) -> None:
-    found = verify(plan, Policy(), parameters={}).violations
+def test_plan_that_grows_too_large_is_refused_at_once(
+    make: Callable[[int], Plan], size: int, message: str
+) -> None:
+    found = verify(make(size), Policy(), parameters={}).violations
     assert [message in violation.message for violation in found] == [True]
 
 

@@ -74,7 +74,7 @@ class Document(BlockReader):
         self.meta: dict[str, str] = {}
         self.types: dict[str, Record] = {}
         self.inputs: list[Input] = []
-        self.plans: list[SubPlan] = []
+        self.plans: dict[str, SubPlan] = {}
         self.result: Type | None = None
         self.found = False
         """Whether there is a statement, right or wrong."""
@@ -88,7 +88,8 @@ class Document(BlockReader):
         body = self.block(None, [], comments)
         self.text = whole
         self.found = self.found or bool(body) or bool(self.plans) or self.errors > 0
-        tree = Tree(body, tuple(self.inputs), tuple(self.types.items()), tuple(self.plans), self.result)
+        plans = tuple(self.plans.values())
+        tree = Tree(body, tuple(self.inputs), tuple(self.types.items()), plans, self.result)
         self._check_ids(tree)
         return tree
 
@@ -291,9 +292,9 @@ class Document(BlockReader):
         comments.clear()
 
     def _add_plan(self, plan: SubPlan, start: int) -> None:
-        if any(other.name == plan.name for other in self.plans):
+        if plan.name in self.plans:
             raise self._twice(f"the plan {plan.name}", start)
-        self.plans.append(plan)
+        self.plans[plan.name] = plan
 
     def _twice(self, what: str, start: int) -> Stop:
         return self.error("LTP217", f"{what} is declared twice", start, max(start, self.line_end(start)))
