@@ -54,7 +54,11 @@ class LiveCalls:
         with self._mutex:
             if key not in self._open or (key not in self._latest and len(self._latest) >= _MOST_CALLS):
                 return
-            self._latest[key] = progress
+            before = self._latest.get(key)
+            if progress.done is None and before is not None and not before.waits:
+                self._latest[key] = before._replace(message=progress.message)
+            else:
+                self._latest[key] = progress
             lines = self._lines.setdefault(key, deque(maxlen=_MOST_LINES))
             if progress.message and not progress.waits and (not lines or lines[-1] != progress.message):
                 lines.append(progress.message)

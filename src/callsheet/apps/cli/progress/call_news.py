@@ -67,7 +67,9 @@ def progress_text(progress: CallProgress) -> str:
     done, total, message, waits = progress
     if waits:
         return preview(message, 100)
-    if total in _PERCENT and 0 <= done <= total:
+    if done is None:
+        count = ""
+    elif total in _PERCENT and 0 <= done <= total:
         count = f"{done / total:.0%}"
     else:
         count = f"{done:g}" if total is None else f"{done:g} of {total:g}"

@@ -23,12 +23,10 @@ from callsheet.apps.cli.progress.lines import message_of
 from callsheet.apps.cli.progress.loops import Loops, place_of, statement_of
 from callsheet.apps.rendering.values import format_seconds
 from callsheet.ir import Plan
-from callsheet.ir.tree import Act, Compute, Foreach, Invoke, Repeat, Say, Word, all_statements
 from callsheet.machine.notes import Note, NoteKind, StepState
 from callsheet.views.columns import Gap, cut, pad, printable, shown_rows, width
 from callsheet.views.describe import describe_action
 from callsheet.views.terminal import Layout, LevelRows, StepStatus, mark_of
-from callsheet.views.tree import describe_statement
 
 
 class Screen(Console):
@@ -60,17 +58,27 @@ _SHOWN = (
 )
 
 
-_LISTED = (Act, Compute, Foreach, Invoke, Repeat)
-
-
 def listed_steps(plan: Plan) -> list[tuple[str, str]]:
     """The steps that a display lists, with what each does, in the order of the text."""
     if plan.tree is None:
         return [(step.id, describe_action(step.action)) for step in plan.steps]
+    from callsheet.ir.tree import (  # noqa: PLC0415 - only for plans with blocks
+        Act,
+        Compute,
+        Foreach,
+        Invoke,
+        Repeat,
+        Say,
+        Word,
+        all_statements,
+    )
+    from callsheet.views.tree import describe_statement  # noqa: PLC0415 - as above
+
+    listed = (Act, Compute, Foreach, Invoke, Repeat)
     return [
         (one.id, describe_statement(one))
         for one in all_statements(plan.tree)
-        if isinstance(one, _LISTED) or (isinstance(one, Say) and one.word is Word.RESPOND)
+        if isinstance(one, listed) or (isinstance(one, Say) and one.word is Word.RESPOND)
     ]
 
 
