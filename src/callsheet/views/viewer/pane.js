@@ -1,5 +1,5 @@
 // The selected step: its inputs and output, its calls, and who used its result.
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { Confidence, CopyButton, Status, Tabs, VirtualList, counted, argument, duration, html } from "./ui.js";
 import { ValueBox } from "./value.js";
 import { Spread } from "./spread.js";
@@ -12,6 +12,7 @@ import {
   goTo,
   lower,
   model,
+  pickedCall,
   pickVariable,
   pickVisit,
   pickWrite,
@@ -191,6 +192,10 @@ function Calls({ visit }) {
   const data = model.value;
   const [first, count] = visit.calls;
   const [at, setAt] = useState(count - 1);
+  const picked = pickedCall.value;
+  useEffect(() => {
+    if (picked && picked.visit === visit.n) setAt(picked.call);
+  }, [picked]);
   const [tab, setTab] = useState("result");
   const call = data.calls[first + at];
   const answer = call.answered ? data.events[call.answered - 1] : null;

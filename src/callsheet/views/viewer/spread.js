@@ -1,8 +1,8 @@
 // How long the items of a loop, or the visits of a step, took: a histogram, the slowest, those that failed.
 import { useMemo, useState } from "preact/hooks";
-import { counted, duration, html } from "./ui.js";
+import { Status, counted, duration, html } from "./ui.js";
 import { histogram, itemsOf, took } from "./loops.js";
-import { model, pickVisit, seq } from "./state.js";
+import { model, pickVisit, pickedCall, seq } from "./state.js";
 
 const LEAST = 10; // of fewer, the list of visits tells enough
 const MOST = 5; // rows of a list at first
@@ -32,9 +32,14 @@ export function Spread({ plan, place, visit }) {
     <h3>${counted(over.length, "time")}</h3>
     <${Histogram} sorted=${sorted} />
     <p class="quiet">median ${at(0.5)} · 95 % within ${at(0.95)} · longest ${at(1)}</p>
-    <${List} title="Slowest" entries=${sorted} most=${MOST} />
-    ${failed.length ? html`<${List} title=${`Failed: ${failed.length.toLocaleString("en")}`} entries=${failed} />` : ""}
+    <div class="rankings"><${List} title="Slowest" entries=${sorted} />
+      ${failed.length ? html`<${List} title=${`Failed: ${failed.length.toLocaleString("en")}`} entries=${failed} />` : ""}</div>
   </section>`;
+}
+
+function pick(entry) {
+  pickVisit(entry.visit, true);
+  if (entry.call !== undefined) pickedCall.value = { visit: entry.visit, call: entry.call };
 }
 
 function Histogram({ sorted }) {
@@ -55,8 +60,8 @@ function List({ title, entries }) {
   const [most, setMost] = useState(MOST);
   return html`<div class="ranked"><h4>${title}</h4>
     <ol>${entries.slice(0, most).map((entry) => html`<li key=${entry.name}>
-      <button class="link" onClick=${() => pickVisit(entry.visit, true)}>${entry.name}</button>${" "}
-      <span class="quiet">${duration(took(entry))}${entry.isFailed ? ", failed" : ""}</span></li>`)}</ol>
+      ${entry.isFailed ? html`<${Status} of="failed" words=${false} /> ` : ""}<button class="link" onClick=${() => pick(entry)}>${entry.name}</button>${" "}
+      <span class="quiet">${duration(took(entry))}</span></li>`)}</ol>
     ${entries.length > most ? html`<button class="plain" onClick=${() => setMost(most * 4)}>More</button>` : ""}
   </div>`;
 }

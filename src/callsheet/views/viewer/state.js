@@ -7,6 +7,7 @@ export const failure = signal("");
 export const isLive = signal(false);
 export const seq = signal(0);
 export const step = signal(null); // { plan, step, visit }, visit -1 for the one at the current event
+export const pickedCall = signal(null); // { visit, call }: which call of a visit is shown, if one was selected
 export const variable = signal(null); // { name, path }
 export const tab = signal("dag");
 export const lower = signal("facts");
@@ -86,6 +87,7 @@ export function reset() {
   batch(() => {
     model.value = step.value = variable.value = null;
     reports.value = [];
+    pickedCall.value = null;
     failure.value = query.value = "";
     seq.value = 0;
     isAtEvent.value = isHelpOpen.value = false;

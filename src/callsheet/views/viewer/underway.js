@@ -31,10 +31,10 @@ export function UnderWay() {
   if (!isLive.value || data.run.status !== "running" || seq.value < data.last) return "";
   const rows = stepsUnderWay(data);
   if (!rows.length) return "";
-  return html`<ul class="under-way panel" aria-label="Under way">
+  return html`<section class="panel" aria-label="Under way"><ul class="under-way">
     ${rows.slice(0, MOST).map((row) => html`<${Row} key=${`${row.visit.plan}/${row.visit.step}`} ...${row} />`)}
     ${rows.length > MOST ? html`<li class="quiet">and ${rows.length - MOST} more steps</li>` : ""}
-  </ul>`;
+  </ul></section>`;
 }
 
 function Row({ visit, count, pace: loop, report }) {
