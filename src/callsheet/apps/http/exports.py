@@ -282,7 +282,7 @@ class CallProgressRow(TypedDict):
     """How far an open call is, as its tool says; it is not recorded."""
 
     key: str
-    done: Annotated[float | None, "in a unit of the tool's choice"]
+    done: Annotated[float | None, "in a unit of the tool's choice; null if it only writes to its log"]
     total: float | None
     message: str
     waits: Annotated[bool, "whether the call has not left yet; the message is what it waits for"]
