@@ -19,10 +19,10 @@ export function Lineage() {
   const { path } = variable.value;
   return html`<div class="lineage">
     <section aria-label="The value">
-      <h3>${data.place(write.name, path)} <small class="quiet">event ${write.seq}</small>
-        ${" "}<${CopyButton} text=${pathText(data, write.name, path)} label="Copy path" /></h3>
+      <h3>${data.place(write.name, path)} <small class="quiet">event ${write.seq}</small></h3>
       <${ValueBox} value=${write.value} onPick=${(at) => pickWrite(write, at)} path=${path} open=${path.length + 2} />
-      <p class="quiet">Select a part of the value to see the lineage of that part.</p>
+      <p class="quiet">Select a part of the value to see the lineage of that part.
+        ${" "}<${CopyButton} text=${pathText(data, write.name, path)} label="Copy path" /></p>
     </section>
     <section aria-label="Sources">
       <h3>Sources</h3>
